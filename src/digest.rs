@@ -1,0 +1,81 @@
+//! SHA-256 digests of text and of JSON values, the latter independent of key order.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// Lower-case hexadecimal SHA-256 of bytes.
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Lower-case hexadecimal SHA-256 of a JSON value in canonical form: keys sorted, no white space.
+pub fn of_json(value: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    of_bytes(text.as_bytes())
+}
+
+/// Lower-case hexadecimal form of a digest.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+// Own writer: the key order of `to_string` depends on which serde_json features some
+// dependency switches on.
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            text.push('{');
+            for (position, key) in keys.into_iter().enumerate() {
+                if position > 0 {
+                    text.push(',');
+                }
+                text.push_str(&Value::from(key.as_str()).to_string());
+                text.push(':');
+                write_canonical(&map[key], text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (position, item) in items.iter().enumerate() {
+                if position > 0 {
+                    text.push(',');
+                }
+                write_canonical(item, text);
+            }
+            text.push(']');
+        }
+        scalar => text.push_str(&scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn key_order_does_not_matter() {
+        let a: Value = serde_json::from_str(r#"{"a":1,"b":[{"x":null,"y":"z"}]}"#).unwrap();
+        let b: Value = serde_json::from_str(r#"{"b":[{"y":"z","x":null}],"a":1}"#).unwrap();
+        assert_eq!(of_json(&a), of_json(&b));
+        assert_ne!(of_json(&a), of_json(&json!({"a": 2})));
+    }
+
+    #[test]
+    fn known_digest() {
+        assert_eq!(
+            of_bytes(b"abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Exit codes: the only place that knows them.
+
+use crate::outcome::Outcome;
+
+/// What the process tells its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Every case passed, or the command did what it was asked.
+    Passed = 0,
+    /// A case failed.
+    Failed = 1,
+    /// Wrong usage or configuration.
+    Usage = 2,
+    /// No case failed, but not all have a verdict.
+    Inconclusive = 3,
+    /// There was nothing to run.
+    NothingRan = 4,
+    /// A provider, the system under test or a report folder could not be used.
+    Setup = 5,
+    /// Stopped by the user.
+    Interrupted = 130,
+}
+
+/// The table of exit codes for `--help` and the man page.
+pub const TABLE: &str = "\
+Exit codes:
+  0    every case passed
+  1    a case failed (or the system under test failed, hung or broke out)
+  2    wrong usage or configuration
+  3    inconclusive: no case failed, but not all have a verdict
+  4    nothing ran
+  5    a model, the system under test or a report folder could not be used
+  130  interrupted";
+
+impl From<Outcome> for Exit {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Passed => Exit::Passed,
+            Outcome::Failed => Exit::Failed,
+            Outcome::Inconclusive => Exit::Inconclusive,
+            Outcome::NothingRan => Exit::NothingRan,
+            Outcome::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        std::process::ExitCode::from(exit as u8)
+    }
+}

@@ -1,0 +1,37 @@
+//! `selftest`: a self-test harness for AI agents.
+//!
+//! ```text
+//! config ─► plan ─► generate ─► execute in namespace ─► judge ─► gate ─► reports
+//! ```
+//!
+//! The modules below are in reading order, lowest room first; `ARCHITECTURE.md` has the map, and
+//! a test holds every import against it: a room imports lower rooms only.
+
+pub mod digest;
+pub mod redact;
+pub mod score;
+pub mod stats;
+pub mod text;
+
+pub mod model;
+pub mod prompts;
+pub mod rubric;
+
+pub mod scenario;
+
+pub mod judge;
+pub mod sut;
+
+pub mod outcome;
+
+pub mod event;
+pub mod exit;
+
+pub mod report;
+pub mod run;
+
+pub mod cli;
+
+pub mod config;
+
+pub mod command;

@@ -1,0 +1,8 @@
+//! From steps to a case's status, from cases to a summary, from a summary to an outcome.
+//! Pure: no clock, no files, no models.
+
+pub mod case;
+pub mod summary;
+
+pub use case::{CaseResult, CaseStatus, GenerationAttempt, GenerationRecord, Step, StepKind};
+pub use summary::{Outcome, Summary, gate};

@@ -1,0 +1,120 @@
+//! The `selftest-*` namespace. An id of a run, session or task group can only be made here, so
+//! no production id can ever be handed to a system under test.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rand::RngExt as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Characters of the random part: no vowels, so that it never spells a word.
+const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz23456789";
+
+fn fresh(at: Timestamp) -> String {
+    let stamp = at.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M").to_string();
+    let mut rng = rand::rng();
+    let random: String =
+        (0..6).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect();
+    format!("selftest-{stamp}-{random}")
+}
+
+fn is_valid(id: &str) -> bool {
+    let bytes = id.as_bytes();
+    let digits = |range: std::ops::Range<usize>| {
+        bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit))
+    };
+    id.starts_with("selftest-")
+        && digits(9..17)
+        && bytes.get(17) == Some(&b'-')
+        && digits(18..22)
+        && bytes.get(22) == Some(&b'-')
+        && bytes.len() > 23
+        && bytes.len() <= 64
+        && bytes[23..].iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(#[schemars(regex(pattern = "^selftest-[0-9]{8}-[0-9]{4}-[a-z0-9]+$"))] String);
+
+        impl $name {
+            /// A new id: `selftest-YYYYMMDD-HHMM-<random>`, in UTC.
+            pub fn fresh(at: Timestamp) -> Self {
+                Self(fresh(at))
+            }
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+            fn try_from(id: String) -> Result<Self, String> {
+                if is_valid(&id) {
+                    Ok(Self(id))
+                } else {
+                    Err(format!("`{id}` is not of the form selftest-YYYYMMDD-HHMM-<random>"))
+                }
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// One run: the name of its reports.
+    RunId
+);
+id!(
+    /// One case: the session that the system under test works in.
+    SessionId
+);
+id!(
+    /// All cases of one run.
+    TaskGroupId
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_in_the_namespace() {
+        let at: Timestamp = "2026-02-06T12:34:56Z".parse().unwrap();
+        let id = RunId::fresh(at);
+        assert!(id.as_str().starts_with("selftest-20260206-1234-"), "{id}");
+        assert_eq!(RunId::try_from(id.as_str().to_owned()), Ok(id));
+    }
+
+    #[test]
+    fn nothing_else_is() {
+        for id in [
+            "",
+            "selftest-",
+            "prod-20260206-1234-abc",
+            "selftest-20260206-1234-",
+            "selftest-20260206-1234-../../etc",
+            "selftest-2026020-1234-abc",
+            "selftest-20260206-1234-é",
+        ] {
+            assert!(SessionId::try_from(id.to_owned()).is_err(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The `sut` section of the configuration: exactly one adapter.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The `sut` section: one of the three adapters, `chat` when none is given.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SutSettings {
+    /// A small assistant that answers about the project in the current folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<ChatSettings>,
+    /// A program, one process per case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandSettings>,
+    /// A task API over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpSettings>,
+}
+
+/// Settings of the `chat` adapter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChatSettings {
+    /// The model that answers; `auto` or `provider/model`.
+    pub model: String,
+    /// Sampling temperature.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f64,
+    /// Most tokens of an answer.
+    #[schemars(range(min = 16, max = 32768))]
+    pub max_tokens: u32,
+    /// Most tokens of project files that are shown to the model.
+    #[schemars(range(max = 1_000_000))]
+    pub project_tokens: u32,
+}
+
+impl Default for ChatSettings {
+    fn default() -> Self {
+        Self { model: "auto".to_owned(), temperature: 0.0, max_tokens: 500, project_tokens: 1500 }
+    }
+}
+
+/// How a program is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// One JSON object per line on stdin and stdout.
+    #[default]
+    JsonLines,
+    /// The prompt as text, the answer as text, the status inferred.
+    Text,
+}
+
+/// Where a `text` program reads its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptInput {
+    /// From stdin, until its end.
+    #[default]
+    Stdin,
+    /// As the last argument, or in place of `{prompt}` in an argument.
+    Argument,
+}
+
+/// Settings of the `command` adapter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommandSettings {
+    /// The program and its arguments; run in the project folder, without a shell.
+    #[schemars(length(min = 1))]
+    pub run: Vec<String>,
+    /// How it is spoken to.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Where a `text` program reads its prompt.
+    #[serde(default)]
+    pub prompt_input: PromptInput,
+    /// Variables to set for it.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Variables of the harness's own environment to hand on; all others are cleared.
+    #[serde(default)]
+    pub pass_environment: Vec<String>,
+    /// Files and folders that it may read besides the project and the system.
+    #[serde(default)]
+    pub readable: Vec<PathBuf>,
+    /// TCP ports that it may connect to; none by default.
+    #[serde(default)]
+    pub tcp_ports: Vec<u16>,
+}
+
+/// Settings of the `http` adapter. The defaults are the task API of `pm-orchestrator-runner`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpSettings {
+    /// Address of the server.
+    pub base_url: String,
+    /// Where a task is submitted.
+    pub submit: HttpCall,
+    /// Where it is polled. `{task_id}` stands for the id.
+    pub poll: HttpCall,
+    /// Where a reply is sent. `{task_id}` and `{reply}` are replaced.
+    pub reply: HttpCall,
+    /// JSON Pointer of the id in the answer to `submit`.
+    pub task_id: String,
+    /// JSON Pointer of the status in the answer to `poll`.
+    pub status: String,
+    /// JSON Pointer of the output in the answer to `poll`.
+    pub output: String,
+    /// What the server's status words mean. A word that is not listed is an error of the system
+    /// under test.
+    pub status_words: StatusWords,
+    /// Seconds between two polls.
+    #[schemars(range(min = 0.01, max = 60.0))]
+    pub poll_seconds: f64,
+    /// Name of an environment variable that holds a bearer token.
+    pub token_variable: Option<String>,
+}
+
+/// One call of an HTTP task API.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpCall {
+    /// `GET`, `POST` or `PUT`.
+    #[schemars(regex(pattern = "^(GET|POST|PUT)$"))]
+    pub method: String,
+    /// Path under the base address.
+    #[schemars(regex(pattern = "^/"))]
+    pub path: String,
+    /// JSON body; in its strings `{prompt}`, `{reply}`, `{session_id}`, `{task_group_id}`,
+    /// `{task_type}` and `{task_id}` are replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<serde_json::Value>,
+}
+
+/// The server's words for each status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct StatusWords {
+    /// Still working: poll again.
+    pub running: Vec<String>,
+    /// Done.
+    pub complete: Vec<String>,
+    /// Asks back.
+    pub awaiting_response: Vec<String>,
+    /// Failed.
+    pub error: Vec<String>,
+}
+
+impl Default for StatusWords {
+    fn default() -> Self {
+        let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
+        Self {
+            running: words(&["QUEUED", "RUNNING"]),
+            complete: words(&["COMPLETE"]),
+            awaiting_response: words(&["AWAITING_RESPONSE"]),
+            error: words(&["INCOMPLETE", "ERROR", "CANCELLED"]),
+        }
+    }
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            base_url: "http://127.0.0.1:5678".to_owned(),
+            submit: HttpCall {
+                method: "POST".to_owned(),
+                path: "/api/tasks".to_owned(),
+                body: Some(serde_json::json!({
+                    "task_group_id": "{task_group_id}",
+                    "prompt": "{prompt}",
+                    "task_type": "{task_type}",
+                })),
+            },
+            poll: HttpCall {
+                method: "GET".to_owned(),
+                path: "/api/tasks/{task_id}".to_owned(),
+                body: None,
+            },
+            reply: HttpCall {
+                method: "POST".to_owned(),
+                path: "/api/tasks/{task_id}/reply".to_owned(),
+                body: Some(serde_json::json!({ "reply": "{reply}" })),
+            },
+            task_id: "/task_id".to_owned(),
+            status: "/status".to_owned(),
+            output: "/output".to_owned(),
+            status_words: StatusWords::default(),
+            poll_seconds: 0.5,
+            token_variable: None,
+        }
+    }
+}
