@@ -4,6 +4,7 @@
 
 pub mod generate;
 pub mod safety;
+pub mod settings;
 pub mod similarity;
 
 use schemars::JsonSchema;
