@@ -1,6 +1,6 @@
 //! Errors of a configuration, shown as a compiler shows them. Finds none itself.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -77,11 +77,8 @@ impl ConfigErrors {
     /// One error about the file as a whole.
     pub(super) fn of_file(path: PathBuf, message: String, hint: Option<&str>) -> Self {
         let diagnostic = Diagnostic {
-            target: Target::File(None),
-            message,
-            label: String::new(),
             hint: hint.map(ToOwned::to_owned),
-            first: None,
+            ..Diagnostic::at(Target::File(None), message)
         };
         Self {
             path: Some(path),
@@ -109,10 +106,10 @@ impl ConfigErrors {
             path.as_deref().unwrap_or("configuration"),
         );
         if count > SHOWN {
-            text += &format!("… and {} more\n\n", count - SHOWN);
+            let _ = write!(text, "… and {} more\n\n", count - SHOWN);
         }
         let plural = if count == 1 { "error" } else { "errors" };
-        text += &format!("{file}: {count} {plural}\n");
+        let _ = writeln!(text, "{file}: {count} {plural}");
         text
     }
 }
@@ -126,6 +123,16 @@ impl fmt::Display for ConfigErrors {
 impl std::error::Error for ConfigErrors {}
 
 impl Diagnostic {
+    pub(super) fn at(target: Target, message: String) -> Self {
+        Self {
+            target,
+            message,
+            label: String::new(),
+            hint: None,
+            first: None,
+        }
+    }
+
     fn order(&self) -> (u8, usize, &str, &str) {
         match &self.target {
             Target::File(None) => (0, 0, "", &self.message),

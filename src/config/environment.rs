@@ -84,12 +84,12 @@ impl Environment {
         secret_values.dedup();
         let (ci, no_color) = (is_on("CI"), text("NO_COLOR").is_some());
         Self {
+            variables,
             settings,
             models,
             ci,
             no_color,
             secret_values,
-            variables,
         }
     }
 }

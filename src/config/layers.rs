@@ -2,7 +2,7 @@
 //!
 //! Pure: text, pairs and flags come in, settings with their origins or all errors go out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
 use super::document::{Config, drop_nulls, schema};
-use super::yaml::{self, Document, Place, Span};
+use super::yaml::{self, Document, Place, Span, SyntaxError};
 use super::{checks, shape, structure, variables};
 use crate::rubric::Rubric;
 
@@ -96,8 +96,13 @@ pub(super) struct Overlay {
 pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     let (path, text) = sources.file.unzip();
     let text = text.unwrap_or_default();
-    let mut layers = Layers::new(path.is_some(), &text)
-        .map_err(|diagnostic| ConfigErrors::new(path.clone(), text.clone(), vec![diagnostic]))?;
+    let mut layers = Layers::new(path.is_some(), &text).map_err(|error| {
+        let diagnostic = Diagnostic {
+            hint: error.hint.map(ToOwned::to_owned),
+            ..Diagnostic::at(Target::File(error.span), error.message)
+        };
+        ConfigErrors::new(path.clone(), text.clone(), vec![diagnostic])
+    })?;
     let variables = variables::read(&sources.environment);
     layers.warnings = variables.warnings;
     let flags = sources.flags.into_iter().map(|flag| Overlay {
@@ -114,9 +119,10 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     if !diagnostics.is_empty() {
         return Err(ConfigErrors::new(path, text, diagnostics));
     }
-    layers
-        .finish(path.clone())
-        .map_err(|diagnostic| ConfigErrors::new(path, text, vec![diagnostic]))
+    layers.finish(path.clone()).map_err(|message| {
+        let diagnostic = Diagnostic::at(Target::File(None), message);
+        ConfigErrors::new(path, text, vec![diagnostic])
+    })
 }
 
 struct Layers<'a> {
@@ -131,17 +137,8 @@ struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    fn new(has_file: bool, text: &'a str) -> Result<Self, Diagnostic> {
-        let file = has_file
-            .then(|| yaml::parse(text))
-            .transpose()
-            .map_err(|error| Diagnostic {
-                target: Target::File(error.span),
-                message: error.message,
-                label: String::new(),
-                hint: error.hint.map(ToOwned::to_owned),
-                first: None,
-            })?;
+    fn new(has_file: bool, text: &'a str) -> Result<Self, SyntaxError> {
+        let file = has_file.then(|| yaml::parse(text)).transpose()?;
         let value = match &file {
             Some(document) => document.value.clone(),
             None => {
@@ -199,8 +196,13 @@ impl<'a> Layers<'a> {
     fn faults(&self) -> Vec<Fault> {
         let mut faults = structure::check(&self.value);
         let mut readable = self.value.clone();
-        for fault in faults.iter().filter(|fault| fault.at_key) {
-            remove(&mut readable, &fault.pointer);
+        let unknown: BTreeSet<&str> = faults
+            .iter()
+            .filter(|fault| fault.at_key)
+            .map(|fault| fault.pointer.as_str())
+            .collect();
+        if !unknown.is_empty() {
+            remove(&mut readable, "", &unknown);
         }
         faults.extend(checks::check(&readable));
         faults
@@ -209,14 +211,16 @@ impl<'a> Layers<'a> {
     fn duplicate_keys(&self) -> Vec<Diagnostic> {
         let duplicates = self.file.iter().flat_map(|file| &file.duplicates);
         let diagnostic = |duplicate: &yaml::DuplicateKey| Diagnostic {
-            target: Target::File(Some(duplicate.second.clone())),
-            message: format!(
-                "duplicate key `{}`",
-                crate::text::one_line(&duplicate.key, 60)
-            ),
             label: "this key is taken".to_owned(),
             hint: Some("remove one of the two".to_owned()),
             first: Some(duplicate.first.clone()),
+            ..Diagnostic::at(
+                Target::File(Some(duplicate.second.clone())),
+                format!(
+                    "duplicate key `{}`",
+                    crate::text::one_line(&duplicate.key, 60)
+                ),
+            )
         };
         duplicates.map(diagnostic).collect()
     }
@@ -267,30 +271,21 @@ impl<'a> Layers<'a> {
         Some(self.text[..place.value.start].matches('\n').count() + 1)
     }
 
-    fn finish(mut self, path: Option<PathBuf>) -> Result<Resolved, Diagnostic> {
+    /// The typed settings. What fails here has passed the schema, so there is no place to show.
+    fn finish(mut self, path: Option<PathBuf>) -> Result<Resolved, String> {
         if self.value["sut"].as_object().is_none_or(Map::is_empty) {
             self.value["sut"] = json!({ "chat": {} });
         }
-        let whole = |message: String| Diagnostic {
-            target: Target::File(None),
-            message,
-            label: String::new(),
-            hint: None,
-            first: None,
-        };
         let config: Config =
-            serde_json::from_value(self.value.take()).map_err(|error| whole(error.to_string()))?;
+            serde_json::from_value(self.value.take()).map_err(|error| error.to_string())?;
         let rubric = config.rubric().map_err(|errors| {
-            whole(
-                errors
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join("; "),
-            )
+            errors
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; ")
         })?;
-        let mut document =
-            serde_json::to_value(&config).map_err(|error| whole(error.to_string()))?;
+        let mut document = serde_json::to_value(&config).map_err(|error| error.to_string())?;
         drop_nulls(&mut document);
         let mut origins = BTreeMap::new();
         self.origins(&document, String::new(), &mut origins);
@@ -361,11 +356,20 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> bool {
     true
 }
 
-fn remove(document: &mut Value, pointer: &str) {
-    let Some((parent, key)) = pointer.rsplit_once('/') else {
-        return;
-    };
-    if let Some(Value::Object(members)) = document.pointer_mut(parent) {
-        members.shift_remove(&key.replace("~1", "/").replace("~0", "~"));
+/// Removes members by their pointers.
+fn remove(value: &mut Value, pointer: &str, unwanted: &BTreeSet<&str>) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|key, _| !unwanted.contains(&*yaml::join(pointer, key)));
+            for (key, member) in members {
+                remove(member, &yaml::join(pointer, key), unwanted);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                remove(item, &format!("{pointer}/{index}"), unwanted);
+            }
+        }
+        _ => {}
     }
 }

@@ -79,14 +79,9 @@ fn read(path: &Path) -> Result<String, Option<String>> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
-        let before = &error.as_bytes()[..valid];
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        let column = before
-            .iter()
-            .rev()
-            .take_while(|&&byte| byte != b'\n')
-            .count()
-            + 1;
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
+        let line = before.matches('\n').count() + 1;
+        let column = valid - before.rfind('\n').map_or(0, |end| end + 1) + 1;
         Some(format!(
             "not UTF-8: byte {column} of line {line} belongs to no character"
         ))

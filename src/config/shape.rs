@@ -2,8 +2,11 @@
 //!
 //! Knows only the few schema keywords that `document.rs` produces.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
+use super::document::schema;
 use super::yaml;
 
 /// What kind of value belongs at a place.
@@ -67,10 +70,13 @@ pub(super) fn keys(node: &Value) -> Vec<&str> {
 }
 
 /// Pointer and schema of every single value outside lists.
-pub(super) fn scalars(schema: &Value) -> Vec<(String, &Value)> {
-    let mut found = Vec::new();
-    collect(schema, String::new(), &mut found);
-    found
+pub(super) fn scalars() -> &'static [(String, &'static Value)] {
+    static SCALARS: LazyLock<Vec<(String, &'static Value)>> = LazyLock::new(|| {
+        let mut found = Vec::new();
+        collect(schema(), String::new(), &mut found);
+        found
+    });
+    &SCALARS
 }
 
 fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Value)>) {
@@ -152,7 +158,7 @@ pub(super) fn path(pointer: &str) -> String {
     for part in pointer.split('/').skip(1) {
         let key = crate::text::one_line(&part.replace("~1", "/").replace("~0", "~"), 60);
         if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit()) {
-            path += &format!("[{key}]");
+            path = format!("{path}[{key}]");
         } else {
             if !path.is_empty() {
                 path.push('.');
@@ -194,7 +200,6 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::document::schema;
 
     #[test]
     fn places_have_their_schema() {

@@ -1,5 +1,7 @@
 //! The resolved configuration as YAML, each value with its origin. Writes nothing.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::document::drop_nulls;
@@ -66,12 +68,12 @@ impl Writer<'_> {
                     self.text.push_str("- ");
                     self.members(value, pointer, inner, inner);
                 } else {
-                    self.text.push_str(&format!("{head}\n"));
+                    let _ = writeln!(self.text, "{head}");
                     self.members(value, pointer, inner, 0);
                 }
             }
             Value::Array(items) if !items.is_empty() => {
-                self.text.push_str(&format!("{head}\n"));
+                let _ = writeln!(self.text, "{head}");
                 self.members(value, pointer, inner, 0);
             }
             _ => {
@@ -82,7 +84,7 @@ impl Writer<'_> {
                     .origins
                     .get(pointer)
                     .unwrap_or(&Origin::Default);
-                self.text.push_str(&format!("{line:<width$} # {origin}\n"));
+                let _ = writeln!(self.text, "{line:<width$} # {origin}");
             }
         }
     }
@@ -116,7 +118,7 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             ' '..='~' | '\u{a1}'..='\u{1fff}' | '\u{3041}'..='\u{d7ff}' => quoted.push(c),
-            other => quoted.push_str(&format!("\\U{:08X}", u32::from(other))),
+            other => _ = write!(quoted, "\\U{:08X}", u32::from(other)),
         }
     }
     quoted.push('"');

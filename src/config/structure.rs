@@ -48,8 +48,7 @@ fn unknown_key(pointer: &str, key: &str, node: &Value) -> Fault {
         .map(ToOwned::to_owned)
         .or_else(|| {
             let end = yaml::join("", key);
-            let scalars = shape::scalars(schema());
-            let elsewhere = scalars
+            let elsewhere = shape::scalars()
                 .iter()
                 .find(|(pointer, _)| pointer.ends_with(&end))?;
             Some(shape::path(&elsewhere.0))

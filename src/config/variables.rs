@@ -30,12 +30,11 @@ const OTHER_USES: [&str; 9] = [
 
 /// Name and JSON Pointer of every variable that sets a key of the file.
 pub fn names() -> Vec<(String, String)> {
-    let scalars = shape::scalars(schema());
-    let settable = scalars
-        .into_iter()
+    let settable = shape::scalars()
+        .iter()
         .filter(|(pointer, _)| pointer != "/version");
     settable
-        .map(|(pointer, _)| (name(&pointer), pointer))
+        .map(|(pointer, _)| (name(pointer), pointer.clone()))
         .collect()
 }
 
@@ -83,11 +82,8 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
                     });
                 }
                 Err(message) => read.diagnostics.push(Diagnostic {
-                    target: Target::Variable(name.clone()),
-                    message,
                     label: format!("found {}", shape::description(&text.as_str().into())),
-                    hint: None,
-                    first: None,
+                    ..Diagnostic::at(Target::Variable(name.clone()), message)
                 }),
             }
         } else if !OTHER_USES.contains(&name.as_str()) {

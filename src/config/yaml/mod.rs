@@ -1,67 +1,69 @@
 //! From YAML text to a JSON value with the place of every key and value.
 //!
-//! The only file that knows the YAML crate. Bounded and free of panics for any text: the file
+//! The only folder that knows the YAML crate. Bounded and free of panics for any text: the file
 //! comes from a stranger's repository.
 
+mod node;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use serde_yaml::options::DuplicateKeyPolicy;
 use serde_yaml::{Error, Location, Options, Spanned};
 
+use node::Node;
+
 /// Most bytes of a configuration file.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+pub(in crate::config) const MAX_BYTES: usize = 1 << 20;
 
 /// A place in the text: byte range.
-pub(super) type Span = Range<usize>;
+pub(in crate::config) type Span = Range<usize>;
 
 /// Where a member of a mapping or list stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in crate::config) struct Place {
     /// The key, for members of mappings.
-    pub(super) key: Option<Span>,
+    pub(in crate::config) key: Option<Span>,
     /// The value; for a mapping or list the rest of its first line.
-    pub(super) value: Span,
+    pub(in crate::config) value: Span,
 }
 
 /// A key that a mapping has twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DuplicateKey {
+pub(in crate::config) struct DuplicateKey {
     /// The key.
-    pub(super) key: String,
+    pub(in crate::config) key: String,
     /// Its first occurrence, whose value is kept.
-    pub(super) first: Span,
+    pub(in crate::config) first: Span,
     /// The other one.
-    pub(super) second: Span,
+    pub(in crate::config) second: Span,
 }
 
 /// A readable text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Document {
+pub(in crate::config) struct Document {
     /// Its content. Integral floats are integers, as JSON Schema sees them.
-    pub(super) value: Value,
+    pub(in crate::config) value: Value,
     /// Place by JSON Pointer; the root is `""`.
-    pub(super) places: BTreeMap<String, Place>,
+    pub(in crate::config) places: BTreeMap<String, Place>,
     /// Keys that occur twice.
-    pub(super) duplicates: Vec<DuplicateKey>,
+    pub(in crate::config) duplicates: Vec<DuplicateKey>,
 }
 
 /// Why a text is not readable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SyntaxError {
+pub(in crate::config) struct SyntaxError {
     /// Where, if anywhere.
-    pub(super) span: Option<Span>,
+    pub(in crate::config) span: Option<Span>,
     /// What is wrong, in one line.
-    pub(super) message: String,
+    pub(in crate::config) message: String,
     /// What to do.
-    pub(super) hint: Option<&'static str>,
+    pub(in crate::config) hint: Option<&'static str>,
 }
 
 /// Reads one YAML document.
-pub(super) fn parse(text: &str) -> Result<Document, SyntaxError> {
+pub(in crate::config) fn parse(text: &str) -> Result<Document, SyntaxError> {
     if text.len() > MAX_BYTES {
         let message = format!("the file has {} bytes, more than {MAX_BYTES}", text.len());
         return Err(SyntaxError {
@@ -86,7 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Document, SyntaxError> {
         places: BTreeMap::new(),
         duplicates: Vec::new(),
     };
-    let value = reader.take(root, None, String::new());
+    let value = reader.take(root, None, "");
     Ok(Document {
         value,
         places: reader.places,
@@ -95,7 +97,7 @@ pub(super) fn parse(text: &str) -> Result<Document, SyntaxError> {
 }
 
 /// The JSON Pointer of a member.
-pub(super) fn join(pointer: &str, key: &str) -> String {
+pub(in crate::config) fn join(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -197,25 +199,25 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn take(&mut self, node: Spanned<Node>, key: Option<Span>, pointer: String) -> Value {
+    fn take(&mut self, node: Spanned<Node>, key: Option<Span>, pointer: &str) -> Value {
         let mut place = span(node.referenced, self.text);
         if !matches!(node.value, Node::Scalar(_)) {
             let line = self.text[place.start..].lines().next().unwrap_or_default();
             place.end = place.start + line.trim_end().len();
         }
         self.places
-            .insert(pointer.clone(), Place { key, value: place });
+            .insert(pointer.to_owned(), Place { key, value: place });
         match node.value {
             Node::Scalar(value) => value,
             Node::List(items) => items
                 .into_iter()
                 .enumerate()
-                .map(|(index, item)| self.take(item, None, format!("{pointer}/{index}")))
+                .map(|(index, item)| self.take(item, None, &format!("{pointer}/{index}")))
                 .collect(),
             Node::Mapping(members) => {
                 let mut object = Map::new();
                 for (key, member) in members {
-                    let child = join(&pointer, &key.value);
+                    let child = join(pointer, &key.value);
                     let second = span(key.referenced, self.text);
                     if let Some(place) = self.places.get(&child) {
                         let first = place.key.clone().unwrap_or_default();
@@ -226,7 +228,7 @@ impl Reader<'_> {
                         });
                         continue;
                     }
-                    let value = self.take(member, Some(second), child);
+                    let value = self.take(member, Some(second), &child);
                     object.insert(key.value, value);
                 }
                 Value::Object(object)
@@ -235,106 +237,12 @@ impl Reader<'_> {
     }
 }
 
-enum Node {
-    Scalar(Value),
-    List(Vec<Spanned<Node>>),
-    Mapping(Vec<(Spanned<String>, Spanned<Node>)>),
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
-    }
-}
-
-struct NodeVisitor;
-
-impl NodeVisitor {
-    /// A number as JSON has it, integral floats as integers.
-    fn float<E: serde::de::Error>(value: f64) -> Result<Node, E> {
-        #[expect(clippy::cast_possible_truncation, reason = "integral and within 2^53")]
-        let number = if value.fract() == 0.0 && value.abs() < 9e15 {
-            Some(Number::from(value as i64))
-        } else {
-            Number::from_f64(value)
-        };
-        let number = number.ok_or_else(|| E::custom("expected a finite number"))?;
-        Ok(Node::Scalar(Value::Number(number)))
-    }
-}
-
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML value")
-    }
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "far outside every range, exactness is moot"
-    )]
-    fn visit_i128<E: serde::de::Error>(self, value: i128) -> Result<Node, E> {
-        Self::float(value as f64)
-    }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "far outside every range, exactness is moot"
-    )]
-    fn visit_u128<E: serde::de::Error>(self, value: u128) -> Result<Node, E> {
-        Self::float(value as f64)
-    }
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Node, E> {
-        Self::float(value)
-    }
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-    fn visit_string<E>(self, value: String) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-    fn visit_bytes<E: serde::de::Error>(self, _: &[u8]) -> Result<Node, E> {
-        Err(E::custom("expected text, found binary data"))
-    }
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::Null))
-    }
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::Null))
-    }
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = access.next_element()? {
-            items.push(item);
-        }
-        Ok(Node::List(items))
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
-        let mut members = Vec::new();
-        while let Some(member) = access.next_entry()? {
-            members.push(member);
-        }
-        Ok(Node::Mapping(members))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SEED: &str = include_str!("fixtures/seed_001.yaml");
+    const SEED: &str = include_str!("../fixtures/seed_001.yaml");
 
     fn at<'a>(text: &'a str, document: &Document, pointer: &str) -> (&'a str, &'a str) {
         let place = &document.places[pointer];
