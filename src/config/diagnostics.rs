@@ -47,7 +47,7 @@ pub struct Diagnostic {
 }
 
 /// All errors of a configuration, in the order of the file, then the environment, then flags.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ConfigErrors {
     /// The file, if there is one.
     pub path: Option<PathBuf>,
@@ -117,6 +117,13 @@ impl ConfigErrors {
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.render(false).trim_end())
+    }
+}
+
+impl fmt::Debug for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the whole text of the file.
+        fmt::Display::fmt(self, f)
     }
 }
 

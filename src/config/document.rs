@@ -245,19 +245,19 @@ mod tests {
     use super::*;
 
     /// Every schema node with its pointer.
-    fn nodes(schema: &Value, path: String, found: &mut Vec<(String, Value)>) {
-        found.push((path.clone(), schema.clone()));
+    fn nodes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+        found.push((path.to_owned(), schema.clone()));
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
-            nodes(property, format!("{path}/{key}"), found);
+            nodes(property, &format!("{path}/{key}"), found);
         }
         if schema["items"].is_object() {
-            nodes(&schema["items"], format!("{path}/*"), found);
+            nodes(&schema["items"], &format!("{path}/*"), found);
         }
     }
 
     fn all_nodes() -> Vec<(String, Value)> {
         let mut found = Vec::new();
-        nodes(schema(), String::new(), &mut found);
+        nodes(schema(), "", &mut found);
         found
     }
 

@@ -125,8 +125,9 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     })
 }
 
-struct Layers<'a> {
-    text: &'a str,
+struct Layers {
+    /// Offsets of the line breaks of the file.
+    breaks: Vec<usize>,
     /// Absent without a file.
     file: Option<Document>,
     /// The file with the layers above it, or what stands for a file.
@@ -136,8 +137,8 @@ struct Layers<'a> {
     warnings: Vec<String>,
 }
 
-impl<'a> Layers<'a> {
-    fn new(has_file: bool, text: &'a str) -> Result<Self, SyntaxError> {
+impl Layers {
+    fn new(has_file: bool, text: &str) -> Result<Self, SyntaxError> {
         let file = has_file.then(|| yaml::parse(text)).transpose()?;
         let value = match &file {
             Some(document) => document.value.clone(),
@@ -146,7 +147,7 @@ impl<'a> Layers<'a> {
             }
         };
         Ok(Self {
-            text,
+            breaks: text.match_indices('\n').map(|(offset, _)| offset).collect(),
             file,
             value,
             above: BTreeMap::new(),
@@ -268,7 +269,8 @@ impl<'a> Layers<'a> {
 
     fn line(&self, pointer: &str) -> Option<usize> {
         let place = self.file.as_ref()?.places.get(pointer)?;
-        Some(self.text[..place.value.start].matches('\n').count() + 1)
+        let start = place.value.start;
+        Some(self.breaks.partition_point(|offset| *offset < start) + 1)
     }
 
     /// The typed settings. What fails here has passed the schema, so there is no place to show.
