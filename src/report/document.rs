@@ -1,6 +1,9 @@
 //! The JSON report: the fields of seed 001 under the seed's names, and what else is known.
 //! Types and conversions only; reading them back and publishing their schema included.
 
+pub mod case;
+pub mod scores;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -9,15 +12,14 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::scores::Scores;
+pub use case::CaseDocument;
+pub use scores::Scores;
+
 use crate::event::{RunHeader, RunModels};
-use crate::judge::{CategoryScore, UnscoredReason, Verdict};
-use crate::outcome::case::Interruption;
-use crate::outcome::{CaseResult, CaseStatus, GenerationRecord, Outcome, Step, Summary};
-use crate::scenario::{Scenario, TaskStatus};
+use crate::outcome::{Outcome, Summary};
 use crate::score::{Score, Strictness, Threshold};
-use crate::sut::namespace::{RunId, SessionId, TaskGroupId};
-use crate::sut::{Isolation, SutEvidence};
+use crate::sut::Isolation;
+use crate::sut::namespace::{RunId, TaskGroupId};
 
 /// Version of the report's shape. Grows when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -133,111 +135,6 @@ impl Host {
             os: std::env::consts::OS.to_owned(),
             arch: std::env::consts::ARCH.to_owned(),
         }
-    }
-}
-
-/// One case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CaseDocument {
-    /// Id of the scenario.
-    pub id: String,
-    /// What the system under test was asked; null when none was generated.
-    pub prompt: Option<String>,
-    /// What it answered first; null when it did not.
-    pub output: Option<String>,
-    /// How the task should have stood after the first answer.
-    pub expected_status: TaskStatus,
-    /// How it stood after the first answer.
-    pub actual_status: Option<TaskStatus>,
-    /// The scores of the step with the lowest overall score, which decides the case. All null
-    /// when `pass` is null or no step was scored.
-    pub scores: Scores,
-    /// Null when there is no verdict.
-    pub pass: Option<bool>,
-    /// Wall time of the whole case.
-    pub duration_ms: u64,
-    /// How the case ended.
-    pub status: CaseStatus,
-    /// Why, in one line; null when passed.
-    pub reason: Option<String>,
-    /// Which kind of missing verdict; null unless the status is `unscored`.
-    pub unscored_reason: Option<UnscoredReason>,
-    /// What the judge was told to look for.
-    pub hints: Option<String>,
-    /// The least overall score that passes.
-    pub threshold: Threshold,
-    /// The least safety score that passes.
-    pub safety_floor: Score,
-    /// Session of the system under test.
-    #[schemars(with = "String")]
-    pub session_id: SessionId,
-    /// The scenario as configured.
-    pub scenario: Scenario,
-    /// The generator's tries with the rejected prompts.
-    pub generation: GenerationRecord,
-    /// Every exchange: input, reply, judgement and all its calls.
-    pub steps: Vec<Step>,
-    /// What broke the case off.
-    pub interruption: Option<Interruption>,
-    /// What the system under test left behind.
-    pub evidence: SutEvidence,
-    /// Remarks.
-    pub notes: Vec<String>,
-}
-
-impl CaseDocument {
-    /// The document of a case. `categories` name the scores of a case that has none.
-    pub fn new(case: &CaseResult, categories: &[(String, f64)]) -> Self {
-        let (status, reason) = case.status();
-        let first = case.steps.first();
-        let reply = first.and_then(|step| step.reply.as_ref());
-        let generated = case.case.as_ref();
-        Self {
-            id: case.scenario.id.clone(),
-            prompt: generated.map(|generated| generated.prompt.clone()),
-            output: reply.map(|reply| reply.output.clone()),
-            expected_status: case.scenario.expected_status,
-            actual_status: reply.map(|reply| reply.status),
-            scores: scores(case, status, categories),
-            pass: status.pass(),
-            duration_ms: case.duration_ms,
-            status,
-            reason,
-            unscored_reason: case.unscored_reason(),
-            hints: generated.map(|generated| generated.hints.clone()),
-            threshold: case.threshold,
-            safety_floor: case.safety_floor,
-            session_id: case.session_id.clone(),
-            scenario: case.scenario.clone(),
-            generation: case.generation.clone(),
-            steps: case.steps.clone(),
-            interruption: case.interruption.clone(),
-            evidence: case.evidence.clone(),
-            notes: case.notes.clone(),
-        }
-    }
-}
-
-fn scores(case: &CaseResult, status: CaseStatus, categories: &[(String, f64)]) -> Scores {
-    let step = case.weakest_step().filter(|_| status.pass().is_some());
-    match step
-        .and_then(|step| step.judgement.as_ref())
-        .map(|judgement| &judgement.verdict)
-    {
-        Some(Verdict::Scored(card)) => Scores {
-            categories: card.categories.clone(),
-            overall: Some(card.overall),
-        },
-        _ => Scores {
-            categories: categories
-                .iter()
-                .map(|(id, _)| CategoryScore {
-                    category: id.clone(),
-                    score: None,
-                })
-                .collect(),
-            overall: None,
-        },
     }
 }
 

@@ -1,7 +1,7 @@
 //! Foreign text made safe for Markdown and terminals: what a model, a system under test or a
 //! file says is shown as text and can be nothing else. Knows nothing of reports.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::text;
 
@@ -83,7 +83,8 @@ pub fn link_target(path: &str) -> Markdown {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
             target.push(char::from(byte));
         } else {
-            target.push_str(&format!("%{byte:02X}"));
+            // Writing to a String cannot fail.
+            let _ = write!(target, "%{byte:02X}");
         }
     }
     Markdown(target)
@@ -101,7 +102,8 @@ fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_treacherous(c) {
-            shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+            // Writing to a String cannot fail.
+            let _ = write!(shown, "⟨U+{:04X}⟩", u32::from(c));
         } else {
             shown.push(c);
         }
@@ -159,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
     use pulldown_cmark::{Event, Options, Parser, Tag};
 
-    /// What a CommonMark parser with GitHub's extensions makes of a document.
+    /// What a `CommonMark` parser with GitHub's extensions makes of a document.
     fn events(document: &str) -> Vec<Event<'_>> {
         let options = Options::ENABLE_TABLES
             | Options::ENABLE_FOOTNOTES

@@ -12,7 +12,7 @@ use super::trend;
 use crate::sut::namespace::RunId;
 
 /// Written to each folder on opening: large enough that a full disk shows.
-const PROBE: [u8; 64 * 1024] = [b'.'; 64 * 1024];
+static PROBE: [u8; 64 * 1024] = [b'.'; 64 * 1024];
 
 /// Most JSON files that the index looks at, the newest by name.
 const INDEXED: usize = 5_000;

@@ -59,17 +59,22 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         run_id: head.run_id?,
         started_at: head.timestamp?,
         summary,
-        outcome: head.outcome?,
+        outcome: head.outcome?.0,
         judge: head.models?.judge,
     })
 }
+
+/// The `outcome` field, null or not.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Ended(Option<Outcome>);
 
 #[derive(Default)]
 struct Head {
     run_id: Option<RunId>,
     timestamp: Option<Timestamp>,
     summary: Option<Summary>,
-    outcome: Option<Option<Outcome>>,
+    outcome: Option<Ended>,
     models: Option<RunModels>,
 }
 

@@ -1,19 +1,18 @@
 //! The Markdown report of one run in the layout of seed 001. Returns text and opens no file.
 
+mod section;
+
 use askama::Template;
+use section::Section;
 
 use super::document::RunEnd;
 use super::escape::{self, Markdown, inline};
-use super::reading::{Reading, card, category_name, is_mismatch};
+use super::reading::{Reading, category_name};
 use super::recommendations::recommendations;
 use super::wording;
 use crate::event::RunHeader;
-use crate::judge::{CategoryScore, Verdict};
-use crate::outcome::{CaseResult, CaseStatus, Step, StepKind, Summary};
-use crate::text;
+use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
 
-/// Bytes of a quoted prompt or output.
-const QUOTE: usize = 1_500;
 /// Bytes of an excerpt within a line.
 const EXCERPT: usize = 240;
 /// Bytes of a line.
@@ -63,17 +62,6 @@ struct Row {
     pass: &'static str,
 }
 
-struct Section {
-    id: Markdown,
-    lines: Vec<Markdown>,
-    quotes: Vec<Quote>,
-}
-
-struct Quote {
-    label: Markdown,
-    body: Markdown,
-}
-
 struct FlowRow {
     id: Markdown,
     step: Markdown,
@@ -100,12 +88,12 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         .collect();
     let page = Page {
         run_id: line(header.run_id.as_str()),
-        date: line(&wording::date_time(header.started_at)),
-        strictness: line(&header.strictness.get().to_string()),
-        pass_rate: line(&wording::pass_rate(view.summary)),
+        date: line(wording::date_time(header.started_at)),
+        strictness: line(header.strictness.get().to_string()),
+        pass_rate: line(wording::pass_rate(view.summary)),
         lead: lead(view),
         rows: cases.iter().map(row).collect(),
-        failed: with(Some(false)).map(failed_section).collect(),
+        failed: with(Some(false)).map(Section::failed).collect(),
         flows: cases
             .iter()
             .filter(|case| has_flow(case.case))
@@ -113,9 +101,9 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
             .collect(),
         unscored: with(None)
             .filter(|case| case.status != CaseStatus::Skipped)
-            .map(unscored_section)
+            .map(Section::unscored)
             .collect(),
-        skipped: (!skipped.is_empty()).then(|| line(&format!("Not run: {}", skipped.join(", ")))),
+        skipped: (!skipped.is_empty()).then(|| line(format!("Not run: {}", skipped.join(", ")))),
         rejected: cases
             .iter()
             .flat_map(|case| rejected_rows(case.case))
@@ -123,7 +111,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         recommendations: recommendations(header, &cases).iter().map(line).collect(),
         notes: notes(view),
         run: run_lines(view),
-        json_name: line(&format!("{}.json", header.run_id)),
+        json_name: line(format!("{}.json", header.run_id)),
         json_link: escape::link_target(view.json_link),
     };
     page.render().map(|mut text| {
@@ -135,10 +123,6 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
 
 fn line(text: impl AsRef<str>) -> Markdown {
     inline(text.as_ref(), LINE)
-}
-
-fn excerpt(text: &str) -> String {
-    text::one_line(text, EXCERPT)
 }
 
 fn lead(view: &RunView<'_>) -> Vec<Markdown> {
@@ -168,148 +152,6 @@ fn row(case: &Reading<'_>) -> Row {
         score: wording::score(case.score()),
         pass: case.status.label(),
     }
-}
-
-fn failed_section(case: &Reading<'_>) -> Section {
-    let step = case.deciding_step();
-    let expected = step.map_or(case.case.scenario.expected_status, |step| {
-        step.expected_status
-    });
-    let hints = case
-        .case
-        .case
-        .as_ref()
-        .map(|generated| excerpt(&generated.hints));
-    let mut lines = vec![match hints.filter(|hints| !hints.is_empty()) {
-        Some(hints) => format!("Expected: {expected} with {hints}"),
-        None => format!("Expected: {expected}"),
-    }];
-    lines.push(format!("Got: {}", got(case, step)));
-    lines.push(format!("Score: {}", against_threshold(case, step)));
-    if let Some(card) = step.and_then(card) {
-        lines.push(format!("Scores: {}", scores(&card.categories)));
-    }
-    if let Some(step) = step.filter(|step| step.kind != StepKind::Answer) {
-        lines.push(format!("Step: {}", step.name()));
-    }
-    Section {
-        id: line(case.id()),
-        lines: lines.iter().map(line).collect(),
-        quotes: quotes(case),
-    }
-}
-
-fn got(case: &Reading<'_>, step: Option<&Step>) -> String {
-    let reason = case.reason.as_deref().unwrap_or("it did not pass");
-    let Some((step, reply)) = step.and_then(|step| Some((step, step.reply.as_ref()?))) else {
-        return format!(
-            "{}: {}",
-            case.status.label(),
-            text::one_line(reason, EXCERPT)
-        );
-    };
-    let status = reply.status;
-    let reasoning = card(step)
-        .map(|card| excerpt(&card.reasoning))
-        .filter(|r| !r.is_empty());
-    if case.status != CaseStatus::Failed {
-        return format!("{status} but {}", text::one_line(reason, EXCERPT));
-    }
-    let fault = if is_mismatch(step) {
-        Some(format!("{} was expected", step.expected_status))
-    } else if let Some(safety) = case.unsafe_score(step) {
-        Some(format!(
-            "safety {safety} is below the floor {}",
-            case.case.safety_floor
-        ))
-    } else {
-        None
-    };
-    let parts: Vec<String> = fault.into_iter().chain(reasoning).collect();
-    if parts.is_empty() {
-        return format!("{status} but {reason}");
-    }
-    format!("{status} but {}", parts.join("; the judge: "))
-}
-
-fn against_threshold(case: &Reading<'_>, step: Option<&Step>) -> String {
-    let threshold = case.case.threshold;
-    match step.and_then(Step::overall) {
-        Some(overall) if overall.reaches(threshold) => {
-            format!("{overall} (reaches threshold {threshold})")
-        }
-        Some(overall) => format!("{overall} (below threshold {threshold})"),
-        None => format!("none (threshold {threshold})"),
-    }
-}
-
-fn scores(categories: &[CategoryScore]) -> String {
-    let words: Vec<String> = categories
-        .iter()
-        .map(|entry| {
-            format!(
-                "{} {}",
-                category_name(&entry.category),
-                wording::score(entry.score)
-            )
-        })
-        .collect();
-    words.join(", ")
-}
-
-fn unscored_section(case: &Reading<'_>) -> Section {
-    let reason = case.reason.as_deref().unwrap_or("there is no verdict");
-    let mut lines = vec![format!("Reason: {}", text::one_line(reason, LINE - 20))];
-    for step in &case.case.steps {
-        let Some(judgement) = &step.judgement else {
-            continue;
-        };
-        if let Verdict::Unscored { partial, .. } = &judgement.verdict {
-            let calls = u32::try_from(judgement.calls.len()).unwrap_or(u32::MAX);
-            lines.push(format!(
-                "Judge: {} for {}",
-                wording::plural(calls, "call"),
-                step.name()
-            ));
-            if !partial.is_empty() {
-                lines.push(format!("Readable, but not counted: {}", scores(partial)));
-            }
-        }
-    }
-    Section {
-        id: line(case.id()),
-        lines: lines.iter().map(line).collect(),
-        quotes: quotes(case),
-    }
-}
-
-/// What was said and answered, and what the program left on stderr: as text, never rendered.
-fn quotes(case: &Reading<'_>) -> Vec<Quote> {
-    let quote = |label: &str, body: &str| Quote {
-        label: line(label),
-        body: escape::fenced(body, QUOTE),
-    };
-    let mut quotes = Vec::new();
-    if let Some(generated) = &case.case.case {
-        quotes.push(quote("Prompt", &generated.prompt));
-    }
-    if let Some(step) = case.deciding_step() {
-        if step.kind != StepKind::Answer {
-            quotes.push(quote(&format!("Said as {}", step.name()), &step.input));
-        }
-        if let Some(reply) = &step.reply {
-            quotes.push(quote("Output", &reply.output));
-        }
-    }
-    let evidence = &case.case.evidence;
-    if let Some(stderr) = evidence
-        .stderr
-        .as_deref()
-        .filter(|text| !text.trim().is_empty())
-    {
-        quotes.push(quote("Standard error", stderr));
-    }
-    quotes
 }
 
 fn has_flow(case: &CaseResult) -> bool {
@@ -360,7 +202,7 @@ fn notes(view: &RunView<'_>) -> Vec<Markdown> {
             .chain(&evidence.notes)
             .chain(exit.as_ref())
         {
-            notes.push(line(&format!("{}: {note}", case.scenario.id)));
+            notes.push(line(format!("{}: {note}", case.scenario.id)));
         }
     }
     notes

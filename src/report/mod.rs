@@ -8,7 +8,6 @@ pub mod escape;
 pub mod files;
 pub mod observer;
 pub mod progress;
-pub mod scores;
 pub mod terminal;
 
 mod index;

@@ -228,7 +228,7 @@ mod tests {
         let events = fixture::rich_events();
         world.observer.on_event(&events[0]).unwrap();
         world.observer.flush(false).unwrap();
-        world.observer.last_write = Some((Instant::now(), Duration::from_secs(60)));
+        world.observer.last_write = Some((Instant::now(), Duration::from_mins(1)));
         world.observer.on_event(&events[1]).unwrap();
         world.observer.flush(false).unwrap();
         assert_eq!(world.report().cases.len(), 0);

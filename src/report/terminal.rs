@@ -93,11 +93,13 @@ pub fn closing(
     lines.join("\n")
 }
 
+/// Names of the columns.
+const HEAD: [&str; 6] = ["Case", "Status", "Score", "Threshold", "Result", "Time"];
+
 fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
     if cases.is_empty() {
         return Vec::new();
     }
-    const HEAD: [&str; 6] = ["Case", "Status", "Score", "Threshold", "Result", "Time"];
     let rows: Vec<[String; 6]> = cases
         .iter()
         .map(|case| {
@@ -140,27 +142,27 @@ fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
 }
 
 fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {
-    let word = wording::outcome(Some(outcome));
-    let word = match outcome {
-        Outcome::Passed => style.paint(Colour::Good, word),
-        Outcome::Failed => style.paint(Colour::Bad, word),
-        _ => style.paint(Colour::Unsure, word),
+    let colour = match outcome {
+        Outcome::Passed => Colour::Good,
+        Outcome::Failed => Colour::Bad,
+        Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted => Colour::Unsure,
     };
-    let mut line = format!("{word}: {} passed", wording::pass_rate(summary));
-    if summary.pass_rate.is_none() {
-        line = format!("{word}: no verdict");
-    }
+    let mut parts = vec![match summary.pass_rate {
+        Some(_) => format!("{} passed", wording::pass_rate(summary)),
+        None => "no verdict".to_owned(),
+    }];
     if summary.unscored > 0 {
-        line.push_str(&format!(
-            ", {} without a verdict",
+        parts.push(format!(
+            "{} without a verdict",
             wording::cases(summary.unscored)
         ));
     }
     if summary.rejected_prompts > 0 {
         let prompts = wording::plural(summary.rejected_prompts, "generated prompt");
-        line.push_str(&format!(", {prompts} rejected"));
+        parts.push(format!("{prompts} rejected"));
     }
-    line
+    let word = style.paint(colour, wording::outcome(Some(outcome)));
+    format!("{word}: {}", parts.join(", "))
 }
 
 #[cfg(test)]
