@@ -344,11 +344,11 @@ mod tests {
             }
         }
         assert_eq!(links, 1, "only the link to the JSON");
-        // Title, eight sections, seven failed and five unscored cases.
-        assert_eq!(headings, 1 + 8 + 7 + 5, "{text}");
+        // Title, eight sections, seven failed and six unscored cases.
+        assert_eq!(headings, 1 + 8 + 7 + 6, "{text}");
         assert_eq!(
             row,
-            13 + 2 + 2,
+            15 + 2 + 2,
             "cases, steps of the flow, rejected prompts"
         );
     }

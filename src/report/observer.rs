@@ -193,7 +193,7 @@ mod tests {
         assert!(jsonschema::is_valid(&schema, &value));
         let markdown = fs::read_to_string(&world.handle.paths().markdown).unwrap();
         assert!(
-            markdown.contains("Not finished: 2 of 13 cases so far."),
+            markdown.contains("Not finished: 2 of 15 cases so far."),
             "{markdown}"
         );
         assert!(!world.root.path().join("md/index.md").exists());
@@ -210,7 +210,7 @@ mod tests {
         world.observer.flush(true).unwrap();
         let report = world.report();
         assert!(report.complete);
-        assert_eq!(report.cases.len(), 13);
+        assert_eq!(report.cases.len(), 15);
         let written = fs::read_to_string(&world.handle.paths().json).unwrap();
         drop(world.observer);
         assert_eq!(world.handle.json_text(), Some(written));
@@ -234,6 +234,42 @@ mod tests {
         assert_eq!(world.report().cases.len(), 0);
         world.observer.flush(true).unwrap();
         assert_eq!(world.report().cases.len(), 1);
+    }
+
+    #[test]
+    fn two_runs_in_one_folder_do_not_disturb_each_other() {
+        let root = tempfile::tempdir().unwrap();
+        let (json, markdown) = (root.path().join("json"), root.path().join("md"));
+        std::thread::scope(|scope| {
+            for name in ["aaaaaa", "bbbbbb"] {
+                let id = format!("selftest-20260206-1234-{name}");
+                let files =
+                    ReportFiles::open(&json, &markdown, &id.clone().try_into().unwrap()).unwrap();
+                scope.spawn(move || {
+                    let mut observer = ReportObserver::new(files);
+                    for mut event in fixture::rich_events() {
+                        if let crate::event::RunEventKind::RunStarted(header) = &mut event.kind {
+                            Arc::make_mut(header).run_id = id.clone().try_into().unwrap();
+                        }
+                        observer.on_event(&event).unwrap();
+                        observer.last_write = None;
+                        observer.flush(false).unwrap();
+                    }
+                    observer.flush(true).unwrap();
+                });
+            }
+        });
+        let count = |folder| fs::read_dir(folder).unwrap().count();
+        assert_eq!(
+            (count(&json), count(&markdown)),
+            (2, 4),
+            "no temporary file is left"
+        );
+        let index = fs::read_to_string(markdown.join("index.md")).unwrap();
+        assert!(
+            index.contains("aaaaaa.md") || index.contains("bbbbbb.md"),
+            "{index}"
+        );
     }
 
     #[test]

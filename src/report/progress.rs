@@ -277,7 +277,7 @@ mod tests {
         let message = progress.message();
         assert_eq!(
             message,
-            "1 passed, 7 failed, 5 unscored, judging a, judging b, 1 more"
+            "1 passed, 7 failed, 7 unscored, judging a, judging b, 1 more"
         );
     }
 
