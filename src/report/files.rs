@@ -168,8 +168,12 @@ impl ReportFiles {
         }
         // Names begin with the date.
         names.sort_unstable_by(|a, b| b.cmp(a));
+        let left_out = u32::try_from(names.len().saturating_sub(INDEXED)).unwrap_or(u32::MAX);
         names.truncate(INDEXED);
-        let mut runs = Runs::default();
+        let mut runs = Runs {
+            left_out,
+            ..Runs::default()
+        };
         for path in names {
             match read_run(&path) {
                 Some(run) => runs.entries.push(run),
@@ -329,7 +333,7 @@ mod tests {
         files.write_index().unwrap();
         assert_eq!(names(&markdown), ["index.md", "trend.svg"]);
         let index = fs::read_to_string(markdown.join("index.md")).unwrap();
-        assert!(index.contains("4 other JSON files"), "{index}");
+        assert!(index.contains("4 JSON files that are no report"), "{index}");
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub(in crate::report) fn rich_events() -> Vec<RunEvent> {
     events(&rich_cases())
 }
 
-/// The rich run with the events that only the progress shows.
+/// The rich run with the events (each put before the former) that only the progress shows.
 pub(in crate::report) fn progress_events() -> Vec<RunEvent> {
     let mut events = rich_events();
     let event = |kind| RunEvent {
@@ -138,9 +138,9 @@ pub(in crate::report) fn progress_events() -> Vec<RunEvent> {
         kind,
     };
     for phase in [
-        CasePhase::Generating,
-        CasePhase::Running,
         CasePhase::Judging,
+        CasePhase::Running,
+        CasePhase::Generating,
     ] {
         let scenario_id = "unavailable".to_owned();
         events.insert(
@@ -217,5 +217,6 @@ pub(in crate::report) fn runs() -> Runs {
     Runs {
         entries,
         foreign: 1,
+        left_out: 0,
     }
 }

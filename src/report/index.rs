@@ -40,6 +40,8 @@ pub(super) struct Runs {
     pub(super) entries: Vec<RunEntry>,
     /// JSON files that are no report.
     pub(super) foreign: u32,
+    /// The oldest files, which were not looked at.
+    pub(super) left_out: u32,
 }
 
 /// The entry of a report. Stops where the cases begin, so that a long report costs no more than
@@ -136,7 +138,7 @@ impl<'de> Visitor<'de> for HeadVisitor<'_> {
 struct Page {
     trend: Option<&'static str>,
     rows: Vec<Row>,
-    foreign: Option<String>,
+    remarks: Vec<String>,
 }
 
 struct Row {
@@ -163,15 +165,29 @@ pub(super) fn render(runs: &Runs) -> Result<String, askama::Error> {
     let page = Page {
         trend: (!runs.entries.is_empty()).then_some(TREND_FILE),
         rows: rows.collect(),
-        foreign: (runs.foreign > 0).then(|| {
-            let verb = if runs.foreign == 1 { "is" } else { "are" };
-            let files = wording::plural(runs.foreign, "other JSON file");
-            format!(
-                "{files} in the folder of the JSON reports {verb} not listed: no report of a run."
-            )
-        }),
+        remarks: remarks(runs),
     };
     page.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+fn remarks(runs: &Runs) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if runs.foreign > 0 {
+        let files = wording::plural(runs.foreign, "JSON file");
+        let which = if runs.foreign == 1 {
+            "that is"
+        } else {
+            "that are"
+        };
+        remarks.push(format!(
+            "The folder of the JSON reports also holds {files} {which} no report of a run."
+        ));
+    }
+    if runs.left_out > 0 {
+        let files = wording::plural(runs.left_out, "older file");
+        remarks.push(format!("Only the newest are listed; {files} left out."));
+    }
+    remarks
 }
 
 #[cfg(test)]

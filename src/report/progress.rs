@@ -88,11 +88,11 @@ impl ProgressObserver {
             .max();
         self.width = longest.unwrap_or(0).min(ID);
         if let Output::Bar(bar) = &self.output {
-            bar.set_length(self.planned as u64);
             bar.set_style(
                 ProgressStyle::with_template("{bar:20} {pos}/{len}  {elapsed}  {wide_msg}")
                     .unwrap_or_else(|_| ProgressStyle::default_bar()),
             );
+            bar.set_length(self.planned as u64);
             bar.enable_steady_tick(Duration::from_millis(200));
         }
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
