@@ -29,10 +29,16 @@ impl Constraints {
     pub(super) fn new(model: &LlamaModel) -> Result<Self, ModelError> {
         let tokens = LlamaSampler::llguidance_tok_env(model);
         let mut factory = ParserFactory::new_simple(&tokens).map_err(|error| {
-            failed(format!("the vocabulary does not fit constrained decoding: {error}"), None)
+            failed(
+                format!("the vocabulary does not fit constrained decoding: {error}"),
+                None,
+            )
         })?;
         factory.quiet();
-        Ok(Self { factory, compiled: HashMap::new() })
+        Ok(Self {
+            factory,
+            compiled: HashMap::new(),
+        })
     }
 
     /// A fresh matcher of the schema.
@@ -65,7 +71,9 @@ fn narrowed(schema: &Value, brief: usize) -> Value {
 }
 
 fn narrow(schema: &mut Value, brief: u64) {
-    let Some(keys) = schema.as_object_mut() else { return };
+    let Some(keys) = schema.as_object_mut() else {
+        return;
+    };
     let is = |name: &str| match keys.get("type") {
         Some(Value::String(one)) => one == name,
         Some(Value::Array(several)) => several.iter().any(|one| one == name),
@@ -77,8 +85,7 @@ fn narrow(schema: &mut Value, brief: u64) {
     let most_characters = number("maxLength")
         .unwrap_or(u64::MAX)
         .min(brief.max(number("minLength").unwrap_or(0)));
-    let most_items =
-        number("maxItems").unwrap_or(MOST_ITEMS.max(number("minItems").unwrap_or(0)));
+    let most_items = number("maxItems").unwrap_or(MOST_ITEMS.max(number("minItems").unwrap_or(0)));
     if string {
         keys.insert("maxLength".to_owned(), json!(most_characters));
     }

@@ -102,13 +102,17 @@ fn absent() -> ModelError {
     }
 }
 
+#[cfg(all(test, feature = "embedded"))]
+mod tests;
+
 #[cfg(all(test, not(feature = "embedded")))]
-mod tests {
+mod absent_tests {
     use super::*;
 
     #[tokio::test]
     async fn a_build_without_the_engine_says_so() {
-        let model = EmbeddedModel::new("embedded/x".into(), "x.gguf".into(), &Default::default());
+        let settings = ModelSettings::default();
+        let model = EmbeddedModel::new("embedded/x".to_owned(), "x.gguf".into(), &settings);
         let error = model.check().await.unwrap_err();
         assert_eq!(error.to_string(), "this build has no embedded engine");
         assert!(error.hint().unwrap().contains("default features"));
