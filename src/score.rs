@@ -105,7 +105,10 @@ impl Score {
     /// `Σ weight · score`, rounded to nine decimals. The weights must sum to 1, so that the
     /// sum is a score again (seed 001, "Overall Score").
     pub fn weighted(parts: impl IntoIterator<Item = (Weight, Score)>) -> Score {
-        let sum: f64 = parts.into_iter().map(|(weight, score)| weight.0 * score.0).sum();
+        let sum: f64 = parts
+            .into_iter()
+            .map(|(weight, score)| weight.0 * score.0)
+            .sum();
         Score(((sum * 1e9).round() / 1e9).clamp(0.0, 1.0))
     }
 }

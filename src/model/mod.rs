@@ -32,10 +32,8 @@ pub trait ChatModel: Send + Sync {
     fn id(&self) -> &str;
 
     /// One reply to a conversation.
-    fn chat<'a>(
-        &'a self,
-        request: &'a ChatRequest,
-    ) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
+    fn chat<'a>(&'a self, request: &'a ChatRequest)
+    -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 
     /// Whether the model can answer at all: server reachable, model present, file readable.
     /// Called once, before the first case.
@@ -66,15 +64,24 @@ pub struct Message {
 impl Message {
     /// A system message.
     pub fn system(text: impl Into<String>) -> Self {
-        Self { role: Role::System, text: text.into() }
+        Self {
+            role: Role::System,
+            text: text.into(),
+        }
     }
     /// A user message.
     pub fn user(text: impl Into<String>) -> Self {
-        Self { role: Role::User, text: text.into() }
+        Self {
+            role: Role::User,
+            text: text.into(),
+        }
     }
     /// A message that the model itself said earlier.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self { role: Role::Assistant, text: text.into() }
+        Self {
+            role: Role::Assistant,
+            text: text.into(),
+        }
     }
 }
 
@@ -400,9 +407,9 @@ impl ModelError {
                  embedded/smollm2-135m, cassette/<dir>, or auto"
                     .to_owned(),
             ),
-            ModelError::Status { status: 401 | 403, .. } => {
-                Some("set OPENAI_API_KEY to a key that this server accepts".to_owned())
-            }
+            ModelError::Status {
+                status: 401 | 403, ..
+            } => Some("set OPENAI_API_KEY to a key that this server accepts".to_owned()),
             ModelError::Status { .. } => None,
             ModelError::Timeout { phase, .. } => Some(match phase {
                 Phase::Connect => "is the address right and the server running?".to_owned(),
@@ -412,9 +419,7 @@ impl ModelError {
             ModelError::Protocol { .. } => {
                 Some("is this the address of a model server? see `selftest doctor`".to_owned())
             }
-            ModelError::NotRecorded { .. } => {
-                Some("record again with --record <dir>".to_owned())
-            }
+            ModelError::NotRecorded { .. } => Some("record again with --record <dir>".to_owned()),
         }
     }
 }
