@@ -8,8 +8,22 @@ use crate::sut::settings::CommandSettings;
 
 /// Variables that are handed on when they are set; `LC_*` too.
 const HANDED_ON: &[&str] = &[
-    "PATH", "LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "NO_COLOR", "PYENV_ROOT",
-    "PYENV_VERSION", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "VOLTA_HOME", "JAVA_HOME", "VIRTUAL_ENV",
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "NO_COLOR",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "VOLTA_HOME",
+    "JAVA_HOME",
+    "VIRTUAL_ENV",
 ];
 
 /// The variables of a program: the allow-list, then what the harness says, then the settings.

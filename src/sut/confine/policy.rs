@@ -6,10 +6,27 @@ use std::path::{Component, Path, PathBuf};
 
 /// System folders and files that every program may read, where they exist.
 const SYSTEM: &[&str] = &[
-    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/proc", "/nix/store",
-    "/gnu/store", "/run/current-system", "/run/systemd/resolve", "/run/resolvconf",
-    "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm", "/dev/random", "/dev/urandom",
-    "/System", "/Library",
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/etc",
+    "/opt",
+    "/proc",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
+    "/dev/random",
+    "/dev/urandom",
+    "/System",
+    "/Library",
 ];
 
 /// Device files that every program may read and write.
@@ -17,25 +34,72 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
 /// Never readable with the folder that they lie in: keys of the system.
 const SYSTEM_SECRETS: &[&str] = &[
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
-    "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/etc/kubernetes", "/etc/docker",
-    "/etc/krb5.keytab", "/etc/NetworkManager",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/kubernetes",
+    "/etc/docker",
+    "/etc/krb5.keytab",
+    "/etc/NetworkManager",
 ];
 
 /// Never readable with the folder that they lie in: keys and histories of the user.
 const HOME_SECRETS: &[&str] = &[
-    ".ssh", ".aws", ".azure", ".config", ".gnupg", ".docker", ".kube", ".netrc", ".npmrc",
-    ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".vault-token", ".terraform.d",
-    ".password-store", ".mozilla", ".claude", ".claude.json", ".codex", ".gemini",
-    ".bash_history", ".zsh_history", ".python_history", ".cargo/credentials",
-    ".cargo/credentials.toml", ".local/share/keyrings", ".gem/credentials", ".m2/settings.xml",
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".config",
+    ".gnupg",
+    ".docker",
+    ".kube",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".vault-token",
+    ".terraform.d",
+    ".password-store",
+    ".mozilla",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".local/share/keyrings",
+    ".gem/credentials",
+    ".m2/settings.xml",
 ];
 
 /// Toolchains that are installed under a home folder and need more than their `bin`.
 const TOOLCHAINS: &[&str] = &[
-    ".pyenv", ".nvm", ".rbenv", ".asdf", ".volta", ".bun", ".deno", ".sdkman", ".rustup",
-    ".local/share/mise", ".local/share/uv", ".local/share/pipx", "miniconda3", "anaconda3",
-    "miniforge3", "mambaforge", "go",
+    ".pyenv",
+    ".nvm",
+    ".rbenv",
+    ".asdf",
+    ".volta",
+    ".bun",
+    ".deno",
+    ".sdkman",
+    ".rustup",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".local/share/pipx",
+    "miniconda3",
+    "anaconda3",
+    "miniforge3",
+    "mambaforge",
+    "go",
 ];
 
 /// What a confined program may touch. Paths are absolute.
@@ -76,14 +140,22 @@ impl Policy {
         read.extend(toolchains(path.unwrap_or_default(), home));
         read.push(project.clone());
         let mut secret: Vec<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
-        secret.extend(home.into_iter().flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name))));
+        secret.extend(
+            home.into_iter()
+                .flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name))),
+        );
         let secret = secret
             .iter()
             .map(|path| settled(path))
             .filter(|path| !project.starts_with(path))
             .collect();
         let write = DEVICES.iter().map(PathBuf::from).collect();
-        Self { read, write, secret, ..Self::default() }
+        Self {
+            read,
+            write,
+            secret,
+            ..Self::default()
+        }
     }
 
     /// The policy as arguments of a process; the opposite of [`Policy::from_arguments`].
@@ -134,7 +206,9 @@ impl Policy {
                 Some("--protected") => &mut policy.protected,
                 Some("--port") => {
                     let port = value.to_str().and_then(|port| port.parse().ok());
-                    policy.ports.push(port.ok_or("expected a port after `--port`")?);
+                    policy
+                        .ports
+                        .push(port.ok_or("expected a port after `--port`")?);
                     continue;
                 }
                 _ => return Err(format!("unknown flag {}", flag.display())),
@@ -196,7 +270,10 @@ pub fn toolchains(path: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for entry in std::env::split_paths(path).filter(|entry| entry.is_absolute()) {
         let known = home.and_then(|home| {
-            TOOLCHAINS.iter().map(|name| home.join(name)).find(|root| entry.starts_with(root))
+            TOOLCHAINS
+                .iter()
+                .map(|name| home.join(name))
+                .find(|root| entry.starts_with(root))
         });
         if let Some(root) = known {
             folders.push(root);
@@ -241,7 +318,12 @@ mod tests {
         let (back, program) = Policy::from_arguments(&arguments).unwrap();
         assert_eq!(back, policy);
         assert_eq!(program, ["agent", "--read"]);
-        for broken in [vec!["--read"], vec!["--port", "x", "--"], vec!["--what", "x", "--"], vec![]] {
+        for broken in [
+            vec!["--read"],
+            vec!["--port", "x", "--"],
+            vec!["--what", "x", "--"],
+            vec![],
+        ] {
             let broken: Vec<OsString> = broken.into_iter().map(OsString::from).collect();
             assert!(Policy::from_arguments(&broken).is_err(), "{broken:?}");
         }
@@ -266,7 +348,11 @@ mod tests {
         grants.whole.sort();
         assert_eq!(
             grants.whole,
-            [root.join("README.md"), root.join("docs/guide"), root.join("src")]
+            [
+                root.join("README.md"),
+                root.join("docs/guide"),
+                root.join("src")
+            ]
         );
         assert_eq!(grants.names, [root.clone(), root.join("docs")]);
     }
@@ -289,13 +375,25 @@ mod tests {
     #[test]
     fn toolchains_without_credentials() {
         let home = Path::new("/home/me");
-        let path = OsStr::new("/home/me/.pyenv/shims:/home/me/.cargo/bin:/home/me/bin:/usr/bin:rel");
+        let path =
+            OsStr::new("/home/me/.pyenv/shims:/home/me/.cargo/bin:/home/me/bin:/usr/bin:rel");
         let found = toolchains(path, Some(home));
-        for expected in ["/home/me/.pyenv", "/home/me/.cargo/bin", "/home/me/.rustup", "/home/me/bin"] {
-            assert!(found.contains(&PathBuf::from(expected)), "{expected} in {found:?}");
+        for expected in [
+            "/home/me/.pyenv",
+            "/home/me/.cargo/bin",
+            "/home/me/.rustup",
+            "/home/me/bin",
+        ] {
+            assert!(
+                found.contains(&PathBuf::from(expected)),
+                "{expected} in {found:?}"
+            );
         }
         for denied in ["/home/me", "/home/me/.cargo", "/", "rel"] {
-            assert!(!found.contains(&PathBuf::from(denied)), "{denied} in {found:?}");
+            assert!(
+                !found.contains(&PathBuf::from(denied)),
+                "{denied} in {found:?}"
+            );
         }
     }
 }
