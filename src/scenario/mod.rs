@@ -3,6 +3,7 @@
 //! Knows nothing of how a case is executed or judged.
 
 pub mod generate;
+pub mod questions;
 pub mod safety;
 pub mod settings;
 pub mod similarity;

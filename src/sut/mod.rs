@@ -6,6 +6,7 @@
 
 pub mod chat;
 pub mod command;
+pub mod confine;
 pub mod http;
 pub mod namespace;
 pub mod project;

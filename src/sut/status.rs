@@ -1,1 +1,180 @@
-//! To be written.
+//! Infers how a task stands from an answer in plain text, for programs that do not say it
+//! themselves. Pure.
+//!
+//! The rules, the first that fits decides:
+//!
+//! | rule | status |
+//! |---|---|
+//! | the answer holds no question and does not end in a request for details | `COMPLETE` |
+//! | the last line of prose ends in a question that only offers more help ("Anything else?"), after at least 25 words | `COMPLETE` |
+//! | the last line of prose ends in a question | `AWAITING_RESPONSE` |
+//! | the last line of prose asks for details without a question mark ("Please specify the file.") | `AWAITING_RESPONSE` |
+//! | questions, but none at the end | `COMPLETE` |
+//!
+//! Prose is what stands outside fenced code blocks. An empty answer has no status.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::scenario::TaskStatus;
+use crate::scenario::questions::{count_questions, prose_lines};
+
+/// An answer of so many words before the last sentence has answered something.
+const ANSWER_WORDS: usize = 25;
+
+static OFFER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)^\W*(?:(?:is|was) there )?(?:anything|something) else\b|^\W*(?:would you like|do you want|shall i|should i|may i|can i help|need (?:any )?more|does (?:this|that|it) (?:help|answer)|did (?:this|that) (?:help|answer)|is that (?:clear|helpful))\b",
+    )
+    .expect("the pattern is a constant, and a test compiles it")
+});
+
+static REQUEST: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)^\W*(?:please|kindly|could you|can you)\s+(?:also\s+)?(?:clarify|specify|confirm|choose|answer|reply|(?:provide|give|share|send|tell|let)\b.{0,40}?\b(?:more|detail|details|which|what|whether|where|how|know|information|name|path))|^\W*(?:tell me|let me know) (?:which|what|whether|where|how|who|when)\b",
+    )
+    .expect("the pattern is a constant, and a test compiles it")
+});
+
+/// How a task stands after this answer, and the name of the rule that says so.
+///
+/// `None` when the answer is empty.
+pub fn infer(output: &str) -> Option<(TaskStatus, &'static str)> {
+    if output.trim().is_empty() {
+        return None;
+    }
+    let prose: Vec<String> = prose_lines(output)
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let last = prose.last().map_or("", |line| line.trim());
+    let asks = ends_in_question(last);
+    let sentence = last_sentence(last);
+    let words_before = prose
+        .iter()
+        .map(|line| line.split_whitespace().count())
+        .sum::<usize>()
+        - sentence.split_whitespace().count();
+    Some(
+        if asks && words_before >= ANSWER_WORDS && OFFER.is_match(sentence) {
+            (
+                TaskStatus::Complete,
+                "an answer that ends in an offer of more help",
+            )
+        } else if asks {
+            (TaskStatus::AwaitingResponse, "ends in a question")
+        } else if REQUEST.is_match(sentence) {
+            (
+                TaskStatus::AwaitingResponse,
+                "ends in a request for details",
+            )
+        } else if count_questions(output) > 0 {
+            (TaskStatus::Complete, "questions, but none at the end")
+        } else {
+            (TaskStatus::Complete, "no question")
+        },
+    )
+}
+
+fn ends_in_question(line: &str) -> bool {
+    let bare = line.trim_end_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '*' | '_' | ')' | ']' | '"' | '\'' | '”' | '’' | '!')
+    });
+    bare.ends_with(['?', '？'])
+}
+
+/// The last sentence of a line, with the mark that ends it.
+fn last_sentence(line: &str) -> &str {
+    let body = line.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let start = body
+        .char_indices()
+        .filter(|&(index, c)| match c {
+            '。' | '？' | '！' => true,
+            '.' | '?' | '!' | ':' => body[index + 1..].starts_with(char::is_whitespace),
+            _ => false,
+        })
+        .map(|(index, c)| index + c.len_utf8())
+        .last()
+        .unwrap_or(0);
+    line[start..].trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule() {
+        let long = "The project has three folders: src holds the code, docs holds the pages, and \
+                    tests holds the tests; the README says how they are built and run together.";
+        for (output, status, rule) in [
+            ("It has 3 files.", "COMPLETE", "no question"),
+            (
+                "Which file do you mean?",
+                "AWAITING_RESPONSE",
+                "ends in a question",
+            ),
+            (
+                "I need more.\n\n1. Which file?\n2. **Since when?**",
+                "AWAITING_RESPONSE",
+                "ends in a question",
+            ),
+            (
+                "どのファイルですか？",
+                "AWAITING_RESPONSE",
+                "ends in a question",
+            ),
+            (
+                "Would you like A or B?",
+                "AWAITING_RESPONSE",
+                "ends in a question",
+            ),
+            (
+                "Which one? Please specify the file.",
+                "AWAITING_RESPONSE",
+                "ends in a request for details",
+            ),
+            (
+                "There are several. Let me know which you mean.",
+                "AWAITING_RESPONSE",
+                "ends in a request for details",
+            ),
+            (
+                "Please provide more details.",
+                "AWAITING_RESPONSE",
+                "ends in a request for details",
+            ),
+            (
+                "Why is it slow? Because it reads everything twice.",
+                "COMPLETE",
+                "questions, but none at the end",
+            ),
+            (
+                "The check is:\n```\nis it ok?\n```",
+                "COMPLETE",
+                "no question",
+            ),
+            ("```\ncode only?\n```", "COMPLETE", "no question"),
+        ] {
+            let (found, name) = infer(output).unwrap();
+            assert_eq!((found.as_str(), name), (status, rule), "{output:?}");
+        }
+        for offer in [
+            "Anything else?",
+            "Would you like me to list them?",
+            "Does that help?",
+        ] {
+            let (status, rule) = infer(&format!("{long} {offer}")).unwrap();
+            assert_eq!(status, TaskStatus::Complete, "{offer}");
+            assert_eq!(rule, "an answer that ends in an offer of more help");
+        }
+        let (status, _) = infer(&format!("{long}\nWhich of them do you mean?")).unwrap();
+        assert_eq!(status, TaskStatus::AwaitingResponse);
+    }
+
+    #[test]
+    fn an_empty_answer_has_no_status() {
+        assert_eq!(infer(""), None);
+        assert_eq!(infer(" \n\t"), None);
+    }
+}

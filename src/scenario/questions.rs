@@ -1,0 +1,147 @@
+//! Counts the questions in an answer, the same way every time. Pure; knows nothing of what a
+//! question is about.
+
+/// How many sentences of a text end in a question mark, `?` or the full-width `？`.
+///
+/// A run such as `??` or `?!` is one question. Fenced code blocks, inline code and question
+/// marks inside an address or a word (`a?b`) do not count, nor does a mark without any word
+/// before it.
+pub fn count_questions(text: &str) -> u32 {
+    prose_lines(text)
+        .map(|line| count_in_line(&line))
+        .fold(0, u32::saturating_add)
+}
+
+/// The lines of a text outside fenced code blocks, inline code blanked out.
+pub fn prose_lines(text: &str) -> impl Iterator<Item = String> {
+    let mut fence: Option<(char, usize)> = None;
+    text.lines().filter_map(move |line| {
+        let marker = line.trim_start();
+        let first = marker.chars().next().filter(|c| matches!(c, '`' | '~'));
+        let run = first.map_or(0, |mark| marker.chars().take_while(|&c| c == mark).count());
+        match (fence, first) {
+            (Some((mark, length)), _) => {
+                if first == Some(mark) && run >= length && marker[run..].trim().is_empty() {
+                    fence = None;
+                }
+                None
+            }
+            // A line such as ```code``` is inline code, not the start of a block.
+            (None, Some(mark)) if run >= 3 && !marker[run..].contains(mark) => {
+                fence = Some((mark, run));
+                None
+            }
+            _ => Some(without_inline_code(line)),
+        }
+    })
+}
+
+/// Replaces each inline code span by one word, so that the sentence around it keeps its shape.
+fn without_inline_code(line: &str) -> String {
+    let mut prose = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(start) = rest.find('`') {
+        let run = rest[start..]
+            .bytes()
+            .take_while(|&byte| byte == b'`')
+            .count();
+        let inside = &rest[start + run..];
+        let Some(length) = closing(inside, run) else {
+            break;
+        };
+        prose.push_str(&rest[..start]);
+        prose.push_str("code");
+        rest = &inside[length + run..];
+    }
+    prose.push_str(rest);
+    prose
+}
+
+/// Where a run of exactly `run` backticks begins.
+fn closing(text: &str, run: usize) -> Option<usize> {
+    let mut position = 0;
+    while let Some(found) = text[position..].find('`') {
+        let start = position + found;
+        let length = text[start..]
+            .bytes()
+            .take_while(|&byte| byte == b'`')
+            .count();
+        if length == run {
+            return Some(start);
+        }
+        position = start + length;
+    }
+    None
+}
+
+fn count_in_line(line: &str) -> u32 {
+    let mut count = 0;
+    let mut has_word = false;
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '?' | '？' => {
+                let mut wide = c == '？';
+                while let Some(next) = rest.next_if(|&next| matches!(next, '?' | '？' | '!' | '！'))
+                {
+                    wide |= matches!(next, '？' | '！');
+                }
+                if has_word && (wide || ends_sentence(rest.clone())) {
+                    count += 1;
+                    has_word = false;
+                }
+            }
+            '|' => has_word = false,
+            c if c.is_alphanumeric() => has_word = true,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Whether only closing marks stand between here and the next space.
+fn ends_sentence(mut rest: impl Iterator<Item = char>) -> bool {
+    rest.find(|c| {
+        !matches!(
+            c,
+            ')' | ']' | '"' | '\'' | '*' | '_' | '”' | '’' | '»' | '」' | '』'
+        )
+    })
+    .is_none_or(|next| next.is_whitespace() || matches!(next, '|' | '<' | ',' | ';' | '—'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_counted() {
+        for (text, expected) in [
+            ("", 0),
+            ("It is done.", 0),
+            ("Which file do you mean?", 1),
+            ("Which file?? Really?!", 2),
+            ("What? And why?\nAnd when?", 3),
+            ("1. Which one?\n2. **How many?**\n- (or \"none?\")", 3),
+            ("どのファイルですか？いつですか？", 2),
+            ("本当ですか？？", 1),
+            ("See https://example.org/search?q=what for more.", 0),
+            ("Do you mean https://example.org/a?b=c?", 1),
+            ("The pattern `a?` is optional. Use ``x ? `y` : z``.", 0),
+            ("Is `a?b` right?", 1),
+            ("```\nwhat is this?\n```\nDone.", 0),
+            ("~~~python\nreally?\n~~~\nShall I go on?", 1),
+            ("````\n```\nstill code?\n````\n", 0),
+            ("```\nnever closed?", 0),
+            ("```what?``` is inline", 0),
+            ("foo?.bar and a?b:c", 0),
+            ("???", 0),
+            ("| name | ? |", 0),
+            ("Comment ça va ?", 1),
+            ("an unpaired ` mark, right?", 1),
+            ("\"Why?\" she asked.", 1),
+        ] {
+            assert_eq!(count_questions(text), expected, "{text:?}");
+        }
+    }
+}

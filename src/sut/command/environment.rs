@@ -1,0 +1,56 @@
+//! The environment of a program under test: an allow-list, since keys live in variables.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::sut::Task;
+use crate::sut::settings::CommandSettings;
+
+/// Variables that are handed on when they are set; `LC_*` too.
+const HANDED_ON: &[&str] = &[
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "NO_COLOR",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "VOLTA_HOME",
+    "JAVA_HOME",
+    "VIRTUAL_ENV",
+];
+
+/// The variables of a program: the allow-list, then what the harness says, then the settings.
+pub(super) fn environment(
+    own: &BTreeMap<String, String>,
+    settings: &CommandSettings,
+    scratch: &Path,
+    task: &Task,
+) -> BTreeMap<String, String> {
+    let mut variables: BTreeMap<String, String> = own
+        .iter()
+        .filter(|(name, _)| {
+            HANDED_ON.contains(&name.as_str())
+                || name.starts_with("LC_")
+                || settings.pass_environment.contains(name)
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    for (name, value) in [
+        ("HOME", scratch.to_string_lossy().as_ref()),
+        ("TMPDIR", scratch.to_string_lossy().as_ref()),
+        ("SELFTEST_SESSION_ID", task.session_id.as_str()),
+        ("SELFTEST_TASK_GROUP_ID", task.task_group_id.as_str()),
+        ("SELFTEST_TASK_TYPE", task.task_type.as_str()),
+    ] {
+        variables.insert(name.to_owned(), value.to_owned());
+    }
+    variables.extend(settings.environment.clone());
+    variables
+}

@@ -1,0 +1,275 @@
+//! One process under test and its pipes, every one of them bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+use crate::sut::SutError;
+use crate::sut::confine::{Policy, WORD};
+
+/// Most bytes of one line or answer.
+pub(super) const ANSWER_LIMIT: usize = 1 << 20;
+
+/// Most bytes that a program may write to stdout in one session.
+pub(super) const TOTAL_LIMIT: usize = 8 << 20;
+
+/// Bytes of stderr that are kept from its beginning, and as many from its end.
+const STDERR_KEPT: usize = 16 * 1024;
+
+/// How long the supervisor may take to end a process tree before it is given up.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// A running program under its supervisor.
+pub(super) struct Process {
+    child: Child,
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Output,
+    stderr: JoinHandle<()>,
+}
+
+impl Process {
+    /// Starts the program in the project folder.
+    pub(super) fn start(
+        harness: &Path,
+        policy: &Policy,
+        program: &[OsString],
+        environment: &BTreeMap<String, String>,
+        folder: &Path,
+        kept: &Arc<Mutex<Tail>>,
+    ) -> Result<Self, SutError> {
+        let mut child = Command::new(harness)
+            .args([WORD, "supervise"])
+            .args(policy.to_arguments())
+            .args(program)
+            .env_clear()
+            .envs(environment)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| {
+                let name = program.first().map(|name| name.display().to_string());
+                SutError::failed(format!(
+                    "cannot start {}: {error}",
+                    name.unwrap_or_default()
+                ))
+            })?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let stdout = stdout.expect("stdout is piped above");
+        let stderr = stderr.expect("stderr is piped above");
+        Ok(Self {
+            child,
+            stdin,
+            stdout: Output {
+                pipe: stdout,
+                buffer: Vec::new(),
+                total: 0,
+            },
+            stderr: tokio::spawn(drain(stderr, Arc::clone(kept))),
+        })
+    }
+
+    /// Waits for the program to end by itself.
+    pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
+        let status = self.child.wait().await.ok();
+        // What it wrote last may still be on its way.
+        let _ = tokio::time::timeout(Duration::from_secs(1), &mut self.stderr).await;
+        status
+    }
+
+    /// Ends the program and everything that it started, after `grace` to end by itself.
+    /// Returns how it ended, in words.
+    pub(super) async fn end(mut self, grace: Duration) -> String {
+        self.stdin = None;
+        if let Ok(Some(status)) = tokio::time::timeout(grace, self.ended()).await {
+            return describe(status);
+        }
+        let told = self
+            .child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(|id| {
+                rustix::process::kill_process(
+                    rustix::process::Pid::from_raw(id)?,
+                    rustix::process::Signal::TERM,
+                )
+                .ok()
+            });
+        let limit = if told.is_some() {
+            END_LIMIT
+        } else {
+            Duration::ZERO
+        };
+        if tokio::time::timeout(limit, self.ended()).await.is_err() {
+            // The supervisor keeps trying as long as it lives; the kernel holds a process.
+            return format!(
+                "still running {} s after it was killed",
+                END_LIMIT.as_secs()
+            );
+        }
+        "ended by the harness".to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Closes our end of stderr, at which the supervisor ends the tree.
+        self.stderr.abort();
+    }
+}
+
+/// How a program ended, in words.
+pub(super) fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code @ 129..=192), _) => format!("killed by signal {}", code - 128),
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("its supervisor was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// The stdout of a program.
+pub(super) struct Output {
+    pipe: ChildStdout,
+    buffer: Vec<u8>,
+    total: usize,
+}
+
+impl Output {
+    /// The next line without its end; `None` at the end of the output. A last line without an
+    /// end counts.
+    pub(super) async fn line(&mut self) -> Result<Option<Vec<u8>>, SutError> {
+        let mut searched = 0;
+        loop {
+            let end = self.buffer[searched..]
+                .iter()
+                .position(|&byte| byte == b'\n');
+            if let Some(end) = end {
+                let rest = self.buffer.split_off(searched + end + 1);
+                let mut line = std::mem::replace(&mut self.buffer, rest);
+                line.pop();
+                return Ok(Some(line));
+            }
+            searched = self.buffer.len();
+            if searched > ANSWER_LIMIT {
+                return Err(SutError::failed(format!(
+                    "the program wrote a line of more than {ANSWER_LIMIT} bytes"
+                )));
+            }
+            if self.fill().await? == 0 {
+                let line = std::mem::take(&mut self.buffer);
+                return Ok((!line.is_empty()).then_some(line));
+            }
+        }
+    }
+
+    /// Everything until the end of the output.
+    pub(super) async fn rest(&mut self) -> Result<Vec<u8>, SutError> {
+        while self.fill().await? > 0 {
+            if self.buffer.len() > ANSWER_LIMIT {
+                return Err(SutError::failed(format!(
+                    "the program wrote an answer of more than {ANSWER_LIMIT} bytes"
+                )));
+            }
+        }
+        Ok(std::mem::take(&mut self.buffer))
+    }
+
+    async fn fill(&mut self) -> Result<usize, SutError> {
+        let mut chunk = [0; 16 * 1024];
+        let read = self.pipe.read(&mut chunk).await;
+        let read = read.map_err(|error| {
+            SutError::failed(format!("cannot read what the program writes: {error}"))
+        })?;
+        self.total += read;
+        if self.total > TOTAL_LIMIT {
+            return Err(SutError::failed(format!(
+                "the program wrote more than {TOTAL_LIMIT} bytes in one session"
+            )));
+        }
+        self.buffer.extend_from_slice(&chunk[..read]);
+        Ok(read)
+    }
+}
+
+async fn drain(mut pipe: ChildStderr, kept: Arc<Mutex<Tail>>) {
+    let mut chunk = vec![0; 16 * 1024];
+    while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
+        kept.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(&chunk[..read]);
+    }
+}
+
+/// The beginning and the end of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    first: Vec<u8>,
+    last: VecDeque<u8>,
+    left_out: usize,
+}
+
+impl Tail {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let room = (STDERR_KEPT - self.first.len()).min(bytes.len());
+        self.first.extend_from_slice(&bytes[..room]);
+        self.last.extend(&bytes[room..]);
+        let excess = self.last.len().saturating_sub(STDERR_KEPT);
+        self.last.drain(..excess);
+        self.left_out += excess;
+    }
+
+    /// What is kept, with a note of what is not; `None` when nothing came.
+    pub(super) fn text(&self) -> Option<String> {
+        if self.first.is_empty() {
+            return None;
+        }
+        let mut bytes = self.first.clone();
+        if self.left_out > 0 {
+            bytes.extend_from_slice(format!("\n… [{} bytes left out]\n", self.left_out).as_bytes());
+        }
+        bytes.extend(&self.last);
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The last line that says anything.
+    pub(super) fn last_line(&self) -> Option<String> {
+        let text = self.text()?;
+        text.lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .map(ToOwned::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_keeps_both_ends() {
+        let mut tail = Tail::default();
+        assert_eq!(tail.text(), None);
+        tail.push(b"first\n");
+        assert_eq!(tail.text().unwrap(), "first\n");
+        for _ in 0..1000 {
+            tail.push(&[b'x'; 1000]);
+        }
+        tail.push(b"\nlast\n\n");
+        let text = tail.text().unwrap();
+        assert!(text.starts_with("first\nxxx") && text.ends_with("\nlast\n\n"));
+        assert!(text.len() < 2 * STDERR_KEPT + 100, "{}", text.len());
+        assert!(text.contains("bytes left out"));
+        assert_eq!(tail.last_line().unwrap(), "last");
+    }
+}

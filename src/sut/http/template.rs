@@ -1,0 +1,101 @@
+//! Puts values into the templates of paths and bodies. Pure.
+//!
+//! Each template is gone through once, so that a value that looks like a placeholder stays as
+//! it is; values enter a body as JSON strings and an address percent-encoded.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// A text with each `{name}` of the values replaced, the value passed through `encode`.
+fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String) -> String {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(start) = rest.find('{') {
+        filled.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let found = values.iter().find_map(|(name, value)| {
+            Some((
+                rest.strip_prefix('{')?
+                    .strip_prefix(name)?
+                    .strip_prefix('}')?,
+                value,
+            ))
+        });
+        if let Some((after, value)) = found {
+            filled.push_str(&encode(value));
+            rest = after;
+        } else {
+            filled.push('{');
+            rest = &rest[1..];
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// A path with its placeholders replaced, percent-encoded but for letters, digits and `-_.~`.
+pub(super) fn path(template: &str, values: &[(&str, &str)]) -> String {
+    fill(template, values, |value| {
+        value.bytes().fold(String::new(), |mut encoded, byte| {
+            if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                encoded.push(char::from(byte));
+            } else {
+                // Writing to a String cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+            encoded
+        })
+    })
+}
+
+/// A body with the placeholders in its strings replaced; keys stay.
+pub(super) fn body(template: &Value, values: &[(&str, &str)]) -> Value {
+    match template {
+        Value::String(text) => Value::String(fill(text, values, ToOwned::to_owned)),
+        Value::Array(items) => items.iter().map(|item| body(item, values)).collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), body(value, values)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const VALUES: &[(&str, &str)] = &[
+        ("prompt", "say \"{task_id}\"\n"),
+        ("task_id", "../a b?#é"),
+        ("task_type", "READ_INFO"),
+    ];
+
+    #[test]
+    fn bodies_are_json_whatever_the_values_hold() {
+        assert_eq!(
+            body(
+                &json!({"{prompt}": ["{prompt}", 1, null], "t": {"x": "<{task_type}> {other} {"}}),
+                VALUES
+            ),
+            json!({
+                "{prompt}": ["say \"{task_id}\"\n", 1, null],
+                "t": {"x": "<READ_INFO> {other} {"}
+            })
+        );
+    }
+
+    #[test]
+    fn paths_are_encoded() {
+        assert_eq!(
+            path("/api/tasks/{task_id}/reply", VALUES),
+            "/api/tasks/..%2Fa%20b%3F%23%C3%A9/reply"
+        );
+        assert_eq!(
+            path("/t?type={task_type}&{x", VALUES),
+            "/t?type=READ_INFO&{x"
+        );
+    }
+}

@@ -1,0 +1,277 @@
+//! Whether a project changed between two moments, by digest.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ignore::WalkBuilder;
+use sha2::{Digest as _, Sha256};
+
+use super::{GENERATED, barred, is_barred};
+
+/// Above so many files, contents are not read.
+const FILES: usize = 20_000;
+
+/// Above so many bytes, contents are not read.
+const BYTES: u64 = 256 << 20;
+
+/// A file that changed so shortly before it was read may change again without a trace: clocks
+/// of file systems tick this slowly.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Folders that the harness itself writes to during a run.
+const WRITTEN: &[&str] = &["reports", "docs/reports", ".selftest"];
+
+/// The project tree at one moment, without `.git`, build folders, the folders that a run
+/// writes to, and what `.gitignore` names.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    root: PathBuf,
+    barred: Vec<PathBuf>,
+    files: BTreeMap<PathBuf, Entry>,
+    /// Before the first file was looked at.
+    taken_at: SystemTime,
+    metadata_only: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    bytes: u64,
+    /// Of the last change of content or attributes, which no program can set.
+    changed: (i64, i64),
+    inode: u64,
+    mode: u32,
+    /// Of the content, or of a link's target; absent where contents are not read.
+    digest: Option<[u8; 32]>,
+}
+
+impl Entry {
+    fn same_file(&self, other: &Self) -> bool {
+        (self.bytes, self.changed, self.inode) == (other.bytes, other.changed, other.inode)
+    }
+
+    fn differs(&self, other: &Self) -> bool {
+        match (&self.digest, &other.digest) {
+            (Some(one), Some(two)) => one != two || self.mode != other.mode,
+            _ => !self.same_file(other),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Reads the tree. `excluded` is absolute or below `root`.
+    pub fn take(root: &Path, excluded: &[PathBuf]) -> Self {
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let barred = barred(&root, WRITTEN, excluded);
+        Self::read(root, barred, None)
+    }
+
+    /// Reads the same tree again, but contents only of the files whose metadata changed.
+    pub fn again(&self) -> Self {
+        Self::read(self.root.clone(), self.barred.clone(), Some(self))
+    }
+
+    /// Whether the tree is too large to read its contents, so that sizes and times decide.
+    pub fn metadata_only(&self) -> bool {
+        self.metadata_only
+    }
+
+    /// One line for each path that is not as it was: `added: a`, `changed: b`, `deleted: c`.
+    pub fn changes_since(&self, earlier: &Self) -> Vec<String> {
+        let line = |what: &str, path: &Path| format!("{what}: {}", path.display());
+        let mut changes = Vec::new();
+        for (path, entry) in &self.files {
+            match earlier.files.get(path) {
+                None => changes.push(line("added", path)),
+                Some(before) if entry.differs(before) => changes.push(line("changed", path)),
+                Some(_) => {}
+            }
+        }
+        let deleted = earlier
+            .files
+            .keys()
+            .filter(|path| !self.files.contains_key(*path));
+        changes.extend(deleted.map(|path| line("deleted", path)));
+        changes
+    }
+
+    fn read(root: PathBuf, barred: Vec<PathBuf>, earlier: Option<&Self>) -> Self {
+        let taken_at = SystemTime::now();
+        let mut files = metadata(&root, &barred);
+        let bytes: u64 = files.values().map(|entry| entry.bytes).sum();
+        let metadata_only = files.len() > FILES || bytes > BYTES;
+        if !metadata_only {
+            let known_until = earlier.and_then(|earlier| earlier.taken_at.checked_sub(TICK));
+            for (path, entry) in &mut files {
+                let before = earlier
+                    .and_then(|earlier| earlier.files.get(path))
+                    .filter(|before| {
+                        before.same_file(entry)
+                            && known_until.is_some_and(|until| entry.is_older(until))
+                    });
+                entry.digest = match before {
+                    Some(before) => before.digest,
+                    None => digest(&root.join(path)),
+                };
+            }
+        }
+        Self {
+            root,
+            barred,
+            files,
+            taken_at,
+            metadata_only,
+        }
+    }
+}
+
+impl Entry {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            bytes: metadata.len(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+            mode: metadata.mode(),
+            digest: None,
+        }
+    }
+
+    fn is_older(&self, than: SystemTime) -> bool {
+        let than = than.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(than.as_secs()).unwrap_or(i64::MAX);
+        self.changed < (seconds, i64::from(than.subsec_nanos()))
+    }
+}
+
+fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
+    let barred = barred.to_vec();
+    WalkBuilder::new(root)
+        .hidden(false)
+        .require_git(false)
+        .git_global(false)
+        .follow_links(false)
+        .filter_entry(move |entry| {
+            let name = entry.file_name();
+            !is_barred(entry.path(), &barred)
+                && name != ".git"
+                && !GENERATED.iter().any(|folder| name == *folder)
+        })
+        .build()
+        .flatten()
+        .filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()))
+        .filter_map(|entry| {
+            let path = entry.path().strip_prefix(root).ok()?.to_owned();
+            Some((path, Entry::of(&entry.path().symlink_metadata().ok()?)))
+        })
+        .collect()
+}
+
+fn digest(path: &Path) -> Option<[u8; 32]> {
+    let kind = path.symlink_metadata().ok()?.file_type();
+    let mut hash = Sha256::new();
+    if kind.is_symlink() {
+        hash.update(path.read_link().ok()?.as_os_str().as_encoded_bytes());
+    } else if kind.is_file() {
+        let mut file = File::open(path).ok()?;
+        let mut chunk = vec![0; 64 * 1024];
+        loop {
+            match file.read(&mut chunk).ok()? {
+                0 => break,
+                read => hash.update(&chunk[..read]),
+            }
+        }
+    } else {
+        // A pipe or a device: opening it could block.
+        return None;
+    }
+    Some(hash.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn changes_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in ["a.txt", "b.txt", "c.txt", "src/d.txt", "e.txt"] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), "12345").unwrap();
+        }
+        fs::write(root.join(".gitignore"), "*.log\n").unwrap();
+        let first = Snapshot::take(root, &["e.txt".into()]);
+        assert!(!first.metadata_only());
+        assert_eq!(first.again().changes_since(&first), [] as [&str; 0]);
+
+        fs::write(root.join("a.txt"), "1234!").unwrap();
+        fs::remove_file(root.join("b.txt")).unwrap();
+        // The same content again is no change.
+        fs::write(root.join("c.txt"), "12345").unwrap();
+        fs::write(root.join("src/new.txt"), "").unwrap();
+        fs::write(root.join(".hidden"), "").unwrap();
+        fs::write(root.join("e.txt"), "excluded").unwrap();
+        fs::write(root.join("x.log"), "ignored").unwrap();
+        for path in [
+            "target",
+            "node_modules",
+            ".git",
+            "reports",
+            ".selftest",
+            "prompts",
+        ] {
+            fs::create_dir(root.join(path)).unwrap();
+            fs::write(root.join(path).join("file"), "x").unwrap();
+        }
+        let second = first.again();
+        assert_eq!(
+            second.changes_since(&first),
+            [
+                "added: .hidden",
+                "changed: a.txt",
+                "added: prompts/file",
+                "added: src/new.txt",
+                "deleted: b.txt"
+            ]
+        );
+        assert_eq!(second.again().changes_since(&second), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_change_with_the_old_time_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        fs::write(&path, "12345").unwrap();
+        let time = path.metadata().unwrap().modified().unwrap();
+        let first = Snapshot::take(folder.path(), &[]);
+        fs::write(&path, "54321").unwrap();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+        assert_eq!(first.again().changes_since(&first), ["changed: a.txt"]);
+    }
+
+    #[test]
+    fn links_and_modes_count() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::write(root.join("run.sh"), "x").unwrap();
+        symlink("run.sh", root.join("link")).unwrap();
+        let first = Snapshot::take(root, &[]);
+        fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::remove_file(root.join("link")).unwrap();
+        symlink("/etc/passwd", root.join("link")).unwrap();
+        assert_eq!(
+            first.again().changes_since(&first),
+            ["changed: link", "changed: run.sh"]
+        );
+    }
+}
