@@ -89,20 +89,11 @@ impl Rubric {
                 errors.push(RubricError::Duplicate { index, id });
             }
         }
-        let sum: f64 = categories
-            .iter()
-            .map(|category| category.weight.get())
-            .sum();
+        let sum: f64 = categories.iter().map(|category| category.weight.get()).sum();
         if !categories.is_empty() && (sum - 1.0).abs() > 1e-6 {
-            errors.push(RubricError::Weights {
-                sum: (sum * 1e6).round() / 1e6,
-            });
+            errors.push(RubricError::Weights { sum: (sum * 1e6).round() / 1e6 });
         }
-        if errors.is_empty() {
-            Ok(Self { categories })
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(Self { categories }) } else { Err(errors) }
     }
 
     /// The categories in the order of the file.

@@ -29,7 +29,7 @@ macro_rules! bounded {
         impl $name {
             /// Refuses NaN, infinities and everything outside the range.
             pub fn new(value: f64) -> Result<Self, OutOfRange> {
-                if value >= $min && value <= 1.0 {
+                if ($min..=1.0).contains(&value) {
                     Ok(Self(value))
                 } else {
                     Err(OutOfRange { what: $what, min: $min, max: 1.0, value })
@@ -105,10 +105,7 @@ impl Score {
     /// `Σ weight · score`, rounded to nine decimals. The weights must sum to 1, so that the
     /// sum is a score again (seed 001, "Overall Score").
     pub fn weighted(parts: impl IntoIterator<Item = (Weight, Score)>) -> Score {
-        let sum: f64 = parts
-            .into_iter()
-            .map(|(weight, score)| weight.0 * score.0)
-            .sum();
+        let sum: f64 = parts.into_iter().map(|(weight, score)| weight.0 * score.0).sum();
         Score(((sum * 1e9).round() / 1e9).clamp(0.0, 1.0))
     }
 }

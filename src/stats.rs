@@ -27,16 +27,8 @@ pub fn wilson(successes: u32, trials: u32) -> Option<Interval> {
     let centre = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
     // At the edges the exact ends are 0 and 1; rounding must not blur them.
-    let low = if successes == 0 {
-        0.0
-    } else {
-        (centre - half).max(0.0)
-    };
-    let high = if successes == trials {
-        1.0
-    } else {
-        (centre + half).min(1.0)
-    };
+    let low = if successes == 0 { 0.0 } else { (centre - half).max(0.0) };
+    let high = if successes == trials { 1.0 } else { (centre + half).min(1.0) };
     Some(Interval { low, high })
 }
 
