@@ -38,6 +38,11 @@ pub trait ChatModel: Send + Sync {
     /// Whether the model can answer at all: server reachable, model present, file readable.
     /// Called once, before the first case.
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>>;
+
+    /// The longest context that the model takes, in tokens; `None` where nobody says.
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(async { None })
+    }
 }
 
 /// Who speaks.
@@ -64,24 +69,15 @@ pub struct Message {
 impl Message {
     /// A system message.
     pub fn system(text: impl Into<String>) -> Self {
-        Self {
-            role: Role::System,
-            text: text.into(),
-        }
+        Self { role: Role::System, text: text.into() }
     }
     /// A user message.
     pub fn user(text: impl Into<String>) -> Self {
-        Self {
-            role: Role::User,
-            text: text.into(),
-        }
+        Self { role: Role::User, text: text.into() }
     }
     /// A message that the model itself said earlier.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self {
-            role: Role::Assistant,
-            text: text.into(),
-        }
+        Self { role: Role::Assistant, text: text.into() }
     }
 }
 
@@ -407,9 +403,9 @@ impl ModelError {
                  embedded/smollm2-135m, cassette/<dir>, or auto"
                     .to_owned(),
             ),
-            ModelError::Status {
-                status: 401 | 403, ..
-            } => Some("set OPENAI_API_KEY to a key that this server accepts".to_owned()),
+            ModelError::Status { status: 401 | 403, .. } => {
+                Some("set OPENAI_API_KEY to a key that this server accepts".to_owned())
+            }
             ModelError::Status { .. } => None,
             ModelError::Timeout { phase, .. } => Some(match phase {
                 Phase::Connect => "is the address right and the server running?".to_owned(),

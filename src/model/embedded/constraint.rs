@@ -29,16 +29,10 @@ impl Constraints {
     pub(super) fn new(model: &LlamaModel) -> Result<Self, ModelError> {
         let tokens = LlamaSampler::llguidance_tok_env(model);
         let mut factory = ParserFactory::new_simple(&tokens).map_err(|error| {
-            failed(
-                format!("the vocabulary does not fit constrained decoding: {error}"),
-                None,
-            )
+            failed(format!("the vocabulary does not fit constrained decoding: {error}"), None)
         })?;
         factory.quiet();
-        Ok(Self {
-            factory,
-            compiled: HashMap::new(),
-        })
+        Ok(Self { factory, compiled: HashMap::new() })
     }
 
     /// A fresh matcher of the schema.
@@ -82,9 +76,8 @@ fn narrow(schema: &mut Value, brief: u64) {
     let open = !keys.contains_key("enum") && !keys.contains_key("const");
     let (string, array) = (open && is("string"), open && is("array"));
     let number = |name: &str| keys.get(name).and_then(Value::as_u64);
-    let most_characters = number("maxLength")
-        .unwrap_or(u64::MAX)
-        .min(brief.max(number("minLength").unwrap_or(0)));
+    let most_characters =
+        number("maxLength").unwrap_or(u64::MAX).min(brief.max(number("minLength").unwrap_or(0)));
     let most_items = number("maxItems").unwrap_or(MOST_ITEMS.max(number("minItems").unwrap_or(0)));
     if string {
         keys.insert("maxLength".to_owned(), json!(most_characters));

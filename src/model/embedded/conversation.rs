@@ -46,10 +46,8 @@ fn frame(
     template: &LlamaChatTemplate,
     messages: &[Message],
 ) -> Option<Vec<String>> {
-    let marks: Vec<String> = messages
-        .iter()
-        .map(|_| format!("{:032x}", rand::random::<u128>()))
-        .collect();
+    let marks: Vec<String> =
+        messages.iter().map(|_| format!("{:032x}", rand::random::<u128>())).collect();
     let chat = messages
         .iter()
         .zip(&marks)
@@ -62,10 +60,7 @@ fn frame(
             LlamaChatMessage::new(role.to_owned(), mark.clone()).ok()
         })
         .collect::<Option<Vec<_>>>()?;
-    split(
-        &model.apply_chat_template(template, &chat, true).ok()?,
-        &marks,
-    )
+    split(&model.apply_chat_template(template, &chat, true).ok()?, &marks)
 }
 
 /// The text around the marks; none unless each is there once and in order, since a template
@@ -79,17 +74,13 @@ fn split(text: &str, marks: &[String]) -> Option<Vec<String>> {
         rest = after;
     }
     parts.push(rest.to_owned());
-    let twice = parts
-        .iter()
-        .any(|part| marks.iter().any(|mark| part.contains(mark.as_str())));
+    let twice = parts.iter().any(|part| marks.iter().any(|mark| part.contains(mark.as_str())));
     (!twice).then_some(parts)
 }
 
 fn assemble(model: &LlamaModel, parts: &[String], messages: &[Message]) -> Prompt {
     let vocab = model.vocab();
-    let first_user = messages
-        .iter()
-        .position(|message| message.role == Role::User);
+    let first_user = messages.iter().position(|message| message.role == Role::User);
     let (mut prefix, mut tokens) = (Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
         tokens.extend(vocab.tokenize(part.as_bytes(), false, true));
@@ -106,10 +97,7 @@ fn assemble(model: &LlamaModel, parts: &[String], messages: &[Message]) -> Promp
     if tokens.is_empty() {
         std::mem::swap(&mut prefix, &mut tokens);
     }
-    Prompt {
-        prefix,
-        rest: tokens,
-    }
+    Prompt { prefix, rest: tokens }
 }
 
 #[cfg(test)]

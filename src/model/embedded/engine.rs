@@ -43,9 +43,7 @@ fn backend() -> Result<&'static LlamaBackend, ModelError> {
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
         LlamaBackend::init().map_err(|error| error.to_string())
     });
-    backend
-        .as_ref()
-        .map_err(|error| failed(format!("llama.cpp does not start: {error}"), None))
+    backend.as_ref().map_err(|error| failed(format!("llama.cpp does not start: {error}"), None))
 }
 
 /// The weights of a file. The error is one line that names the file.
@@ -58,10 +56,7 @@ pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
     let bytes = opened.metadata().map_err(unreadable)?.len();
     opened.take(4).read_to_end(&mut magic).map_err(unreadable)?;
     if magic != b"GGUF" {
-        return Err(failed(
-            format!("{name} is not a GGUF file ({bytes} bytes)"),
-            again(),
-        ));
+        return Err(failed(format!("{name} is not a GGUF file ({bytes} bytes)"), again()));
     }
     LlamaModel::load_from_file(backend()?, file, &LlamaModelParams::default()).map_err(|_| {
         let what = format!(
@@ -103,14 +98,8 @@ impl<'model> Engine<'model> {
             .with_n_threads(threads)
             .with_n_threads_batch(threads);
         let context = model.new_context(backend()?, params).map_err(|error| {
-            let what = format!(
-                "no context of {limit} tokens for {}: {error}",
-                file.display()
-            );
-            failed(
-                what,
-                Some("lower models.context_tokens, or take a smaller model".to_owned()),
-            )
+            let what = format!("no context of {limit} tokens for {}: {error}", file.display());
+            failed(what, Some("lower models.context_tokens, or take a smaller model".to_owned()))
         })?;
         Ok(Self {
             model,
@@ -161,10 +150,7 @@ impl<'model> Engine<'model> {
                 .map(|matcher| matcher.compute_mask_or_eos().map_err(constrained))
                 .transpose()?;
             let Some(token) = sampler.pick(self.context.get_logits(), mask.as_ref()) else {
-                return Err(failed(
-                    "the model gives no usable next token".to_owned(),
-                    None,
-                ));
+                return Err(failed("the model gives no usable next token".to_owned(), None));
             };
             let id = LlamaToken(token.cast_signed());
             if self.model.vocab().is_eog(id) {
@@ -239,24 +225,17 @@ impl<'model> Engine<'model> {
             let done = number * BATCH as usize;
             for (place, token) in chunk.iter().enumerate() {
                 let last = done + place + 1 == tokens.len();
-                self.batch
-                    .add(*token, position, &[0], last)
-                    .map_err(|error| broken(&error))?;
+                self.batch.add(*token, position, &[0], last).map_err(|error| broken(&error))?;
                 position += 1;
             }
-            self.context
-                .decode(&mut self.batch)
-                .map_err(|error| broken(&error))?;
+            self.context.decode(&mut self.batch).map_err(|error| broken(&error))?;
         }
         Ok(())
     }
 
     fn too_long(&self, length: &str) -> ModelError {
         failed(
-            format!(
-                "the prompt of {length} does not fit a context of {} tokens",
-                self.limit
-            ),
+            format!("the prompt of {length} does not fit a context of {} tokens", self.limit),
             Some(format!(
                 "raise models.context_tokens (this model allows {}) or shorten the prompt",
                 self.model.n_ctx_train()

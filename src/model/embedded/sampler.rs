@@ -20,10 +20,7 @@ pub(super) struct Sampler {
 impl Sampler {
     /// A sampler as the request asks.
     pub(super) fn new(sampling: &Sampling) -> Self {
-        Self {
-            temperature: sampling.temperature,
-            random: SplitMix64(sampling.seed),
-        }
+        Self { temperature: sampling.temperature, random: SplitMix64(sampling.seed) }
     }
 
     /// The next token among those that the mask allows; none when it allows none.
@@ -72,9 +69,7 @@ fn best(logits: &[f32], mask: Option<&SimpleVob>) -> Option<(u32, f32)> {
 
 fn for_each_allowed(logits: &[f32], mask: Option<&SimpleVob>, mut visit: impl FnMut(u32, f32)) {
     match mask {
-        None => (0_u32..)
-            .zip(logits)
-            .for_each(|(token, logit)| visit(token, *logit)),
+        None => (0_u32..).zip(logits).for_each(|(token, logit)| visit(token, *logit)),
         Some(mask) => mask.iter_set_entries(|place| {
             if let (Some(logit), Ok(token)) = (logits.get(place), u32::try_from(place)) {
                 visit(token, *logit);
@@ -107,11 +102,7 @@ mod tests {
     use super::*;
 
     fn sampler(temperature: f64, seed: u64) -> Sampler {
-        Sampler::new(&Sampling {
-            temperature,
-            max_tokens: 1,
-            seed,
-        })
+        Sampler::new(&Sampling { temperature, max_tokens: 1, seed })
     }
 
     #[test]
@@ -146,9 +137,7 @@ mod tests {
         assert_eq!(counts[3], 0);
         let draw = |seed| {
             let mut sampler = sampler(1.0, seed);
-            (0..40)
-                .map(|_| sampler.pick(&logits, None).unwrap())
-                .collect::<Vec<_>>()
+            (0..40).map(|_| sampler.pick(&logits, None).unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));

@@ -27,11 +27,7 @@ struct Running {
 
 enum Job {
     Check(oneshot::Sender<Result<(), ModelError>>),
-    Chat(
-        Box<ChatRequest>,
-        Arc<AtomicBool>,
-        oneshot::Sender<Result<ChatReply, ModelError>>,
-    ),
+    Chat(Box<ChatRequest>, Arc<AtomicBool>, oneshot::Sender<Result<ChatReply, ModelError>>),
 }
 
 /// What can end a call early; asked between tokens and batches.
@@ -71,12 +67,7 @@ impl Drop for CancelOnDrop {
 impl Worker {
     /// A worker for this file; nothing is started.
     pub(super) fn new(file: PathBuf, context_tokens: u32, call_limit: Duration) -> Self {
-        Self {
-            file,
-            context_tokens,
-            call_limit,
-            running: Mutex::new(None),
-        }
+        Self { file, context_tokens, call_limit, running: Mutex::new(None) }
     }
 
     /// Whether the file can be loaded; loads it.
@@ -122,11 +113,7 @@ impl Drop for Worker {
     // llama.cpp must not be at work while the process runs its exit handlers. No call is left:
     // each borrows the worker, so the thread is at most one batch away from its end.
     fn drop(&mut self) {
-        let running = self
-            .running
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { jobs, thread }) = running {
             drop(jobs);
             // A panic of the thread has been reported as the answer to its job.
@@ -137,10 +124,8 @@ impl Drop for Worker {
 
 fn work(file: &Path, context_tokens: u32, limit: Duration, queue: &Receiver<Job>) {
     let model = engine::load(file);
-    let mut engine = model
-        .as_ref()
-        .map_err(Clone::clone)
-        .and_then(|m| Engine::new(m, file, context_tokens));
+    let mut engine =
+        model.as_ref().map_err(Clone::clone).and_then(|m| Engine::new(m, file, context_tokens));
     // An answer that nobody waits for is no error.
     for job in queue {
         match (job, &mut engine) {
@@ -149,12 +134,7 @@ fn work(file: &Path, context_tokens: u32, limit: Duration, queue: &Receiver<Job>
             (Job::Chat(_, _, answer), Err(error)) => drop(answer.send(Err(error.clone()))),
             (Job::Chat(request, cancelled, answer), Ok(engine)) => {
                 let name = file.display().to_string();
-                let interrupt = Interrupt {
-                    cancelled,
-                    started: Instant::now(),
-                    limit,
-                    name,
-                };
+                let interrupt = Interrupt { cancelled, started: Instant::now(), limit, name };
                 drop(answer.send(engine.reply(&request, &interrupt)));
             }
         }

