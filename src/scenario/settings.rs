@@ -23,11 +23,6 @@ pub struct GeneratorSettings {
 
 impl Default for GeneratorSettings {
     fn default() -> Self {
-        Self {
-            model: "auto".to_owned(),
-            temperature: 0.7,
-            max_tokens: 500,
-            max_attempts: 3,
-        }
+        Self { model: "auto".to_owned(), temperature: 0.7, max_tokens: 500, max_attempts: 3 }
     }
 }
