@@ -38,10 +38,7 @@ pub struct Scorecard {
 impl Scorecard {
     /// The score of a category, if the rubric has it.
     pub fn score(&self, category: &str) -> Option<Score> {
-        self.categories
-            .iter()
-            .find(|entry| entry.category == category)?
-            .score
+        self.categories.iter().find(|entry| entry.category == category)?.score
     }
 }
 
