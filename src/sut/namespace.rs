@@ -13,23 +13,17 @@ use serde::{Deserialize, Serialize};
 const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz23456789";
 
 fn fresh(at: Timestamp) -> String {
-    let stamp = at
-        .to_zoned(TimeZone::UTC)
-        .strftime("%Y%m%d-%H%M")
-        .to_string();
+    let stamp = at.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M").to_string();
     let mut rng = rand::rng();
-    let random: String = (0..6)
-        .map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())]))
-        .collect();
+    let random: String =
+        (0..6).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect();
     format!("selftest-{stamp}-{random}")
 }
 
 fn is_valid(id: &str) -> bool {
     let bytes = id.as_bytes();
     let digits = |range: std::ops::Range<usize>| {
-        bytes
-            .get(range)
-            .is_some_and(|part| part.iter().all(u8::is_ascii_digit))
+        bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit))
     };
     id.starts_with("selftest-")
         && digits(9..17)
@@ -38,9 +32,7 @@ fn is_valid(id: &str) -> bool {
         && bytes.get(22) == Some(&b'-')
         && bytes.len() > 23
         && bytes.len() <= 64
-        && bytes[23..]
-            .iter()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && bytes[23..].iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 macro_rules! id {

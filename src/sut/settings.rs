@@ -40,12 +40,7 @@ pub struct ChatSettings {
 
 impl Default for ChatSettings {
     fn default() -> Self {
-        Self {
-            model: "auto".to_owned(),
-            temperature: 0.0,
-            max_tokens: 500,
-            project_tokens: 1500,
-        }
+        Self { model: "auto".to_owned(), temperature: 0.0, max_tokens: 500, project_tokens: 1500 }
     }
 }
 
