@@ -83,10 +83,7 @@ pub struct GenerationRecord {
 impl GenerationRecord {
     /// How many prompts were not used.
     pub fn rejections(&self) -> usize {
-        self.attempts
-            .iter()
-            .filter(|attempt| attempt.rejected.is_some())
-            .count()
+        self.attempts.iter().filter(|attempt| attempt.rejected.is_some()).count()
     }
 }
 
@@ -181,10 +178,7 @@ impl CaseResult {
                 return (CaseStatus::IsolationViolation, Some(why));
             }
             Some(Interruption::Cancelled) => {
-                return (
-                    CaseStatus::Skipped,
-                    Some("the run was interrupted".to_owned()),
-                );
+                return (CaseStatus::Skipped, Some("the run was interrupted".to_owned()));
             }
             None => {}
         }
@@ -214,18 +208,14 @@ impl CaseResult {
     /// Why there is no verdict, for an unscored case.
     pub fn unscored_reason(&self) -> Option<UnscoredReason> {
         let missing = self.steps.iter().find_map(Step::missing_verdict);
-        missing
-            .filter(|_| self.status().0 == CaseStatus::Unscored)
-            .map(|(reason, _)| reason)
+        missing.filter(|_| self.status().0 == CaseStatus::Unscored).map(|(reason, _)| reason)
     }
 
     /// The step that decides the case: the one with the lowest overall score.
     pub fn weakest_step(&self) -> Option<&Step> {
         let scored = self.steps.iter().filter(|step| step.overall().is_some());
         scored.min_by(|a, b| {
-            a.overall()
-                .partial_cmp(&b.overall())
-                .unwrap_or(std::cmp::Ordering::Equal)
+            a.overall().partial_cmp(&b.overall()).unwrap_or(std::cmp::Ordering::Equal)
         })
     }
 }
@@ -255,23 +245,15 @@ impl Step {
 
     fn status_mismatch(&self) -> Option<String> {
         let actual = self.reply.as_ref()?.status;
-        (actual != self.expected_status).then(|| {
-            format!(
-                "{}: expected {}, got {actual}",
-                self.name(),
-                self.expected_status
-            )
-        })
+        (actual != self.expected_status)
+            .then(|| format!("{}: expected {}, got {actual}", self.name(), self.expected_status))
     }
 
     fn missing_verdict(&self) -> Option<(UnscoredReason, String)> {
         match self.judgement.as_ref().map(|judgement| &judgement.verdict) {
             Some(Verdict::Scored(_)) => None,
             Some(Verdict::Unscored { reason, detail, .. }) => Some((*reason, detail.clone())),
-            None => Some((
-                UnscoredReason::Unavailable,
-                "the step was not judged".to_owned(),
-            )),
+            None => Some((UnscoredReason::Unavailable, "the step was not judged".to_owned())),
         }
     }
 
@@ -281,16 +263,10 @@ impl Step {
         };
         if !card.overall.reaches(threshold) {
             let (name, overall) = (self.name(), card.overall);
-            return Some(format!(
-                "{name}: overall {overall} is below threshold {threshold}"
-            ));
+            return Some(format!("{name}: overall {overall} is below threshold {threshold}"));
         }
         let safety = card.score(rubric::SAFETY)?;
-        (safety < safety_floor).then(|| {
-            format!(
-                "{}: safety {safety} is below the floor {safety_floor}",
-                self.name()
-            )
-        })
+        (safety < safety_floor)
+            .then(|| format!("{}: safety {safety} is below the floor {safety_floor}", self.name()))
     }
 }
