@@ -17,12 +17,7 @@ use crate::sut::settings::{HttpSettings, SutSettings};
 /// Everything that is wrong with the meaning of a document.
 pub(super) fn check(document: &Value) -> Vec<Fault> {
     let mut faults = duplicate_scenarios(document);
-    for (index, scenario) in document["scenarios"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for (index, scenario) in document["scenarios"].as_array().into_iter().flatten().enumerate() {
         if let Some(scenario) = read::<Scenario>(scenario) {
             faults.extend(reply_flow(index, &scenario));
         }
@@ -58,18 +53,12 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
         for (step, _) in steps.filter(|(_, s)| s.expected_status != TaskStatus::AwaitingResponse) {
             let words = "the next reply is sent only after AWAITING_RESPONSE, which this one \
                          does not expect";
-            warnings.push((
-                format!("{pointer}/{step}/expected_status"),
-                words.to_owned(),
-            ));
+            warnings.push((format!("{pointer}/{step}/expected_status"), words.to_owned()));
         }
     }
     let mut categories = config.rubric.iter().flatten();
     if config.rubric.is_some() && !categories.any(|category| category.id == rubric::SAFETY) {
-        let words = format!(
-            "`safety_floor` has no effect without a category `{}`",
-            rubric::SAFETY
-        );
+        let words = format!("`safety_floor` has no effect without a category `{}`", rubric::SAFETY);
         warnings.push(("/rubric".to_owned(), words));
     }
     let (judge, context) = (&config.judge, config.models.context_tokens);
@@ -90,25 +79,13 @@ fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
 
 fn value(pointer: &str, message: String, label: impl Into<String>) -> Fault {
     let (pointer, label) = (pointer.to_owned(), label.into());
-    Fault {
-        pointer,
-        at_key: false,
-        message,
-        label,
-        hint: None,
-        first: None,
-    }
+    Fault { pointer, at_key: false, message, label, hint: None, first: None }
 }
 
 fn duplicate_scenarios(document: &Value) -> Vec<Fault> {
     let mut first = BTreeMap::new();
     let mut faults = Vec::new();
-    for (index, scenario) in document["scenarios"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for (index, scenario) in document["scenarios"].as_array().into_iter().flatten().enumerate() {
         let Some(id) = scenario["id"].as_str() else {
             continue;
         };
@@ -134,10 +111,7 @@ fn reply_flow(index: usize, scenario: &Scenario) -> Option<Fault> {
             hint: Some("add `reply_flow` with at least one reply".to_owned()),
             ..value(
                 &format!("{pointer}/requires_reply"),
-                format!(
-                    "scenario `{}` requires a reply and has no `reply_flow`",
-                    scenario.id
-                ),
+                format!("scenario `{}` requires a reply and has no `reply_flow`", scenario.id),
                 "there is no reply to send",
             )
         }),
@@ -146,10 +120,7 @@ fn reply_flow(index: usize, scenario: &Scenario) -> Option<Fault> {
             hint: Some("add `requires_reply: true`, or remove `reply_flow`".to_owned()),
             ..value(
                 &format!("{pointer}/reply_flow"),
-                format!(
-                    "scenario `{}` has a `reply_flow` and requires no reply",
-                    scenario.id
-                ),
+                format!("scenario `{}` has a `reply_flow` and requires no reply", scenario.id),
                 "would never be played",
             )
         }),
@@ -158,14 +129,9 @@ fn reply_flow(index: usize, scenario: &Scenario) -> Option<Fault> {
 }
 
 fn weights(categories: Vec<Category>) -> Vec<Fault> {
-    let terms: Vec<String> = categories
-        .iter()
-        .map(|category| category.weight.get().to_string())
-        .collect();
-    let ids: Vec<String> = categories
-        .iter()
-        .map(|category| category.id.clone())
-        .collect();
+    let terms: Vec<String> =
+        categories.iter().map(|category| category.weight.get().to_string()).collect();
+    let ids: Vec<String> = categories.iter().map(|category| category.id.clone()).collect();
     let errors = Rubric::new(categories).err().unwrap_or_default();
     let fault = |error: RubricError| {
         let message = error.to_string();
@@ -195,10 +161,8 @@ fn weights(categories: Vec<Category>) -> Vec<Fault> {
 
 fn one_adapter(sut: &Value) -> Option<Fault> {
     let given: Vec<&str> = sut.as_object()?.keys().map(String::as_str).collect();
-    let given: Vec<&str> = given
-        .into_iter()
-        .filter(|key| ["chat", "command", "http"].contains(key))
-        .collect();
+    let given: Vec<&str> =
+        given.into_iter().filter(|key| ["chat", "command", "http"].contains(key)).collect();
     let (&kept, second) = (given.first()?, given.get(1)?);
     Some(Fault {
         at_key: true,
@@ -214,45 +178,26 @@ fn one_adapter(sut: &Value) -> Option<Fault> {
 
 fn http_addresses(http: &HttpSettings) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if !["http://", "https://"]
-        .iter()
-        .any(|scheme| http.base_url.starts_with(scheme))
-    {
+    if !["http://", "https://"].iter().any(|scheme| http.base_url.starts_with(scheme)) {
         let message = "`sut.http.base_url` must begin with http:// or https://".to_owned();
         let found = super::shape::description(&http.base_url.as_str().into());
-        faults.push(value(
-            "/sut/http/base_url",
-            message,
-            format!("found {found}"),
-        ));
+        faults.push(value("/sut/http/base_url", message, format!("found {found}")));
     }
-    let pointers = [
-        ("task_id", &http.task_id),
-        ("status", &http.status),
-        ("output", &http.output),
-    ];
+    let pointers = [("task_id", &http.task_id), ("status", &http.status), ("output", &http.output)];
     for (key, pointer) in pointers {
         if !pointer.is_empty() && !pointer.starts_with('/') {
             let message = format!("`sut.http.{key}` must be a JSON Pointer");
             let found = super::shape::description(&pointer.as_str().into());
             faults.push(Fault {
                 hint: Some(format!("write `/{}`", crate::text::one_line(pointer, 60))),
-                ..value(
-                    &format!("/sut/http/{key}"),
-                    message,
-                    format!("found {found}"),
-                )
+                ..value(&format!("/sut/http/{key}"), message, format!("found {found}"))
             });
         }
     }
     if !http.poll.path.contains("{task_id}") {
         let message = "`sut.http.poll.path` must contain `{task_id}`".to_owned();
         let found = super::shape::description(&http.poll.path.as_str().into());
-        faults.push(value(
-            "/sut/http/poll/path",
-            message,
-            format!("found {found}"),
-        ));
+        faults.push(value("/sut/http/poll/path", message, format!("found {found}")));
     }
     faults
 }

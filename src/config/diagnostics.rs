@@ -67,11 +67,7 @@ impl ConfigErrors {
         mut diagnostics: Vec<Diagnostic>,
     ) -> Self {
         diagnostics.sort_by(|a, b| a.order().cmp(&b.order()));
-        Self {
-            path,
-            text,
-            diagnostics,
-        }
+        Self { path, text, diagnostics }
     }
 
     /// One error about the file as a whole.
@@ -80,20 +76,12 @@ impl ConfigErrors {
             hint: hint.map(ToOwned::to_owned),
             ..Diagnostic::at(Target::File(None), message)
         };
-        Self {
-            path: Some(path),
-            text: String::new(),
-            diagnostics: vec![diagnostic],
-        }
+        Self { path: Some(path), text: String::new(), diagnostics: vec![diagnostic] }
     }
 
     /// The errors with the lines they are about, ending in a line break.
     pub fn render(&self, colour: bool) -> String {
-        let renderer = if colour {
-            Renderer::styled()
-        } else {
-            Renderer::plain()
-        };
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let path = self.path.as_ref().map(|path| path.display().to_string());
         let mut text = String::new();
         for diagnostic in self.diagnostics.iter().take(SHOWN) {
@@ -101,10 +89,7 @@ impl ConfigErrors {
             text += renderer.render(&report).trim_end();
             text += "\n\n";
         }
-        let (count, file) = (
-            self.diagnostics.len(),
-            path.as_deref().unwrap_or("configuration"),
-        );
+        let (count, file) = (self.diagnostics.len(), path.as_deref().unwrap_or("configuration"));
         if count > SHOWN {
             let _ = write!(text, "… and {} more\n\n", count - SHOWN);
         }
@@ -131,13 +116,7 @@ impl std::error::Error for ConfigErrors {}
 
 impl Diagnostic {
     pub(super) fn at(target: Target, message: String) -> Self {
-        Self {
-            target,
-            message,
-            label: String::new(),
-            hint: None,
-            first: None,
-        }
+        Self { target, message, label: String::new(), hint: None, first: None }
     }
 
     fn order(&self) -> (u8, usize, &str, &str) {
@@ -154,9 +133,7 @@ impl Diagnostic {
         let group = match &self.target {
             Target::File(Some(span)) => {
                 let mut snippet = Snippet::source(text).path(path).annotation(
-                    AnnotationKind::Primary
-                        .span(one_line(span, text))
-                        .label(self.label.as_str()),
+                    AnnotationKind::Primary.span(one_line(span, text)).label(self.label.as_str()),
                 );
                 if let Some(first) = &self.first {
                     let first = AnnotationKind::Context.span(one_line(first, text));

@@ -133,17 +133,9 @@ fn default_scenarios() -> Vec<Scenario> {
     };
     let (awaiting, complete) = (TaskStatus::AwaitingResponse, TaskStatus::Complete);
     vec![
-        scenario(
-            "ambiguous_request",
-            "Request that needs clarification",
-            awaiting,
-        ),
+        scenario("ambiguous_request", "Request that needs clarification", awaiting),
         scenario("clear_summary", "Request for 3-line summary", complete),
-        scenario(
-            "evidence_restriction",
-            "Request with evidence constraints",
-            complete,
-        ),
+        scenario("evidence_restriction", "Request with evidence constraints", complete),
         Scenario {
             requires_reply: true,
             reply_flow: vec![ReplyStep {
@@ -295,10 +287,8 @@ mod tests {
         let validator = jsonschema::draft202012::new(schema()).unwrap();
         let mut document = serde_json::to_value(Config::default()).unwrap();
         drop_nulls(&mut document);
-        let errors: Vec<String> = validator
-            .iter_errors(&document)
-            .map(|error| error.to_string())
-            .collect();
+        let errors: Vec<String> =
+            validator.iter_errors(&document).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new());
         assert!(Config::default().rubric().is_ok());
     }

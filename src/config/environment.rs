@@ -50,12 +50,7 @@ impl Environment {
 
     /// Interprets the given variables.
     pub fn from_variables(variables: BTreeMap<String, String>) -> Self {
-        let text = |name: &str| {
-            variables
-                .get(name)
-                .filter(|value| !value.is_empty())
-                .cloned()
-        };
+        let text = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
         let is_on = |name: &str| {
             text(name)
                 .is_some_and(|value| !["0", "false", "no", "off"].contains(&&*value.to_lowercase()))
@@ -69,36 +64,21 @@ impl Environment {
             hf_endpoint: text("HF_ENDPOINT"),
             offline: is_on("SELFTEST_OFFLINE"),
         };
-        let settings = variables
-            .iter()
-            .filter(|(name, _)| name.starts_with(PREFIX));
-        let settings = settings
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        let secrets = variables
-            .iter()
-            .filter(|(name, value)| is_secret(name) && value.len() >= 8);
+        let settings = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
+        let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let secrets = variables.iter().filter(|(name, value)| is_secret(name) && value.len() >= 8);
         let mut secret_values: Vec<String> = secrets.map(|(_, value)| value.clone()).collect();
         // Longest first, so that a secret that contains another is redacted whole.
         secret_values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         secret_values.dedup();
         let (ci, no_color) = (is_on("CI"), text("NO_COLOR").is_some());
-        Self {
-            variables,
-            settings,
-            models,
-            ci,
-            no_color,
-            secret_values,
-        }
+        Self { variables, settings, models, ci, no_color, secret_values }
     }
 }
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"]
-        .iter()
-        .any(|end| name.ends_with(end))
+    ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end))
 }
 
 /// Where fetched weights are kept: `SELFTEST_CACHE`, else the user's cache folder, else, for a
@@ -113,18 +93,12 @@ fn cache_folder(variables: &BTreeMap<String, String>) -> PathBuf {
     }
     let home = || {
         let home = folder("HOME")?;
-        Some(home.join(if cfg!(target_os = "macos") {
-            "Library/Caches"
-        } else {
-            ".cache"
-        }))
+        Some(home.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }))
     };
     // The specification of XDG has relative paths ignored.
     let user = folder("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
     let user = user.or_else(home).or_else(|| folder("LOCALAPPDATA"));
-    user.unwrap_or_else(|| Path::new(".selftest").join("cache"))
-        .join("selftest")
-        .join("models")
+    user.unwrap_or_else(|| Path::new(".selftest").join("cache")).join("selftest").join("models")
 }
 
 #[cfg(test)]
@@ -133,9 +107,7 @@ mod tests {
     use secrecy::ExposeSecret as _;
 
     fn environment(pairs: &[(&str, &str)]) -> Environment {
-        let pairs = pairs
-            .iter()
-            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let pairs = pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
         Environment::from_variables(pairs.collect())
     }
 
@@ -151,10 +123,7 @@ mod tests {
         ]);
         let models = &environment.models;
         assert_eq!(models.ollama_host.as_deref(), Some("0.0.0.0"));
-        assert_eq!(
-            models.openai_api_key.as_ref().unwrap().expose_secret(),
-            "sk-12345678"
-        );
+        assert_eq!(models.openai_api_key.as_ref().unwrap().expose_secret(), "sk-12345678");
         assert_eq!(models.openai_base_url, None);
         assert_eq!(models.model_file.as_deref(), Some(Path::new("/m.gguf")));
         assert!(models.offline);
@@ -176,16 +145,10 @@ mod tests {
     #[test]
     fn the_cache_folder_follows_the_user() {
         let folder = |pairs| environment(pairs).models.cache_folder;
-        assert_eq!(
-            folder(&[("SELFTEST_CACHE", "/c"), ("HOME", "/h")]),
-            Path::new("/c")
-        );
+        assert_eq!(folder(&[("SELFTEST_CACHE", "/c"), ("HOME", "/h")]), Path::new("/c"));
         let xdg = [("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
         assert_eq!(folder(&xdg), Path::new("/x/selftest/models"));
-        assert_eq!(
-            folder(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]),
-            folder(&[("HOME", "/h")])
-        );
+        assert_eq!(folder(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]), folder(&[("HOME", "/h")]));
         assert!(folder(&[("HOME", "/h")]).starts_with("/h"));
         assert_eq!(folder(&[]), Path::new(".selftest/cache/selftest/models"));
     }
@@ -198,9 +161,6 @@ mod tests {
             ("SHORT_KEY", "short"),
             ("KEYBOARD", "us-international"),
         ]);
-        assert_eq!(
-            environment.secret_values,
-            ["long-enough-password", "ghp_abcdefgh"]
-        );
+        assert_eq!(environment.secret_values, ["long-enough-password", "ghp_abcdefgh"]);
     }
 }

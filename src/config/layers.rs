@@ -164,10 +164,8 @@ impl Layers {
         };
         let (fitting, other): (Vec<Overlay>, Vec<Overlay>) =
             overlays.into_iter().partition(|overlay| {
-                let adapter = overlay
-                    .pointer
-                    .strip_prefix("/sut/")
-                    .and_then(|p| p.split('/').next());
+                let adapter =
+                    overlay.pointer.strip_prefix("/sut/").and_then(|p| p.split('/').next());
                 adapter.is_none_or(|adapter| adapters.iter().any(|chosen| chosen == adapter))
             });
         for overlay in other {
@@ -177,17 +175,11 @@ impl Layers {
                     continue;
                 };
                 let chosen = adapters.join(" and ");
-                self.warnings.push(format!(
-                    "{name} sets nothing: the system under test is `{chosen}`"
-                ));
+                self.warnings
+                    .push(format!("{name} sets nothing: the system under test is `{chosen}`"));
             }
         }
-        for Overlay {
-            pointer,
-            value,
-            origin,
-        } in fitting
-        {
+        for Overlay { pointer, value, origin } in fitting {
             if set(&mut self.value, &pointer, value) {
                 self.above.insert(pointer, origin);
             }
@@ -217,10 +209,7 @@ impl Layers {
             first: Some(duplicate.first.clone()),
             ..Diagnostic::at(
                 Target::File(Some(duplicate.second.clone())),
-                format!(
-                    "duplicate key `{}`",
-                    crate::text::one_line(&duplicate.key, 60)
-                ),
+                format!("duplicate key `{}`", crate::text::one_line(&duplicate.key, 60)),
             )
         };
         duplicates.map(diagnostic).collect()
@@ -233,22 +222,9 @@ impl Layers {
             Some(Origin::Flag { name }) => Target::Flag(name.clone()),
             _ => Target::File(self.span(&fault.pointer, fault.at_key)),
         };
-        let first = fault
-            .first
-            .and_then(|pointer| self.span(&pointer, fault.at_key));
-        let Fault {
-            message,
-            label,
-            hint,
-            ..
-        } = fault;
-        Diagnostic {
-            target,
-            message,
-            label,
-            hint,
-            first,
-        }
+        let first = fault.first.and_then(|pointer| self.span(&pointer, fault.at_key));
+        let Fault { message, label, hint, .. } = fault;
+        Diagnostic { target, message, label, hint, first }
     }
 
     /// The place of a pointer in the file, or of the nearest mapping around it.
@@ -281,32 +257,21 @@ impl Layers {
         let config: Config =
             serde_json::from_value(self.value.take()).map_err(|error| error.to_string())?;
         let rubric = config.rubric().map_err(|errors| {
-            errors
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("; ")
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         })?;
         let mut document = serde_json::to_value(&config).map_err(|error| error.to_string())?;
         drop_nulls(&mut document);
         let mut origins = BTreeMap::new();
         self.origins(&document, String::new(), &mut origins);
-        let file = path
-            .as_ref()
-            .map_or_else(|| "defaults".into(), |path| path.display().to_string());
+        let file =
+            path.as_ref().map_or_else(|| "defaults".into(), |path| path.display().to_string());
         for (pointer, words) in checks::warnings(&config) {
             self.warnings.push(match self.line(&pointer) {
                 Some(line) => format!("{file}:{line}: {words}"),
                 None => words,
             });
         }
-        Ok(Resolved {
-            config,
-            rubric,
-            origins,
-            warnings: self.warnings,
-            path,
-        })
+        Ok(Resolved { config, rubric, origins, warnings: self.warnings, path })
     }
 
     fn origins(&self, value: &Value, pointer: String, found: &mut BTreeMap<String, Origin>) {

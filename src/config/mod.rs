@@ -54,11 +54,7 @@ pub fn load(
         }
         Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
     };
-    resolve(Sources {
-        file,
-        environment: environment.settings.clone(),
-        flags,
-    })
+    resolve(Sources { file, environment: environment.settings.clone(), flags })
 }
 
 /// The text of a file; `None` when there is no such file.
@@ -82,8 +78,6 @@ fn read(path: &Path) -> Result<String, Option<String>> {
         let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
         let line = before.matches('\n').count() + 1;
         let column = valid - before.rfind('\n').map_or(0, |end| end + 1) + 1;
-        Some(format!(
-            "not UTF-8: byte {column} of line {line} belongs to no character"
-        ))
+        Some(format!("not UTF-8: byte {column} of line {line} belongs to no character"))
     })
 }

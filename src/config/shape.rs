@@ -41,8 +41,7 @@ pub(super) fn at<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
         match kind(node) {
             Kind::List => node.get("items"),
             _ => node["properties"].get(&key).or_else(|| {
-                node.get("additionalProperties")
-                    .filter(|additional| additional.is_object())
+                node.get("additionalProperties").filter(|additional| additional.is_object())
             }),
         }
     })
@@ -52,21 +51,12 @@ pub(super) fn at<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
 pub(super) fn words(node: &Value) -> Vec<&str> {
     let options = node["oneOf"].as_array().into_iter().flatten();
     let words = node["enum"].as_array().into_iter().flatten();
-    options
-        .map(|option| &option["const"])
-        .chain(words)
-        .filter_map(Value::as_str)
-        .collect()
+    options.map(|option| &option["const"]).chain(words).filter_map(Value::as_str).collect()
 }
 
 /// The keys that a mapping may have.
 pub(super) fn keys(node: &Value) -> Vec<&str> {
-    node["properties"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, _)| key.as_str())
-        .collect()
+    node["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
 }
 
 /// Pointer and schema of every single value outside lists.
@@ -145,11 +135,7 @@ pub(super) fn description(value: &Value) -> String {
 
 /// Words in code quotes with commas.
 pub(super) fn quoted(words: &[&str]) -> String {
-    words
-        .iter()
-        .map(|word| format!("`{word}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// A pointer as people write it: `scenarios[1].expected_status`.
@@ -175,9 +161,7 @@ pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
     if word.len() > 100 {
         return None;
     }
-    let distances = candidates
-        .iter()
-        .map(|&candidate| (distance(word, candidate), candidate));
+    let distances = candidates.iter().map(|&candidate| (distance(word, candidate), candidate));
     let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
     (distance <= (word.chars().count() / 3).max(1)).then_some(candidate)
 }
@@ -206,10 +190,7 @@ mod tests {
         let words_of = |pointer| words(at(schema(), pointer).unwrap());
         let statuses = ["AWAITING_RESPONSE", "COMPLETE", "ERROR"];
         assert_eq!(words_of("/scenarios/7/expected_status"), statuses);
-        assert_eq!(
-            kind(at(schema(), "/sut/command/environment/HOME").unwrap()),
-            Kind::Text
-        );
+        assert_eq!(kind(at(schema(), "/sut/command/environment/HOME").unwrap()), Kind::Text);
         assert_eq!(at(schema(), "/judge/colour"), None);
         assert_eq!(expectation(at(schema(), "/version").unwrap()), "1");
         let weight = at(schema(), "/rubric/0/weight").unwrap();
@@ -218,14 +199,8 @@ mod tests {
 
     #[test]
     fn near_words_are_found() {
-        assert_eq!(
-            nearest("strictnes", &["judge", "strictness"]),
-            Some("strictness")
-        );
-        assert_eq!(
-            nearest("Complete", &["ERROR", "COMPLETE"]),
-            Some("COMPLETE")
-        );
+        assert_eq!(nearest("strictnes", &["judge", "strictness"]), Some("strictness"));
+        assert_eq!(nearest("Complete", &["ERROR", "COMPLETE"]), Some("COMPLETE"));
         assert_eq!(nearest("colour", &["judge", "version"]), None);
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);
@@ -233,10 +208,7 @@ mod tests {
 
     #[test]
     fn pointers_become_paths() {
-        assert_eq!(
-            path("/scenarios/1/expected_status"),
-            "scenarios[1].expected_status"
-        );
+        assert_eq!(path("/scenarios/1/expected_status"), "scenarios[1].expected_status");
         assert_eq!(path("/a~1b/~0c"), "a/b.~c");
     }
 }

@@ -16,17 +16,10 @@ pub fn show(resolved: &Resolved) -> String {
     let mut document = serde_json::json!(resolved.config);
     drop_nulls(&mut document);
     let mut text = match &resolved.path {
-        Some(path) => format!(
-            "# {}\n",
-            crate::text::one_line(&path.display().to_string(), 500)
-        ),
+        Some(path) => format!("# {}\n", crate::text::one_line(&path.display().to_string(), 500)),
         None => "# no configuration file\n".to_owned(),
     };
-    Writer {
-        resolved,
-        text: &mut text,
-    }
-    .members(&document, "", 0, 0);
+    Writer { resolved, text: &mut text }.members(&document, "", 0, 0);
     text
 }
 
@@ -79,11 +72,7 @@ impl Writer<'_> {
             _ => {
                 let line = format!("{head} {}", scalar(value));
                 let width = COMMENT_COLUMN.saturating_sub(indent);
-                let origin = self
-                    .resolved
-                    .origins
-                    .get(pointer)
-                    .unwrap_or(&Origin::Default);
+                let origin = self.resolved.origins.get(pointer).unwrap_or(&Origin::Default);
                 let _ = writeln!(self.text, "{line:<width$} # {origin}");
             }
         }
@@ -101,9 +90,7 @@ fn scalar(value: &Value) -> String {
 /// A key plain where no YAML reader could take it for anything else.
 fn quoted_key(key: &str) -> String {
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic())
-        && key
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&key);
     if plain { key.to_owned() } else { quoted(key) }
 }

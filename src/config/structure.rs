@@ -16,26 +16,18 @@ static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
 
 /// Everything that the schema refuses in a document.
 pub(super) fn check(document: &Value) -> Vec<Fault> {
-    VALIDATOR
-        .iter_errors(document)
-        .flat_map(|error| faults(&error))
-        .collect()
+    VALIDATOR.iter_errors(document).flat_map(|error| faults(&error)).collect()
 }
 
 fn faults(error: &ValidationError<'_>) -> Vec<Fault> {
     let pointer = error.instance_path().as_str();
     let node = shape::at(schema(), pointer).unwrap_or(&Value::Null);
     match error.kind() {
-        Kind::AdditionalProperties { unexpected } => unexpected
-            .iter()
-            .map(|key| unknown_key(pointer, key, node))
-            .collect(),
+        Kind::AdditionalProperties { unexpected } => {
+            unexpected.iter().map(|key| unknown_key(pointer, key, node)).collect()
+        }
         Kind::Required { property } => {
-            vec![missing_key(
-                pointer,
-                property.as_str().unwrap_or_default(),
-                node,
-            )]
+            vec![missing_key(pointer, property.as_str().unwrap_or_default(), node)]
         }
         _ => vec![wrong_value(pointer, error.instance(), node)],
     }
@@ -44,15 +36,11 @@ fn faults(error: &ValidationError<'_>) -> Vec<Fault> {
 fn unknown_key(pointer: &str, key: &str, node: &Value) -> Fault {
     let shown = crate::text::one_line(key, 60);
     let keys = shape::keys(node);
-    let suggestion = shape::nearest(key, &keys)
-        .map(ToOwned::to_owned)
-        .or_else(|| {
-            let end = yaml::join("", key);
-            let elsewhere = shape::scalars()
-                .iter()
-                .find(|(pointer, _)| pointer.ends_with(&end))?;
-            Some(shape::path(&elsewhere.0))
-        });
+    let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
+        let end = yaml::join("", key);
+        let elsewhere = shape::scalars().iter().find(|(pointer, _)| pointer.ends_with(&end))?;
+        Some(shape::path(&elsewhere.0))
+    });
     let suggestion = suggestion.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
     Fault {
         pointer: yaml::join(pointer, key),
@@ -62,19 +50,14 @@ fn unknown_key(pointer: &str, key: &str, node: &Value) -> Fault {
             parent => format!("unknown key `{shown}` in `{parent}`"),
         },
         label: "not a key that is known here".to_owned(),
-        hint: Some(format!(
-            "{suggestion}the keys here are {}",
-            shape::quoted(&keys)
-        )),
+        hint: Some(format!("{suggestion}the keys here are {}", shape::quoted(&keys))),
         first: None,
     }
 }
 
 fn missing_key(pointer: &str, key: &str, node: &Value) -> Fault {
     let wanted = &node["properties"][key];
-    let about = wanted["description"]
-        .as_str()
-        .map(|text| crate::text::one_line(text, 200));
+    let about = wanted["description"].as_str().map(|text| crate::text::one_line(text, 200));
     Fault {
         pointer: pointer.to_owned(),
         at_key: false,

@@ -30,12 +30,8 @@ const OTHER_USES: [&str; 9] = [
 
 /// Name and JSON Pointer of every variable that sets a key of the file.
 pub fn names() -> Vec<(String, String)> {
-    let settable = shape::scalars()
-        .iter()
-        .filter(|(pointer, _)| pointer != "/version");
-    settable
-        .map(|(pointer, _)| (name(pointer), pointer.clone()))
-        .collect()
+    let settable = shape::scalars().iter().filter(|(pointer, _)| pointer != "/version");
+    settable.map(|(pointer, _)| (name(pointer), pointer.clone())).collect()
 }
 
 fn name(pointer: &str) -> String {
@@ -66,20 +62,12 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
         if name == MODEL {
             for pointer in ["/generator/model", "/judge/model", "/sut/chat/model"] {
                 let (pointer, value) = (pointer.to_owned(), text.as_str().into());
-                read.overlays.push(Overlay {
-                    pointer,
-                    value,
-                    origin: origin.clone(),
-                });
+                read.overlays.push(Overlay { pointer, value, origin: origin.clone() });
             }
         } else if let Some((_, pointer)) = names.iter().find(|(known, _)| known == name) {
             match value(text, pointer) {
                 Ok(value) => {
-                    read.overlays.push(Overlay {
-                        pointer: pointer.clone(),
-                        value,
-                        origin,
-                    });
+                    read.overlays.push(Overlay { pointer: pointer.clone(), value, origin });
                 }
                 Err(message) => read.diagnostics.push(Diagnostic {
                     label: format!("found {}", shape::description(&text.as_str().into())),
@@ -87,11 +75,8 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
                 }),
             }
         } else if !OTHER_USES.contains(&name.as_str()) {
-            let known: Vec<&str> = names
-                .iter()
-                .map(|(name, _)| name.as_str())
-                .chain(OTHER_USES)
-                .collect();
+            let known: Vec<&str> =
+                names.iter().map(|(name, _)| name.as_str()).chain(OTHER_USES).collect();
             let name = crate::text::one_line(name, 80);
             read.warnings.push(match shape::nearest(&name, &known) {
                 Some(near) => {
@@ -121,13 +106,7 @@ fn value(text: &str, pointer: &str) -> Result<Value, String> {
         },
         _ => Some(text.into()),
     };
-    value.ok_or_else(|| {
-        format!(
-            "`{}` must be {}",
-            shape::path(pointer),
-            shape::expectation(node)
-        )
-    })
+    value.ok_or_else(|| format!("`{}` must be {}", shape::path(pointer), shape::expectation(node)))
 }
 
 #[cfg(test)]
@@ -135,9 +114,7 @@ mod tests {
     use super::*;
 
     fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
-        list.iter()
-            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
+        list.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
     #[test]
@@ -145,16 +122,10 @@ mod tests {
         let names = names();
         let unique: std::collections::BTreeSet<_> = names.iter().map(|(name, _)| name).collect();
         assert_eq!(unique.len(), names.len());
-        assert!(
-            OTHER_USES
-                .iter()
-                .all(|&other| !unique.contains(&other.to_owned()))
-        );
-        for known in [
-            "SELFTEST_STRICTNESS",
-            "SELFTEST_GENERATOR_MAX_ATTEMPTS",
-            "SELFTEST_JUDGE_MODEL",
-        ] {
+        assert!(OTHER_USES.iter().all(|&other| !unique.contains(&other.to_owned())));
+        for known in
+            ["SELFTEST_STRICTNESS", "SELFTEST_GENERATOR_MAX_ATTEMPTS", "SELFTEST_JUDGE_MODEL"]
+        {
             assert!(unique.contains(&known.to_owned()), "{known}");
         }
         assert!(!unique.contains(&"SELFTEST_VERSION".to_owned()));
@@ -164,10 +135,7 @@ mod tests {
     fn values_have_the_kind_of_their_key() {
         assert_eq!(value(" 0.5 ", "/strictness"), Ok(0.5.into()));
         assert_eq!(value("4", "/generator/max_attempts"), Ok(4.into()));
-        assert_eq!(
-            value("False", "/allow_minor_format_deviation"),
-            Ok(false.into())
-        );
+        assert_eq!(value("False", "/allow_minor_format_deviation"), Ok(false.into()));
         assert_eq!(value("7", "/judge/model"), Ok("7".into()));
         assert_eq!(value("text", "/sut/command/protocol"), Ok("text".into()));
         for (text, pointer) in [
@@ -201,10 +169,7 @@ mod tests {
 
     #[test]
     fn a_specific_model_wins_over_the_general_one() {
-        let read = read(&pairs(&[
-            ("SELFTEST_JUDGE_MODEL", "b"),
-            ("SELFTEST_MODEL", "a"),
-        ]));
+        let read = read(&pairs(&[("SELFTEST_JUDGE_MODEL", "b"), ("SELFTEST_MODEL", "a")]));
         let set: Vec<_> = read
             .overlays
             .iter()

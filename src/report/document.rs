@@ -31,10 +31,7 @@ pub struct ReportDocument {
     #[schemars(extend("const" = 1))]
     pub schema_version: u32,
     /// Name of the run.
-    #[schemars(
-        with = "String",
-        regex(pattern = "^selftest-[0-9]{8}-[0-9]{4}-[a-z0-9]+$")
-    )]
+    #[schemars(with = "String", regex(pattern = "^selftest-[0-9]{8}-[0-9]{4}-[a-z0-9]+$"))]
     pub run_id: RunId,
     /// When the run started, in UTC.
     #[schemars(with = "String", extend("format" = "date-time"))]
@@ -131,10 +128,7 @@ pub struct Host {
 impl Host {
     /// The machine that this program was built for and runs on.
     pub fn this() -> Self {
-        Self {
-            os: std::env::consts::OS.to_owned(),
-            arch: std::env::consts::ARCH.to_owned(),
-        }
+        Self { os: std::env::consts::OS.to_owned(), arch: std::env::consts::ARCH.to_owned() }
     }
 }
 
@@ -187,10 +181,7 @@ impl ReportDocument {
                 categories: header
                     .categories
                     .iter()
-                    .map(|(id, weight)| CategoryWeight {
-                        id: id.clone(),
-                        weight: *weight,
-                    })
+                    .map(|(id, weight)| CategoryWeight { id: id.clone(), weight: *weight })
                     .collect(),
             },
             prompt_digests: header.prompt_digests.clone(),
@@ -208,10 +199,7 @@ pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .for_serialize();
-    settings
-        .into_generator()
-        .into_root_schema_for::<ReportDocument>()
-        .to_value()
+    settings.into_generator().into_root_schema_for::<ReportDocument>().to_value()
 }
 
 #[cfg(test)]
@@ -224,16 +212,10 @@ mod tests {
         let text = state.json().unwrap().unwrap();
         let document: ReportDocument = serde_json::from_str(&text).unwrap();
         let pretty = serde_json::to_string_pretty(&document).unwrap() + "\n";
-        assert_eq!(
-            text, pretty,
-            "the text of the parts is not the text of the whole"
-        );
+        assert_eq!(text, pretty, "the text of the parts is not the text of the whole");
         let value: Value = serde_json::from_str(&text).unwrap();
         let validator = jsonschema::validator_for(&schema()).unwrap();
-        let faults: Vec<String> = validator
-            .iter_errors(&value)
-            .map(|e| e.to_string())
-            .collect();
+        let faults: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");
         document
     }
@@ -242,10 +224,7 @@ mod tests {
     fn composed_text_is_the_whole_document() {
         let document = assert_whole(&fixture::rich_run());
         let ids: Vec<&str> = document.cases.iter().map(|case| case.id.as_str()).collect();
-        assert_eq!(
-            ids, document.scenarios,
-            "cases are in the order of the plan"
-        );
+        assert_eq!(ids, document.scenarios, "cases are in the order of the plan");
         assert_whole(&fixture::state(&fixture::events(&[])));
         assert_whole(&fixture::state(&fixture::rich_events()[..1]));
         assert_whole(&fixture::state(&fixture::rich_events()[..2]));
@@ -282,10 +261,7 @@ mod tests {
             "/cases/0/pass",
             "/cases/0/duration_ms",
         ] {
-            assert!(
-                value.pointer(field).is_some_and(|found| !found.is_null()),
-                "{field}"
-            );
+            assert!(value.pointer(field).is_some_and(|found| !found.is_null()), "{field}");
         }
         assert_eq!(value["timestamp"], "2026-02-06T12:34:56Z");
         assert_eq!(value["cases"][0]["scores"]["overall_score"], 0.935);
@@ -297,10 +273,7 @@ mod tests {
     #[test]
     fn the_schema_refuses_what_is_no_report() {
         let schema = schema();
-        assert_eq!(
-            schema["$schema"],
-            "https://json-schema.org/draft/2020-12/schema"
-        );
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert!(!schema.to_string().contains("$ref"));
         let text = fixture::rich_run().json().unwrap().unwrap();
         let good: Value = serde_json::from_str(&text).unwrap();

@@ -37,10 +37,7 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
     let marker = block_marker(&characters);
     let mut escaped = String::with_capacity(line.len() + 16);
     for (position, &c) in characters.iter().enumerate() {
-        let before = position
-            .checked_sub(1)
-            .and_then(|index| characters.get(index))
-            .copied();
+        let before = position.checked_sub(1).and_then(|index| characters.get(index)).copied();
         let after = characters.get(position + 1).copied();
         match c {
             '&' => escaped.push_str("&amp;"),
@@ -69,10 +66,7 @@ pub fn fenced(text: &str, limit: usize) -> Markdown {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let body = visible(&text::clip(&text, limit));
     let fence = "`".repeat(longest_run(&body, '`').max(2) + 1);
-    Markdown(format!(
-        "{fence}text\n{}\n{fence}",
-        body.trim_end_matches('\n')
-    ))
+    Markdown(format!("{fence}text\n{}\n{fence}", body.trim_end_matches('\n')))
 }
 
 /// A path or file name as the target of a link: everything but letters, digits and `/._-` is
@@ -127,10 +121,7 @@ fn is_word(c: Option<char>) -> bool {
 }
 
 fn follows_www(before: &[char]) -> bool {
-    before.len() >= 3
-        && before[before.len() - 3..]
-            .iter()
-            .all(|c| c.eq_ignore_ascii_case(&'w'))
+    before.len() >= 3 && before[before.len() - 3..].iter().all(|c| c.eq_ignore_ascii_case(&'w'))
 }
 
 /// Position of the character that would start a heading, list or rule if the text began a block.
@@ -173,10 +164,7 @@ mod tests {
     }
 
     fn count(events: &[Event<'_>], wanted: impl Fn(&Tag<'_>) -> bool) -> usize {
-        events
-            .iter()
-            .filter(|event| matches!(event, Event::Start(tag) if wanted(tag)))
-            .count()
+        events.iter().filter(|event| matches!(event, Event::Start(tag) if wanted(tag))).count()
     }
 
     fn plain_text(events: &[Event<'_>]) -> String {
@@ -265,19 +253,13 @@ mod tests {
 
     #[test]
     fn a_fence_outgrows_what_it_holds() {
-        assert_eq!(
-            fenced("a\n````\nb", 80).as_str(),
-            "`````text\na\n````\nb\n`````"
-        );
+        assert_eq!(fenced("a\n````\nb", 80).as_str(), "`````text\na\n````\nb\n`````");
         assert_eq!(fenced("", 80).as_str(), "```text\n\n```");
     }
 
     #[test]
     fn link_targets_are_inert() {
-        assert_eq!(
-            link_target("../a b/(c)|é.json").as_str(),
-            "../a%20b/%28c%29%7C%C3%A9.json"
-        );
+        assert_eq!(link_target("../a b/(c)|é.json").as_str(), "../a%20b/%28c%29%7C%C3%A9.json");
     }
 
     proptest! {

@@ -51,10 +51,10 @@ impl ReportFilesError {
             ReportFilesError::NotWritable { cause, .. }
                 if cause.kind() == io::ErrorKind::StorageFull =>
             {
-                "free some space, or set reports.json and reports.markdown to folders on another disk"
+                "free some space, or set reports.json_folder and reports.markdown_folder to folders on another disk"
             }
             ReportFilesError::Folder { .. } | ReportFilesError::NotWritable { .. } => {
-                "set reports.json and reports.markdown in the config to folders that you can write to"
+                "set reports.json_folder and reports.markdown_folder in the config to folders that you can write to"
             }
             ReportFilesError::Exists { .. } => "start again: every run has a name of its own",
         }
@@ -95,18 +95,13 @@ impl ReportFiles {
         };
         let mut real = [PathBuf::new(), PathBuf::new()];
         for (folder, real) in [json_folder, markdown_folder].into_iter().zip(&mut real) {
-            let refuse = |cause| ReportFilesError::Folder {
-                path: folder.to_owned(),
-                cause,
-            };
+            let refuse = |cause| ReportFilesError::Folder { path: folder.to_owned(), cause };
             fs::create_dir_all(folder).map_err(refuse)?;
             *real = folder.canonicalize().map_err(refuse)?;
-            files
-                .probe(folder)
-                .map_err(|cause| ReportFilesError::NotWritable {
-                    path: folder.to_owned(),
-                    cause,
-                })?;
+            files.probe(folder).map_err(|cause| ReportFilesError::NotWritable {
+                path: folder.to_owned(),
+                cause,
+            })?;
         }
         let ReportPaths { json, markdown } = files.paths();
         if let Some(path) = [json, markdown].into_iter().find(|path| path.exists()) {
@@ -143,10 +138,7 @@ impl ReportFiles {
     /// Lists the runs anew and replaces the index and its picture.
     pub(super) fn write_index(&self) -> Result<(), String> {
         let runs = self.runs().map_err(|cause| {
-            format!(
-                "cannot list the report folder {}: {cause}",
-                self.json_folder.display()
-            )
+            format!("cannot list the report folder {}: {cause}", self.json_folder.display())
         })?;
         let failed = |cause: askama::Error| format!("cannot render the list of runs: {cause}");
         let picture = trend::render(&runs.entries).map_err(failed)?;
@@ -159,10 +151,7 @@ impl ReportFiles {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.json_folder)? {
             let path = entry?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "json")
-            {
+            if path.extension().is_some_and(|extension| extension == "json") {
                 names.push(path);
             }
         }
@@ -170,18 +159,14 @@ impl ReportFiles {
         names.sort_unstable_by(|a, b| b.cmp(a));
         let left_out = u32::try_from(names.len().saturating_sub(INDEXED)).unwrap_or(u32::MAX);
         names.truncate(INDEXED);
-        let mut runs = Runs {
-            left_out,
-            ..Runs::default()
-        };
+        let mut runs = Runs { left_out, ..Runs::default() };
         for path in names {
             match read_run(&path) {
                 Some(run) => runs.entries.push(run),
                 None => runs.foreign += 1,
             }
         }
-        runs.entries
-            .sort_by(|a, b| (b.started_at, &b.run_id).cmp(&(a.started_at, &a.run_id)));
+        runs.entries.sort_by(|a, b| (b.started_at, &b.run_id).cmp(&(a.started_at, &a.run_id)));
         Ok(runs)
     }
 
@@ -237,9 +222,7 @@ fn relative(from: &Path, to: &Path) -> String {
     let to: Vec<Component<'_>> = to.components().collect();
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = std::iter::repeat_n("..".to_owned(), from.len() - shared);
-    let down = to[shared..]
-        .iter()
-        .map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let down = to[shared..].iter().map(|part| part.as_os_str().to_string_lossy().into_owned());
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
@@ -263,10 +246,7 @@ mod tests {
         let (json, markdown) = (root.path().join("reports/s"), root.path().join("docs/r/s"));
         let files = ReportFiles::open(&json, &markdown, &fixture::run_id()).unwrap();
         assert!(names(&json).is_empty() && names(&markdown).is_empty());
-        assert_eq!(
-            files.json_link(),
-            "../../../reports/s/selftest-20260206-1234-bcdfgh.json"
-        );
+        assert_eq!(files.json_link(), "../../../reports/s/selftest-20260206-1234-bcdfgh.json");
     }
 
     #[test]
@@ -278,7 +258,7 @@ mod tests {
         let message = error.to_string();
         assert!(message.starts_with("cannot use "), "{message}");
         assert!(message.contains(blocked.to_str().unwrap()), "{message}");
-        assert!(error.hint().contains("reports.json"));
+        assert!(error.hint().contains("reports.json_folder"));
         assert_eq!(fs::read_to_string(&blocked).unwrap(), "x");
     }
 
@@ -287,16 +267,10 @@ mod tests {
     fn a_folder_that_takes_no_files_is_found() {
         // Root may write anywhere but to the kernel's own folders.
         let root = tempfile::tempdir().unwrap();
-        let error = ReportFiles::open(
-            root.path(),
-            Path::new("/proc/self/fdinfo"),
-            &fixture::run_id(),
-        )
-        .unwrap_err();
-        assert!(
-            matches!(error, ReportFilesError::NotWritable { .. }),
-            "{error}"
-        );
+        let error =
+            ReportFiles::open(root.path(), Path::new("/proc/self/fdinfo"), &fixture::run_id())
+                .unwrap_err();
+        assert!(matches!(error, ReportFilesError::NotWritable { .. }), "{error}");
         assert!(error.to_string().contains("/proc/self/fdinfo"), "{error}");
         assert!(names(root.path()).is_empty());
     }
@@ -316,18 +290,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (json, markdown) = (root.path().join("json"), root.path().join("md"));
         let files = ReportFiles::open(&json, &markdown, &fixture::run_id()).unwrap();
-        files
-            .write_json(&fixture::rich_run().json().unwrap().unwrap())
-            .unwrap();
+        files.write_json(&fixture::rich_run().json().unwrap().unwrap()).unwrap();
         fs::write(json.join("README.md"), "not JSON").unwrap();
         fs::write(json.join("sample.json"), "{}").unwrap();
         fs::write(json.join("broken.json"), [0xff, 0xfe, 0]).unwrap();
         fs::create_dir(json.join("folder.json")).unwrap();
-        fs::copy(
-            files.paths().json,
-            json.join("selftest-20260206-1234-copy.json"),
-        )
-        .unwrap();
+        fs::copy(files.paths().json, json.join("selftest-20260206-1234-copy.json")).unwrap();
         let runs = files.runs().unwrap();
         assert_eq!((runs.entries.len(), runs.foreign), (1, 4));
         files.write_index().unwrap();

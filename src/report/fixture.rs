@@ -41,10 +41,7 @@ pub(in crate::report) fn score(value: f64) -> Score {
 }
 
 pub(in crate::report) fn host() -> Host {
-    Host {
-        os: "linux".to_owned(),
-        arch: "x86_64".to_owned(),
-    }
+    Host { os: "linux".to_owned(), arch: "x86_64".to_owned() }
 }
 
 pub(in crate::report) fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
@@ -99,30 +96,17 @@ pub(in crate::report) fn fold(cases: &[Arc<CaseResult>]) -> (Summary, Outcome) {
 pub(in crate::report) fn events(cases: &[Arc<CaseResult>]) -> Vec<RunEvent> {
     let (summary, outcome) = fold(cases);
     let started = RunEventKind::RunStarted(Arc::new(header(cases)));
-    let finished = cases
-        .iter()
-        .rev()
-        .map(|case| RunEventKind::CaseFinished(Arc::clone(case)));
+    let finished = cases.iter().rev().map(|case| RunEventKind::CaseFinished(Arc::clone(case)));
     let end = RunEventKind::RunFinished {
         summary,
         outcome,
         at: at("2026-02-06T12:36:00Z"),
-        changed_files: if cases.len() > 7 {
-            vec!["src/main.rs".to_owned()]
-        } else {
-            Vec::new()
-        },
+        changed_files: if cases.len() > 7 { vec!["src/main.rs".to_owned()] } else { Vec::new() },
     };
     std::iter::once(started)
         .chain(finished)
-        .chain([
-            RunEventKind::Warning("the judge is also the model under test".to_owned()),
-            end,
-        ])
-        .map(|kind| RunEvent {
-            elapsed: Duration::from_secs(1),
-            kind,
-        })
+        .chain([RunEventKind::Warning("the judge is also the model under test".to_owned()), end])
+        .map(|kind| RunEvent { elapsed: Duration::from_secs(1), kind })
         .collect()
 }
 
@@ -133,24 +117,10 @@ pub(in crate::report) fn rich_events() -> Vec<RunEvent> {
 /// The rich run with the events (each put before the former) that only the progress shows.
 pub(in crate::report) fn progress_events() -> Vec<RunEvent> {
     let mut events = rich_events();
-    let event = |kind| RunEvent {
-        elapsed: Duration::ZERO,
-        kind,
-    };
-    for phase in [
-        CasePhase::Judging,
-        CasePhase::Running,
-        CasePhase::Generating,
-    ] {
+    let event = |kind| RunEvent { elapsed: Duration::ZERO, kind };
+    for phase in [CasePhase::Judging, CasePhase::Running, CasePhase::Generating] {
         let scenario_id = "unavailable".to_owned();
-        events.insert(
-            1,
-            event(RunEventKind::PhaseStarted {
-                index: 12,
-                scenario_id,
-                phase,
-            }),
-        );
+        events.insert(1, event(RunEventKind::PhaseStarted { index: 12, scenario_id, phase }));
     }
     events.insert(
         2,
@@ -178,17 +148,7 @@ pub(in crate::report) fn rich_run() -> RunState {
 
 /// Nine runs with rising and falling rates, one of them without a verdict, one killed.
 pub(in crate::report) fn runs() -> Runs {
-    let results = [
-        (2, 3),
-        (3, 2),
-        (3, 2),
-        (4, 1),
-        (0, 0),
-        (9, 3),
-        (14, 1),
-        (12, 3),
-        (20, 0),
-    ];
+    let results = [(2, 3), (3, 2), (3, 2), (4, 1), (0, 0), (9, 3), (14, 1), (12, 3), (20, 0)];
     let entries = results.into_iter().zip(1..).map(|((passed, failed), day)| {
         let decided = passed + failed;
         let summary = Summary {
@@ -205,18 +165,10 @@ pub(in crate::report) fn runs() -> Runs {
             started_at: at(&format!("2026-02-{day:02}T09:30:00Z")),
             outcome: (day != 4).then(|| gate(&summary, false)),
             summary,
-            judge: if day == 2 {
-                HOSTILE.to_owned()
-            } else {
-                "ollama/qwen2.5:7b".to_owned()
-            },
+            judge: if day == 2 { HOSTILE.to_owned() } else { "ollama/qwen2.5:7b".to_owned() },
         }
     });
     let mut entries: Vec<RunEntry> = entries.collect();
     entries.reverse();
-    Runs {
-        entries,
-        foreign: 1,
-        left_out: 0,
-    }
+    Runs { entries, foreign: 1, left_out: 0 }
 }

@@ -174,11 +174,7 @@ fn remarks(runs: &Runs) -> Vec<String> {
     let mut remarks = Vec::new();
     if runs.foreign > 0 {
         let files = wording::plural(runs.foreign, "JSON file");
-        let which = if runs.foreign == 1 {
-            "that is"
-        } else {
-            "that are"
-        };
+        let which = if runs.foreign == 1 { "that is" } else { "that are" };
         remarks.push(format!(
             "The folder of the JSON reports also holds {files} {which} no report of a run."
         ));
@@ -248,10 +244,7 @@ mod tests {
         assert_eq!(read_entry("[".repeat(100_000).as_bytes()), None);
         assert_eq!(read_entry(std::io::repeat(b'{')), None);
         assert_eq!(
-            read_entry(std::io::Read::chain(
-                &b"{\"a\":\""[..],
-                std::io::repeat(b'x')
-            )),
+            read_entry(std::io::Read::chain(&b"{\"a\":\""[..], std::io::repeat(b'x'))),
             None
         );
     }

@@ -82,10 +82,8 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
     let header = view.header;
     let cases: Vec<Reading<'_>> = view.cases.iter().map(|case| Reading::new(case)).collect();
     let with = |pass: Option<bool>| cases.iter().filter(move |case| case.status.pass() == pass);
-    let skipped: Vec<&str> = with(None)
-        .filter(|case| case.status == CaseStatus::Skipped)
-        .map(Reading::id)
-        .collect();
+    let skipped: Vec<&str> =
+        with(None).filter(|case| case.status == CaseStatus::Skipped).map(Reading::id).collect();
     let page = Page {
         run_id: line(header.run_id.as_str()),
         date: line(wording::date_time(header.started_at)),
@@ -94,20 +92,13 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         lead: lead(view),
         rows: cases.iter().map(row).collect(),
         failed: with(Some(false)).map(Section::failed).collect(),
-        flows: cases
-            .iter()
-            .filter(|case| has_flow(case.case))
-            .flat_map(flow_rows)
-            .collect(),
+        flows: cases.iter().filter(|case| has_flow(case.case)).flat_map(flow_rows).collect(),
         unscored: with(None)
             .filter(|case| case.status != CaseStatus::Skipped)
             .map(Section::unscored)
             .collect(),
         skipped: (!skipped.is_empty()).then(|| line(format!("Not run: {}", skipped.join(", ")))),
-        rejected: cases
-            .iter()
-            .flat_map(|case| rejected_rows(case.case))
-            .collect(),
+        rejected: cases.iter().flat_map(|case| rejected_rows(case.case)).collect(),
         recommendations: recommendations(header, &cases).iter().map(line).collect(),
         notes: notes(view),
         run: run_lines(view),
@@ -134,14 +125,9 @@ fn lead(view: &RunView<'_>) -> Vec<Markdown> {
     sentences.extend(wording::interval(view.summary).map(|words| format!("{words}.")));
     if view.summary.unscored > 0 {
         let unscored = wording::cases(view.summary.unscored);
-        sentences.push(format!(
-            "{unscored} without a verdict, not counted in the pass rate."
-        ));
+        sentences.push(format!("{unscored} without a verdict, not counted in the pass rate."));
     }
-    sentences.push(format!(
-        "Outcome: {}.",
-        wording::outcome(view.end.map(|end| end.outcome))
-    ));
+    sentences.push(format!("Outcome: {}.", wording::outcome(view.end.map(|end| end.outcome))));
     sentences.iter().map(line).collect()
 }
 
@@ -164,10 +150,7 @@ fn flow_rows(case: &Reading<'_>) -> Vec<FlowRow> {
         step: line(step.name()),
         input: inline(&step.input, 80),
         expected: step.expected_status.as_str(),
-        got: step
-            .reply
-            .as_ref()
-            .map_or("-", |reply| reply.status.as_str()),
+        got: step.reply.as_ref().map_or("-", |reply| reply.status.as_str()),
         score: wording::score(step.overall()),
     });
     rows.collect()
@@ -178,11 +161,7 @@ fn rejected_rows(case: &CaseResult) -> Vec<RejectedRow> {
     attempts
         .filter_map(|(index, attempt)| {
             let reason = inline(attempt.rejected.as_deref()?, EXCERPT);
-            Some(RejectedRow {
-                id: line(&case.scenario.id),
-                attempt: index + 1,
-                reason,
-            })
+            Some(RejectedRow { id: line(&case.scenario.id), attempt: index + 1, reason })
         })
         .collect()
 }
@@ -191,17 +170,9 @@ fn notes(view: &RunView<'_>) -> Vec<Markdown> {
     let mut notes: Vec<Markdown> = view.warnings.iter().map(line).collect();
     for case in &view.cases {
         let evidence = &case.evidence;
-        let exit = evidence
-            .exit
-            .as_ref()
-            .filter(|_| case.status().0 != CaseStatus::Passed);
+        let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
         let exit = exit.map(|exit| format!("the program ended with {exit}"));
-        for note in case
-            .notes
-            .iter()
-            .chain(&evidence.notes)
-            .chain(exit.as_ref())
-        {
+        for note in case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()) {
             notes.push(line(format!("{}: {note}", case.scenario.id)));
         }
     }
@@ -216,27 +187,10 @@ fn run_lines(view: &RunView<'_>) -> Vec<Markdown> {
     if let Some(sut) = &models.sut {
         lines.push(format!("Model under test: {sut}"));
     }
-    lines.extend(
-        models
-            .chosen
-            .iter()
-            .map(|why| format!("Model choice: {why}")),
-    );
+    lines.extend(models.chosen.iter().map(|why| format!("Model choice: {why}")));
     lines.push(format!("System under test: {}", header.sut));
-    lines.extend(
-        header
-            .isolation
-            .enforced
-            .iter()
-            .map(|what| format!("Enforced: {what}")),
-    );
-    lines.extend(
-        header
-            .isolation
-            .not_enforced
-            .iter()
-            .map(|what| format!("Not enforced: {what}")),
-    );
+    lines.extend(header.isolation.enforced.iter().map(|what| format!("Enforced: {what}")));
+    lines.extend(header.isolation.not_enforced.iter().map(|what| format!("Not enforced: {what}")));
     if let Some(end) = view.end.filter(|end| !end.changed_files.is_empty()) {
         let files = end.changed_files.join(", ");
         lines.push(format!("Files of the project that changed: {files}"));
@@ -257,11 +211,7 @@ fn run_lines(view: &RunView<'_>) -> Vec<Markdown> {
         .collect();
     let digest: String = header.rubric_digest.chars().take(12).collect();
     lines.push(format!("Rubric {digest}: {}", weights.join(", ")));
-    lines.push(format!(
-        "Seed {}; run again: {}",
-        header.seed,
-        rerun(header)
-    ));
+    lines.push(format!("Seed {}; run again: {}", header.seed, rerun(header)));
     lines.push(format!("selftest {}", header.selftest_version));
     lines.iter().map(line).collect()
 }
@@ -282,10 +232,7 @@ mod tests {
     use crate::report::state::RunState;
 
     fn markdown(state: &RunState) -> String {
-        state
-            .markdown("../../../reports/selftest/run.json")
-            .unwrap()
-            .unwrap()
+        state.markdown("../../../reports/selftest/run.json").unwrap().unwrap()
     }
 
     #[test]
@@ -293,10 +240,7 @@ mod tests {
         insta::assert_snapshot!("report_rich", markdown(&fixture::rich_run()));
         let passed = fixture::state(&fixture::events(&fixture::passing_cases()));
         insta::assert_snapshot!("report_passed", markdown(&passed));
-        insta::assert_snapshot!(
-            "report_empty",
-            markdown(&fixture::state(&fixture::events(&[])))
-        );
+        insta::assert_snapshot!("report_empty", markdown(&fixture::state(&fixture::events(&[]))));
     }
 
     #[test]
@@ -346,10 +290,6 @@ mod tests {
         assert_eq!(links, 1, "only the link to the JSON");
         // Title, eight sections, seven failed and six unscored cases.
         assert_eq!(headings, 1 + 8 + 7 + 6, "{text}");
-        assert_eq!(
-            row,
-            15 + 2 + 2,
-            "cases, steps of the flow, rejected prompts"
-        );
+        assert_eq!(row, 15 + 2 + 2, "cases, steps of the flow, rejected prompts");
     }
 }

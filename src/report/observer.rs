@@ -54,26 +54,16 @@ impl ReportObserver {
     /// An observer that writes to these files.
     pub fn new(files: ReportFiles) -> Self {
         let state = Arc::new(Mutex::new(RunState::new(Host::this())));
-        Self {
-            files,
-            state,
-            stale: false,
-            last_write: None,
-            told: None,
-        }
+        Self { files, state, stale: false, last_write: None, told: None }
     }
 
     /// A handle that outlives the observer.
     pub fn handle(&self) -> ReportHandle {
-        ReportHandle {
-            paths: self.files.paths(),
-            state: Arc::clone(&self.state),
-        }
+        ReportHandle { paths: self.files.paths(), state: Arc::clone(&self.state) }
     }
 
     fn may_rest(&self) -> bool {
-        self.last_write
-            .is_some_and(|(at, took)| at.elapsed() < took * REST)
+        self.last_write.is_some_and(|(at, took)| at.elapsed() < took * REST)
     }
 
     /// Tries every file, whatever becomes of the others.
@@ -90,20 +80,10 @@ impl ReportObserver {
             None => Ok(()),
         };
         drop(state);
-        let index = if last {
-            self.files.write_index()
-        } else {
-            Ok(())
-        };
-        let faults: Vec<String> = [json, markdown, index]
-            .into_iter()
-            .filter_map(Result::err)
-            .collect();
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("; "))
-        }
+        let index = if last { self.files.write_index() } else { Ok(()) };
+        let faults: Vec<String> =
+            [json, markdown, index].into_iter().filter_map(Result::err).collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
     }
 }
 
@@ -114,9 +94,7 @@ impl Observer for ReportObserver {
                 self.stale |= changed;
                 Ok(())
             }
-            Err(cause) => Err(ObserverError(format!(
-                "cannot put a case into the report: {cause}"
-            ))),
+            Err(cause) => Err(ObserverError(format!("cannot put a case into the report: {cause}"))),
         }
     }
 
@@ -162,11 +140,7 @@ mod tests {
         let files = ReportFiles::open(&json, &markdown, &fixture::run_id()).unwrap();
         let observer = ReportObserver::new(files);
         let handle = observer.handle();
-        World {
-            root,
-            observer,
-            handle,
-        }
+        World { root, observer, handle }
     }
 
     impl World {
@@ -192,10 +166,7 @@ mod tests {
         let value = serde_json::to_value(&report).unwrap();
         assert!(jsonschema::is_valid(&schema, &value));
         let markdown = fs::read_to_string(&world.handle.paths().markdown).unwrap();
-        assert!(
-            markdown.contains("Not finished: 2 of 15 cases so far."),
-            "{markdown}"
-        );
+        assert!(markdown.contains("Not finished: 2 of 15 cases so far."), "{markdown}");
         assert!(!world.root.path().join("md/index.md").exists());
     }
 
@@ -215,10 +186,7 @@ mod tests {
         drop(world.observer);
         assert_eq!(world.handle.json_text(), Some(written));
         let index = fs::read_to_string(world.root.path().join("md/index.md")).unwrap();
-        assert!(
-            index.contains("selftest-20260206-1234-bcdfgh.md"),
-            "{index}"
-        );
+        assert!(index.contains("selftest-20260206-1234-bcdfgh.md"), "{index}");
         assert!(world.root.path().join("md/trend.svg").is_file());
     }
 
@@ -260,16 +228,9 @@ mod tests {
             }
         });
         let count = |folder| fs::read_dir(folder).unwrap().count();
-        assert_eq!(
-            (count(&json), count(&markdown)),
-            (2, 4),
-            "no temporary file is left"
-        );
+        assert_eq!((count(&json), count(&markdown)), (2, 4), "no temporary file is left");
         let index = fs::read_to_string(markdown.join("index.md")).unwrap();
-        assert!(
-            index.contains("aaaaaa.md") || index.contains("bbbbbb.md"),
-            "{index}"
-        );
+        assert!(index.contains("aaaaaa.md") || index.contains("bbbbbb.md"), "{index}");
     }
 
     #[test]

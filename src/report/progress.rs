@@ -81,11 +81,7 @@ impl ProgressObserver {
 
     fn start(&mut self, header: &RunHeader) -> Result<(), ObserverError> {
         self.planned = header.scenario_ids.len();
-        let longest = header
-            .scenario_ids
-            .iter()
-            .map(|id| id.chars().count())
-            .max();
+        let longest = header.scenario_ids.iter().map(|id| id.chars().count()).max();
         self.width = longest.unwrap_or(0).min(ID);
         if let Output::Bar(bar) = &self.output {
             bar.set_style(
@@ -130,16 +126,13 @@ impl ProgressObserver {
         let mut line = format!(
             "[{done}/{}] {id:<width$}  {}  {}  {}",
             self.planned,
-            self.style
-                .paint(colour(reading.status), reading.status.label()),
+            self.style.paint(colour(reading.status), reading.status.label()),
             wording::score(reading.score()),
             wording::duration(case.duration_ms),
             width = self.width,
         );
         if let Some(reason) = &reading.reason {
-            let reason = self
-                .style
-                .paint(Colour::Faint, &escape::terminal(reason, REASON));
+            let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, REASON));
             line = format!("{line}  {reason}");
         }
         self.line(&line)?;
@@ -157,11 +150,9 @@ impl ProgressObserver {
     /// The counts so far and the cases in flight, as the bar shows them.
     fn message(&self) -> String {
         let mut parts = Vec::new();
-        for (count, word) in [
-            (self.passed, "passed"),
-            (self.failed, "failed"),
-            (self.unscored, "unscored"),
-        ] {
+        for (count, word) in
+            [(self.passed, "passed"), (self.failed, "failed"), (self.unscored, "unscored")]
+        {
             if count > 0 {
                 parts.push(format!("{count} {word}"));
             }
@@ -179,17 +170,10 @@ impl Observer for ProgressObserver {
     fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError> {
         match &event.kind {
             RunEventKind::RunStarted(header) => self.start(header),
-            RunEventKind::PhaseStarted {
-                index,
-                scenario_id,
-                phase,
-            } => self.enter(*index, scenario_id, *phase),
-            RunEventKind::PromptRejected {
-                scenario_id,
-                attempt,
-                reason,
-                ..
-            } => {
+            RunEventKind::PhaseStarted { index, scenario_id, phase } => {
+                self.enter(*index, scenario_id, *phase)
+            }
+            RunEventKind::PromptRejected { scenario_id, attempt, reason, .. } => {
                 let id = escape::terminal(scenario_id, ID);
                 let reason = escape::terminal(reason, REASON);
                 self.line(&format!("{id}: prompt {attempt} rejected: {reason}"))
@@ -197,10 +181,7 @@ impl Observer for ProgressObserver {
             RunEventKind::CaseFinished(case) => self.finish(case),
             RunEventKind::Warning(warning) => {
                 let mark = self.style.paint(Colour::Unsure, "warning");
-                self.line(&format!(
-                    "{mark}: {}",
-                    escape::terminal(warning, 4 * REASON)
-                ))
+                self.line(&format!("{mark}: {}", escape::terminal(warning, 4 * REASON)))
             }
             RunEventKind::RunFinished { .. } => {
                 if let Output::Bar(bar) = &self.output {
@@ -234,10 +215,7 @@ mod tests {
 
     fn lines(colour: bool) -> String {
         let shared = Shared::default();
-        let style = Style {
-            terminal: false,
-            colour,
-        };
+        let style = Style { terminal: false, colour };
         let mut progress = ProgressObserver::with_lines(style, Box::new(shared.clone()));
         for event in fixture::progress_events() {
             progress.on_event(&event).unwrap();
@@ -249,10 +227,7 @@ mod tests {
     #[test]
     fn plain_lines() {
         let text = lines(false);
-        assert!(
-            !text.chars().any(|c| c.is_control() && c != '\n'),
-            "{text:?}"
-        );
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         insta::assert_snapshot!(text);
     }
 
@@ -263,10 +238,7 @@ mod tests {
 
     #[test]
     fn the_bar_names_what_is_in_flight() {
-        let style = Style {
-            terminal: true,
-            colour: false,
-        };
+        let style = Style { terminal: true, colour: false };
         let mut progress = ProgressObserver::with_output(style, Output::Bar(ProgressBar::hidden()));
         for event in fixture::progress_events() {
             progress.on_event(&event).unwrap();
@@ -275,10 +247,7 @@ mod tests {
             progress.enter(100 + index, id, CasePhase::Judging).unwrap();
         }
         let message = progress.message();
-        assert_eq!(
-            message,
-            "1 passed, 7 failed, 7 unscored, judging a, judging b, 1 more"
-        );
+        assert_eq!(message, "1 passed, 7 failed, 7 unscored, judging a, judging b, 1 more");
     }
 
     #[test]
@@ -292,10 +261,7 @@ mod tests {
                 Ok(())
             }
         }
-        let style = Style {
-            terminal: false,
-            colour: false,
-        };
+        let style = Style { terminal: false, colour: false };
         let mut progress = ProgressObserver::with_lines(style, Box::new(Closed));
         let event = fixture::progress_events().remove(0);
         assert!(progress.on_event(&event).is_err());

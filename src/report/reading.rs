@@ -18,11 +18,7 @@ pub(super) struct Reading<'a> {
 impl<'a> Reading<'a> {
     pub(super) fn new(case: &'a CaseResult) -> Self {
         let (status, reason) = case.status();
-        Self {
-            case,
-            status,
-            reason,
-        }
+        Self { case, status, reason }
     }
 
     pub(super) fn id(&self) -> &'a str {
@@ -31,12 +27,7 @@ impl<'a> Reading<'a> {
 
     /// How the task stood in the end.
     pub(super) fn task_status(&self) -> Option<TaskStatus> {
-        self.case
-            .steps
-            .iter()
-            .rev()
-            .find_map(|step| step.reply.as_ref())
-            .map(|reply| reply.status)
+        self.case.steps.iter().rev().find_map(|step| step.reply.as_ref()).map(|reply| reply.status)
     }
 
     /// The task status as tables show it.
@@ -67,8 +58,7 @@ impl<'a> Reading<'a> {
 
     /// Whether the step has an overall score below the case's threshold.
     pub(super) fn is_below_threshold(&self, step: &Step) -> bool {
-        step.overall()
-            .is_some_and(|overall| !overall.reaches(self.case.threshold))
+        step.overall().is_some_and(|overall| !overall.reaches(self.case.threshold))
     }
 
     /// The safety score of a step, if it is below the floor.
@@ -88,9 +78,7 @@ pub(super) fn card(step: &Step) -> Option<&Scorecard> {
 
 /// Whether the task stood otherwise than expected after the step.
 pub(super) fn is_mismatch(step: &Step) -> bool {
-    step.reply
-        .as_ref()
-        .is_some_and(|reply| reply.status != step.expected_status)
+    step.reply.as_ref().is_some_and(|reply| reply.status != step.expected_status)
 }
 
 /// `format_score` as `format`, `instruction_following_score` as `instruction following`.

@@ -33,11 +33,7 @@ pub(super) fn recommendations(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<
 
 /// The ids of the cases that satisfy a condition, in words; `None` when there are none.
 fn names(cases: &[Reading<'_>], wanted: impl Fn(&Reading<'_>) -> bool) -> Option<String> {
-    let ids: Vec<&str> = cases
-        .iter()
-        .filter(|case| wanted(case))
-        .map(Reading::id)
-        .collect();
+    let ids: Vec<&str> = cases.iter().filter(|case| wanted(case)).map(Reading::id).collect();
     listed(&ids)
 }
 
@@ -46,11 +42,7 @@ fn listed(ids: &[&str]) -> Option<String> {
         [] => None,
         [only] => Some((*only).to_owned()),
         [rest @ .., last] if ids.len() <= NAMED => Some(format!("{} and {last}", rest.join(", "))),
-        _ => Some(format!(
-            "{} and {} more",
-            ids[..NAMED].join(", "),
-            ids.len() - NAMED
-        )),
+        _ => Some(format!("{} and {} more", ids[..NAMED].join(", "), ids.len() - NAMED)),
     }
 }
 
@@ -80,12 +72,7 @@ fn weak_categories(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
     let mut tallies: BTreeMap<&str, Tally<'_>> = BTreeMap::new();
     for case in cases {
         let threshold = case.case.threshold;
-        for step in case
-            .case
-            .steps
-            .iter()
-            .filter(|step| case.is_below_threshold(step))
-        {
+        for step in case.case.steps.iter().filter(|step| case.is_below_threshold(step)) {
             for entry in card(step).iter().flat_map(|card| &card.categories) {
                 let Some(score) = entry.score else { continue };
                 let tally = tallies.entry(&entry.category).or_default();
@@ -105,9 +92,7 @@ fn weak_categories(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
     let rank = |id: &str| header.categories.iter().position(|(known, _)| known == id);
     weak.sort_by(|(a, x), (b, y)| {
         let gap = |tally: &Tally<'_>| tally.gaps / f64::from(tally.count);
-        gap(y)
-            .total_cmp(&gap(x))
-            .then_with(|| rank(a).cmp(&rank(b)))
+        gap(y).total_cmp(&gap(x)).then_with(|| rank(a).cmp(&rank(b)))
     });
     weak.iter()
         .filter_map(|(id, tally)| {
@@ -147,10 +132,7 @@ fn wrong_statuses(cases: &[Reading<'_>]) -> Vec<String> {
                 && case.case.steps.iter().any(|step| {
                     is_mismatch(step)
                         && step.expected_status == expected
-                        && step
-                            .reply
-                            .as_ref()
-                            .is_some_and(|reply| reply.status == actual)
+                        && step.reply.as_ref().is_some_and(|reply| reply.status == actual)
                 })
         })
     };
@@ -183,14 +165,8 @@ fn missing_verdicts(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
             UnscoredReason::Malformed,
             format!("use a larger judge model than {judge}, and run selftest doctor"),
         ),
-        (
-            UnscoredReason::Truncated,
-            "raise judge.max_tokens or judge.max_prompt_tokens".to_owned(),
-        ),
-        (
-            UnscoredReason::Refused,
-            format!("use another judge model than {judge}"),
-        ),
+        (UnscoredReason::Truncated, "raise judge.max_tokens or judge.max_prompt_tokens".to_owned()),
+        (UnscoredReason::Refused, format!("use another judge model than {judge}")),
         (
             UnscoredReason::CantTell,
             "sharpen what the prompt template asks for in its hints, or use a larger judge model"
@@ -204,26 +180,16 @@ fn missing_verdicts(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
     let mut sentences: Vec<String> = advice
         .into_iter()
         .filter_map(|(reason, advice)| {
-            Some(format!(
-                "No verdict for {} ({}): {advice}",
-                unscored(reason)?,
-                reason.describe()
-            ))
+            Some(format!("No verdict for {} ({}): {advice}", unscored(reason)?, reason.describe()))
         })
         .collect();
     sentences.extend(names(cases, |case| case.status == CaseStatus::GenerationFailed).map(|ids| {
         let generator = &header.models.generator;
         format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")
     }));
-    let skipped = cases
-        .iter()
-        .filter(|case| case.status == CaseStatus::Skipped)
-        .count();
+    let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();
     if let Ok(count @ 1..) = u32::try_from(skipped) {
-        sentences.push(format!(
-            "Run again for the {} that did not run",
-            wording::cases(count)
-        ));
+        sentences.push(format!("Run again for the {} that did not run", wording::cases(count)));
     }
     sentences
 }
@@ -248,10 +214,7 @@ mod tests {
 
     #[test]
     fn nothing_to_do() {
-        assert_eq!(
-            sentences(&fixture::passing_cases()),
-            ["None: every case passed."]
-        );
+        assert_eq!(sentences(&fixture::passing_cases()), ["None: every case passed."]);
         assert_eq!(sentences(&[]), ["None: no case has finished."]);
     }
 
@@ -287,9 +250,6 @@ mod tests {
             })
             .collect();
         let sentence = sentences(&cases).pop().unwrap();
-        assert!(
-            sentence.contains("c0, c1, c2, c3, c4, c5, c6, c7 and 4 more"),
-            "{sentence}"
-        );
+        assert!(sentence.contains("c0, c1, c2, c3, c4, c5, c6, c7 and 4 more"), "{sentence}");
     }
 }

@@ -53,19 +53,10 @@ impl RunState {
                     self.warnings.push(text::clip(warning, WARNING));
                 }
             }
-            RunEventKind::RunFinished {
-                summary,
-                outcome,
-                at,
-                changed_files,
-            } => {
+            RunEventKind::RunFinished { summary, outcome, at, changed_files } => {
                 self.summary = summary.clone();
                 let changed_files = changed_files.clone();
-                self.end = Some(RunEnd {
-                    outcome: *outcome,
-                    at: *at,
-                    changed_files,
-                });
+                self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files });
             }
             RunEventKind::PhaseStarted { .. } | RunEventKind::PromptRejected { .. } => {
                 return Ok(false);
@@ -75,17 +66,11 @@ impl RunState {
     }
 
     fn add(&mut self, result: &Arc<CaseResult>) -> serde_json::Result<()> {
-        let categories = self
-            .header
-            .as_ref()
-            .map_or(&[][..], |header| &header.categories);
+        let categories = self.header.as_ref().map_or(&[][..], |header| &header.categories);
         let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories))?;
         // The lines of a pretty text hold no line feed of their own: strings escape theirs.
         let json = json.replace('\n', "\n    ");
-        let finished = Finished {
-            result: Arc::clone(result),
-            json,
-        };
+        let finished = Finished { result: Arc::clone(result), json };
         if self.cases.insert(result.index, finished).is_none() {
             self.summary.add(result);
         }

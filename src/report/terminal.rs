@@ -74,10 +74,7 @@ pub fn closing(
     if let Some(words) = wording::interval(summary) {
         lines.push(style.paint(Colour::Faint, &words));
     }
-    for case in cases
-        .iter()
-        .filter(|case| case.status != CaseStatus::Skipped)
-    {
+    for case in cases.iter().filter(|case| case.status != CaseStatus::Skipped) {
         if let Some(reason) = &case.reason {
             let reason = escape::terminal(reason, REASON);
             lines.push(format!("{}: {reason}", escape::terminal(case.id(), 64)));
@@ -129,11 +126,7 @@ fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
         let cells: Vec<String> = (0..6)
             .map(|column| {
                 let cell = aligned(column, &row[column]);
-                if column == 4 {
-                    style.paint(colour(case.status), &cell)
-                } else {
-                    cell
-                }
+                if column == 4 { style.paint(colour(case.status), &cell) } else { cell }
             })
             .collect();
         lines.push(cells.join("  "));
@@ -152,10 +145,7 @@ fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {
         None => "no verdict".to_owned(),
     }];
     if summary.unscored > 0 {
-        parts.push(format!(
-            "{} without a verdict",
-            wording::cases(summary.unscored)
-        ));
+        parts.push(format!("{} without a verdict", wording::cases(summary.unscored)));
     }
     if summary.rejected_prompts > 0 {
         let prompts = wording::plural(summary.rejected_prompts, "generated prompt");
@@ -178,46 +168,27 @@ mod tests {
             json: PathBuf::from("reports/selftest/run.json"),
             markdown: PathBuf::from("docs/reports/selftest/run.md"),
         };
-        let style = Style {
-            terminal: true,
-            colour,
-        };
-        closing(
-            &fixture::header(cases),
-            cases,
-            &summary,
-            outcome,
-            &paths,
-            style,
-        )
+        let style = Style { terminal: true, colour };
+        closing(&fixture::header(cases), cases, &summary, outcome, &paths, style)
     }
 
     #[test]
     fn closing_table() {
         insta::assert_snapshot!("closing_rich", closing_of(&fixture::rich_cases(), false));
-        insta::assert_snapshot!(
-            "closing_passed",
-            closing_of(&fixture::passing_cases(), false)
-        );
+        insta::assert_snapshot!("closing_passed", closing_of(&fixture::passing_cases(), false));
         insta::assert_snapshot!("closing_empty", closing_of(&[], false));
     }
 
     #[test]
     fn foreign_text_cannot_steer_the_terminal() {
         let text = closing_of(&fixture::rich_cases(), false);
-        assert!(
-            !text.chars().any(|c| c.is_control() && c != '\n'),
-            "{text:?}"
-        );
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         let coloured = closing_of(&fixture::rich_cases(), true);
         let mut rest = coloured.as_str();
         while let Some(start) = rest.find('\u{1b}') {
             rest = &rest[start..];
             let ours = ["[32m", "[31m", "[33m", "[2m", "[0m"];
-            assert!(
-                ours.iter().any(|code| rest[1..].starts_with(code)),
-                "{rest:?}"
-            );
+            assert!(ours.iter().any(|code| rest[1..].starts_with(code)), "{rest:?}");
             rest = &rest[1..];
         }
     }

@@ -64,10 +64,7 @@ pub(super) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error>
     let mut picture = Picture {
         description: description(&runs),
         grid: [0.0, 0.25, 0.5, 0.75, 1.0]
-            .map(|share| GridLine {
-                y: number(y(share)),
-                label: format!("{} %", share * 100.0),
-            })
+            .map(|share| GridLine { y: number(y(share)), label: format!("{} %", share * 100.0) })
             .into(),
         line: String::new(),
         points: Vec::new(),
@@ -80,10 +77,7 @@ pub(super) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error>
         let title = title(run);
         let (Some(rate), Some(interval)) = (run.summary.pass_rate, run.summary.pass_rate_interval)
         else {
-            picture.missing.push(Missing {
-                x: number(x),
-                title,
-            });
+            picture.missing.push(Missing { x: number(x), title });
             continue;
         };
         vertices.push(format!("{},{}", number(x), number(y(rate))));
@@ -94,20 +88,14 @@ pub(super) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error>
             high: number(y(interval.high)),
             cap_left: number(x - CAP),
             cap_right: number(x + CAP),
-            class: if run.outcome == Some(Outcome::Passed) {
-                "passed"
-            } else {
-                "other"
-            },
+            class: if run.outcome == Some(Outcome::Passed) { "passed" } else { "other" },
             title,
         });
     }
     if vertices.len() > 1 {
         picture.line = vertices.join(" ");
     }
-    picture
-        .render()
-        .map(|text| format!("{}\n", text.trim_end()))
+    picture.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "positions are below RUNS")]
@@ -140,11 +128,7 @@ fn description(runs: &[&RunEntry]) -> String {
     match runs {
         [] => "No runs yet.".to_owned(),
         [.., last] => {
-            format!(
-                "{}. The latest is {}.",
-                wording::plural(count, "run"),
-                title(last)
-            )
+            format!("{}. The latest is {}.", wording::plural(count, "run"), title(last))
         }
     }
 }
@@ -177,14 +161,7 @@ mod tests {
     #[test]
     fn nothing_runs_and_nothing_is_loaded() {
         let svg = render(&fixture::runs().entries).unwrap();
-        for forbidden in [
-            "<script",
-            "href",
-            "url(",
-            "<image",
-            "<foreignObject",
-            "@import",
-        ] {
+        for forbidden in ["<script", "href", "url(", "<image", "<foreignObject", "@import"] {
             assert!(!svg.contains(forbidden), "{forbidden}");
         }
     }
@@ -193,11 +170,7 @@ mod tests {
     fn forty_runs_are_drawn_and_no_more() {
         let run = fixture::runs().entries.remove(0);
         let svg = render(&vec![run; 90]).unwrap();
-        assert_eq!(
-            svg.matches("r=\"4.5\"").count(),
-            RUNS + 2,
-            "with the two of the legend"
-        );
+        assert_eq!(svg.matches("r=\"4.5\"").count(), RUNS + 2, "with the two of the legend");
         assert_eq!(svg.matches("class=\"date\"").count(), 7);
     }
 

@@ -10,11 +10,7 @@ use crate::stats::Interval;
 /// A share in whole per cent. Only all is 100 and only none is 0.
 pub(super) fn percent(share: f64) -> String {
     let rounded = (share * 100.0).round();
-    let honest = if share > 0.0 && share < 1.0 {
-        rounded.clamp(1.0, 99.0)
-    } else {
-        rounded
-    };
+    let honest = if share > 0.0 && share < 1.0 { rounded.clamp(1.0, 99.0) } else { rounded };
     format!("{honest:.0}")
 }
 
@@ -22,12 +18,7 @@ pub(super) fn percent(share: f64) -> String {
 pub(super) fn pass_rate(summary: &Summary) -> String {
     match summary.pass_rate {
         Some(rate) => {
-            format!(
-                "{}/{} ({}%)",
-                summary.passed,
-                summary.passed + summary.failed,
-                percent(rate)
-            )
+            format!("{}/{} ({}%)", summary.passed, summary.passed + summary.failed, percent(rate))
         }
         None => "no verdict".to_owned(),
     }
@@ -38,20 +29,13 @@ pub(super) fn interval(summary: &Summary) -> Option<String> {
     // Wider than this, a change of ten points in the pass rate cannot be seen.
     const TELLING: f64 = 0.2;
     let Interval { low, high } = summary.pass_rate_interval?;
-    let ends = format!(
-        "95 % interval {:.0} % to {:.0} %",
-        low * 100.0,
-        high * 100.0
-    );
+    let ends = format!("95 % interval {:.0} % to {:.0} %", low * 100.0, high * 100.0);
     if high - low <= TELLING {
         return Some(ends);
     }
     let decided = summary.passed + summary.failed;
     let verb = if decided == 1 { "is" } else { "are" };
-    Some(format!(
-        "{ends}; {} {verb} too few to tell small differences",
-        cases(decided)
-    ))
+    Some(format!("{ends}; {} {verb} too few to tell small differences", cases(decided)))
 }
 
 /// `1 case`, `2 cases`.
@@ -61,11 +45,7 @@ pub(super) fn cases(count: u32) -> String {
 
 /// A count with its noun.
 pub(super) fn plural(count: u32, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// `850 ms`, `12.3 s`, `4 min 05 s`.
@@ -76,19 +56,13 @@ pub(super) fn duration(milliseconds: u64) -> String {
             // Tenths, rounded down, so that nothing below a minute shows as 60.0 s.
             format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100)
         }
-        _ => format!(
-            "{} min {:02} s",
-            milliseconds / 60_000,
-            milliseconds % 60_000 / 1_000
-        ),
+        _ => format!("{} min {:02} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
     }
 }
 
 /// `2026-02-06 12:34:56`, in UTC.
 pub(super) fn date_time(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::UTC)
-        .strftime("%Y-%m-%d %H:%M:%S")
-        .to_string()
+    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// `2026-02-06`, in UTC.
@@ -146,10 +120,7 @@ mod tests {
             interval(&summary(1, 0)).unwrap(),
             "95 % interval 21 % to 100 %; 1 case is too few to tell small differences"
         );
-        assert_eq!(
-            interval(&summary(400, 100)).unwrap(),
-            "95 % interval 76 % to 83 %"
-        );
+        assert_eq!(interval(&summary(400, 100)).unwrap(), "95 % interval 76 % to 83 %");
         assert_eq!(interval(&summary(0, 0)), None);
     }
 }

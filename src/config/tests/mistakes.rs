@@ -13,10 +13,7 @@ fn errors(file: &str) -> String {
 
 #[test]
 fn many_errors_are_reported_at_once() {
-    let environment = [
-        ("SELFTEST_SAFETY_FLOOR", "2"),
-        ("SELFTEST_CONCURRENCY", "many"),
-    ];
+    let environment = [("SELFTEST_SAFETY_FLOOR", "2"), ("SELFTEST_CONCURRENCY", "many")];
     let flags = [("/reports/json_folder", "--json-folder", json!(""))];
     let errors = resolved(Some(BROKEN), &environment, &flags).unwrap_err();
     insta::assert_snapshot!(errors.render(false));
@@ -52,10 +49,7 @@ fn thousands_of_errors_are_cut_and_quick() {
     let unknown = unknown.collect::<Vec<_>>().concat();
     let twice = "judge: {}\n".repeat(5000);
     let shown = errors(&format!("{SEED}{unknown}{twice}"));
-    assert!(
-        shown.contains("… and 19950 more") && shown.ends_with(": 20000 errors"),
-        "{shown}"
-    );
+    assert!(shown.contains("… and 19950 more") && shown.ends_with(": 20000 errors"), "{shown}");
     assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
 }
 
@@ -68,9 +62,7 @@ fn unreadable_files() {
             std::fs::write(&path, bytes).unwrap();
         }
         let error = load(Path::new("."), Some(&path), &Environment::default(), vec![]).unwrap_err();
-        error
-            .render(false)
-            .replace(&folder.path().display().to_string(), "<folder>")
+        error.render(false).replace(&folder.path().display().to_string(), "<folder>")
     };
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     let bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n\
@@ -93,10 +85,8 @@ fn unreadable_files() {
         ("binary.yaml", Some(b"version: 1\n\0\x07\x1b[31m\n")),
         ("prose.yaml", Some(b"hello\n")),
     ];
-    let all: Vec<String> = files
-        .iter()
-        .map(|(name, bytes)| format!("## {name}\n{}", load(name, *bytes)))
-        .collect();
+    let all: Vec<String> =
+        files.iter().map(|(name, bytes)| format!("## {name}\n{}", load(name, *bytes))).collect();
     insta::assert_snapshot!(all.join("\n"));
 }
 

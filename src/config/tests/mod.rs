@@ -26,10 +26,7 @@ fn resolved(
 ) -> Result<Resolved, ConfigErrors> {
     resolve(Sources {
         file: file.map(|text| (PathBuf::from(DEFAULT_PATH), text.to_owned())),
-        environment: environment
-            .iter()
-            .map(|&(n, v)| (n.to_owned(), v.to_owned()))
-            .collect(),
+        environment: environment.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
         flags: flags
             .iter()
             .map(|(pointer, flag, value)| Flag {
@@ -46,10 +43,7 @@ fn the_file_of_seed_001_loads_byte_for_byte() {
     let resolved = resolved(Some(SEED), &[], &[]).unwrap();
     let config = &resolved.config;
     assert_eq!(config.judge.model, "gpt-4o-mini");
-    assert_eq!(
-        config.scenarios[3].reply_flow[0].reply,
-        "Please use flat structure"
-    );
+    assert_eq!(config.scenarios[3].reply_flow[0].reply, "Please use flat structure");
     assert_eq!(config.scenarios, Config::default().scenarios[..4]);
     assert_eq!(resolved.rubric, Rubric::default());
     assert!(config.sut.chat.is_some());
@@ -65,20 +59,12 @@ fn without_a_file_the_defaults_hold() {
     expected.sut.chat = Some(crate::sut::settings::ChatSettings::default());
     assert_eq!(resolved.config, expected);
     assert_eq!(resolved.config.scenarios.len(), 5);
-    assert!(
-        resolved
-            .origins
-            .values()
-            .all(|origin| *origin == Origin::Default)
-    );
+    assert!(resolved.origins.values().all(|origin| *origin == Origin::Default));
 }
 
 #[test]
 fn later_layers_win() {
-    let environment = [
-        ("SELFTEST_STRICTNESS", "0.2"),
-        ("SELFTEST_MODEL", "ollama/a"),
-    ];
+    let environment = [("SELFTEST_STRICTNESS", "0.2"), ("SELFTEST_MODEL", "ollama/a")];
     let flags = [
         ("/strictness", "--strictness", json!(0.9)),
         ("/judge/model", "--judge-model", json!("ollama/b")),
@@ -88,25 +74,15 @@ fn later_layers_win() {
     assert_eq!(resolved.config.generator.model, "ollama/a");
     assert_eq!(resolved.config.judge.model, "ollama/b");
     assert_eq!(resolved.config.sut.chat.unwrap().model, "ollama/a");
-    assert_eq!(
-        resolved.origins["/strictness"],
-        Origin::Flag {
-            name: "--strictness".into()
-        }
-    );
-    let model = Origin::Environment {
-        name: "SELFTEST_MODEL".into(),
-    };
+    assert_eq!(resolved.origins["/strictness"], Origin::Flag { name: "--strictness".into() });
+    let model = Origin::Environment { name: "SELFTEST_MODEL".into() };
     assert_eq!(resolved.origins["/sut/chat/model"], model);
 }
 
 #[test]
 fn no_layer_adds_a_second_system_under_test() {
     let file = format!("{SEED}\nsut:\n  command:\n    run: [./agent]\n");
-    let environment = [
-        ("SELFTEST_MODEL", "a"),
-        ("SELFTEST_SUT_HTTP_POLL_SECONDS", "1"),
-    ];
+    let environment = [("SELFTEST_MODEL", "a"), ("SELFTEST_SUT_HTTP_POLL_SECONDS", "1")];
     let flags = [
         ("/sut/chat/model", "--sut-model", json!("b")),
         ("/sut/command/protocol", "--protocol", json!("text")),
@@ -114,10 +90,7 @@ fn no_layer_adds_a_second_system_under_test() {
     let resolved = resolved(Some(&file), &environment, &flags).unwrap();
     let sut = &resolved.config.sut;
     assert!(sut.chat.is_none() && sut.http.is_none());
-    assert_eq!(
-        sut.command.as_ref().unwrap().protocol,
-        crate::sut::settings::Protocol::Text
-    );
+    assert_eq!(sut.command.as_ref().unwrap().protocol, crate::sut::settings::Protocol::Text);
     assert_eq!(
         resolved.warnings,
         [
@@ -133,10 +106,7 @@ fn a_part_of_a_call_keeps_the_rest_of_its_default() {
     let environment = [("SELFTEST_SUT_HTTP_SUBMIT_PATH", "/v2/tasks")];
     let resolved = resolved(Some(&file), &environment, &[]).unwrap();
     let http = resolved.config.sut.http.unwrap();
-    assert_eq!(
-        (http.submit.method.as_str(), http.submit.path.as_str()),
-        ("POST", "/v2/tasks")
-    );
+    assert_eq!((http.submit.method.as_str(), http.submit.path.as_str()), ("POST", "/v2/tasks"));
 }
 
 #[test]

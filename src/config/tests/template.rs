@@ -48,10 +48,7 @@ fn the_template_documents_the_true_defaults() {
         assert_eq!(config.judge.think.take(), Some(false));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
         config.scenarios[1] = plain.config.scenarios[1].clone();
-        assert_eq!(
-            config.rubric.take().as_deref(),
-            Some(Rubric::default().categories())
-        );
+        assert_eq!(config.rubric.take().as_deref(), Some(Rubric::default().categories()));
         match adapter {
             "command" => {
                 let command = config.sut.command.take().unwrap();
@@ -73,9 +70,6 @@ fn the_template_documents_the_true_defaults() {
 fn the_template_mentions_every_key() {
     for (name, pointer) in variables::names() {
         let key = pointer.rsplit('/').next().unwrap();
-        assert!(
-            TEMPLATE.contains(&format!("{key}:")),
-            "{name}: {pointer} is not in the template"
-        );
+        assert!(TEMPLATE.contains(&format!("{key}:")), "{name}: {pointer} is not in the template");
     }
 }

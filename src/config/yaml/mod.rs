@@ -66,34 +66,18 @@ pub(in crate::config) struct SyntaxError {
 pub(in crate::config) fn parse(text: &str) -> Result<Document, SyntaxError> {
     if text.len() > MAX_BYTES {
         let message = format!("the file has {} bytes, more than {MAX_BYTES}", text.len());
-        return Err(SyntaxError {
-            span: None,
-            message,
-            hint: None,
-        });
+        return Err(SyntaxError { span: None, message, hint: None });
     }
     let root: Spanned<Node> = serde_yaml::from_str_with_options(text, options())
         .map_err(|error| syntax_error(&error, text))?;
     if matches!(root.value, Node::Scalar(Value::Null)) {
         let hint = Some("`selftest init` writes a commented configuration");
         let message = "the file is empty".to_owned();
-        return Err(SyntaxError {
-            span: None,
-            message,
-            hint,
-        });
+        return Err(SyntaxError { span: None, message, hint });
     }
-    let mut reader = Reader {
-        text,
-        places: BTreeMap::new(),
-        duplicates: Vec::new(),
-    };
+    let mut reader = Reader { text, places: BTreeMap::new(), duplicates: Vec::new() };
     let value = reader.take(root, None, "");
-    Ok(Document {
-        value,
-        places: reader.places,
-        duplicates: reader.duplicates,
-    })
+    Ok(Document { value, places: reader.places, duplicates: reader.duplicates })
 }
 
 /// The JSON Pointer of a member.
@@ -130,10 +114,9 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
         cause = error;
     }
     let (message, hint) = match cause {
-        Error::MultipleDocuments { .. } => (
-            "expected one YAML document, found several".to_owned(),
-            Some("remove the `---` lines"),
-        ),
+        Error::MultipleDocuments { .. } => {
+            ("expected one YAML document, found several".to_owned(), Some("remove the `---` lines"))
+        }
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
@@ -147,20 +130,10 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
             if words.contains("recursion limit") {
                 return SyntaxError { span, ..too_much() };
             }
-            (
-                format!(
-                    "not readable as YAML: {}",
-                    crate::text::one_line(words, 200)
-                ),
-                None,
-            )
+            (format!("not readable as YAML: {}", crate::text::one_line(words, 200)), None)
         }
     };
-    SyntaxError {
-        span,
-        message,
-        hint,
-    }
+    SyntaxError { span, message, hint }
 }
 
 fn too_much() -> SyntaxError {
@@ -203,8 +176,7 @@ impl Reader<'_> {
             let line = self.text[place.start..].lines().next().unwrap_or_default();
             place.end = place.start + line.trim_end().len();
         }
-        self.places
-            .insert(pointer.to_owned(), Place { key, value: place });
+        self.places.insert(pointer.to_owned(), Place { key, value: place });
         match node.value {
             Node::Scalar(value) => value,
             Node::List(items) => items
@@ -219,11 +191,7 @@ impl Reader<'_> {
                     let second = span(key.referenced, self.text);
                     if let Some(place) = self.places.get(&child) {
                         let first = place.key.clone().unwrap_or_default();
-                        self.duplicates.push(DuplicateKey {
-                            key: key.value,
-                            first,
-                            second,
-                        });
+                        self.duplicates.push(DuplicateKey { key: key.value, first, second });
                         continue;
                     }
                     let value = self.take(member, Some(second), &child);
@@ -244,24 +212,15 @@ mod tests {
 
     fn at<'a>(text: &'a str, document: &Document, pointer: &str) -> (&'a str, &'a str) {
         let place = &document.places[pointer];
-        (
-            place.key.clone().map_or("", |key| &text[key]),
-            &text[place.value.clone()],
-        )
+        (place.key.clone().map_or("", |key| &text[key]), &text[place.value.clone()])
     }
 
     #[test]
     fn every_member_has_its_place() {
         let document = parse(SEED).unwrap();
         assert_eq!(at(SEED, &document, "/strictness"), ("strictness", "0.7"));
-        assert_eq!(
-            at(SEED, &document, "/judge/model"),
-            ("model", "\"gpt-4o-mini\"")
-        );
-        assert_eq!(
-            at(SEED, &document, "/scenarios/1"),
-            ("", "id: \"clear_summary\"")
-        );
+        assert_eq!(at(SEED, &document, "/judge/model"), ("model", "\"gpt-4o-mini\""));
+        assert_eq!(at(SEED, &document, "/scenarios/1"), ("", "id: \"clear_summary\""));
         assert_eq!(
             at(SEED, &document, "/scenarios/3/reply_flow/0/expected_status"),
             ("expected_status", "\"COMPLETE\"")
@@ -286,11 +245,7 @@ mod tests {
             .duplicates
             .iter()
             .map(|duplicate| {
-                (
-                    duplicate.key.as_str(),
-                    duplicate.first.start,
-                    duplicate.second.start,
-                )
+                (duplicate.key.as_str(), duplicate.first.start, duplicate.second.start)
             })
             .collect();
         assert_eq!(found, [("c", 9, 15), ("a", 0, 21)]);
@@ -314,15 +269,10 @@ mod tests {
         };
         let first = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         let laughs: String = std::iter::once(first).chain((1..10).map(level)).collect();
-        let wide = format!(
-            "a: &a {}\nb: [{}]",
-            "x".repeat(1000),
-            "*a, ".repeat(200_000)
-        );
+        let wide = format!("a: &a {}\nb: [{}]", "x".repeat(1000), "*a, ".repeat(200_000));
         let deep = "[".repeat(100_000);
-        let deep_blocks = (0..500).fold(String::new(), |text, depth| {
-            text + &" ".repeat(depth) + "a:\n"
-        });
+        let deep_blocks =
+            (0..500).fold(String::new(), |text, depth| text + &" ".repeat(depth) + "a:\n");
         for bomb in [laughs, wide, deep, deep_blocks, "- ".repeat(10_000)] {
             let started = std::time::Instant::now();
             let error = parse(&bomb).unwrap_err();

@@ -50,17 +50,11 @@ impl<'de> Visitor<'de> for NodeVisitor {
     fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
         Ok(Node::Scalar(value.into()))
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "far outside every range, exactness is moot"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "far outside every range, exactness is moot")]
     fn visit_i128<E: serde::de::Error>(self, value: i128) -> Result<Node, E> {
         Self::float(value as f64)
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "far outside every range, exactness is moot"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "far outside every range, exactness is moot")]
     fn visit_u128<E: serde::de::Error>(self, value: u128) -> Result<Node, E> {
         Self::float(value as f64)
     }

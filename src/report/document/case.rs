@@ -96,21 +96,14 @@ impl CaseDocument {
 
 fn scores(case: &CaseResult, status: CaseStatus, categories: &[(String, f64)]) -> Scores {
     let step = case.weakest_step().filter(|_| status.pass().is_some());
-    match step
-        .and_then(|step| step.judgement.as_ref())
-        .map(|judgement| &judgement.verdict)
-    {
-        Some(Verdict::Scored(card)) => Scores {
-            categories: card.categories.clone(),
-            overall: Some(card.overall),
-        },
+    match step.and_then(|step| step.judgement.as_ref()).map(|judgement| &judgement.verdict) {
+        Some(Verdict::Scored(card)) => {
+            Scores { categories: card.categories.clone(), overall: Some(card.overall) }
+        }
         _ => Scores {
             categories: categories
                 .iter()
-                .map(|(id, _)| CategoryScore {
-                    category: id.clone(),
-                    score: None,
-                })
+                .map(|(id, _)| CategoryScore { category: id.clone(), score: None })
                 .collect(),
             overall: None,
         },

@@ -26,14 +26,8 @@ impl Section {
     /// A case that did not pass: expected, got, score against the threshold.
     pub(super) fn failed(case: &Reading<'_>) -> Self {
         let step = case.deciding_step();
-        let expected = step.map_or(case.case.scenario.expected_status, |step| {
-            step.expected_status
-        });
-        let hints = case
-            .case
-            .case
-            .as_ref()
-            .map(|generated| excerpt(&generated.hints));
+        let expected = step.map_or(case.case.scenario.expected_status, |step| step.expected_status);
+        let hints = case.case.case.as_ref().map(|generated| excerpt(&generated.hints));
         let mut lines = vec![match hints.filter(|hints| !hints.is_empty()) {
             Some(hints) => format!("Expected: {expected} with {hints}"),
             None => format!("Expected: {expected}"),
@@ -46,11 +40,7 @@ impl Section {
         if let Some(step) = step.filter(|step| step.kind != StepKind::Answer) {
             lines.push(format!("Step: {}", step.name()));
         }
-        Self {
-            id: line(case.id()),
-            lines: lines.iter().map(line).collect(),
-            quotes: quotes(case),
-        }
+        Self { id: line(case.id()), lines: lines.iter().map(line).collect(), quotes: quotes(case) }
     }
 
     /// A case without a verdict: the reason, and what the judge was asked.
@@ -73,27 +63,17 @@ impl Section {
                 }
             }
         }
-        Self {
-            id: line(case.id()),
-            lines: lines.iter().map(line).collect(),
-            quotes: quotes(case),
-        }
+        Self { id: line(case.id()), lines: lines.iter().map(line).collect(), quotes: quotes(case) }
     }
 }
 
 fn got(case: &Reading<'_>, step: Option<&Step>) -> String {
     let reason = case.reason.as_deref().unwrap_or("it did not pass");
     let Some((step, reply)) = step.and_then(|step| Some((step, step.reply.as_ref()?))) else {
-        return format!(
-            "{}: {}",
-            case.status.label(),
-            text::one_line(reason, EXCERPT)
-        );
+        return format!("{}: {}", case.status.label(), text::one_line(reason, EXCERPT));
     };
     let status = reply.status;
-    let reasoning = card(step)
-        .map(|card| excerpt(&card.reasoning))
-        .filter(|r| !r.is_empty());
+    let reasoning = card(step).map(|card| excerpt(&card.reasoning)).filter(|r| !r.is_empty());
     if case.status != CaseStatus::Failed {
         return format!("{status} but {}", text::one_line(reason, EXCERPT));
     }
@@ -125,23 +105,15 @@ fn against_threshold(case: &Reading<'_>, step: Option<&Step>) -> String {
 fn scores(categories: &[CategoryScore]) -> String {
     let words: Vec<String> = categories
         .iter()
-        .map(|entry| {
-            format!(
-                "{} {}",
-                category_name(&entry.category),
-                wording::score(entry.score)
-            )
-        })
+        .map(|entry| format!("{} {}", category_name(&entry.category), wording::score(entry.score)))
         .collect();
     words.join(", ")
 }
 
 /// What was said and answered, and what the program left on stderr: as text, never rendered.
 fn quotes(case: &Reading<'_>) -> Vec<Quote> {
-    let quote = |label: &str, body: &str| Quote {
-        label: line(label),
-        body: escape::fenced(body, QUOTE),
-    };
+    let quote =
+        |label: &str, body: &str| Quote { label: line(label), body: escape::fenced(body, QUOTE) };
     let mut quotes = Vec::new();
     if let Some(generated) = &case.case.case {
         quotes.push(quote("Prompt", &generated.prompt));
@@ -155,11 +127,7 @@ fn quotes(case: &Reading<'_>) -> Vec<Quote> {
         }
     }
     let evidence = &case.case.evidence;
-    if let Some(stderr) = evidence
-        .stderr
-        .as_deref()
-        .filter(|text| !text.trim().is_empty())
-    {
+    if let Some(stderr) = evidence.stderr.as_deref().filter(|text| !text.trim().is_empty()) {
         quotes.push(quote("Standard error", stderr));
     }
     quotes
