@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::model_server::ModelServer;
-use crate::workspace::{CLEAR, OPENAI, Run, Workspace, config};
+use crate::run::Run;
+use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
 
 /// Runs with this file as the configuration.
 #[track_caller]
@@ -57,10 +58,15 @@ fn a_configuration_that_is_a_directory() {
 #[test]
 fn a_configuration_that_grows_without_end() {
     let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x, x]\n");
-    for (name, of) in "bcdefghijk".chars().zip("abcdefghij".chars()) {
-        let list = vec![format!("*{of}"); 10].join(", ");
-        bomb += &format!("{name}: &{name} [{list}]\n");
-    }
+    bomb.extend(
+        "bcdefghijk"
+            .chars()
+            .zip("abcdefghij".chars())
+            .map(|(name, of)| {
+                let list = vec![format!("*{of}"); 10].join(", ");
+                format!("{name}: &{name} [{list}]\n")
+            }),
+    );
     with_config(bomb);
 }
 
@@ -181,13 +187,11 @@ fn a_read_only_report_folder() {
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs with `reports` on a file system of 64 kB, filled before the run or left empty.
+/// Runs with `reports` on a file system of 64 kB, after `fill` was done in it. Only where this
+/// system lets us mount one.
 #[cfg(target_os = "linux")]
 fn on_a_small_disk(workspace: &Workspace, fill: &str) -> Option<Run> {
-    let script = format!(
-        "mkdir -p reports && mount -t tmpfs -o size=64k none reports && {fill} && exec \"$@\""
-    );
-    let wrapper = [
+    const NAMESPACE: [&str; 6] = [
         "unshare",
         "--user",
         "--map-root-user",
@@ -195,27 +199,17 @@ fn on_a_small_disk(workspace: &Workspace, fill: &str) -> Option<Run> {
         "sh",
         "-c",
     ];
-    let works = std::process::Command::new("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "sh",
-            "-c",
-            "mount -t tmpfs none /mnt",
-        ])
-        .status()
-        .is_ok_and(|status| status.success());
-    if !works {
-        eprintln!("SKIPPED: this system lets nobody mount a small disk");
-        return None;
-    }
-    Some(
-        workspace
-            .clone()
-            .within(wrapper.into_iter().chain([script.as_str(), "sh"]))
-            .run(),
-    )
+    let probe = std::process::Command::new(NAMESPACE[0])
+        .args(&NAMESPACE[1..])
+        .arg("mount -t tmpfs none /mnt")
+        .output();
+    let script = format!(
+        "mkdir -p reports && mount -t tmpfs -o size=64k none reports && {fill} && exec \"$@\""
+    );
+    let wrapper = NAMESPACE.into_iter().chain([script.as_str(), "sh"]);
+    probe
+        .is_ok_and(|probe| probe.status.success())
+        .then(|| workspace.clone().within(wrapper).run())
 }
 
 #[cfg(target_os = "linux")]
@@ -224,6 +218,7 @@ fn a_full_disk_is_found_before_the_first_model_call() {
     let server = ModelServer::start();
     let fill = "{ head -c 200000 /dev/zero > reports/full 2> /dev/null || true; }";
     let Some(run) = on_a_small_disk(&Workspace::simple(&server), fill) else {
+        eprintln!("SKIPPED: a small disk cannot be mounted here");
         return;
     };
     run.exit(5).one_error(&["reports", "space"]);
@@ -237,9 +232,10 @@ fn a_full_disk_is_found_before_the_first_model_call() {
 #[test]
 fn a_disk_that_fills_up_during_the_run_is_said() {
     let server = ModelServer::start();
-    let yaml = config(OPENAI, &crate::workspace::scenarios(60));
+    let yaml = config(OPENAI, &scenarios(60));
     let workspace = Workspace::new().config(yaml).server(&server);
     let Some(run) = on_a_small_disk(&workspace, "true") else {
+        eprintln!("SKIPPED: a small disk cannot be mounted here");
         return;
     };
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::model_server::{ModelServer, Reply};
-use crate::workspace::{CLEAR, OLLAMA, OPENAI, Run, Workspace, config};
+use crate::run::Run;
+use crate::workspace::{CLEAR, OLLAMA, OPENAI, Workspace, config};
 
 fn misbehaviours() -> Vec<Reply> {
     let page = "<html>".repeat(200_000);

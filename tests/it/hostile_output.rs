@@ -4,7 +4,8 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde_json::json;
 
 use crate::model_server::{ModelServer, words};
-use crate::workspace::{FLOW, OPENAI, Run, Workspace, config};
+use crate::run::Run;
+use crate::workspace::{FLOW, OPENAI, Workspace, config};
 
 const ATTACKS: [&str; 18] = [
     "<script>alert(1)</script>",

@@ -4,7 +4,8 @@ use rustix::process::Signal;
 
 use crate::model_server::{ModelServer, Reply, Role, answered};
 use crate::report::Report;
-use crate::workspace::{OPENAI, Running, Workspace, config, files, scenarios};
+use crate::run::Running;
+use crate::workspace::{OPENAI, Workspace, config, files, scenarios};
 
 /// Starts three cases, one at a time; the first passes, the second never ends. Returns when the
 /// report of the first is on disk and the second hangs.

@@ -13,6 +13,7 @@
 // What the tests stand on.
 mod model_server;
 mod report;
+mod run;
 mod workspace;
 
 // A run, from its start to its reports.

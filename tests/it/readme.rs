@@ -106,6 +106,13 @@ fn the_two_scripts_are_there_and_can_be_run() {
 }
 
 #[test]
+fn a_block_that_is_not_run_says_what_it_needs() {
+    for block in blocks() {
+        assert_ne!(block.needs.as_deref(), Some(""), "README.md:{}", block.line);
+    }
+}
+
+#[test]
 fn every_flag_in_the_readme_exists() {
     for block in blocks() {
         for arguments in command_lines(&block) {
