@@ -3,7 +3,7 @@
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde_json::json;
 
-use crate::model_server::{ModelServer, words};
+use crate::model_server::{ModelServer, Role, verdict, words};
 use crate::run::Run;
 use crate::workspace::{FLOW, OPENAI, Workspace, config};
 
@@ -28,13 +28,13 @@ const ATTACKS: [&str; 18] = [
     "*bold* _it_ ~~gone~~ `code` $x$ @someone #1 \\",
 ];
 
-/// A run whose models all write `text` wherever they may, with a verdict of one score for the
-/// answer and another for the reply, so that all parts of a report are there.
-fn run(text: &'static str) -> Run {
+/// A run whose models write `text` wherever they may and `prompt` into the prompt. Both steps
+/// fail, so that all parts of a report are there.
+fn run(prompt: &'static str, text: &'static str) -> Run {
     let server = ModelServer::script()
         .generator(move |call| {
             json!({
-                "prompt": format!("Explain {} and ask me back. {text}", words(call.number)),
+                "prompt": format!("Explain {} and ask me back. {prompt}", words(call.number)),
                 "hints": format!("Look at it. {text}"),
             })
         })
@@ -45,7 +45,7 @@ fn run(text: &'static str) -> Run {
             })
         })
         .judge(move |call| {
-            let mut verdict = crate::model_server::verdict(call, 0.5);
+            let mut verdict = verdict(call, 0.5);
             verdict["reasoning"] = format!("Because. {text}").into();
             verdict
         })
@@ -57,63 +57,64 @@ fn run(text: &'static str) -> Run {
         .exit(1)
 }
 
-/// Everything of a document that is not plain text.
-fn outline(markdown: &str) -> Vec<String> {
+/// Everything of a run's Markdown report that is not plain text.
+fn outline(run: &Run) -> Vec<String> {
+    let markdown = run.markdown().replace(&run.report().run_id(), "[run-id]");
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_FOOTNOTES;
     let mut outline = Vec::new();
-    for event in Parser::new_ext(markdown, Options::all()) {
+    for event in Parser::new_ext(&markdown, options) {
         match event {
+            Event::Start(Tag::Paragraph) => {}
             // The language of a code block is text, too.
             Event::Start(Tag::CodeBlock(_)) => outline.push("CodeBlock".to_owned()),
             Event::Start(tag) => outline.push(format!("{tag:?}")),
             Event::Html(html) | Event::InlineHtml(html) => outline.push(format!("Html {html}")),
-            Event::Rule => outline.push("Rule".to_owned()),
+            Event::Code(_) | Event::Rule | Event::HardBreak => outline.push(format!("{event:?}")),
             _ => {}
         }
     }
     outline
 }
 
-/// The headings, in words.
-fn headings(markdown: &str) -> Vec<&str> {
-    markdown
-        .lines()
-        .filter(|line| line.starts_with('#'))
-        .collect()
+#[track_caller]
+fn assert_honest(run: &Run, expected: &[String]) {
+    assert_eq!(outline(run), expected, "{}", run.markdown());
+    let strange = run.markdown().chars().any(|c| c.is_control() && c != '\n');
+    assert!(!strange, "control characters in {:?}", run.markdown());
 }
 
 #[test]
 fn the_outline_of_a_report_is_that_of_an_honest_run() {
-    let honest = run("Nothing special.").markdown();
-    let expected: Vec<String> = outline(&honest)
-        .into_iter()
-        .filter(|entry| !entry.starts_with("Paragraph"))
-        .collect();
-    assert!(
-        expected.iter().any(|entry| entry.starts_with("Table")),
-        "{honest}"
-    );
+    let honest = run("", "Nothing special.");
+    let expected = outline(&honest);
+    let is_table = |entry: &String| entry.starts_with("Table");
+    assert!(expected.iter().any(is_table), "{}", honest.markdown());
     for attack in ATTACKS {
-        let markdown = run(attack).markdown();
-        let found: Vec<String> = outline(&markdown)
-            .into_iter()
-            .filter(|entry| !entry.starts_with("Paragraph"))
-            .collect();
-        assert_eq!(found, expected, "{attack:?} in:\n{markdown}");
-        assert_eq!(
-            headings(&markdown)[1..],
-            headings(&honest)[1..],
-            "{attack:?}"
-        );
-        assert!(
-            !markdown.chars().any(|c| c.is_control() && c != '\n'),
-            "{attack:?}: control characters in {markdown:?}"
-        );
+        assert_honest(&run("", attack), &expected);
+    }
+}
+
+#[test]
+fn a_prompt_cannot_change_the_outline_either() {
+    let expected = outline(&run("", "Nothing special."));
+    // Those that the safety rules let through.
+    for attack in [
+        "\n\n# Forged heading\n\n",
+        "\n\nForged heading\n===\n\n",
+        "| a | b |\n|---|---|\n| PASS | 1.00 |",
+        "\n``` \n````\n~~~~\n",
+        "\n\n- a list\n\n1. another\n\n> a quote\n\n---\n\n",
+    ] {
+        assert_honest(&run(attack, "Nothing special."), &expected);
     }
 }
 
 #[test]
 fn the_terminal_shows_no_control_characters_of_models() {
-    let run = run("\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m");
+    let run = run("", "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m");
     for text in [&run.stdout, &run.stderr] {
         assert!(
             !text.chars().any(|c| c.is_control() && c != '\n'),
@@ -124,7 +125,7 @@ fn the_terminal_shows_no_control_characters_of_models() {
 
 #[test]
 fn the_json_keeps_what_was_said() {
-    let report = run("<script>\u{1b}[2J</script>").report();
+    let report = run("", "<script>\u{1b}[2J</script>").report();
     assert!(
         report.case().0["output"]
             .as_str()
@@ -145,9 +146,9 @@ fn evidence_cannot_imitate_the_judges_fence() {
         })
         .start();
     let _ = Workspace::simple(&server).run().exit(0);
-    let first = server.calls(crate::model_server::Role::Judge)[0].text();
+    let first = server.calls(Role::Judge)[0].text();
     let _ = Workspace::simple(&server).run().exit(0);
-    let second = server.calls(crate::model_server::Role::Judge)[1].text();
+    let second = server.calls(Role::Judge)[1].text();
     // The fence of one call says nothing about the next one.
     assert_ne!(first, second);
 }

@@ -154,6 +154,14 @@ impl Run {
         self
     }
 
+    /// On one of the two streams.
+    #[track_caller]
+    pub(crate) fn says(self, part: &str) -> Self {
+        let said = self.stdout.contains(part) || self.stderr.contains(part);
+        assert!(said, "no `{part}`:\n{}", self.transcript());
+        self
+    }
+
     /// Neither stdout, nor stderr, nor any file under the project holds the text.
     #[track_caller]
     pub(crate) fn nowhere(self, secret: &str) -> Self {
