@@ -1,1 +1,3 @@
 //! The one integration binary: a module per feature.
+
+mod sut;

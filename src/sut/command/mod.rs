@@ -62,7 +62,8 @@ impl Setup {
             .split_first()
             .ok_or_else(|| not_started("sut.command.run names no program".to_owned()))?;
         let candidates: Vec<PathBuf> = if name.contains('/') {
-            vec![self.project.join(name)]
+            let path = self.project.join(name);
+            vec![std::path::absolute(&path).unwrap_or(path)]
         } else {
             std::env::split_paths(self.path())
                 .map(|folder| self.project.join(folder).join(name))
@@ -276,6 +277,9 @@ fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
         "environment cleared to an allow-list and the configured variables".to_owned(),
         ending.to_owned(),
     ];
+    if cfg!(target_os = "linux") {
+        enforced.push("has none of root's powers but to pass over file permissions".to_owned());
+    }
     let mut not_enforced = Vec::new();
     for (least, rule) in rules {
         if abi >= *least {
@@ -301,10 +305,6 @@ fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
             .to_owned(),
     );
     not_enforced.push("memory and processor time are not limited, only wall time".to_owned());
-    if rustix::process::geteuid().is_root() {
-        not_enforced
-            .push("it runs as root: system calls that need no file are not limited".to_owned());
-    }
     Isolation {
         enforced,
         not_enforced,

@@ -1,0 +1,6 @@
+//! Systems under test, driven through the library with the real binary as their supervisor.
+
+mod command;
+mod confinement;
+mod http;
+mod world;
