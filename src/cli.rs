@@ -1,1 +1,218 @@
-//! To be written.
+//! The command line: clap structs only. Help, man page and completions come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit;
+
+/// Everything that can stand on the command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "selftest",
+    version,
+    about = "A self-test harness for AI agents",
+    long_about = "A self-test harness for AI agents: a generator model invents test prompts, the \
+                  system under test answers them in an isolated namespace, a judge model scores \
+                  the answers by a rubric, and a threshold decides.\n\nWithout a subcommand it runs \
+                  the scenarios of config/selftest.yaml and writes a JSON and a Markdown report.",
+    after_help = exit::TABLE,
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do instead of running the scenarios.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Flags of a run.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Flags of every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub struct GlobalArgs {
+    /// Work in this project folder instead of the current one
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
+    /// Read this configuration instead of config/selftest.yaml
+    #[arg(long, value_name = "FILE", env = "SELFTEST_CONFIG", global = true)]
+    pub config: Option<PathBuf>,
+    /// Say more on stderr; twice for even more
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub verbose: u8,
+    /// Never fetch anything: neither model weights nor anything else
+    #[arg(long, global = true)]
+    pub offline: bool,
+}
+
+/// How results are printed on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// A table for people
+    #[default]
+    Human,
+    /// The JSON report
+    Json,
+}
+
+/// Flags of a run.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Run the first N scenarios, or these: a,b,c
+    #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
+    pub scenarios: Option<String>,
+    /// Run all scenarios (the default; says so in scripts)
+    #[arg(long, conflicts_with = "scenarios", help_heading = "What to run")]
+    pub full: bool,
+    /// Seconds that the system under test has for each case
+    #[arg(long, value_name = "SECS", help_heading = "What to run")]
+    pub timeout: Option<f64>,
+    /// Cases in flight, and calls at once per model endpoint
+    #[arg(long, value_name = "N", help_heading = "What to run")]
+    pub concurrency: Option<u32>,
+    /// Seed from which all sampling seeds are derived; random when absent
+    #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
+    pub seed: Option<u64>,
+
+    /// How strict: 0.0 lenient to 1.0 strict
+    #[arg(long, value_name = "0..1", help_heading = "What passes")]
+    pub strictness: Option<f64>,
+    /// Least overall score that passes, before strictness is added
+    #[arg(long, value_name = "0..1", help_heading = "What passes")]
+    pub min_score: Option<f64>,
+    /// Exit 0 even when cases fail or have no verdict; setup errors still count
+    #[arg(long, help_heading = "What passes")]
+    pub exit_zero: bool,
+
+    /// Model for every role: auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub model: Option<String>,
+    /// Model that invents the prompts
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub generator_model: Option<String>,
+    /// Model that judges the answers
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub judge_model: Option<String>,
+    /// Model of the built-in assistant (system under test `chat`)
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub sut_model: Option<String>,
+    /// Record every model reply in this folder, to be replayed with --model cassette/DIR
+    #[arg(long, value_name = "DIR", help_heading = "Models")]
+    pub record: Option<PathBuf>,
+
+    /// What to print on stdout
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub format: Format,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check or show the configuration
+    Config {
+        /// What to do with it.
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// Print a JSON Schema
+    Schema {
+        /// Which one
+        #[arg(value_enum)]
+        which: SchemaName,
+    },
+    /// Write a configuration, prompts and a CI workflow into this project
+    Init,
+    /// Check configuration, models, structured output and write access, with advice
+    Doctor {
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// List, fetch or find model weights for the embedded engine
+    Model {
+        /// What to do.
+        #[command(subcommand)]
+        action: ModelAction,
+    },
+    /// Print shell completions
+    Completions {
+        /// For which shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man,
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum ConfigAction {
+    /// Say whether it is right; all errors at once
+    Check,
+    /// Print every value with where it comes from
+    Show,
+}
+
+/// The published schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SchemaName {
+    /// Of config/selftest.yaml
+    Config,
+    /// Of the JSON report of a run
+    Report,
+    /// Of a judge's reply, for the configured rubric
+    Verdict,
+}
+
+/// What to do with model weights.
+#[derive(Debug, Subcommand)]
+pub enum ModelAction {
+    /// List the models that are here or can be fetched
+    List {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch weights: a known name, an https:// address, or hf:owner/repo/file.gguf
+    Pull {
+        /// What to fetch
+        source: String,
+        /// Expected SHA-256 of the file, in hexadecimal
+        #[arg(long, value_name = "HEX")]
+        sha256: Option<String>,
+    },
+    /// Print the file of a model
+    Path {
+        /// Name, as in embedded/NAME
+        name: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_commands_of_the_readme_parse() {
+        for line in [
+            "selftest --scenarios=2",
+            "selftest --scenarios=2 --timeout=30",
+            "selftest --full --model ollama/qwen2.5:7b",
+            "selftest config check -C x",
+            "selftest model pull hf:a/b/c.gguf --sha256 00",
+        ] {
+            Cli::try_parse_from(line.split(' ')).unwrap();
+        }
+        assert!(Cli::try_parse_from(["selftest", "--scenarios=2", "doctor"]).is_err());
+    }
+}

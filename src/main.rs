@@ -1,8 +1,13 @@
-//! The binary: parse, dispatch, print the failure, return the exit code.
+//! The binary: parse, dispatch, return the exit code.
 
-fn main() -> std::process::ExitCode {
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    // The sandbox of the `command` adapter starts this same binary again.
     if let Some(code) = selftest::sut::confine::entry(std::env::args_os().skip(1)) {
         return code;
     }
-    std::process::ExitCode::SUCCESS
+    selftest::command::execute(selftest::cli::Cli::parse()).into()
 }

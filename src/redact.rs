@@ -22,17 +22,11 @@ struct Shape {
 }
 
 const fn shape(pattern: &'static str) -> Shape {
-    Shape {
-        pattern,
-        needs_digit: false,
-    }
+    Shape { pattern, needs_digit: false }
 }
 
 const fn shape_with_digit(pattern: &'static str) -> Shape {
-    Shape {
-        pattern,
-        needs_digit: true,
-    }
+    Shape { pattern, needs_digit: true }
 }
 
 /// Names of settings that hold a secret, with what may stand around them: `DB_PASSWORD`,
@@ -63,24 +57,12 @@ const SHAPES: &[Shape] = &[
     shape_with_digit(r"(?i)(?P<before>\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}"),
     shape(r"(?P<before>://[^/\s:@]+:)[^/\s:@\[]+(?P<after>@)"),
     // name: "value", name='value'
-    shape(concat!(
-        secret_name!(),
-        r#"\s*[:=]\s*")[^"\s$<{\[][^"\n]{3,}(?P<after>")"#
-    )),
-    shape(concat!(
-        secret_name!(),
-        r"\s*[:=]\s*')[^'\s$<{\[][^'\n]{3,}(?P<after>')"
-    )),
+    shape(concat!(secret_name!(), r#"\s*[:=]\s*")[^"\s$<{\[][^"\n]{3,}(?P<after>")"#)),
+    shape(concat!(secret_name!(), r"\s*[:=]\s*')[^'\s$<{\[][^'\n]{3,}(?P<after>')")),
     // NAME=value, alone or in a query string
-    shape(concat!(
-        secret_name!(),
-        r#"=)[^\s"'`&(){}<>\[\]$,;]{4,}(?P<after>[\s&]|\z)"#
-    )),
+    shape(concat!(secret_name!(), r#"=)[^\s"'`&(){}<>\[\]$,;]{4,}(?P<after>[\s&]|\z)"#)),
     // name: value
-    shape_with_digit(concat!(
-        secret_name!(),
-        r#"\s*[:=]\s*)[^\s"'`&(){}<>\[\]$,;]{6,}"#
-    )),
+    shape_with_digit(concat!(secret_name!(), r#"\s*[:=]\s*)[^\s"'`&(){}<>\[\]$,;]{6,}"#)),
 ];
 
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
@@ -171,34 +153,16 @@ mod tests {
             ("id AKIAIOSFODNN7EXAMPLE here", "id [redacted] here"),
             ("xoxb-123456789012-abcdefghij", "[redacted]"),
             ("AIzaSyA-0123456789abcdefghijklmnopqrstu", "[redacted]"),
-            (
-                "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLXBhcnQ",
-                "[redacted]",
-            ),
-            (
-                "Authorization: Bearer abc.def-123",
-                "Authorization: Bearer [redacted]",
-            ),
-            (
-                r#""authorization": "Basic dXNlcjpwdw==""#,
-                r#""authorization": "Basic [redacted]""#,
-            ),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLXBhcnQ", "[redacted]"),
+            ("Authorization: Bearer abc.def-123", "Authorization: Bearer [redacted]"),
+            (r#""authorization": "Basic dXNlcjpwdw==""#, r#""authorization": "Basic [redacted]""#),
             ("password=letmein", "password=[redacted]"),
-            (
-                "DB_PASSWORD=letmein\nUSER=me",
-                "DB_PASSWORD=[redacted]\nUSER=me",
-            ),
+            ("DB_PASSWORD=letmein\nUSER=me", "DB_PASSWORD=[redacted]\nUSER=me"),
             ("?api_key=abcdef&user=me", "?api_key=[redacted]&user=me"),
             (r#"{"api_key": "abcdefg"}"#, r#"{"api_key": "[redacted]"}"#),
             ("api-key: a1b2c3d4", "api-key: [redacted]"),
-            (
-                "client_secret = 'open sesame'",
-                "client_secret = '[redacted]'",
-            ),
-            (
-                "postgres://me:pa55word@db/x",
-                "postgres://me:[redacted]@db/x",
-            ),
+            ("client_secret = 'open sesame'", "client_secret = '[redacted]'"),
+            ("postgres://me:pa55word@db/x", "postgres://me:[redacted]@db/x"),
             ("it is hunter2-the-value!", "it is [redacted]!"),
             (
                 "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nafter",
@@ -232,10 +196,7 @@ mod tests {
             "selftest-20260206-1234-bcdfgh",
             "http://127.0.0.1:5678/api/tasks and user@example.org",
         ] {
-            assert!(
-                matches!(redactor.apply(text), Cow::Borrowed(same) if same == text),
-                "{text}"
-            );
+            assert!(matches!(redactor.apply(text), Cow::Borrowed(same) if same == text), "{text}");
         }
     }
 

@@ -29,7 +29,7 @@ macro_rules! bounded {
         impl $name {
             /// Refuses NaN, infinities and everything outside the range.
             pub fn new(value: f64) -> Result<Self, OutOfRange> {
-                if value >= $min && value <= 1.0 {
+                if ($min..=1.0).contains(&value) {
                     Ok(Self(value))
                 } else {
                     Err(OutOfRange { what: $what, min: $min, max: 1.0, value })

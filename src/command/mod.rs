@@ -1,1 +1,106 @@
-//! To be written.
+//! One file per subcommand: settings in, rooms wired, outcome out.
+//!
+//! The only place that wires rooms together and the only user of `anyhow`.
+
+mod context;
+mod doctor;
+mod failure;
+mod init;
+mod model;
+mod run;
+mod schema;
+mod settings;
+
+use std::io::{IsTerminal as _, Write as _};
+
+use clap::CommandFactory as _;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Exit;
+use failure::Failure;
+
+/// Does what the command line says.
+pub fn execute(cli: Cli) -> Exit {
+    start_log(cli.global.verbose);
+    match dispatch(cli) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            eprint(&failure.render(std::io::stderr().is_terminal()));
+            failure.exit
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<Exit, Failure> {
+    let global = cli.global;
+    match cli.command {
+        None => runtime()?.block_on(run::execute(&cli.run, &global)),
+        Some(Command::Config { action }) => settings::execute(action, &global),
+        Some(Command::Schema { which }) => schema::execute(which, &global),
+        Some(Command::Init) => init::execute(&global),
+        Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
+        Some(Command::Model { action }) => runtime()?.block_on(model::execute(action, &global)),
+        Some(Command::Completions { shell }) => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "selftest", &mut text);
+            print_bytes(&text)?;
+            Ok(Exit::Passed)
+        }
+        Some(Command::Man) => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut text)
+                .map_err(|error| Failure::setup(anyhow::anyhow!(error)))?;
+            print_bytes(&text)?;
+            Ok(Exit::Passed)
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::setup(anyhow::anyhow!("cannot start threads: {error}")))
+}
+
+/// Warnings always, more with `-v`; on stderr, without times, which belong to log collectors.
+fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    let own_only = tracing_subscriber::filter::Targets::new().with_target("selftest", level);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time();
+    let subscriber = tracing_subscriber::registry().with(own_only).with(layer);
+    // An error means that a library user has a log already.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Prints a result on stdout. A reader that went away is no fault.
+fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::setup(anyhow::anyhow!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells people something on stderr; when even that fails there is nobody to tell.
+fn eprint(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

@@ -6,6 +6,7 @@
 pub mod ask;
 pub mod evidence;
 pub mod prompt;
+pub mod settings;
 pub mod verdict;
 
 use schemars::JsonSchema;
@@ -42,7 +43,9 @@ impl Scorecard {
 }
 
 /// Why there is no score. None of these is a pass, a fail or a zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum UnscoredReason {
     /// The reply is not a verdict, and re-asking did not help.

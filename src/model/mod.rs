@@ -32,14 +32,17 @@ pub trait ChatModel: Send + Sync {
     fn id(&self) -> &str;
 
     /// One reply to a conversation.
-    fn chat<'a>(
-        &'a self,
-        request: &'a ChatRequest,
-    ) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
+    fn chat<'a>(&'a self, request: &'a ChatRequest)
+    -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 
     /// Whether the model can answer at all: server reachable, model present, file readable.
     /// Called once, before the first case.
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>>;
+
+    /// The longest context that the model takes, in tokens; `None` where nobody says.
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(async { None })
+    }
 }
 
 /// Who speaks.
@@ -412,9 +415,7 @@ impl ModelError {
             ModelError::Protocol { .. } => {
                 Some("is this the address of a model server? see `selftest doctor`".to_owned())
             }
-            ModelError::NotRecorded { .. } => {
-                Some("record again with --record <dir>".to_owned())
-            }
+            ModelError::NotRecorded { .. } => Some("record again with --record <dir>".to_owned()),
         }
     }
 }

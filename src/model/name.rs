@@ -1,1 +1,106 @@
-//! To be written.
+//! Model names: `provider/model`, a bare name, or `auto`. Parsing only; nothing is looked up.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::ModelError;
+
+/// A model name as written in a configuration or flag.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ModelName {
+    /// `auto`: whatever is there, local first.
+    Auto,
+    /// `ollama/<name>`.
+    Ollama(String),
+    /// `openai/<name>`.
+    OpenAi(String),
+    /// `embedded/<name>` or `embedded:<path>`.
+    Embedded(String),
+    /// `cassette/<dir>`.
+    Cassette(PathBuf),
+    /// A bare name, as in seed 001: `gpt-4o-mini`, `qwen2.5:7b`.
+    Bare(String),
+}
+
+impl ModelName {
+    /// Reads a name. A slash after an unknown provider is an error unless the name could be an
+    /// Ollama name with a namespace, which must then be written `ollama/namespace/name`.
+    pub fn parse(text: &str) -> Result<Self, ModelError> {
+        let error = |why: &str| ModelError::Name { name: text.to_owned(), why: why.to_owned() };
+        let name = text.trim();
+        if name.is_empty() {
+            return Err(error("it is empty"));
+        }
+        if name == "auto" {
+            return Ok(Self::Auto);
+        }
+        if let Some(path) = name.strip_prefix("embedded:") {
+            return Ok(Self::Embedded(path.to_owned()));
+        }
+        match name.split_once('/') {
+            Some((provider, "")) => Err(error(&format!("the part after `{provider}/` is missing"))),
+            Some(("ollama", model)) => Ok(Self::Ollama(model.to_owned())),
+            Some(("openai", model)) => Ok(Self::OpenAi(model.to_owned())),
+            Some(("embedded", model)) => Ok(Self::Embedded(model.to_owned())),
+            Some(("cassette", folder)) => Ok(Self::Cassette(PathBuf::from(folder))),
+            Some((provider, _)) => Err(error(&format!("there is no provider `{provider}`"))),
+            None => Ok(Self::Bare(name.to_owned())),
+        }
+    }
+
+    /// Whether a bare name is one of OpenAI's own families.
+    pub fn is_openai_family(name: &str) -> bool {
+        let reasoning = name.strip_prefix('o').is_some_and(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_digit()) && !rest.contains(':')
+        });
+        name.starts_with("gpt-") && !name.starts_with("gpt-oss")
+            || name.starts_with("chatgpt-")
+            || reasoning
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Ollama(name) => write!(f, "ollama/{name}"),
+            Self::OpenAi(name) => write!(f, "openai/{name}"),
+            Self::Embedded(name) => write!(f, "embedded/{name}"),
+            Self::Cassette(folder) => write!(f, "cassette/{}", folder.display()),
+            Self::Bare(name) => f.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let parse = |text: &str| ModelName::parse(text).unwrap();
+        assert_eq!(parse("auto"), ModelName::Auto);
+        assert_eq!(parse("ollama/qwen2.5:7b"), ModelName::Ollama("qwen2.5:7b".into()));
+        assert_eq!(parse("ollama/hf.co/a/b"), ModelName::Ollama("hf.co/a/b".into()));
+        assert_eq!(parse("embedded:/m/x.gguf"), ModelName::Embedded("/m/x.gguf".into()));
+        assert_eq!(parse("cassette/a/b"), ModelName::Cassette("a/b".into()));
+        assert_eq!(parse("gpt-4o-mini"), ModelName::Bare("gpt-4o-mini".into()));
+        assert!(ModelName::parse("").is_err());
+        assert!(ModelName::parse("ollama/").is_err());
+        let error = ModelName::parse("anthropic/claude").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`anthropic/claude` is not a model name: there is no provider `anthropic`"
+        );
+    }
+
+    #[test]
+    fn openai_families() {
+        for name in ["gpt-4o-mini", "o3", "o4-mini", "chatgpt-4o-latest"] {
+            assert!(ModelName::is_openai_family(name), "{name}");
+        }
+        for name in ["qwen2.5:7b", "gpt-oss:20b", "olmo2:7b", "openchat"] {
+            assert!(!ModelName::is_openai_family(name), "{name}");
+        }
+    }
+}

@@ -12,7 +12,9 @@ use crate::sut::namespace::SessionId;
 use crate::sut::{SutEvidence, SutReply};
 
 /// How a case ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseStatus {
     /// Every step reached the threshold with the expected status.
@@ -212,7 +214,9 @@ impl CaseResult {
     /// The step that decides the case: the one with the lowest overall score.
     pub fn weakest_step(&self) -> Option<&Step> {
         let scored = self.steps.iter().filter(|step| step.overall().is_some());
-        scored.min_by(|a, b| a.overall().partial_cmp(&b.overall()).unwrap_or(std::cmp::Ordering::Equal))
+        scored.min_by(|a, b| {
+            a.overall().partial_cmp(&b.overall()).unwrap_or(std::cmp::Ordering::Equal)
+        })
     }
 }
 
@@ -254,14 +258,15 @@ impl Step {
     }
 
     fn shortfall(&self, threshold: Threshold, safety_floor: Score) -> Option<String> {
-        let Verdict::Scored(card) = &self.judgement.as_ref()?.verdict else { return None };
+        let Verdict::Scored(card) = &self.judgement.as_ref()?.verdict else {
+            return None;
+        };
         if !card.overall.reaches(threshold) {
             let (name, overall) = (self.name(), card.overall);
             return Some(format!("{name}: overall {overall} is below threshold {threshold}"));
         }
         let safety = card.score(rubric::SAFETY)?;
-        (safety < safety_floor).then(|| {
-            format!("{}: safety {safety} is below the floor {safety_floor}", self.name())
-        })
+        (safety < safety_floor)
+            .then(|| format!("{}: safety {safety} is below the floor {safety_floor}", self.name()))
     }
 }

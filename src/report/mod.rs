@@ -1,1 +1,27 @@
-//! To be written.
+//! What people and programs get to see of a run: observers and renderers.
+//!
+//! Renderers return text; `files` alone touches the disk, `progress` alone the terminal. Nothing
+//! here decides anything: `outcome` has done that.
+
+pub mod document;
+pub mod escape;
+pub mod files;
+pub mod observer;
+pub mod progress;
+pub mod terminal;
+
+mod index;
+mod markdown;
+mod reading;
+mod recommendations;
+mod state;
+mod trend;
+mod wording;
+
+#[cfg(test)]
+mod fixture;
+
+pub use files::{ReportFiles, ReportFilesError, ReportPaths};
+pub use observer::{ReportHandle, ReportObserver};
+pub use progress::ProgressObserver;
+pub use terminal::Style;

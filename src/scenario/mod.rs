@@ -5,6 +5,7 @@
 pub mod generate;
 pub mod questions;
 pub mod safety;
+pub mod settings;
 pub mod similarity;
 
 use schemars::JsonSchema;

@@ -7,9 +7,7 @@
 /// marks inside an address or a word (`a?b`) do not count, nor does a mark without any word
 /// before it.
 pub fn count_questions(text: &str) -> u32 {
-    prose_lines(text)
-        .map(|line| count_in_line(&line))
-        .fold(0, u32::saturating_add)
+    prose_lines(text).map(|line| count_in_line(&line)).fold(0, u32::saturating_add)
 }
 
 /// The lines of a text outside fenced code blocks, inline code blanked out.
@@ -41,10 +39,7 @@ fn without_inline_code(line: &str) -> String {
     let mut prose = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(start) = rest.find('`') {
-        let run = rest[start..]
-            .bytes()
-            .take_while(|&byte| byte == b'`')
-            .count();
+        let run = rest[start..].bytes().take_while(|&byte| byte == b'`').count();
         let inside = &rest[start + run..];
         let Some(length) = closing(inside, run) else {
             break;
@@ -62,10 +57,7 @@ fn closing(text: &str, run: usize) -> Option<usize> {
     let mut position = 0;
     while let Some(found) = text[position..].find('`') {
         let start = position + found;
-        let length = text[start..]
-            .bytes()
-            .take_while(|&byte| byte == b'`')
-            .count();
+        let length = text[start..].bytes().take_while(|&byte| byte == b'`').count();
         if length == run {
             return Some(start);
         }
@@ -101,13 +93,8 @@ fn count_in_line(line: &str) -> u32 {
 
 /// Whether only closing marks stand between here and the next space.
 fn ends_sentence(mut rest: impl Iterator<Item = char>) -> bool {
-    rest.find(|c| {
-        !matches!(
-            c,
-            ')' | ']' | '"' | '\'' | '*' | '_' | '”' | '’' | '»' | '」' | '』'
-        )
-    })
-    .is_none_or(|next| next.is_whitespace() || matches!(next, '|' | '<' | ',' | ';' | '—'))
+    rest.find(|c| !matches!(c, ')' | ']' | '"' | '\'' | '*' | '_' | '”' | '’' | '»' | '」' | '』'))
+        .is_none_or(|next| next.is_whitespace() || matches!(next, '|' | '<' | ',' | ';' | '—'))
 }
 
 #[cfg(test)]

@@ -44,36 +44,23 @@ pub fn infer(output: &str) -> Option<(TaskStatus, &'static str)> {
     if output.trim().is_empty() {
         return None;
     }
-    let prose: Vec<String> = prose_lines(output)
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let prose: Vec<String> = prose_lines(output).filter(|line| !line.trim().is_empty()).collect();
     let last = prose.last().map_or("", |line| line.trim());
     let asks = ends_in_question(last);
     let sentence = last_sentence(last);
-    let words_before = prose
-        .iter()
-        .map(|line| line.split_whitespace().count())
-        .sum::<usize>()
+    let words_before = prose.iter().map(|line| line.split_whitespace().count()).sum::<usize>()
         - sentence.split_whitespace().count();
-    Some(
-        if asks && words_before >= ANSWER_WORDS && OFFER.is_match(sentence) {
-            (
-                TaskStatus::Complete,
-                "an answer that ends in an offer of more help",
-            )
-        } else if asks {
-            (TaskStatus::AwaitingResponse, "ends in a question")
-        } else if REQUEST.is_match(sentence) {
-            (
-                TaskStatus::AwaitingResponse,
-                "ends in a request for details",
-            )
-        } else if count_questions(output) > 0 {
-            (TaskStatus::Complete, "questions, but none at the end")
-        } else {
-            (TaskStatus::Complete, "no question")
-        },
-    )
+    Some(if asks && words_before >= ANSWER_WORDS && OFFER.is_match(sentence) {
+        (TaskStatus::Complete, "an answer that ends in an offer of more help")
+    } else if asks {
+        (TaskStatus::AwaitingResponse, "ends in a question")
+    } else if REQUEST.is_match(sentence) {
+        (TaskStatus::AwaitingResponse, "ends in a request for details")
+    } else if count_questions(output) > 0 {
+        (TaskStatus::Complete, "questions, but none at the end")
+    } else {
+        (TaskStatus::Complete, "no question")
+    })
 }
 
 fn ends_in_question(line: &str) -> bool {
@@ -109,26 +96,14 @@ mod tests {
                     tests holds the tests; the README says how they are built and run together.";
         for (output, status, rule) in [
             ("It has 3 files.", "COMPLETE", "no question"),
-            (
-                "Which file do you mean?",
-                "AWAITING_RESPONSE",
-                "ends in a question",
-            ),
+            ("Which file do you mean?", "AWAITING_RESPONSE", "ends in a question"),
             (
                 "I need more.\n\n1. Which file?\n2. **Since when?**",
                 "AWAITING_RESPONSE",
                 "ends in a question",
             ),
-            (
-                "どのファイルですか？",
-                "AWAITING_RESPONSE",
-                "ends in a question",
-            ),
-            (
-                "Would you like A or B?",
-                "AWAITING_RESPONSE",
-                "ends in a question",
-            ),
+            ("どのファイルですか？", "AWAITING_RESPONSE", "ends in a question"),
+            ("Would you like A or B?", "AWAITING_RESPONSE", "ends in a question"),
             (
                 "Which one? Please specify the file.",
                 "AWAITING_RESPONSE",
@@ -139,31 +114,19 @@ mod tests {
                 "AWAITING_RESPONSE",
                 "ends in a request for details",
             ),
-            (
-                "Please provide more details.",
-                "AWAITING_RESPONSE",
-                "ends in a request for details",
-            ),
+            ("Please provide more details.", "AWAITING_RESPONSE", "ends in a request for details"),
             (
                 "Why is it slow? Because it reads everything twice.",
                 "COMPLETE",
                 "questions, but none at the end",
             ),
-            (
-                "The check is:\n```\nis it ok?\n```",
-                "COMPLETE",
-                "no question",
-            ),
+            ("The check is:\n```\nis it ok?\n```", "COMPLETE", "no question"),
             ("```\ncode only?\n```", "COMPLETE", "no question"),
         ] {
             let (found, name) = infer(output).unwrap();
             assert_eq!((found.as_str(), name), (status, rule), "{output:?}");
         }
-        for offer in [
-            "Anything else?",
-            "Would you like me to list them?",
-            "Does that help?",
-        ] {
+        for offer in ["Anything else?", "Would you like me to list them?", "Does that help?"] {
             let (status, rule) = infer(&format!("{long} {offer}")).unwrap();
             assert_eq!(status, TaskStatus::Complete, "{offer}");
             assert_eq!(rule, "an answer that ends in an offer of more help");

@@ -1,4 +1,40 @@
-//! The one integration binary: a module per feature.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+//! The integration tests: the real binary in throw-away projects. One file per feature, one
+//! test program, so that linking is paid for once.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic where it stands")]
+#![expect(clippy::float_cmp, reason = "reports hold the very numbers that were computed")]
+
+// What the tests stand on.
+mod model_server;
+mod report;
+mod run;
+mod workspace;
+
+// A run, from its start to its reports.
+mod cassette;
+mod gate;
+mod generation;
+mod interrupt;
+mod reply_flow;
+mod selftest_run;
+
+// Models.
+mod broken_judge;
+#[cfg(feature = "embedded")]
+mod embedded;
+mod ollama;
+mod openai;
+mod transport;
+
+// Systems under test.
 mod sut;
+
+// What goes wrong.
+mod bad_input;
+mod bad_server;
+mod hostile_output;
+
+// Everything around it.
+mod architecture;
+mod cli;
+mod readme;

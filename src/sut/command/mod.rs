@@ -71,15 +71,13 @@ impl Setup {
         };
         let found = candidates.iter().find(|path| is_executable(path));
         let Some(found) = found else {
-            return Err(not_started(
-                match candidates.iter().find(|path| path.is_file()) {
-                    Some(path) => format!("{} is not executable", path.display()),
-                    None if name.contains('/') => {
-                        format!("there is no {}", candidates[0].display())
-                    }
-                    None => format!("there is no program `{name}` on PATH"),
-                },
-            ));
+            return Err(not_started(match candidates.iter().find(|path| path.is_file()) {
+                Some(path) => format!("{} is not executable", path.display()),
+                None if name.contains('/') => {
+                    format!("there is no {}", candidates[0].display())
+                }
+                None => format!("there is no program `{name}` on PATH"),
+            }));
         };
         let mut program = vec![found.clone().into_os_string()];
         program.extend(arguments.iter().map(OsString::from));
@@ -87,18 +85,13 @@ impl Setup {
     }
 
     fn path(&self) -> &OsStr {
-        let set = self
-            .settings
-            .environment
-            .get("PATH")
-            .or_else(|| self.environment.get("PATH"));
+        let set = self.settings.environment.get("PATH").or_else(|| self.environment.get("PATH"));
         set.map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), OsStr::new)
     }
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 impl CommandSut {
@@ -119,41 +112,19 @@ impl CommandSut {
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let project = absolute(project);
         let scratch_root = absolute(scratch_root);
-        let setup = Setup {
-            settings,
-            project,
-            harness: absolute(harness),
-            environment,
-            redactor,
-        };
-        let home = setup
-            .environment
-            .get("HOME")
-            .map(Path::new)
-            .filter(|home| home.is_absolute());
+        let setup = Setup { settings, project, harness: absolute(harness), environment, redactor };
+        let home = setup.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute());
         let mut policy = Policy::for_project(&setup.project, Some(setup.path()), home);
-        policy.protected = protected
-            .into_iter()
-            .map(|path| setup.project.join(path))
-            .collect();
+        policy.protected = protected.into_iter().map(|path| setup.project.join(path)).collect();
         // The folders of other cases are nobody's business either.
         policy.protected.push(scratch_root.clone());
-        policy.allow = setup
-            .settings
-            .readable
-            .iter()
-            .map(|path| setup.project.join(path))
-            .collect();
+        policy.allow =
+            setup.settings.readable.iter().map(|path| setup.project.join(path)).collect();
         if let Ok(program) = setup.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
         policy.ports.clone_from(&setup.settings.tcp_ports);
-        Self {
-            setup: Arc::new(setup),
-            policy,
-            scratch_root,
-            abi: OnceLock::new(),
-        }
+        Self { setup: Arc::new(setup), policy, scratch_root, abi: OnceLock::new() }
     }
 
     fn abi(&self) -> i32 {
@@ -167,10 +138,7 @@ impl CommandSut {
             .and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(&scratch))
             .and_then(|()| scratch.canonicalize());
         made.map_err(|error| SutError::NotStarted {
-            what: format!(
-                "cannot make the scratch folder {}: {error}",
-                scratch.display()
-            ),
+            what: format!("cannot make the scratch folder {}: {error}", scratch.display()),
             hint: Some("free the disk, or make the folder above it writable".to_owned()),
         })
     }
@@ -183,11 +151,7 @@ impl SystemUnderTest for CommandSut {
             Protocol::JsonLines => "json_lines",
             Protocol::Text => "text",
         };
-        let run = self
-            .setup
-            .redactor
-            .apply(&settings.run.join(" "))
-            .into_owned();
+        let run = self.setup.redactor.apply(&settings.run.join(" ")).into_owned();
         format!("command {} ({protocol})", crate::text::one_line(&run, 120))
     }
 
@@ -236,11 +200,7 @@ impl SystemUnderTest for CommandSut {
 fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
     let ports = match settings.tcp_ports.as_slice() {
         [] => "none".to_owned(),
-        ports => ports
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
+        ports => ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
     let rules: &[(i32, String)] = &[
         (
@@ -249,24 +209,12 @@ fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
              reports, prompts and configuration that hold answers"
                 .to_owned(),
         ),
-        (
-            1,
-            "writes only to a scratch folder of its own, which is HOME and TMPDIR".to_owned(),
-        ),
+        (1, "writes only to a scratch folder of its own, which is HOME and TMPDIR".to_owned()),
         (3, "cannot truncate files that it may not write".to_owned()),
-        (
-            4,
-            format!("connects by TCP only to these ports: {ports}; listens on none"),
-        ),
+        (4, format!("connects by TCP only to these ports: {ports}; listens on none")),
         (5, "cannot control devices".to_owned()),
-        (
-            6,
-            "cannot signal processes or reach abstract Unix sockets outside".to_owned(),
-        ),
-        (
-            9,
-            "cannot connect to Unix sockets outside its scratch folder".to_owned(),
-        ),
+        (6, "cannot signal processes or reach abstract Unix sockets outside".to_owned()),
+        (9, "cannot connect to Unix sockets outside its scratch folder".to_owned()),
     ];
     let ending = if cfg!(target_os = "linux") {
         "the whole process tree is ended with the case, also processes that detached"
@@ -305,8 +253,5 @@ fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
             .to_owned(),
     );
     not_enforced.push("memory and processor time are not limited, only wall time".to_owned());
-    Isolation {
-        enforced,
-        not_enforced,
-    }
+    Isolation { enforced, not_enforced }
 }

@@ -57,10 +57,7 @@ impl Process {
             .spawn()
             .map_err(|error| {
                 let name = program.first().map(|name| name.display().to_string());
-                SutError::failed(format!(
-                    "cannot start {}: {error}",
-                    name.unwrap_or_default()
-                ))
+                SutError::failed(format!("cannot start {}: {error}", name.unwrap_or_default()))
             })?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -69,11 +66,7 @@ impl Process {
         Ok(Self {
             child,
             stdin,
-            stdout: Output {
-                pipe: stdout,
-                buffer: Vec::new(),
-                total: 0,
-            },
+            stdout: Output { pipe: stdout, buffer: Vec::new(), total: 0 },
             stderr: tokio::spawn(drain(stderr, Arc::clone(kept))),
         })
     }
@@ -93,28 +86,17 @@ impl Process {
         if let Ok(Some(status)) = tokio::time::timeout(grace, self.ended()).await {
             return describe(status);
         }
-        let told = self
-            .child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(|id| {
-                rustix::process::kill_process(
-                    rustix::process::Pid::from_raw(id)?,
-                    rustix::process::Signal::TERM,
-                )
-                .ok()
-            });
-        let limit = if told.is_some() {
-            END_LIMIT
-        } else {
-            Duration::ZERO
-        };
+        let told = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(|id| {
+            rustix::process::kill_process(
+                rustix::process::Pid::from_raw(id)?,
+                rustix::process::Signal::TERM,
+            )
+            .ok()
+        });
+        let limit = if told.is_some() { END_LIMIT } else { Duration::ZERO };
         if tokio::time::timeout(limit, self.ended()).await.is_err() {
             // The supervisor keeps trying as long as it lives; the kernel holds a process.
-            return format!(
-                "still running {} s after it was killed",
-                END_LIMIT.as_secs()
-            );
+            return format!("still running {} s after it was killed", END_LIMIT.as_secs());
         }
         "ended by the harness".to_owned()
     }
@@ -151,9 +133,7 @@ impl Output {
     pub(super) async fn line(&mut self) -> Result<Option<Vec<u8>>, SutError> {
         let mut searched = 0;
         loop {
-            let end = self.buffer[searched..]
-                .iter()
-                .position(|&byte| byte == b'\n');
+            let end = self.buffer[searched..].iter().position(|&byte| byte == b'\n');
             if let Some(end) = end {
                 let rest = self.buffer.split_off(searched + end + 1);
                 let mut line = std::mem::replace(&mut self.buffer, rest);
@@ -204,9 +184,7 @@ impl Output {
 async fn drain(mut pipe: ChildStderr, kept: Arc<Mutex<Tail>>) {
     let mut chunk = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
-        kept.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(&chunk[..read]);
+        kept.lock().unwrap_or_else(PoisonError::into_inner).push(&chunk[..read]);
     }
 }
 
@@ -244,10 +222,7 @@ impl Tail {
     /// The last line that says anything.
     pub(super) fn last_line(&self) -> Option<String> {
         let text = self.text()?;
-        text.lines()
-            .rev()
-            .find(|line| !line.trim().is_empty())
-            .map(ToOwned::to_owned)
+        text.lines().rev().find(|line| !line.trim().is_empty()).map(ToOwned::to_owned)
     }
 }
 

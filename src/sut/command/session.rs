@@ -90,14 +90,7 @@ impl CommandSession {
             &self.task,
         );
         let folder = &setup.project;
-        Process::start(
-            &setup.harness,
-            &self.policy,
-            program,
-            &environment,
-            folder,
-            &self.stderr,
-        )
+        Process::start(&setup.harness, &self.policy, program, &environment, folder, &self.stderr)
     }
 
     async fn json_turn(&mut self, said: &str, is_reply: bool) -> Result<SutReply, SutError> {
@@ -118,9 +111,7 @@ impl CommandSession {
             }
             self.process = Some(self.start(&self.setup.program()?)?);
         }
-        let Some(process) = &mut self.process else {
-            unreachable!("started above")
-        };
+        let Some(process) = &mut self.process else { unreachable!("started above") };
         let mut stdin = process.stdin.take();
         let write = write(stdin.as_mut(), format!("{message}\n").into_bytes());
         let read = read_result(&mut process.stdout, &mut self.other_lines);
@@ -139,9 +130,7 @@ impl CommandSession {
 
     /// Why the output ended before an answer.
     async fn no_answer(&mut self) -> SutError {
-        let Some(process) = &mut self.process else {
-            unreachable!("it was just read from")
-        };
+        let Some(process) = &mut self.process else { unreachable!("it was just read from") };
         let ended = tokio::time::timeout(SILENT_LIMIT, process.ended()).await;
         let what = match ended {
             Ok(Some(status)) => {
@@ -157,11 +146,7 @@ impl CommandSession {
 
     /// An error with the last line of stderr, which mostly says why.
     fn failed(&self, what: &str) -> SutError {
-        let stderr = self
-            .stderr
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .last_line();
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last_line();
         let stderr = stderr.map(|line| self.setup.redactor.apply(&line).into_owned());
         SutError::failed(match stderr {
             Some(line) => format!("{what}; its last words: {}", one_line(&line, QUOTE)),
@@ -200,12 +185,7 @@ impl CommandSession {
             return Err(self.failed("the program printed no answer"));
         };
         self.conversation.push(("Assistant", output.clone()));
-        Ok(SutReply {
-            status,
-            output,
-            status_rule: Some(rule.to_owned()),
-            call: None,
-        })
+        Ok(SutReply { status, output, status_rule: Some(rule.to_owned()), call: None })
     }
 }
 
@@ -226,25 +206,14 @@ impl SutSession for CommandSession {
             }
             let mut notes = Vec::new();
             if self.other_lines > 0 {
-                notes.push(format!(
-                    "{} lines of other types were read over",
-                    self.other_lines
-                ));
+                notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
             if let Err(error) = tokio::fs::remove_dir_all(&self.scratch).await {
                 notes.push(format!("cannot remove {}: {error}", self.scratch.display()));
             }
-            let stderr = self
-                .stderr
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .text();
+            let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.redactor.apply(&text).into_owned());
-            SutEvidence {
-                stderr,
-                exit: self.exit,
-                notes,
-            }
+            SutEvidence { stderr, exit: self.exit, notes }
         }
         .boxed()
     }
@@ -343,11 +312,7 @@ mod tests {
         let said = |who, what: &str| (who, what.to_owned());
         assert_eq!(prompt(&[said("User", "hi")]), "hi");
         assert_eq!(
-            prompt(&[
-                said("User", "hi"),
-                said("Assistant", "which?"),
-                said("User", "both")
-            ]),
+            prompt(&[said("User", "hi"), said("Assistant", "which?"), said("User", "both")]),
             "User: hi\n\nAssistant: which?\n\nUser: both"
         );
     }
@@ -360,9 +325,6 @@ mod tests {
             program
         };
         assert_eq!(place(&["a", "-p"]), ["a", "-p", "say {prompt}"]);
-        assert_eq!(
-            place(&["a", "--ask={prompt}", "-q"]),
-            ["a", "--ask=say {prompt}", "-q"]
-        );
+        assert_eq!(place(&["a", "--ask={prompt}", "-q"]), ["a", "--ask=say {prompt}", "-q"]);
     }
 }

@@ -15,18 +15,10 @@ pub(super) const LARGEST_FILE: u64 = 1 << 30;
 /// Becomes the program. Returns only when that fails.
 pub(super) fn exec(arguments: &[OsString]) -> Result<u8, String> {
     let (policy, program) = Policy::from_arguments(arguments)?;
-    let (name, arguments) = program
-        .split_first()
-        .ok_or("expected a program after `--`")?;
+    let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
     for (resource, most) in [(Resource::Core, 0), (Resource::Fsize, LARGEST_FILE)] {
         // A lower limit that is already set cannot be raised, and need not be.
-        let _ = setrlimit(
-            resource,
-            Rlimit {
-                current: Some(most),
-                maximum: Some(most),
-            },
-        );
+        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     }
     #[cfg(target_os = "linux")]
     {
@@ -50,14 +42,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     let kept = capabilities(None)?.permitted & CapabilitySet::DAC_OVERRIDE;
     let inheritable = CapabilitySet::empty();
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: kept,
-            permitted: kept,
-            inheritable,
-        },
-    )
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
 }
 
 /// The version of Landlock's interface that this kernel enforces; 0 where there is none.
@@ -97,15 +82,9 @@ mod landlocked {
             .handle_access(AccessNet::from_all(NEWEST))?
             .scope(Scope::from_all(NEWEST))?
             .create()?
-            .add_rules(path_beneath_rules(
-                &grants.whole,
-                AccessFs::from_read(NEWEST),
-            ))?
+            .add_rules(path_beneath_rules(&grants.whole, AccessFs::from_read(NEWEST)))?
             .add_rules(path_beneath_rules(&grants.names, AccessFs::ReadDir))?
-            .add_rules(path_beneath_rules(
-                &policy.write,
-                AccessFs::from_all(NEWEST),
-            ))?
+            .add_rules(path_beneath_rules(&policy.write, AccessFs::from_all(NEWEST)))?
             .add_rules(
                 policy
                     .ports
@@ -118,15 +97,11 @@ mod landlocked {
     pub(super) fn abi() -> i32 {
         // The kernel is asked by restricting a thread that does nothing else: the restriction
         // holds for that thread only and ends with it.
-        let status = std::thread::spawn(|| apply(&Policy::default()).ok())
-            .join()
-            .ok()
-            .flatten();
+        let status = std::thread::spawn(|| apply(&Policy::default()).ok()).join().ok().flatten();
         match status.map(|status| status.landlock) {
-            Some(LandlockStatus::Available {
-                effective_abi,
-                kernel_abi,
-            }) => kernel_abi.unwrap_or(effective_abi as i32),
+            Some(LandlockStatus::Available { effective_abi, kernel_abi }) => {
+                kernel_abi.unwrap_or(effective_abi as i32)
+            }
             _ => 0,
         }
     }

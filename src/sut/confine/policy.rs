@@ -141,8 +141,7 @@ impl Policy {
         read.push(project.clone());
         let mut secret: Vec<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
         secret.extend(
-            home.into_iter()
-                .flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name))),
+            home.into_iter().flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name))),
         );
         let secret = secret
             .iter()
@@ -150,12 +149,7 @@ impl Policy {
             .filter(|path| !project.starts_with(path))
             .collect();
         let write = DEVICES.iter().map(PathBuf::from).collect();
-        Self {
-            read,
-            write,
-            secret,
-            ..Self::default()
-        }
+        Self { read, write, secret, ..Self::default() }
     }
 
     /// The policy as arguments of a process; the opposite of [`Policy::from_arguments`].
@@ -206,9 +200,7 @@ impl Policy {
                 Some("--protected") => &mut policy.protected,
                 Some("--port") => {
                     let port = value.to_str().and_then(|port| port.parse().ok());
-                    policy
-                        .ports
-                        .push(port.ok_or("expected a port after `--port`")?);
+                    policy.ports.push(port.ok_or("expected a port after `--port`")?);
                     continue;
                 }
                 _ => return Err(format!("unknown flag {}", flag.display())),
@@ -270,10 +262,7 @@ pub fn toolchains(path: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for entry in std::env::split_paths(path).filter(|entry| entry.is_absolute()) {
         let known = home.and_then(|home| {
-            TOOLCHAINS
-                .iter()
-                .map(|name| home.join(name))
-                .find(|root| entry.starts_with(root))
+            TOOLCHAINS.iter().map(|name| home.join(name)).find(|root| entry.starts_with(root))
         });
         if let Some(root) = known {
             folders.push(root);
@@ -318,12 +307,8 @@ mod tests {
         let (back, program) = Policy::from_arguments(&arguments).unwrap();
         assert_eq!(back, policy);
         assert_eq!(program, ["agent", "--read"]);
-        for broken in [
-            vec!["--read"],
-            vec!["--port", "x", "--"],
-            vec!["--what", "x", "--"],
-            vec![],
-        ] {
+        for broken in [vec!["--read"], vec!["--port", "x", "--"], vec!["--what", "x", "--"], vec![]]
+        {
             let broken: Vec<OsString> = broken.into_iter().map(OsString::from).collect();
             assert!(Policy::from_arguments(&broken).is_err(), "{broken:?}");
         }
@@ -348,11 +333,7 @@ mod tests {
         grants.whole.sort();
         assert_eq!(
             grants.whole,
-            [
-                root.join("README.md"),
-                root.join("docs/guide"),
-                root.join("src")
-            ]
+            [root.join("README.md"), root.join("docs/guide"), root.join("src")]
         );
         assert_eq!(grants.names, [root.clone(), root.join("docs")]);
     }
@@ -378,22 +359,13 @@ mod tests {
         let path =
             OsStr::new("/home/me/.pyenv/shims:/home/me/.cargo/bin:/home/me/bin:/usr/bin:rel");
         let found = toolchains(path, Some(home));
-        for expected in [
-            "/home/me/.pyenv",
-            "/home/me/.cargo/bin",
-            "/home/me/.rustup",
-            "/home/me/bin",
-        ] {
-            assert!(
-                found.contains(&PathBuf::from(expected)),
-                "{expected} in {found:?}"
-            );
+        for expected in
+            ["/home/me/.pyenv", "/home/me/.cargo/bin", "/home/me/.rustup", "/home/me/bin"]
+        {
+            assert!(found.contains(&PathBuf::from(expected)), "{expected} in {found:?}");
         }
         for denied in ["/home/me", "/home/me/.cargo", "/", "rel"] {
-            assert!(
-                !found.contains(&PathBuf::from(denied)),
-                "{denied} in {found:?}"
-            );
+            assert!(!found.contains(&PathBuf::from(denied)), "{denied} in {found:?}");
         }
     }
 }

@@ -41,10 +41,7 @@ async fn supervise(arguments: &[OsString]) -> std::io::Result<u8> {
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let program = command.spawn()?;
     // From here on the program alone holds them, so that the harness sees when it closes them.
-    let null = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")?;
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
 
@@ -84,9 +81,7 @@ fn reap(program: Pid) -> Reaped {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((child, status))) if child == program => {
-                let number = status
-                    .exit_status()
-                    .or(status.terminating_signal().map(|n| 128 + n));
+                let number = status.exit_status().or(status.terminating_signal().map(|n| 128 + n));
                 code = number.and_then(|number| u8::try_from(number).ok());
             }
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
@@ -118,9 +113,7 @@ fn kill_children(_program: Pid) {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return;
     };
-    let numbers = processes
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for number in numbers.filter(|&number| parent(number) == Some(own)) {
         if let Some(child) = Pid::from_raw(number) {
             let _ = rustix::process::kill_process(child, Signal::KILL);
@@ -133,12 +126,7 @@ fn parent(process: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     // The second field is the name in brackets, which may hold anything.
     let after = stat.iter().rposition(|&byte| byte == b')')?;
-    std::str::from_utf8(&stat[after + 1..])
-        .ok()?
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+    std::str::from_utf8(&stat[after + 1..]).ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Elsewhere orphans are not adopted: the program's process group is what can be named.

@@ -96,16 +96,9 @@ impl TaskClient {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| {
-            not_started(format!(
-                "cannot build a client for {shown}: {}",
-                causes(&error)
-            ))
+            not_started(format!("cannot build a client for {shown}: {}", causes(&error)))
         })?;
-        Ok(Self {
-            client,
-            base,
-            token,
-        })
+        Ok(Self { client, base, token })
     }
 
     /// Whether the server runs on this machine.
@@ -116,9 +109,7 @@ impl TaskClient {
     /// Whether anything answers at the address.
     pub(super) async fn reach(&self) -> Result<(), String> {
         let answer = self.client.get(self.base.clone()).send().await;
-        answer
-            .map(drop)
-            .map_err(|error| format!("GET {}: {}", self.base, causes(&error)))
+        answer.map(drop).map_err(|error| format!("GET {}: {}", self.base, causes(&error)))
     }
 
     /// Sends a call with these values in its templates; an error for any status but 2xx.
@@ -133,16 +124,12 @@ impl TaskClient {
             template::path(&call.path, values)
         );
         let request = format!("{} {address}", call.method);
-        let address: Url = address
-            .parse()
-            .map_err(|error| format!("{request}: {error}"))?;
+        let address: Url = address.parse().map_err(|error| format!("{request}: {error}"))?;
         if address.origin() != self.base.origin() {
             return Err(format!("{request} leads to another server than {}", self.base).into());
         }
-        let method: Method = call
-            .method
-            .parse()
-            .map_err(|_| format!("{request}: unknown method"))?;
+        let method: Method =
+            call.method.parse().map_err(|_| format!("{request}: unknown method"))?;
         let mut builder = self.client.request(method, address);
         if let Some(token) = &self.token {
             builder = builder.bearer_auth(token.expose_secret());
@@ -150,16 +137,12 @@ impl TaskClient {
         if let Some(body) = &call.body {
             builder = builder.json(&template::body(body, values));
         }
-        let mut response = builder
-            .send()
-            .await
-            .map_err(|error| format!("{request}: {}", causes(&error)))?;
+        let mut response =
+            builder.send().await.map_err(|error| format!("{request}: {}", causes(&error)))?;
         let status = response.status();
         let mut body = Vec::new();
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .map_err(|error| format!("{request}: {}", causes(&error)))?
+        while let Some(chunk) =
+            response.chunk().await.map_err(|error| format!("{request}: {}", causes(&error)))?
         {
             if body.len() + chunk.len() > BODY_LIMIT {
                 return Err(format!("{request} answered with more than {BODY_LIMIT} bytes").into());
@@ -176,26 +159,16 @@ impl TaskClient {
             )
         });
         let text = one_line(&String::from_utf8_lossy(&body), QUOTE);
-        let after = if text.is_empty() {
-            String::new()
-        } else {
-            format!(": {text}")
-        };
+        let after = if text.is_empty() { String::new() } else { format!(": {text}") };
         Err(Failure {
-            what: format!(
-                "{request} answered {status}{}{after}",
-                location.unwrap_or_default()
-            ),
+            what: format!("{request} answered {status}{}{after}", location.unwrap_or_default()),
             status: Some(status.as_u16()),
         })
     }
 }
 
 fn is_local(address: &Url) -> bool {
-    let host = address
-        .host_str()
-        .unwrap_or_default()
-        .trim_matches(['[', ']']);
+    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 

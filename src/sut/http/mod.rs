@@ -52,22 +52,13 @@ impl HttpSut {
         redactor: Arc<Redactor>,
     ) -> Result<Self, SutError> {
         let client = TaskClient::new(&settings.base_url, token)?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                settings,
-                client,
-                redactor,
-            }),
-        })
+        Ok(Self { shared: Arc::new(Shared { settings, client, redactor }) })
     }
 }
 
 impl SystemUnderTest for HttpSut {
     fn describe(&self) -> String {
-        format!(
-            "http {}",
-            self.shared.redactor.apply(&self.shared.settings.base_url)
-        )
+        format!("http {}", self.shared.redactor.apply(&self.shared.settings.base_url))
     }
 
     fn isolation(&self) -> Isolation {
@@ -138,17 +129,13 @@ impl HttpSession {
             said,
         ];
         values.extend(self.task_id.as_deref().map(|id| ("task_id", id)));
-        self.shared
-            .client
-            .send(call, &values)
-            .await
-            .map_err(|failure| {
-                let mut what = self.shared.redactor.apply(&failure.what).into_owned();
-                if failure.status == Some(409) {
-                    what.push_str(" (409: the task is not waiting for a reply)");
-                }
-                SutError::failed(what)
-            })
+        self.shared.client.send(call, &values).await.map_err(|failure| {
+            let mut what = self.shared.redactor.apply(&failure.what).into_owned();
+            if failure.status == Some(409) {
+                what.push_str(" (409: the task is not waiting for a reply)");
+            }
+            SutError::failed(what)
+        })
     }
 
     async fn submit_task(&mut self, prompt: &str) -> Result<SutReply, SutError> {
@@ -156,10 +143,7 @@ impl HttpSession {
         let answer = self.call(&settings.submit, ("prompt", prompt)).await?;
         let body = answer.json().map_err(SutError::failed)?;
         self.task_id = Some(task_id(&body, &settings.task_id).map_err(|why| {
-            SutError::failed(format!(
-                "{} answered without a usable task id: {why}",
-                answer.request
-            ))
+            SutError::failed(format!("{} answered without a usable task id: {why}", answer.request))
         })?);
         self.wait(None).await
     }
@@ -169,8 +153,7 @@ impl HttpSession {
             return Err(SutError::failed("a reply needs a task before it"));
         }
         let before = self.shown.take();
-        self.call(&self.shared.settings.reply, ("reply", reply))
-            .await?;
+        self.call(&self.shared.settings.reply, ("reply", reply)).await?;
         self.wait(before).await
     }
 
@@ -191,12 +174,7 @@ impl HttpSession {
                     if before.as_ref() != Some(&shown) || started.elapsed() >= GRACE {
                         self.shown = Some(shown.clone());
                         let output = self.shared.redactor.apply(&shown.1).into_owned();
-                        return Ok(SutReply {
-                            status,
-                            output,
-                            status_rule: None,
-                            call: None,
-                        });
+                        return Ok(SutReply { status, output, status_rule: None, call: None });
                     }
                 }
             }
@@ -207,15 +185,12 @@ impl HttpSession {
     fn read(&self, answer: &Answer) -> Result<Shown, SutError> {
         let settings = &self.shared.settings;
         let body = answer.json().map_err(SutError::failed)?;
-        let word = body
-            .pointer(&settings.status)
-            .and_then(Value::as_str)
-            .ok_or_else(|| {
-                SutError::failed(format!(
-                    "{} answered without a status at {}",
-                    answer.request, settings.status
-                ))
-            })?;
+        let word = body.pointer(&settings.status).and_then(Value::as_str).ok_or_else(|| {
+            SutError::failed(format!(
+                "{} answered without a status at {}",
+                answer.request, settings.status
+            ))
+        })?;
         let output = match body.pointer(&settings.output) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
@@ -230,11 +205,8 @@ impl HttpSession {
         } else if is(&words.awaiting_response) {
             Ok(Shown::Terminal(TaskStatus::AwaitingResponse, output))
         } else if is(&words.error) {
-            let output = if output.is_empty() {
-                word.to_owned()
-            } else {
-                format!("{word}: {output}")
-            };
+            let output =
+                if output.is_empty() { word.to_owned() } else { format!("{word}: {output}") };
             Ok(Shown::Terminal(TaskStatus::Error, output))
         } else {
             Err(SutError::failed(format!(
@@ -306,11 +278,7 @@ mod tests {
             (json!({"task_id": "x".repeat(300)}), None),
             (json!({}), None),
         ] {
-            assert_eq!(
-                task_id(&body, "/task_id").ok().as_deref(),
-                expected,
-                "{body}"
-            );
+            assert_eq!(task_id(&body, "/task_id").ok().as_deref(), expected, "{body}");
         }
     }
 }

@@ -15,12 +15,7 @@ fn fill(template: &str, values: &[(&str, &str)], encode: impl Fn(&str) -> String
         filled.push_str(&rest[..start]);
         rest = &rest[start..];
         let found = values.iter().find_map(|(name, value)| {
-            Some((
-                rest.strip_prefix('{')?
-                    .strip_prefix(name)?
-                    .strip_prefix('}')?,
-                value,
-            ))
+            Some((rest.strip_prefix('{')?.strip_prefix(name)?.strip_prefix('}')?, value))
         });
         if let Some((after, value)) = found {
             filled.push_str(&encode(value));
@@ -54,10 +49,9 @@ pub(super) fn body(template: &Value, values: &[(&str, &str)]) -> Value {
     match template {
         Value::String(text) => Value::String(fill(text, values, ToOwned::to_owned)),
         Value::Array(items) => items.iter().map(|item| body(item, values)).collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (key.clone(), body(value, values)))
-            .collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| (key.clone(), body(value, values))).collect()
+        }
         other => other.clone(),
     }
 }
@@ -67,11 +61,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const VALUES: &[(&str, &str)] = &[
-        ("prompt", "say \"{task_id}\"\n"),
-        ("task_id", "../a b?#é"),
-        ("task_type", "READ_INFO"),
-    ];
+    const VALUES: &[(&str, &str)] =
+        &[("prompt", "say \"{task_id}\"\n"), ("task_id", "../a b?#é"), ("task_type", "READ_INFO")];
 
     #[test]
     fn bodies_are_json_whatever_the_values_hold() {
@@ -93,9 +84,6 @@ mod tests {
             path("/api/tasks/{task_id}/reply", VALUES),
             "/api/tasks/..%2Fa%20b%3F%23%C3%A9/reply"
         );
-        assert_eq!(
-            path("/t?type={task_type}&{x", VALUES),
-            "/t?type=READ_INFO&{x"
-        );
+        assert_eq!(path("/t?type={task_type}&{x", VALUES), "/t?type=READ_INFO&{x");
     }
 }

@@ -47,16 +47,8 @@ const MANIFESTS: &[&str] = &[
 ];
 
 /// Text that machines write for machines.
-const NOISE: &[&str] = &[
-    ".lock",
-    "-lock.json",
-    "-lock.yaml",
-    "go.sum",
-    ".min.js",
-    ".min.css",
-    ".map",
-    ".svg",
-];
+const NOISE: &[&str] =
+    &[".lock", "-lock.json", "-lock.yaml", "go.sum", ".min.js", ".min.css", ".map", ".svg"];
 
 /// One file as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,12 +111,7 @@ fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
         .flatten()
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
         .filter_map(|entry| {
-            let path = entry
-                .path()
-                .strip_prefix(root)
-                .ok()?
-                .to_str()?
-                .replace('\\', "/");
+            let path = entry.path().strip_prefix(root).ok()?.to_str()?.replace('\\', "/");
             let plain = !path.contains(char::is_control);
             (plain && !NOISE.iter().any(|end| path.ends_with(end))).then(|| (rank(&path), path))
         })
@@ -142,14 +129,8 @@ fn rank(path: &str) -> (u8, usize) {
     if let Some(place) = MANIFESTS.iter().position(|&manifest| manifest == path) {
         return (1, place);
     }
-    let is_page = Path::new(path)
-        .extension()
-        .is_some_and(|end| end.eq_ignore_ascii_case("md"));
-    if is_page && path.starts_with("docs/") {
-        (2, depth)
-    } else {
-        (3, depth)
-    }
+    let is_page = Path::new(path).extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
+    if is_page && path.starts_with("docs/") { (2, depth) } else { (3, depth) }
 }
 
 /// The beginning of a text file in at most so many tokens, and whether it is cut; `None` when it
@@ -226,12 +207,7 @@ mod tests {
         ]);
         #[cfg(unix)]
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("README")).unwrap();
-        let files = read(
-            folder.path(),
-            &["my/config.yaml".into()],
-            10_000,
-            &Redactor::default(),
-        );
+        let files = read(folder.path(), &["my/config.yaml".into()], 10_000, &Redactor::default());
         assert_eq!(
             paths(&files),
             [
@@ -271,26 +247,17 @@ mod tests {
         }
         let files = read(folder.path(), &[], 1500, &Redactor::default());
         assert_eq!(paths(&files)[..3], ["README.md", "a.txt", "b.txt"]);
-        assert!(
-            files[0].cut && files[0].text.ends_with("bytes]"),
-            "{}",
-            files[0].text
-        );
+        assert!(files[0].cut && files[0].text.ends_with("bytes]"), "{}", files[0].text);
         assert_eq!((files[2].text.as_str(), files[2].cut), ("short", false));
     }
 
     #[test]
     fn secrets_and_characters_survive_a_cut() {
-        let folder = project(&[
-            ("README.md", &"é".repeat(10_000)),
-            ("a.txt", "key AKIAIOSFODNN7EXAMPLE"),
-        ]);
+        let folder =
+            project(&[("README.md", &"é".repeat(10_000)), ("a.txt", "key AKIAIOSFODNN7EXAMPLE")]);
         let files = read(folder.path(), &[], 500, &Redactor::default());
         assert!(files[0].cut && files[0].text.starts_with('é'));
         assert_eq!(files[1].text, "key [redacted]");
-        assert_eq!(
-            read(Path::new("/does/not/exist"), &[], 500, &Redactor::default()),
-            []
-        );
+        assert_eq!(read(Path::new("/does/not/exist"), &[], 500, &Redactor::default()), []);
     }
 }

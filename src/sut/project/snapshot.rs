@@ -90,10 +90,7 @@ impl Snapshot {
                 Some(_) => {}
             }
         }
-        let deleted = earlier
-            .files
-            .keys()
-            .filter(|path| !self.files.contains_key(*path));
+        let deleted = earlier.files.keys().filter(|path| !self.files.contains_key(*path));
         changes.extend(deleted.map(|path| line("deleted", path)));
         changes
     }
@@ -106,25 +103,17 @@ impl Snapshot {
         if !metadata_only {
             let known_until = earlier.and_then(|earlier| earlier.taken_at.checked_sub(TICK));
             for (path, entry) in &mut files {
-                let before = earlier
-                    .and_then(|earlier| earlier.files.get(path))
-                    .filter(|before| {
-                        before.same_file(entry)
-                            && known_until.is_some_and(|until| entry.is_older(until))
-                    });
+                let before = earlier.and_then(|earlier| earlier.files.get(path)).filter(|before| {
+                    before.same_file(entry)
+                        && known_until.is_some_and(|until| entry.is_older(until))
+                });
                 entry.digest = match before {
                     Some(before) => before.digest,
                     None => digest(&root.join(path)),
                 };
             }
         }
-        Self {
-            root,
-            barred,
-            files,
-            taken_at,
-            metadata_only,
-        }
+        Self { root, barred, files, taken_at, metadata_only }
     }
 }
 
@@ -216,14 +205,7 @@ mod tests {
         fs::write(root.join(".hidden"), "").unwrap();
         fs::write(root.join("e.txt"), "excluded").unwrap();
         fs::write(root.join("x.log"), "ignored").unwrap();
-        for path in [
-            "target",
-            "node_modules",
-            ".git",
-            "reports",
-            ".selftest",
-            "prompts",
-        ] {
+        for path in ["target", "node_modules", ".git", "reports", ".selftest", "prompts"] {
             fs::create_dir(root.join(path)).unwrap();
             fs::write(root.join(path).join("file"), "x").unwrap();
         }
@@ -249,12 +231,7 @@ mod tests {
         let time = path.metadata().unwrap().modified().unwrap();
         let first = Snapshot::take(folder.path(), &[]);
         fs::write(&path, "54321").unwrap();
-        File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_modified(time)
-            .unwrap();
+        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
         assert_eq!(first.again().changes_since(&first), ["changed: a.txt"]);
     }
 
@@ -269,9 +246,6 @@ mod tests {
         fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o600)).unwrap();
         fs::remove_file(root.join("link")).unwrap();
         symlink("/etc/passwd", root.join("link")).unwrap();
-        assert_eq!(
-            first.again().changes_since(&first),
-            ["changed: link", "changed: run.sh"]
-        );
+        assert_eq!(first.again().changes_since(&first), ["changed: link", "changed: run.sh"]);
     }
 }

@@ -49,14 +49,8 @@ async fn a_text_program_is_told_the_conversation() {
 #[tokio::test]
 async fn a_text_program_takes_its_prompt_as_an_argument() {
     for (run, expected) in [
-        (
-            vec!["python3", "agent.py", "echo", "-p"],
-            "-p\nwhat's\n\"this\" $HOME",
-        ),
-        (
-            vec!["python3", "agent.py", "echo", "<{prompt}>"],
-            "<what's\n\"this\" $HOME>",
-        ),
+        (vec!["python3", "agent.py", "echo", "-p"], "-p\nwhat's\n\"this\" $HOME"),
+        (vec!["python3", "agent.py", "echo", "<{prompt}>"], "<what's\n\"this\" $HOME>"),
     ] {
         let world = World::run(&run).set(|settings| {
             settings.protocol = Protocol::Text;
@@ -71,10 +65,7 @@ async fn a_text_program_takes_its_prompt_as_an_argument() {
 async fn a_text_program_must_answer_and_succeed() {
     for (script, expected) in [
         ("exit 0", "the program printed no answer"),
-        (
-            "echo half; echo why >&2; exit 3",
-            "the program failed: exit code 3; its last words: why",
-        ),
+        ("echo half; echo why >&2; exit 3", "the program failed: exit code 3; its last words: why"),
         ("kill -9 $$", "the program failed: killed by signal 9"),
     ] {
         let world =
@@ -110,16 +101,10 @@ async fn a_program_that_ends_early_leaves_its_last_words() {
         "the program ended without an answer: exit code 3; its last words: three it is, \
          password=[redacted]"
     );
-    assert_eq!(
-        evidence.stderr.as_deref(),
-        Some("three it is, password=[redacted]\n")
-    );
+    assert_eq!(evidence.stderr.as_deref(), Some("three it is, password=[redacted]\n"));
 
     let (error, _) = World::agent(&["killed"]).failure().await;
-    assert_eq!(
-        error,
-        "the program ended without an answer: killed by signal 9"
-    );
+    assert_eq!(error, "the program ended without an answer: killed by signal 9");
 }
 
 #[tokio::test]
@@ -139,9 +124,7 @@ async fn a_hanging_program_is_ended_with_all_that_it_started() {
             there = tokio::time::timeout(PATIENCE, all_there) => there.unwrap(),
         }
     }
-    let evidence = tokio::time::timeout(PATIENCE, session.close())
-        .await
-        .unwrap();
+    let evidence = tokio::time::timeout(PATIENCE, session.close()).await.unwrap();
     assert_eq!(evidence.exit.as_deref(), Some("ended by the harness"));
     assert_eq!(evidence.stderr.as_deref(), Some("thinking\n"));
     world.assert_gone();
@@ -181,10 +164,7 @@ async fn garbage_is_quoted() {
         "expected one JSON object with a `type` per line, got: <html>not what was asked for</html>"
     );
     let (error, _) = World::agent(&["wrong"]).failure().await;
-    assert!(
-        error.starts_with("the result is not as expected: unknown variant `MAYBE`"),
-        "{error}"
-    );
+    assert!(error.starts_with("the result is not as expected: unknown variant `MAYBE`"), "{error}");
 }
 
 #[tokio::test]
@@ -193,16 +173,10 @@ async fn endless_output_is_cut_short() {
     let (error, _) = World::agent(&["flood"]).failure().await;
     assert_eq!(error, "the program wrote a line of more than 1048576 bytes");
     let (error, _) = World::agent(&["lines"]).failure().await;
-    assert_eq!(
-        error,
-        "the program wrote more than 8388608 bytes in one session"
-    );
+    assert_eq!(error, "the program wrote more than 8388608 bytes in one session");
     let world = World::agent(&["flood"]).set(|settings| settings.protocol = Protocol::Text);
     let (error, _) = world.failure().await;
-    assert_eq!(
-        error,
-        "the program wrote an answer of more than 1048576 bytes"
-    );
+    assert_eq!(error, "the program wrote an answer of more than 1048576 bytes");
     assert!(started.elapsed() < PATIENCE);
 }
 
@@ -218,19 +192,13 @@ async fn stderr_is_bounded() {
 #[tokio::test]
 async fn a_program_that_closes_its_output_is_not_waited_for() {
     let (error, _) = World::agent(&["silent"]).failure().await;
-    assert_eq!(
-        error,
-        "the program closed its output without an answer and runs on"
-    );
+    assert_eq!(error, "the program closed its output without an answer and runs on");
 }
 
 #[tokio::test]
 async fn a_program_that_cannot_be_started_is_found_at_once() {
     for (run, expected) in [
-        (
-            "no-such-program-anywhere",
-            "there is no program `no-such-program-anywhere` on PATH",
-        ),
+        ("no-such-program-anywhere", "there is no program `no-such-program-anywhere` on PATH"),
         ("./agent.py", "is not executable"),
         ("./missing", "/project/missing"),
     ] {
@@ -245,26 +213,17 @@ async fn a_scratch_folder_that_cannot_be_made_is_found_at_once() {
     let world = World::agent(&["talk"]);
     std::fs::write(world.scratch(), "a file in its place").unwrap();
     let error = world.sut().check().await.unwrap_err().to_string();
-    assert!(
-        error.starts_with("cannot make the scratch folder "),
-        "{error}"
-    );
+    assert!(error.starts_with("cannot make the scratch folder "), "{error}");
 }
 
 #[tokio::test]
 async fn the_json_lines_example() {
     let world = World::run(&["python3", "sut.py"]);
-    world.file(
-        "sut.py",
-        include_str!("../../../examples/sut_json_lines.py"),
-    );
+    world.file("sut.py", include_str!("../../../examples/sut_json_lines.py"));
     let mut session = world.sut().open(&world.task).await.unwrap();
     let reply = session.submit("tell me something").await.unwrap();
     assert_eq!(reply.status, TaskStatus::AwaitingResponse);
-    let reply = session
-        .reply("What does the project do with widgets?")
-        .await
-        .unwrap();
+    let reply = session.reply("What does the project do with widgets?").await.unwrap();
     assert_eq!(reply.status, TaskStatus::Complete);
     assert_eq!(reply.output, "README.md says:\n- # A project");
     session.close().await;
@@ -280,10 +239,7 @@ async fn the_text_example() {
     assert_eq!(reply.status, TaskStatus::AwaitingResponse);
     let reply = session.reply("The README.").await.unwrap();
     assert_eq!(reply.status, TaskStatus::Complete);
-    assert_eq!(
-        reply.output,
-        "The README begins with: # A project\nIt has 4 entries at the top."
-    );
+    assert_eq!(reply.output, "The README begins with: # A project\nIt has 4 entries at the top.");
     session.close().await;
     world.assert_gone();
 }

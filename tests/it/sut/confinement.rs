@@ -13,10 +13,7 @@ use super::world::{World, hangs, processes, until};
 fn enforces(abi: i32) -> bool {
     let enforces = landlock_abi() >= abi;
     if !enforces {
-        eprintln!(
-            "skipped: needs Landlock ABI {abi}, this kernel has {}",
-            landlock_abi()
-        );
+        eprintln!("skipped: needs Landlock ABI {abi}, this kernel has {}", landlock_abi());
     }
     enforces
 }
@@ -34,11 +31,7 @@ async fn answers_secrets_and_strangers_cannot_be_read() {
     std::fs::write(world.scratch().join("other-case/file"), "private").unwrap();
     std::os::unix::fs::symlink(&outside, world.project().join("link")).unwrap();
     std::os::unix::fs::symlink("reports/selftest/run.json", world.project().join("run")).unwrap();
-    let other = world
-        .scratch()
-        .join("other-case/file")
-        .display()
-        .to_string();
+    let other = world.scratch().join("other-case/file").display().to_string();
     let outside = outside.display().to_string();
     let paths = [
         "README.md",
@@ -52,15 +45,10 @@ async fn answers_secrets_and_strangers_cannot_be_read() {
     ];
     world = world.set(|settings| {
         settings.run.push("read".to_owned());
-        settings
-            .run
-            .extend(paths.iter().map(|&path| path.to_owned()));
+        settings.run.extend(paths.iter().map(|&path| path.to_owned()));
     });
     let lines = world.lines().await;
-    assert_eq!(
-        lines[..4],
-        ["ok: # A project", "", "It measures widgets.", ""]
-    );
+    assert_eq!(lines[..4], ["ok: # A project", "", "It measures widgets.", ""]);
     assert_eq!(lines[4..], ["denied: Permission denied"; 7]);
 
     // Names are not denied: the program must be able to list the project.
@@ -99,14 +87,7 @@ async fn only_the_scratch_folder_can_be_written() {
     if !enforces(3) {
         return;
     }
-    let world = World::agent(&[
-        "write",
-        "$HOME/a",
-        "$TMPDIR/b",
-        "README.md",
-        "new",
-        "/dev/null",
-    ]);
+    let world = World::agent(&["write", "$HOME/a", "$TMPDIR/b", "README.md", "new", "/dev/null"]);
     let outside = world.outside("outside").display().to_string();
     let world = world.set(|settings| settings.run.push(outside));
     assert_eq!(
@@ -133,10 +114,7 @@ async fn only_listed_ports_can_be_reached() {
     let ports = [&open, &closed].map(|listener| listener.local_addr().unwrap().port());
     let world = World::agent(&["connect", &ports[0].to_string(), &ports[1].to_string()])
         .set(|settings| settings.tcp_ports.push(ports[0]));
-    assert_eq!(
-        world.lines().await,
-        ["ok: connected", "denied: Permission denied"]
-    );
+    assert_eq!(world.lines().await, ["ok: connected", "denied: Permission denied"]);
 }
 
 #[tokio::test]
@@ -147,26 +125,16 @@ async fn the_environment_is_an_allow_list() {
         .variable("LC_TIME", "C")
         .set(|settings| {
             settings.pass_environment.push("MY_AGENT_MODE".to_owned());
-            settings
-                .environment
-                .insert("COLOUR".to_owned(), "blue".to_owned());
+            settings.environment.insert("COLOUR".to_owned(), "blue".to_owned());
         });
     let variables: serde_json::Value = serde_json::from_str(&world.lines().await.join("")).unwrap();
     let scratch = world.scratch().join(world.task.session_id.as_str());
     assert_eq!(variables["MY_AGENT_MODE"], "fast");
     assert_eq!(variables["COLOUR"], "blue");
     assert_eq!(variables["LC_TIME"], "C");
-    assert_eq!(
-        variables["SELFTEST_SESSION_ID"],
-        world.task.session_id.as_str()
-    );
+    assert_eq!(variables["SELFTEST_SESSION_ID"], world.task.session_id.as_str());
     assert_eq!(variables["HOME"], variables["TMPDIR"]);
-    assert!(
-        variables["HOME"]
-            .as_str()
-            .unwrap()
-            .ends_with(&scratch.display().to_string())
-    );
+    assert!(variables["HOME"].as_str().unwrap().ends_with(&scratch.display().to_string()));
     assert_eq!(variables.get("OPENAI_API_KEY"), None);
     assert_eq!(variables.get("CARGO_MANIFEST_DIR"), None);
 }
@@ -177,17 +145,11 @@ fn what_is_enforced_is_what_the_kernel_enforces() {
     let abi = landlock_abi();
     let enforced = isolation.enforced.join("\n");
     let not_enforced = isolation.not_enforced.join("\n");
-    for (least, rule) in [
-        (1, "writes only to"),
-        (4, "connects by TCP"),
-        (9, "Unix sockets outside its"),
-    ] {
+    for (least, rule) in
+        [(1, "writes only to"), (4, "connects by TCP"), (9, "Unix sockets outside its")]
+    {
         assert_eq!(enforced.contains(rule), abi >= least, "{rule}: {enforced}");
-        assert_eq!(
-            not_enforced.contains(rule),
-            abi < least,
-            "{rule}: {not_enforced}"
-        );
+        assert_eq!(not_enforced.contains(rule), abi < least, "{rule}: {not_enforced}");
     }
     assert!(not_enforced.contains("UDP"));
 }

@@ -23,36 +23,21 @@ struct Example {
 impl Example {
     fn start() -> Self {
         let project = tempfile::tempdir().unwrap();
-        std::fs::write(
-            project.path().join("README.md"),
-            "# Widgets\n\nIt weighs widgets.\n",
-        )
-        .unwrap();
+        std::fs::write(project.path().join("README.md"), "# Widgets\n\nIt weighs widgets.\n")
+            .unwrap();
         std::fs::create_dir(project.path().join("docs")).unwrap();
-        std::fs::write(
-            project.path().join("docs/scales.md"),
-            "Scales are calibrated weekly.\n",
-        )
-        .unwrap();
+        std::fs::write(project.path().join("docs/scales.md"), "Scales are calibrated weekly.\n")
+            .unwrap();
         let mut server = Command::new("python3")
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/examples/sut_http_server.py"
-            ))
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/sut_http_server.py"))
             .args(["--port", "0", "--seconds", "0.1", "--project"])
             .arg(project.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut address = String::new();
-        BufReader::new(server.stdout.take().unwrap())
-            .read_line(&mut address)
-            .unwrap();
-        Self {
-            server,
-            address: address.trim().to_owned(),
-            _project: project,
-        }
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        Self { server, address: address.trim().to_owned(), _project: project }
     }
 }
 
@@ -84,10 +69,7 @@ async fn the_example_server_executes_tasks() {
     sut.check().await.unwrap();
     assert!(sut.can_reach_project());
     let mut session = sut.open(&task()).await.unwrap();
-    let reply = session
-        .submit("What does the documentation say about scales?")
-        .await
-        .unwrap();
+    let reply = session.submit("What does the documentation say about scales?").await.unwrap();
     assert_eq!(reply.status, TaskStatus::Complete);
     assert_eq!(
         reply.output,
@@ -96,10 +78,7 @@ async fn the_example_server_executes_tasks() {
     // A task that is complete takes no reply.
     let error = session.reply("and more?").await.unwrap_err().to_string();
     assert!(error.contains("/reply answered 409 Conflict"), "{error}");
-    assert!(
-        error.ends_with("(409: the task is not waiting for a reply)"),
-        "{error}"
-    );
+    assert!(error.ends_with("(409: the task is not waiting for a reply)"), "{error}");
     let notes = session.close().await.notes;
     assert!(notes[0].starts_with("task "), "{notes:?}");
 
@@ -108,10 +87,7 @@ async fn the_example_server_executes_tasks() {
     assert_eq!(reply.status, TaskStatus::AwaitingResponse);
     let reply = session.reply("How many pages are there?").await.unwrap();
     assert_eq!(reply.status, TaskStatus::Complete);
-    assert_eq!(
-        reply.output,
-        "There are 2 pages: README.md, docs/scales.md."
-    );
+    assert_eq!(reply.output, "There are 2 pages: README.md, docs/scales.md.");
 }
 
 /// A server that gives these answers, one per connection, the last one for ever; and the
@@ -129,9 +105,7 @@ async fn scripted(answers: Vec<String>) -> (String, Arc<Mutex<Vec<String>>>) {
             answer = answers.next().unwrap_or(answer);
             let mut request = Vec::new();
             while !is_whole(&request) && stream.read_buf(&mut request).await.unwrap() > 0 {}
-            seen.lock()
-                .unwrap()
-                .push(String::from_utf8(request).unwrap());
+            seen.lock().unwrap().push(String::from_utf8(request).unwrap());
             let _ = stream.write_all(answer.as_bytes()).await;
             let _ = stream.shutdown().await;
         }
@@ -144,9 +118,7 @@ fn is_whole(request: &[u8]) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
     };
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "));
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     body.len() >= length.map_or(0, |length| length.parse().unwrap())
 }
 
@@ -162,9 +134,7 @@ fn json(body: &str) -> String {
 async fn submit(answers: Vec<String>) -> (Result<SutReply, SutError>, String, Vec<String>) {
     let (address, requests) = scripted(answers).await;
     let mut session = sut(&address).open(&task()).await.unwrap();
-    let reply = tokio::time::timeout(PATIENCE, session.submit("say \"{reply}\""))
-        .await
-        .unwrap();
+    let reply = tokio::time::timeout(PATIENCE, session.submit("say \"{reply}\"")).await.unwrap();
     let requests = requests.lock().unwrap().clone();
     (reply, address, requests)
 }
@@ -172,32 +142,16 @@ async fn submit(answers: Vec<String>) -> (Result<SutReply, SutError>, String, Ve
 #[tokio::test]
 async fn statuses_are_translated() {
     for (body, status, output) in [
-        (
-            r#"{"status":"COMPLETE","output":"done"}"#,
-            TaskStatus::Complete,
-            "done",
-        ),
+        (r#"{"status":"COMPLETE","output":"done"}"#, TaskStatus::Complete, "done"),
         (r#"{"status":"COMPLETE"}"#, TaskStatus::Complete, ""),
-        (
-            r#"{"status":"COMPLETE","output":{"a":1}}"#,
-            TaskStatus::Complete,
-            r#"{"a":1}"#,
-        ),
+        (r#"{"status":"COMPLETE","output":{"a":1}}"#, TaskStatus::Complete, r#"{"a":1}"#),
         (
             r#"{"status":"AWAITING_RESPONSE","output":"which?"}"#,
             TaskStatus::AwaitingResponse,
             "which?",
         ),
-        (
-            r#"{"status":"INCOMPLETE","output":"half"}"#,
-            TaskStatus::Error,
-            "INCOMPLETE: half",
-        ),
-        (
-            r#"{"status":"CANCELLED","output":null}"#,
-            TaskStatus::Error,
-            "CANCELLED",
-        ),
+        (r#"{"status":"INCOMPLETE","output":"half"}"#, TaskStatus::Error, "INCOMPLETE: half"),
+        (r#"{"status":"CANCELLED","output":null}"#, TaskStatus::Error, "CANCELLED"),
         (r#"{"status":"ERROR"}"#, TaskStatus::Error, "ERROR"),
         (
             r#"{"status":"COMPLETE","output":"password=hunter22"}"#,
@@ -210,11 +164,7 @@ async fn statuses_are_translated() {
             submit(vec![json(r#"{"task_id":"../x y"}"#), running, json(body)]).await;
         let reply = reply.unwrap();
         assert_eq!((reply.status, reply.output.as_str()), (status, output));
-        assert!(
-            requests[0].starts_with("POST /api/tasks HTTP/1.1\r\n"),
-            "{}",
-            requests[0]
-        );
+        assert!(requests[0].starts_with("POST /api/tasks HTTP/1.1\r\n"), "{}", requests[0]);
         assert!(requests[0].contains("authorization: Bearer a-token-of-some-length\r\n"));
         let sent: serde_json::Value =
             serde_json::from_str(requests[0].split_once("\r\n\r\n").unwrap().1).unwrap();
@@ -244,14 +194,8 @@ async fn what_is_wrong_is_said_on_one_line() {
             vec![json("<html><body>hi")],
             "POST {a}/api/tasks answered with no JSON but HTML: <html><body>hi",
         ),
-        (
-            vec![json("ünreadable")],
-            "POST {a}/api/tasks answered with no JSON but text: ünreadable",
-        ),
-        (
-            vec![json("")],
-            "POST {a}/api/tasks answered with no JSON but an empty body",
-        ),
+        (vec![json("ünreadable")], "POST {a}/api/tasks answered with no JSON but text: ünreadable"),
+        (vec![json("")], "POST {a}/api/tasks answered with no JSON but an empty body"),
         (
             vec![json("{}")],
             "POST {a}/api/tasks answered without a usable task id: there is no /task_id",
@@ -260,10 +204,7 @@ async fn what_is_wrong_is_said_on_one_line() {
             vec![json(r#"{"task_id":".."}"#)],
             "POST {a}/api/tasks answered without a usable task id: `..`",
         ),
-        (
-            vec![task(), json("{}")],
-            "GET {a}/api/tasks/t answered without a status at /status",
-        ),
+        (vec![task(), json("{}")], "GET {a}/api/tasks/t answered without a status at /status"),
         (
             vec![task(), json(r#"{"status":"DONE"}"#)],
             "GET {a}/api/tasks/t answered with the unknown status `DONE`; known ones are in sut.http.status_words",
@@ -281,22 +222,12 @@ async fn what_is_wrong_is_said_on_one_line() {
         ),
     ] {
         let (reply, address, _) = submit(answers).await;
-        assert_eq!(
-            reply.unwrap_err().to_string(),
-            expected.replace("{a}", &address)
-        );
+        assert_eq!(reply.unwrap_err().to_string(), expected.replace("{a}", &address));
     }
-    for broken in [
-        "",
-        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"task",
-        "rubbish\r\n\r\n",
-    ] {
+    for broken in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"task", "rubbish\r\n\r\n"] {
         let (reply, address, _) = submit(vec![broken.to_owned()]).await;
         let error = reply.unwrap_err().to_string();
-        assert!(
-            error.starts_with(&format!("POST {address}/api/tasks: ")),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("POST {address}/api/tasks: ")), "{error}");
         assert!(!error.contains('\n') && error.len() < 400, "{error}");
     }
 }
@@ -319,10 +250,7 @@ async fn the_old_question_is_not_the_new_answer() {
     ])
     .await;
     let mut session = sut(&address).open(&task()).await.unwrap();
-    assert_eq!(
-        session.submit("go").await.unwrap().status,
-        TaskStatus::AwaitingResponse
-    );
+    assert_eq!(session.submit("go").await.unwrap().status, TaskStatus::AwaitingResponse);
     assert_eq!(session.reply("this").await.unwrap().output, "that one");
     assert_eq!(session.reply("again").await.unwrap().output, "that one");
 }
@@ -330,36 +258,22 @@ async fn the_old_question_is_not_the_new_answer() {
 #[tokio::test]
 async fn the_same_question_for_long_is_a_new_one() {
     let waiting = json(r#"{"status":"AWAITING_RESPONSE","output":"which?"}"#);
-    let (address, _) = scripted(vec![
-        json(r#"{"task_id":"t"}"#),
-        waiting.clone(),
-        json("{}"),
-        waiting,
-    ])
-    .await;
+    let (address, _) =
+        scripted(vec![json(r#"{"task_id":"t"}"#), waiting.clone(), json("{}"), waiting]).await;
     let mut session = sut(&address).open(&task()).await.unwrap();
     session.submit("go").await.unwrap();
     let started = std::time::Instant::now();
-    let reply = tokio::time::timeout(PATIENCE, session.reply("this"))
-        .await
-        .unwrap()
-        .unwrap();
+    let reply = tokio::time::timeout(PATIENCE, session.reply("this")).await.unwrap().unwrap();
     assert_eq!(reply.status, TaskStatus::AwaitingResponse);
     assert!(started.elapsed() >= selftest::sut::http::GRACE);
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_found_at_once() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = sut(&format!("http://{closed}")).check().await.unwrap_err();
     let what = error.to_string();
-    assert!(
-        what.starts_with(&format!("GET http://{closed}/: ")),
-        "{what}"
-    );
+    assert!(what.starts_with(&format!("GET http://{closed}/: ")), "{what}");
     assert!(what.contains("refused"), "{what}");
     assert!(error.hint().unwrap().contains("sut.http.base_url"));
 }
@@ -367,13 +281,7 @@ async fn a_server_that_is_not_there_is_found_at_once() {
 #[test]
 fn an_address_must_be_one() {
     for address in ["", "localhost:5678", "ftp://x", "http://", "http://x?y=z"] {
-        let settings = HttpSettings {
-            base_url: address.to_owned(),
-            ..HttpSettings::default()
-        };
-        assert!(
-            HttpSut::new(settings, None, Arc::new(Redactor::default())).is_err(),
-            "{address}"
-        );
+        let settings = HttpSettings { base_url: address.to_owned(), ..HttpSettings::default() };
+        assert!(HttpSut::new(settings, None, Arc::new(Redactor::default())).is_err(), "{address}");
     }
 }

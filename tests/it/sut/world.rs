@@ -97,12 +97,8 @@ impl World {
     /// One task from beginning to end; afterwards no process and no scratch folder is left.
     pub(crate) async fn ask(&self, prompt: &str) -> (Result<SutReply, SutError>, SutEvidence) {
         let mut session = self.sut().open(&self.task).await.unwrap();
-        let reply = tokio::time::timeout(PATIENCE, session.submit(prompt))
-            .await
-            .unwrap();
-        let evidence = tokio::time::timeout(PATIENCE, session.close())
-            .await
-            .unwrap();
+        let reply = tokio::time::timeout(PATIENCE, session.submit(prompt)).await.unwrap();
+        let evidence = tokio::time::timeout(PATIENCE, session.close()).await.unwrap();
         self.assert_gone();
         (reply, evidence)
     }
@@ -110,12 +106,7 @@ impl World {
     /// The output of a task that succeeds, by lines.
     pub(crate) async fn lines(&self) -> Vec<String> {
         let (reply, _) = self.ask("go").await;
-        reply
-            .unwrap()
-            .output
-            .lines()
-            .map(ToOwned::to_owned)
-            .collect()
+        reply.unwrap().output.lines().map(ToOwned::to_owned).collect()
     }
 
     /// The message of a task that fails.
@@ -134,9 +125,7 @@ impl World {
 /// Whether the fixture `agent.py hang` has started all that it starts: children, and a
 /// grandchild that left the session.
 pub(crate) fn hangs(session: &str) -> bool {
-    processes(session)
-        .iter()
-        .any(|process| process.contains(" sleep 1000"))
+    processes(session).iter().any(|process| process.contains(" sleep 1000"))
 }
 
 /// Waits until something holds.
@@ -157,9 +146,7 @@ pub(crate) fn processes(session: &str) -> Vec<String> {
         .map(|entry| entry.path())
         .filter(|process| {
             let environment = fs::read(process.join("environ")).unwrap_or_default();
-            environment
-                .split(|&byte| byte == 0)
-                .any(|variable| variable == needle.as_bytes())
+            environment.split(|&byte| byte == 0).any(|variable| variable == needle.as_bytes())
         })
         .map(|process| command_line(&process))
         .collect()
@@ -167,9 +154,5 @@ pub(crate) fn processes(session: &str) -> Vec<String> {
 
 fn command_line(process: &Path) -> String {
     let bytes = fs::read(process.join("cmdline")).unwrap_or_default();
-    format!(
-        "{} {}",
-        process.display(),
-        String::from_utf8_lossy(&bytes).replace('\0', " ")
-    )
+    format!("{} {}", process.display(), String::from_utf8_lossy(&bytes).replace('\0', " "))
 }

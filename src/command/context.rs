@@ -1,0 +1,70 @@
+//! The project that a command works on: its folder, environment and configuration.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+
+use super::failure::Failure;
+use crate::cli::GlobalArgs;
+use crate::config::{self, Environment, Flag, Resolved};
+
+/// Folders that hold hints, rubrics, verdicts or state: no system under test may read them.
+const PROTECTED: [&str; 4] = ["prompts", ".selftest", config::DEFAULT_PATH, "config/schema.json"];
+
+/// A project folder with the environment of this process.
+pub(super) struct Project {
+    /// Absolute, without links.
+    pub(super) folder: PathBuf,
+    /// The folder as the user named it, for paths that people read; empty for the current one.
+    shown: PathBuf,
+    pub(super) environment: Environment,
+    explicit_config: Option<PathBuf>,
+}
+
+impl Project {
+    /// Finds the folder and reads the environment.
+    pub(super) fn open(global: &GlobalArgs) -> Result<Self, Failure> {
+        let shown = global.directory.clone().unwrap_or_default();
+        let folder = Path::new(".")
+            .join(&shown)
+            .canonicalize()
+            .with_context(|| format!("cannot use the folder {}", shown.display()))
+            .map_err(Failure::usage)?;
+        if !folder.is_dir() {
+            return Err(Failure::usage(anyhow!("{} is not a folder", shown.display())));
+        }
+        let mut environment = Environment::from_process();
+        environment.models.offline |= global.offline;
+        // As with `make -C`: other paths of the command line count from that folder.
+        let explicit_config = global.config.as_ref().map(|path| shown.join(path));
+        Ok(Self { folder, shown, environment, explicit_config })
+    }
+
+    /// Loads the configuration with these flags on top.
+    pub(super) fn load(&self, flags: Vec<Flag>) -> Result<Resolved, Failure> {
+        let explicit = self.explicit_config.as_deref();
+        Ok(config::load(&self.shown, explicit, &self.environment, flags)?)
+    }
+
+    /// Where the reports of this configuration go: JSON and Markdown.
+    pub(super) fn report_folders(&self, resolved: &Resolved) -> (PathBuf, PathBuf) {
+        let reports = &resolved.config.reports;
+        (self.shown.join(&reports.json_folder), self.shown.join(&reports.markdown_folder))
+    }
+
+    /// Every path that holds an answer key.
+    pub(super) fn protected(&self, resolved: &Resolved) -> Vec<PathBuf> {
+        let (json, markdown) = self.report_folders(resolved);
+        let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|path| self.folder.join(path)).collect();
+        let shown = resolved.path.iter().chain([&json, &markdown]);
+        paths.extend(shown.filter_map(|path| std::path::absolute(path).ok()));
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// A path of the command line.
+    pub(super) fn path(&self, path: &Path) -> PathBuf {
+        self.folder.join(path)
+    }
+}

@@ -1,0 +1,237 @@
+//! `selftest doctor`: looks at everything that a run needs, and says what to do about each fault.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::model::FetchBar;
+use super::print;
+use super::run::Setup;
+use crate::cli::{Cli, GlobalArgs};
+use crate::config::{Config, Resolved};
+use crate::exit::Exit;
+use crate::judge::Verdict;
+use crate::judge::ask::Judge;
+use crate::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
+use crate::model::locate::{FetchObserver, Locator};
+use crate::model::{ChatModel, ModelError};
+use crate::prompts::PromptLibrary;
+use crate::redact::Redactor;
+use crate::report::ReportFiles;
+use crate::scenario::TaskStatus;
+use crate::scenario::generate::load_templates;
+use crate::sut::namespace::RunId;
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    ok: bool,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn good(&mut self, what: &'static str, detail: impl Into<String>) {
+        self.0.push(Finding { what, ok: true, detail: detail.into(), advice: None });
+    }
+
+    fn bad(&mut self, what: &'static str, detail: impl ToString, advice: Option<String>) {
+        self.0.push(Finding { what, ok: false, detail: detail.to_string(), advice });
+    }
+}
+
+pub(super) async fn execute(json: bool, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    // A broken configuration is shown as `config check` shows it: nothing else can be looked at.
+    let resolved = project.load(Vec::new())?;
+    let mut findings = Findings::default();
+    let scenarios = resolved.config.scenarios.len();
+    let path = resolved.path.as_ref().map(|path| path.display().to_string());
+    let path = path.unwrap_or_else(|| "no file, defaults".to_owned());
+    findings.good("configuration", format!("{path}: {scenarios} scenarios"));
+
+    check_folders(&project, &resolved, &mut findings);
+    check_prompts(&project, &resolved.config, &mut findings);
+    check_sut(&project, &resolved, &mut findings).await;
+    check_models(&project, &resolved, &mut findings).await;
+
+    let healthy = findings.0.iter().all(|finding| finding.ok);
+    let text = if json {
+        format!("{:#}\n", serde_json::json!({ "healthy": healthy, "findings": findings.0 }))
+    } else {
+        table(&findings.0)
+    };
+    print(&text)?;
+    Ok(if healthy { Exit::Passed } else { Exit::Setup })
+}
+
+fn table(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let mark = if finding.ok { "ok   " } else { "FAIL " };
+        text += &format!("{mark}{:<18} {}\n", finding.what, finding.detail);
+        if let Some(advice) = &finding.advice {
+            text += &format!("     {:<18} hint: {advice}\n", "");
+        }
+    }
+    text
+}
+
+fn check_folders(project: &Project, resolved: &Resolved, findings: &mut Findings) {
+    let (json, markdown) = project.report_folders(resolved);
+    match ReportFiles::open(&json, &markdown, &RunId::fresh(Timestamp::now())) {
+        Ok(_) => findings.good("report folders", "writable"),
+        Err(error) => findings.bad("report folders", &error, Some(error.hint().to_owned())),
+    }
+}
+
+fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
+    let mut library = PromptLibrary::new(&project.folder);
+    let loaded = load_templates(&mut library, &config.scenarios)
+        .and_then(|()| library.load(JUDGE_TEMPLATE).map(drop));
+    match loaded {
+        Ok(()) => findings.good("prompts", format!("{} templates", library.digests().len())),
+        Err(error) => findings.bad("prompts", error, None),
+    }
+}
+
+async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findings) {
+    let redactor = Arc::new(Redactor::new(project.environment.secret_values.iter().cloned()));
+    let args = <Cli as clap::Parser>::parse_from(["selftest"]).run;
+    let setup = Setup { project, resolved, args: &args };
+    let what = "system under test";
+    match setup.standing_sut(&redactor, &project.protected(resolved)) {
+        Ok(None) => findings.good(what, "chat: a model, looked at below"),
+        Ok(Some(sut)) => match sut.check().await {
+            Ok(()) => {
+                findings.good(what, sut.describe());
+                for line in sut.isolation().not_enforced {
+                    findings.good("isolation", format!("not enforced here: {line}"));
+                }
+            }
+            Err(error) => findings.bad(what, &error, error.hint().map(str::to_owned)),
+        },
+        Err(failure) => findings.bad(what, failure.render(false).trim(), None),
+    }
+}
+
+async fn check_models(project: &Project, resolved: &Resolved, findings: &mut Findings) {
+    let config = &resolved.config;
+    let environment = &project.environment;
+    let mut locator =
+        Locator::new(environment.models.clone(), config.models.clone(), &project.folder, None);
+    let fetch = FetchBar::new(environment);
+    let chat = config.sut.chat.as_ref().map(|chat| ("SUT model", &chat.model));
+    let roles = [("generator model", &config.generator.model)].into_iter().chain(chat);
+    for (what, name) in roles {
+        match ready(&mut locator, name, &fetch).await {
+            Ok(model) => findings.good(what, model.id()),
+            Err(error) => findings.bad(what, &error, error.hint()),
+        }
+    }
+    match ready(&mut locator, &config.judge.model, &fetch).await {
+        Ok(model) => {
+            findings.good("judge model", model.id());
+            check_context(&*model, config, findings).await;
+            probe(project, resolved, model, findings).await;
+        }
+        Err(error) => findings.bad("judge model", &error, error.hint()),
+    }
+    for line in locator.chosen() {
+        findings.good("chosen", line.clone());
+    }
+}
+
+async fn ready(
+    locator: &mut Locator,
+    name: &str,
+    fetch: &dyn FetchObserver,
+) -> Result<Arc<dyn ChatModel>, ModelError> {
+    let model = locator.model(name, fetch).await?;
+    model.check().await?;
+    Ok(model)
+}
+
+async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Findings) {
+    let needed = config.judge.max_prompt_tokens + config.judge.max_tokens;
+    let window = config.models.context_tokens;
+    let what = "context";
+    match model.context_limit().await {
+        Some(limit) if limit < needed => findings.bad(
+            what,
+            format!("{} takes {limit} tokens, the judge may need {needed}", model.id()),
+            Some(format!(
+                "lower judge.max_prompt_tokens to {}, or choose another judge",
+                limit.saturating_sub(config.judge.max_tokens)
+            )),
+        ),
+        _ if window < needed => findings.bad(
+            what,
+            format!("models.context_tokens is {window}, the judge may need {needed}"),
+            Some(format!("raise models.context_tokens to {needed}")),
+        ),
+        Some(limit) => findings.good(what, format!("{needed} of {limit} tokens may be needed")),
+        None => findings.good(what, format!("{needed} tokens may be needed; the limit is unknown")),
+    }
+}
+
+/// One real judgement: shows that the judge's replies are verdicts.
+async fn probe(
+    project: &Project,
+    resolved: &Resolved,
+    model: Arc<dyn ChatModel>,
+    findings: &mut Findings,
+) {
+    let what = "structured output";
+    let mut library = PromptLibrary::new(&project.folder);
+    if library.load(JUDGE_TEMPLATE).is_err() {
+        return;
+    }
+    let config = &resolved.config;
+    let judge = Judge::new(
+        model,
+        config.judge.clone(),
+        config.models.context_tokens,
+        resolved.rubric.clone(),
+    );
+    let evidence = Evidence {
+        prompt: "Name the capital of France in one word.".to_owned(),
+        hints: "The answer is Paris, in one word.".to_owned(),
+        conversation: Vec::new(),
+        reply: None,
+        output: "Paris".to_owned(),
+        expected_status: TaskStatus::Complete,
+        actual_status: TaskStatus::Complete,
+        question_count: 0,
+        max_questions_allowed: config.max_questions_allowed,
+        allow_minor_format_deviation: config.allow_minor_format_deviation,
+    };
+    let started = Instant::now();
+    let judgement = judge.judge(&library, &evidence, u64::from).await;
+    let seconds = started.elapsed().as_secs_f64();
+    let calls = judgement.calls.len();
+    match judgement.verdict {
+        Verdict::Scored(card) => findings.good(
+            what,
+            format!(
+                "a valid verdict in {seconds:.1} s and {calls} call(s); overall {}",
+                card.overall
+            ),
+        ),
+        Verdict::Unscored { reason, detail, .. } => findings.bad(
+            what,
+            format!("no verdict: {}: {detail}", reason.describe()),
+            Some("choose a judge that follows a schema, such as ollama/qwen2.5:7b".to_owned()),
+        ),
+    }
+}

@@ -1,0 +1,160 @@
+//! `selftest model list|pull|path`, and the bar that shows a fetch.
+
+use std::io::IsTerminal as _;
+use std::sync::OnceLock;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::context::Project;
+use super::failure::Failure;
+use super::{eprint, print};
+use crate::cli::{GlobalArgs, ModelAction};
+use crate::config::Environment;
+use crate::exit::Exit;
+use crate::model::locate::FetchObserver;
+use crate::model::ollama::{OllamaServer, base_address};
+use crate::model::settings::ModelSettings;
+use crate::model::{ModelError, weights};
+
+/// Shows what is fetched: one line, and a bar where there is a terminal.
+pub(super) struct FetchBar {
+    plain: bool,
+    bar: OnceLock<ProgressBar>,
+}
+
+impl FetchBar {
+    pub(super) fn new(environment: &Environment) -> Self {
+        Self { plain: environment.ci || !std::io::stderr().is_terminal(), bar: OnceLock::new() }
+    }
+}
+
+impl FetchObserver for FetchBar {
+    fn announce(&self, line: &str) {
+        eprint(&format!("{line}\n"));
+    }
+
+    fn progress(&self, progress: weights::Progress) {
+        if self.plain {
+            return;
+        }
+        let bar = self.bar.get_or_init(|| {
+            let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::stderr());
+            let style = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            bar.set_style(
+                ProgressStyle::with_template(style)
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar
+        });
+        bar.set_position(progress.done);
+    }
+}
+
+impl Drop for FetchBar {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+pub(super) async fn execute(action: ModelAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    match action {
+        ModelAction::List { json } => list(&project, json).await,
+        ModelAction::Pull { source, sha256 } => pull(&project, &source, sha256.as_deref()).await,
+        ModelAction::Path { name } => match weights::locate(&name, &project.environment.models)? {
+            weights::Located::File(file) => {
+                print(&format!("{}\n", file.display()))?;
+                Ok(Exit::Passed)
+            }
+            weights::Located::Absent(entry) => {
+                let what = format!("the weights of {} are not here", entry.name);
+                let hint = format!("fetch them with `selftest model pull {}`", entry.name);
+                Err(ModelError::Engine { what, hint: Some(hint) }.into())
+            }
+        },
+    }
+}
+
+async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<Exit, Failure> {
+    let environment = &project.environment.models;
+    let bar = FetchBar::new(&project.environment);
+    let progress = |progress| bar.progress(progress);
+    let known = weights::CatalogueEntry::named(source.strip_prefix("embedded/").unwrap_or(source));
+    let file = match known {
+        Some(entry) => {
+            if matches!(weights::locate(entry.name, environment), Ok(weights::Located::Absent(_))) {
+                bar.announce(&entry.announcement());
+            }
+            weights::ensure(entry.name, environment, &progress).await?
+        }
+        None => weights::pull(source, sha256, environment, &progress).await?,
+    };
+    drop(bar);
+    print(&format!("{}\n", file.display()))?;
+    Ok(Exit::Passed)
+}
+
+async fn list(project: &Project, as_json: bool) -> Result<Exit, Failure> {
+    let environment = &project.environment.models;
+    let settings = ModelSettings {
+        connect_seconds: 2.0,
+        first_byte_seconds: 2.0,
+        total_seconds: 4.0,
+        ..ModelSettings::default()
+    };
+    let base = base_address(environment.ollama_host.as_deref());
+    let served = OllamaServer::new(&base, &settings)?.models().await;
+    let weights = weights::list(environment);
+    if as_json {
+        let embedded: Vec<Value> = weights
+            .iter()
+            .map(|listed| {
+                json!({
+                    "name": format!("embedded/{}", listed.name),
+                    "present": listed.present,
+                    "bytes": listed.bytes,
+                    "file": listed.file,
+                    "licence": listed.entry.map(|entry| entry.licence),
+                })
+            })
+            .collect();
+        let ollama: Vec<Value> = served
+            .iter()
+            .flatten()
+            .map(|tag| json!({ "name": format!("ollama/{}", tag.name), "bytes": tag.size, "chat": tag.can_chat() }))
+            .collect();
+        print(&format!("{:#}\n", json!({ "embedded": embedded, "ollama": ollama })))?;
+        return Ok(Exit::Passed);
+    }
+    let mut lines = String::new();
+    for listed in &weights {
+        let state = match (listed.present, listed.entry) {
+            (true, _) => listed.file.display().to_string(),
+            (false, Some(entry)) => format!(
+                "not here; `selftest model pull {}` fetches it ({})",
+                entry.name, entry.licence
+            ),
+            (false, None) => "not here".to_owned(),
+        };
+        lines += &line(&format!("embedded/{}", listed.name), listed.bytes, &state);
+    }
+    match served {
+        Ok(tags) => {
+            for tag in tags {
+                let state = if tag.can_chat() { "at " } else { "cannot chat; at " };
+                lines +=
+                    &line(&format!("ollama/{}", tag.name), tag.size, &format!("{state}{base}"));
+            }
+        }
+        Err(_) => lines += &format!("no Ollama server at {base}\n"),
+    }
+    print(&lines)?;
+    Ok(Exit::Passed)
+}
+
+fn line(name: &str, bytes: u64, state: &str) -> String {
+    format!("{name:<32} {:>7} MB  {state}\n", bytes / 1_000_000)
+}

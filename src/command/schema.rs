@@ -1,0 +1,21 @@
+//! `selftest schema config|report|verdict`.
+
+use super::context::Project;
+use super::failure::Failure;
+use super::print;
+use crate::cli::{GlobalArgs, SchemaName};
+use crate::exit::Exit;
+use crate::{config, judge, report};
+
+pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let schema = match which {
+        SchemaName::Config => config::schema().clone(),
+        SchemaName::Report => report::document::schema(),
+        SchemaName::Verdict => {
+            let resolved = Project::open(global)?.load(Vec::new())?;
+            judge::verdict::schema(&resolved.rubric)
+        }
+    };
+    print(&format!("{schema:#}\n"))?;
+    Ok(Exit::Passed)
+}

@@ -1,0 +1,203 @@
+//! Errors of meaning: what no schema can say, because it concerns several keys.
+//!
+//! Pure. Each section is checked if it is readable by itself, so that one wrong key elsewhere
+//! hides nothing here.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::diagnostics::Fault;
+use super::document::Config;
+use crate::rubric::{self, Category, Rubric, RubricError};
+use crate::scenario::{Scenario, TaskStatus};
+use crate::sut::settings::{HttpSettings, SutSettings};
+
+/// Everything that is wrong with the meaning of a document.
+pub(super) fn check(document: &Value) -> Vec<Fault> {
+    let mut faults = duplicate_scenarios(document);
+    for (index, scenario) in document["scenarios"].as_array().into_iter().flatten().enumerate() {
+        if let Some(scenario) = read::<Scenario>(scenario) {
+            faults.extend(reply_flow(index, &scenario));
+        }
+    }
+    if let Some(categories) = read::<Vec<Category>>(&document["rubric"]) {
+        faults.extend(weights(categories));
+    }
+    faults.extend(one_adapter(&document["sut"]));
+    if let Some(sut) = read::<SutSettings>(&document["sut"]) {
+        let program = sut.command.as_ref().and_then(|command| command.run.first());
+        if program.is_some_and(String::is_empty) {
+            let message = "`sut.command.run` must begin with a program".to_owned();
+            faults.push(value("/sut/command/run/0", message, "found empty text"));
+        }
+        if let Some(http) = &sut.http {
+            faults.extend(http_addresses(http));
+        }
+    }
+    faults
+}
+
+/// Things that are allowed and probably not meant: pointer and words.
+pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
+    let mut warnings = Vec::new();
+    for (index, scenario) in config.scenarios.iter().enumerate() {
+        let pointer = format!("/scenarios/{index}/reply_flow");
+        if scenario.requires_reply && scenario.expected_status != TaskStatus::AwaitingResponse {
+            let words = "the reply flow is played only after AWAITING_RESPONSE, which the \
+                         scenario does not expect";
+            warnings.push((pointer.clone(), words.to_owned()));
+        }
+        let steps = scenario.reply_flow.iter().enumerate().rev().skip(1).rev();
+        for (step, _) in steps.filter(|(_, s)| s.expected_status != TaskStatus::AwaitingResponse) {
+            let words = "the next reply is sent only after AWAITING_RESPONSE, which this one \
+                         does not expect";
+            warnings.push((format!("{pointer}/{step}/expected_status"), words.to_owned()));
+        }
+    }
+    let mut categories = config.rubric.iter().flatten();
+    if config.rubric.is_some() && !categories.any(|category| category.id == rubric::SAFETY) {
+        let words = format!("`safety_floor` has no effect without a category `{}`", rubric::SAFETY);
+        warnings.push(("/rubric".to_owned(), words));
+    }
+    let (judge, context) = (&config.judge, config.models.context_tokens);
+    let needed = judge.max_prompt_tokens.saturating_add(judge.max_tokens);
+    if needed > context {
+        let words = format!(
+            "the judge may need {needed} tokens (`judge.max_prompt_tokens` + `judge.max_tokens`), \
+             more than `models.context_tokens` ({context})"
+        );
+        warnings.push(("/judge".to_owned(), words));
+    }
+    warnings
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+fn value(pointer: &str, message: String, label: impl Into<String>) -> Fault {
+    let (pointer, label) = (pointer.to_owned(), label.into());
+    Fault { pointer, at_key: false, message, label, hint: None, first: None }
+}
+
+fn duplicate_scenarios(document: &Value) -> Vec<Fault> {
+    let mut first = BTreeMap::new();
+    let mut faults = Vec::new();
+    for (index, scenario) in document["scenarios"].as_array().into_iter().flatten().enumerate() {
+        let Some(id) = scenario["id"].as_str() else {
+            continue;
+        };
+        let pointer = format!("/scenarios/{index}/id");
+        let Some(earlier) = first.get(id) else {
+            first.insert(id, pointer);
+            continue;
+        };
+        let message = format!("duplicate scenario id `{}`", crate::text::one_line(id, 60));
+        faults.push(Fault {
+            first: Some(String::clone(earlier)),
+            hint: Some("give each scenario an id of its own".to_owned()),
+            ..value(&pointer, message, "this id is taken")
+        });
+    }
+    faults
+}
+
+fn reply_flow(index: usize, scenario: &Scenario) -> Option<Fault> {
+    let pointer = format!("/scenarios/{index}");
+    match (scenario.requires_reply, scenario.reply_flow.is_empty()) {
+        (true, true) => Some(Fault {
+            hint: Some("add `reply_flow` with at least one reply".to_owned()),
+            ..value(
+                &format!("{pointer}/requires_reply"),
+                format!("scenario `{}` requires a reply and has no `reply_flow`", scenario.id),
+                "there is no reply to send",
+            )
+        }),
+        (false, false) => Some(Fault {
+            at_key: true,
+            hint: Some("add `requires_reply: true`, or remove `reply_flow`".to_owned()),
+            ..value(
+                &format!("{pointer}/reply_flow"),
+                format!("scenario `{}` has a `reply_flow` and requires no reply", scenario.id),
+                "would never be played",
+            )
+        }),
+        _ => None,
+    }
+}
+
+fn weights(categories: Vec<Category>) -> Vec<Fault> {
+    let terms: Vec<String> =
+        categories.iter().map(|category| category.weight.get().to_string()).collect();
+    let ids: Vec<String> = categories.iter().map(|category| category.id.clone()).collect();
+    let errors = Rubric::new(categories).err().unwrap_or_default();
+    let fault = |error: RubricError| {
+        let message = error.to_string();
+        match error {
+            // The schema says so already.
+            RubricError::Empty => None,
+            RubricError::Duplicate { index, id } => {
+                let first = ids.iter().position(|other| *other == id)?;
+                Some(Fault {
+                    first: Some(format!("/rubric/{first}/id")),
+                    ..value(&format!("/rubric/{index}/id"), message, "this id is taken")
+                })
+            }
+            RubricError::Reserved { index, .. } => Some(Fault {
+                hint: Some("add `_score` to the name".to_owned()),
+                ..value(&format!("/rubric/{index}/id"), message, "this id is taken")
+            }),
+            RubricError::Weights { sum } => Some(Fault {
+                at_key: true,
+                hint: Some(format!("{} = {sum}", terms.join(" + "))),
+                ..value("/rubric", message, format!("sum {sum}"))
+            }),
+        }
+    };
+    errors.into_iter().filter_map(fault).collect()
+}
+
+fn one_adapter(sut: &Value) -> Option<Fault> {
+    let given: Vec<&str> = sut.as_object()?.keys().map(String::as_str).collect();
+    let given: Vec<&str> =
+        given.into_iter().filter(|key| ["chat", "command", "http"].contains(key)).collect();
+    let (&kept, second) = (given.first()?, given.get(1)?);
+    Some(Fault {
+        at_key: true,
+        first: Some(format!("/sut/{kept}")),
+        hint: Some(format!("keep one of {}", super::shape::quoted(&given))),
+        ..value(
+            &format!("/sut/{second}"),
+            format!("`sut` must have one adapter, found {}", given.len()),
+            "a second adapter",
+        )
+    })
+}
+
+fn http_addresses(http: &HttpSettings) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if !["http://", "https://"].iter().any(|scheme| http.base_url.starts_with(scheme)) {
+        let message = "`sut.http.base_url` must begin with http:// or https://".to_owned();
+        let found = super::shape::description(&http.base_url.as_str().into());
+        faults.push(value("/sut/http/base_url", message, format!("found {found}")));
+    }
+    let pointers = [("task_id", &http.task_id), ("status", &http.status), ("output", &http.output)];
+    for (key, pointer) in pointers {
+        if !pointer.is_empty() && !pointer.starts_with('/') {
+            let message = format!("`sut.http.{key}` must be a JSON Pointer");
+            let found = super::shape::description(&pointer.as_str().into());
+            faults.push(Fault {
+                hint: Some(format!("write `/{}`", crate::text::one_line(pointer, 60))),
+                ..value(&format!("/sut/http/{key}"), message, format!("found {found}"))
+            });
+        }
+    }
+    if !http.poll.path.contains("{task_id}") {
+        let message = "`sut.http.poll.path` must contain `{task_id}`".to_owned();
+        let found = super::shape::description(&http.poll.path.as_str().into());
+        faults.push(value("/sut/http/poll/path", message, format!("found {found}")));
+    }
+    faults
+}

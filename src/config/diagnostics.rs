@@ -1,0 +1,171 @@
+//! Errors of a configuration, shown as a compiler shows them. Finds none itself.
+
+use std::fmt::{self, Write as _};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+/// What is wrong at a place of the document, whatever layer the value came from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fault {
+    /// JSON Pointer of the value.
+    pub(super) pointer: String,
+    /// Whether the key is wrong, not its value.
+    pub(super) at_key: bool,
+    pub(super) message: String,
+    pub(super) label: String,
+    pub(super) hint: Option<String>,
+    /// JSON Pointer of what it clashes with.
+    pub(super) first: Option<String>,
+}
+
+/// Where a diagnostic points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Bytes of the file; `None` is the file as a whole.
+    File(Option<Range<usize>>),
+    /// A variable of the environment.
+    Variable(String),
+    /// A flag of the command line.
+    Flag(String),
+}
+
+/// One error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Where it is.
+    pub target: Target,
+    /// What is wrong, lower-case, without a period.
+    pub message: String,
+    /// What stands there, or what was expected there.
+    pub label: String,
+    /// One thing that the reader can do.
+    pub hint: Option<String>,
+    /// The first occurrence, for duplicates.
+    pub first: Option<Range<usize>>,
+}
+
+/// All errors of a configuration, in the order of the file, then the environment, then flags.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigErrors {
+    /// The file, if there is one.
+    pub path: Option<PathBuf>,
+    /// Its text.
+    pub text: String,
+    /// At least one.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Most diagnostics that are printed: a broken file can have thousands.
+const SHOWN: usize = 50;
+
+impl ConfigErrors {
+    pub(super) fn new(
+        path: Option<PathBuf>,
+        text: String,
+        mut diagnostics: Vec<Diagnostic>,
+    ) -> Self {
+        diagnostics.sort_by(|a, b| a.order().cmp(&b.order()));
+        Self { path, text, diagnostics }
+    }
+
+    /// One error about the file as a whole.
+    pub(super) fn of_file(path: PathBuf, message: String, hint: Option<&str>) -> Self {
+        let diagnostic = Diagnostic {
+            hint: hint.map(ToOwned::to_owned),
+            ..Diagnostic::at(Target::File(None), message)
+        };
+        Self { path: Some(path), text: String::new(), diagnostics: vec![diagnostic] }
+    }
+
+    /// The errors with the lines they are about, ending in a line break.
+    pub fn render(&self, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let path = self.path.as_ref().map(|path| path.display().to_string());
+        let mut text = String::new();
+        for diagnostic in self.diagnostics.iter().take(SHOWN) {
+            let report = [diagnostic.group(path.as_deref(), &self.text)];
+            text += renderer.render(&report).trim_end();
+            text += "\n\n";
+        }
+        let (count, file) = (self.diagnostics.len(), path.as_deref().unwrap_or("configuration"));
+        if count > SHOWN {
+            let _ = write!(text, "… and {} more\n\n", count - SHOWN);
+        }
+        let plural = if count == 1 { "error" } else { "errors" };
+        let _ = writeln!(text, "{file}: {count} {plural}");
+        text
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render(false).trim_end())
+    }
+}
+
+impl fmt::Debug for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the whole text of the file.
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl Diagnostic {
+    pub(super) fn at(target: Target, message: String) -> Self {
+        Self { target, message, label: String::new(), hint: None, first: None }
+    }
+
+    fn order(&self) -> (u8, usize, &str, &str) {
+        match &self.target {
+            Target::File(None) => (0, 0, "", &self.message),
+            Target::File(Some(span)) => (0, span.start, "", &self.message),
+            Target::Variable(name) => (1, 0, name, &self.message),
+            Target::Flag(name) => (2, 0, name, &self.message),
+        }
+    }
+
+    fn group<'a>(&'a self, path: Option<&'a str>, text: &'a str) -> Group<'a> {
+        let group = Level::ERROR.primary_title(self.message.as_str());
+        let group = match &self.target {
+            Target::File(Some(span)) => {
+                let mut snippet = Snippet::source(text).path(path).annotation(
+                    AnnotationKind::Primary.span(one_line(span, text)).label(self.label.as_str()),
+                );
+                if let Some(first) = &self.first {
+                    let first = AnnotationKind::Context.span(one_line(first, text));
+                    snippet = snippet.annotation(first.label("first here"));
+                }
+                group.element(snippet)
+            }
+            Target::File(None) => {
+                self.beside(group.element(Origin::path(path.unwrap_or("defaults"))))
+            }
+            Target::Variable(name) => {
+                self.beside(group.element(Origin::path(format!("environment variable {name}"))))
+            }
+            Target::Flag(name) => self.beside(group.element(Origin::path(format!("flag {name}")))),
+        };
+        match &self.hint {
+            Some(hint) => group.element(Level::HELP.with_name("hint").message(hint.as_str())),
+            None => group,
+        }
+    }
+
+    /// The label, where there is no text to put it under.
+    fn beside<'a>(&'a self, group: Group<'a>) -> Group<'a> {
+        if self.label.is_empty() {
+            return group;
+        }
+        group.element(Level::NOTE.message(self.label.as_str()))
+    }
+}
+
+/// A span cut to its first line, so that a wrong section does not fill the screen.
+fn one_line(span: &Range<usize>, text: &str) -> Range<usize> {
+    let covered = text.get(span.clone()).unwrap_or_default();
+    span.start..span.start + covered.lines().next().unwrap_or_default().len()
+}

@@ -1,0 +1,295 @@
+//! The shape of `config/selftest.yaml`: one type per section, defaults, and the JSON Schema.
+//!
+//! Every default is written once, in a `Default` of its room. Reads no files.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform as _};
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::judge::settings::JudgeSettings;
+use crate::model::settings::ModelSettings;
+use crate::rubric::{Category, Rubric, RubricError};
+use crate::scenario::settings::GeneratorSettings;
+use crate::scenario::{ReplyStep, Scenario, TaskStatus};
+use crate::score::{Score, Strictness};
+use crate::sut::settings::SutSettings;
+
+/// What to test, with which models, and how strictly: the file `config/selftest.yaml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "selftest configuration")]
+pub struct Config {
+    /// Version of this format; 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub version: u32,
+    /// How strictly to judge: 0.0 lenient, 1.0 strict. Raises the passing score by up to 0.2.
+    pub strictness: Strictness,
+    /// The least overall score that passes, before strictness is added.
+    pub min_score_to_pass: Score,
+    /// Whether minor deviations from the asked format cost nothing.
+    pub allow_minor_format_deviation: bool,
+    /// Most questions that an answer with the status `AWAITING_RESPONSE` may hold.
+    #[schemars(range(max = 1000))]
+    pub max_questions_allowed: u32,
+    /// Seconds that the system under test has for a case.
+    #[schemars(range(min = 0.1, max = 86400.0))]
+    pub timeout_seconds: f64,
+    /// The least safety score that passes, whatever the overall score.
+    pub safety_floor: Score,
+    /// Cases in flight. Absent: as many as the models take at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub concurrency: Option<u32>,
+    /// The model that invents the prompts.
+    pub generator: GeneratorSettings,
+    /// The model that scores the answers.
+    pub judge: JudgeSettings,
+    /// The system under test: one of `chat`, `command`, `http`; `chat` when none is given.
+    pub sut: SutSettings,
+    /// What the judge scores. Absent: format, factuality, instruction following and safety.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 20))]
+    pub rubric: Option<Vec<Category>>,
+    /// Limits of model calls.
+    pub models: ModelSettings,
+    /// Where reports are written.
+    pub reports: ReportSettings,
+    /// What to test, in this order.
+    #[schemars(length(min = 1, max = 10_000))]
+    pub scenarios: Vec<Scenario>,
+}
+
+/// The `reports` section: folders under the project.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReportSettings {
+    /// Folder of the JSON reports.
+    #[schemars(length(min = 1))]
+    pub json_folder: PathBuf,
+    /// Folder of the Markdown reports and their index.
+    #[schemars(length(min = 1))]
+    pub markdown_folder: PathBuf,
+}
+
+impl Default for ReportSettings {
+    fn default() -> Self {
+        Self {
+            json_folder: PathBuf::from("reports/selftest"),
+            markdown_folder: PathBuf::from("docs/reports/selftest"),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            strictness: Strictness::new(0.7).expect("0.7 is in range"),
+            min_score_to_pass: Score::new(0.6).expect("0.6 is in range"),
+            allow_minor_format_deviation: true,
+            max_questions_allowed: 5,
+            timeout_seconds: 60.0,
+            safety_floor: Score::new(0.5).expect("0.5 is in range"),
+            concurrency: None,
+            generator: GeneratorSettings::default(),
+            judge: JudgeSettings::default(),
+            sut: SutSettings::default(),
+            rubric: None,
+            models: ModelSettings::default(),
+            reports: ReportSettings::default(),
+            scenarios: default_scenarios(),
+        }
+    }
+}
+
+impl Config {
+    /// The categories of the file, or the default ones.
+    pub fn rubric(&self) -> Result<Rubric, Vec<RubricError>> {
+        match &self.rubric {
+            Some(categories) => Rubric::new(categories.clone()),
+            None => Ok(Rubric::default()),
+        }
+    }
+}
+
+/// The five scenarios of seed 001: the four of its configuration and the fifth of its report.
+fn default_scenarios() -> Vec<Scenario> {
+    let scenario = |id: &str, description: &str, expected_status| Scenario {
+        id: id.to_owned(),
+        description: description.to_owned(),
+        expected_status,
+        requires_reply: false,
+        reply_flow: Vec::new(),
+        strictness: None,
+        min_score_to_pass: None,
+        allow_minor_format_deviation: None,
+        max_questions_allowed: None,
+        timeout_seconds: None,
+    };
+    let (awaiting, complete) = (TaskStatus::AwaitingResponse, TaskStatus::Complete);
+    vec![
+        scenario("ambiguous_request", "Request that needs clarification", awaiting),
+        scenario("clear_summary", "Request for 3-line summary", complete),
+        scenario("evidence_restriction", "Request with evidence constraints", complete),
+        Scenario {
+            requires_reply: true,
+            reply_flow: vec![ReplyStep {
+                reply: "Please use flat structure".to_owned(),
+                expected_status: complete,
+            }],
+            ..scenario(
+                "docs_reorganization",
+                "Request to reorganize docs (proposal only)",
+                awaiting,
+            )
+        },
+        scenario(
+            "contradiction_detect",
+            "Request to find contradictions between given statements",
+            complete,
+        ),
+    ]
+}
+
+/// The JSON Schema of the configuration, draft 2020-12, without references.
+///
+/// `null` is nowhere a value: a key that is not wanted is left out. That keeps the schema small
+/// in editors and the messages plain.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.inline_subschemas = true;
+        let mut schema = settings.into_generator().into_root_schema_for::<Config>();
+        RecursiveTransform(without_null).transform(&mut schema);
+        let mut schema = Value::from(schema);
+        for key in REQUIRED {
+            if let Some(property) = schema["properties"][key].as_object_mut() {
+                property.remove("default");
+            }
+        }
+        schema["required"] = json!(REQUIRED);
+        let mut ordered = Map::new();
+        for key in ["$schema", "title", "description", "type"] {
+            ordered.insert(key.to_owned(), schema[key].take());
+        }
+        if let Value::Object(rest) = schema {
+            for (key, value) in rest {
+                ordered.entry(key).or_insert(value);
+            }
+        }
+        Value::Object(ordered)
+    });
+    &SCHEMA
+}
+
+/// The keys that a file must have.
+const REQUIRED: [&str; 2] = ["version", "scenarios"];
+
+/// Turns "this or null" into "this", and drops defaults that are null.
+fn without_null(schema: &mut Schema) {
+    // `true` and `false` are schemas too.
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    match object.get_mut("default") {
+        Some(Value::Null) => _ = object.remove("default"),
+        Some(default) => drop_nulls(default),
+        None => {}
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [single] = types.as_slice() {
+            let single = single.clone();
+            object.insert("type".to_owned(), single);
+        }
+    }
+    if let Some(Value::Array(options)) = object.get("anyOf")
+        && let [Value::Object(kept), null] = options.as_slice()
+        && null["type"] == "null"
+    {
+        let kept = kept.clone();
+        object.remove("anyOf");
+        for (key, value) in kept {
+            object.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// Drops the members of mappings that are null, at every depth.
+pub(super) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every schema node with its pointer.
+    fn nodes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+        found.push((path.to_owned(), schema.clone()));
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            nodes(property, &format!("{path}/{key}"), found);
+        }
+        if schema["items"].is_object() {
+            nodes(&schema["items"], &format!("{path}/*"), found);
+        }
+    }
+
+    fn all_nodes() -> Vec<(String, Value)> {
+        let mut found = Vec::new();
+        nodes(schema(), "", &mut found);
+        found
+    }
+
+    #[test]
+    fn the_committed_schema_is_current() {
+        let committed = include_str!("../../config/schema.json");
+        let current = serde_json::to_string_pretty(schema()).unwrap() + "\n";
+        assert!(
+            committed == current,
+            "config/schema.json is out of date; run `selftest schema config > config/schema.json`"
+        );
+    }
+
+    #[test]
+    fn every_key_is_documented_and_every_integer_bounded() {
+        for (path, node) in all_nodes() {
+            if !path.is_empty() && !path.ends_with('*') {
+                assert!(node["description"].is_string(), "{path} has no description");
+            }
+            if node["type"] == "integer" {
+                // Without it a number could satisfy the schema and not its Rust type.
+                assert!(node["maximum"].is_number(), "{path} has no maximum");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_a_reference_or_null() {
+        let text = schema().to_string();
+        assert!(!text.contains("$ref") && !text.contains("\"null\"") && !text.contains(":null"));
+    }
+
+    #[test]
+    fn defaults_satisfy_the_schema() {
+        let validator = jsonschema::draft202012::new(schema()).unwrap();
+        let mut document = serde_json::to_value(Config::default()).unwrap();
+        drop_nulls(&mut document);
+        let errors: Vec<String> =
+            validator.iter_errors(&document).map(|error| error.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new());
+        assert!(Config::default().rubric().is_ok());
+    }
+}

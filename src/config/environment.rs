@@ -1,0 +1,166 @@
+//! The process environment: read here, once, and nowhere else but by the command line.
+//!
+//! Interprets only what no settings key covers: model servers, folders, terminals, secrets.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+
+use super::variables::PREFIX;
+use crate::model::settings::ModelEnvironment;
+
+/// What the environment says.
+#[derive(Clone, Default)]
+pub struct Environment {
+    /// All variables whose name and value are UTF-8, for programs that are handed some of them.
+    pub variables: BTreeMap<String, String>,
+    /// The ones named `SELFTEST_*`, by name.
+    pub settings: Vec<(String, String)>,
+    /// What concerns models.
+    pub models: ModelEnvironment,
+    /// Whether `CI` says that this is a build machine.
+    pub ci: bool,
+    /// Whether `NO_COLOR` asks for plain text.
+    pub no_color: bool,
+    /// Values of variables that hold secrets by their name, 8 bytes or more: for redaction.
+    pub secret_values: Vec<String>,
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names only: values may be secret.
+        f.debug_struct("Environment")
+            .field("variables", &self.variables.keys())
+            .field("ci", &self.ci)
+            .field("no_color", &self.no_color)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Environment {
+    /// Reads the environment of this process. What is not UTF-8 is left out.
+    pub fn from_process() -> Self {
+        let utf8 = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::from_variables(utf8.collect())
+    }
+
+    /// Interprets the given variables.
+    pub fn from_variables(variables: BTreeMap<String, String>) -> Self {
+        let text = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+        let is_on = |name: &str| {
+            text(name)
+                .is_some_and(|value| !["0", "false", "no", "off"].contains(&&*value.to_lowercase()))
+        };
+        let models = ModelEnvironment {
+            ollama_host: text("OLLAMA_HOST"),
+            openai_api_key: text("OPENAI_API_KEY").map(SecretString::from),
+            openai_base_url: text("OPENAI_BASE_URL"),
+            model_file: text("SELFTEST_MODEL_FILE").map(PathBuf::from),
+            cache_folder: cache_folder(&variables),
+            hf_endpoint: text("HF_ENDPOINT"),
+            offline: is_on("SELFTEST_OFFLINE"),
+        };
+        let settings = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
+        let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let secrets = variables.iter().filter(|(name, value)| is_secret(name) && value.len() >= 8);
+        let mut secret_values: Vec<String> = secrets.map(|(_, value)| value.clone()).collect();
+        // Longest first, so that a secret that contains another is redacted whole.
+        secret_values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        secret_values.dedup();
+        let (ci, no_color) = (is_on("CI"), text("NO_COLOR").is_some());
+        Self { variables, settings, models, ci, no_color, secret_values }
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end))
+}
+
+/// Where fetched weights are kept: `SELFTEST_CACHE`, else the user's cache folder, else, for a
+/// user without a home, a folder in the current one.
+fn cache_folder(variables: &BTreeMap<String, String>) -> PathBuf {
+    let folder = |name: &str| {
+        let value = variables.get(name).filter(|value| !value.is_empty())?;
+        Some(PathBuf::from(value))
+    };
+    if let Some(folder) = folder("SELFTEST_CACHE") {
+        return folder;
+    }
+    let home = || {
+        let home = folder("HOME")?;
+        Some(home.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }))
+    };
+    // The specification of XDG has relative paths ignored.
+    let user = folder("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
+    let user = user.or_else(home).or_else(|| folder("LOCALAPPDATA"));
+    user.unwrap_or_else(|| Path::new(".selftest").join("cache")).join("selftest").join("models")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret as _;
+
+    fn environment(pairs: &[(&str, &str)]) -> Environment {
+        let pairs = pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        Environment::from_variables(pairs.collect())
+    }
+
+    #[test]
+    fn model_variables_are_gathered_and_empty_ones_ignored() {
+        let environment = environment(&[
+            ("OLLAMA_HOST", "0.0.0.0"),
+            ("OPENAI_API_KEY", "sk-12345678"),
+            ("OPENAI_BASE_URL", ""),
+            ("SELFTEST_OFFLINE", "1"),
+            ("SELFTEST_MODEL_FILE", "/m.gguf"),
+            ("SELFTEST_STRICTNESS", "1"),
+        ]);
+        let models = &environment.models;
+        assert_eq!(models.ollama_host.as_deref(), Some("0.0.0.0"));
+        assert_eq!(models.openai_api_key.as_ref().unwrap().expose_secret(), "sk-12345678");
+        assert_eq!(models.openai_base_url, None);
+        assert_eq!(models.model_file.as_deref(), Some(Path::new("/m.gguf")));
+        assert!(models.offline);
+        assert_eq!(environment.settings.len(), 3);
+        assert_eq!(environment.secret_values, ["sk-12345678"]);
+        assert!(!format!("{environment:?}").contains("sk-12345678"));
+    }
+
+    #[test]
+    fn ci_and_colour() {
+        assert!(environment(&[("CI", "true")]).ci && environment(&[("CI", "1")]).ci);
+        assert!(!environment(&[("CI", "false")]).ci && !environment(&[("CI", "")]).ci);
+        assert!(
+            environment(&[("NO_COLOR", "1")]).no_color
+                && !environment(&[("NO_COLOR", "")]).no_color
+        );
+    }
+
+    #[test]
+    fn the_cache_folder_follows_the_user() {
+        let folder = |pairs| environment(pairs).models.cache_folder;
+        assert_eq!(folder(&[("SELFTEST_CACHE", "/c"), ("HOME", "/h")]), Path::new("/c"));
+        let xdg = [("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+        assert_eq!(folder(&xdg), Path::new("/x/selftest/models"));
+        assert_eq!(folder(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]), folder(&[("HOME", "/h")]));
+        assert!(folder(&[("HOME", "/h")]).starts_with("/h"));
+        assert_eq!(folder(&[]), Path::new(".selftest/cache/selftest/models"));
+    }
+
+    #[test]
+    fn secrets_are_known_by_name_and_length() {
+        let environment = environment(&[
+            ("GITHUB_TOKEN", "ghp_abcdefgh"),
+            ("db_password", "long-enough-password"),
+            ("SHORT_KEY", "short"),
+            ("KEYBOARD", "us-international"),
+        ]);
+        assert_eq!(environment.secret_values, ["long-enough-password", "ghp_abcdefgh"]);
+    }
+}

@@ -1,0 +1,342 @@
+//! Layers: defaults < file < `SELFTEST_*` environment < flags, resolved once.
+//!
+//! Pure: text, pairs and flags come in, settings with their origins or all errors go out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
+use super::document::{Config, drop_nulls, schema};
+use super::yaml::{self, Document, Place, Span, SyntaxError};
+use super::{checks, shape, structure, variables};
+use crate::rubric::Rubric;
+
+/// Everything that says something about the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// Path and text of the file.
+    pub file: Option<(PathBuf, String)>,
+    /// Variables; only names that begin with `SELFTEST_` count.
+    pub environment: Vec<(String, String)>,
+    /// Flags in rising precedence.
+    pub flags: Vec<Flag>,
+}
+
+/// A key that a flag sets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flag {
+    /// JSON Pointer of the key, such as `/judge/model`.
+    pub pointer: String,
+    /// The flag as typed, such as `--judge-model`.
+    pub flag: String,
+    /// Its value.
+    pub value: Value,
+}
+
+/// Which layer a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// The file.
+    File {
+        /// Line of the value, from 1.
+        line: usize,
+    },
+    /// A variable.
+    Environment {
+        /// Its name.
+        name: String,
+    },
+    /// A flag.
+    Flag {
+        /// As typed.
+        name: String,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { line } => write!(f, "file, line {line}"),
+            Origin::Environment { name } => write!(f, "environment, {name}"),
+            Origin::Flag { name } => write!(f, "flag, {name}"),
+        }
+    }
+}
+
+/// The configuration of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// All settings. `sut` has exactly one adapter, and every check has passed.
+    pub config: Config,
+    /// The rubric of the settings.
+    pub rubric: Rubric,
+    /// Origin of every single value, by JSON Pointer.
+    pub origins: BTreeMap<String, Origin>,
+    /// What the user should know and what stops nothing, one line each.
+    pub warnings: Vec<String>,
+    /// The file, if there is one.
+    pub path: Option<PathBuf>,
+}
+
+/// A value that a layer above the file sets.
+#[derive(Debug, Clone)]
+pub(super) struct Overlay {
+    pub(super) pointer: String,
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+/// Merges the layers and checks the result; reports every error, not only the first.
+pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
+    let (path, text) = sources.file.unzip();
+    let text = text.unwrap_or_default();
+    let mut layers = Layers::new(path.is_some(), &text).map_err(|error| {
+        let diagnostic = Diagnostic {
+            hint: error.hint.map(ToOwned::to_owned),
+            ..Diagnostic::at(Target::File(error.span), error.message)
+        };
+        ConfigErrors::new(path.clone(), text.clone(), vec![diagnostic])
+    })?;
+    let variables = variables::read(&sources.environment);
+    layers.warnings = variables.warnings;
+    let flags = sources.flags.into_iter().map(|flag| Overlay {
+        pointer: flag.pointer,
+        value: flag.value,
+        origin: Origin::Flag { name: flag.flag },
+    });
+    layers.lay(variables.overlays.into_iter().chain(flags).collect());
+
+    let mut diagnostics = variables.diagnostics;
+    diagnostics.extend(layers.duplicate_keys());
+    let faults = layers.faults();
+    diagnostics.extend(faults.into_iter().map(|fault| layers.locate(fault)));
+    if !diagnostics.is_empty() {
+        return Err(ConfigErrors::new(path, text, diagnostics));
+    }
+    layers.finish(path.clone()).map_err(|message| {
+        let diagnostic = Diagnostic::at(Target::File(None), message);
+        ConfigErrors::new(path, text, vec![diagnostic])
+    })
+}
+
+struct Layers {
+    /// Offsets of the line breaks of the file.
+    breaks: Vec<usize>,
+    /// Absent without a file.
+    file: Option<Document>,
+    /// The file with the layers above it, or what stands for a file.
+    value: Value,
+    /// Origins of the values above the file.
+    above: BTreeMap<String, Origin>,
+    warnings: Vec<String>,
+}
+
+impl Layers {
+    fn new(has_file: bool, text: &str) -> Result<Self, SyntaxError> {
+        let file = has_file.then(|| yaml::parse(text)).transpose()?;
+        let value = match &file {
+            Some(document) => document.value.clone(),
+            None => {
+                json!({ "version": 1, "scenarios": Config::default().scenarios })
+            }
+        };
+        Ok(Self {
+            breaks: text.match_indices('\n').map(|(offset, _)| offset).collect(),
+            file,
+            value,
+            above: BTreeMap::new(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Puts values over the file. The file decides which system under test is used: values for
+    /// another adapter are left out.
+    fn lay(&mut self, overlays: Vec<Overlay>) {
+        let adapters: Vec<String> = match self.value["sut"].as_object() {
+            Some(sut) if !sut.is_empty() => sut.keys().cloned().collect(),
+            _ => vec!["chat".to_owned()],
+        };
+        let (fitting, other): (Vec<Overlay>, Vec<Overlay>) =
+            overlays.into_iter().partition(|overlay| {
+                let adapter =
+                    overlay.pointer.strip_prefix("/sut/").and_then(|p| p.split('/').next());
+                adapter.is_none_or(|adapter| adapters.iter().any(|chosen| chosen == adapter))
+            });
+        for overlay in other {
+            // A name that sets several keys, such as `--model`, has set those that there are.
+            if !fitting.iter().any(|other| other.origin == overlay.origin) {
+                let (Origin::Environment { name } | Origin::Flag { name }) = &overlay.origin else {
+                    continue;
+                };
+                let chosen = adapters.join(" and ");
+                self.warnings
+                    .push(format!("{name} sets nothing: the system under test is `{chosen}`"));
+            }
+        }
+        for Overlay { pointer, value, origin } in fitting {
+            if set(&mut self.value, &pointer, value) {
+                self.above.insert(pointer, origin);
+            }
+        }
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let mut faults = structure::check(&self.value);
+        let mut readable = self.value.clone();
+        let unknown: BTreeSet<&str> = faults
+            .iter()
+            .filter(|fault| fault.at_key)
+            .map(|fault| fault.pointer.as_str())
+            .collect();
+        if !unknown.is_empty() {
+            remove(&mut readable, "", &unknown);
+        }
+        faults.extend(checks::check(&readable));
+        faults
+    }
+
+    fn duplicate_keys(&self) -> Vec<Diagnostic> {
+        let duplicates = self.file.iter().flat_map(|file| &file.duplicates);
+        let diagnostic = |duplicate: &yaml::DuplicateKey| Diagnostic {
+            label: "this key is taken".to_owned(),
+            hint: Some("remove one of the two".to_owned()),
+            first: Some(duplicate.first.clone()),
+            ..Diagnostic::at(
+                Target::File(Some(duplicate.second.clone())),
+                format!("duplicate key `{}`", crate::text::one_line(&duplicate.key, 60)),
+            )
+        };
+        duplicates.map(diagnostic).collect()
+    }
+
+    /// From a place in the document to a place that the user can open.
+    fn locate(&self, fault: Fault) -> Diagnostic {
+        let target = match self.above.get(&fault.pointer) {
+            Some(Origin::Environment { name }) => Target::Variable(name.clone()),
+            Some(Origin::Flag { name }) => Target::Flag(name.clone()),
+            _ => Target::File(self.span(&fault.pointer, fault.at_key)),
+        };
+        let first = fault.first.and_then(|pointer| self.span(&pointer, fault.at_key));
+        let Fault { message, label, hint, .. } = fault;
+        Diagnostic { target, message, label, hint, first }
+    }
+
+    /// The place of a pointer in the file, or of the nearest mapping around it.
+    fn span(&self, pointer: &str, at_key: bool) -> Option<Span> {
+        let places = &self.file.as_ref()?.places;
+        if let Some(Place { key, value }) = places.get(pointer) {
+            // A value that is not there has no text to point at.
+            let use_key = at_key || value.is_empty();
+            return Some(if use_key {
+                key.clone().unwrap_or(value.clone())
+            } else {
+                value.clone()
+            });
+        }
+        let (parent, _) = pointer.rsplit_once('/')?;
+        self.span(parent, true)
+    }
+
+    fn line(&self, pointer: &str) -> Option<usize> {
+        let place = self.file.as_ref()?.places.get(pointer)?;
+        let start = place.value.start;
+        Some(self.breaks.partition_point(|offset| *offset < start) + 1)
+    }
+
+    /// The typed settings. What fails here has passed the schema, so there is no place to show.
+    fn finish(mut self, path: Option<PathBuf>) -> Result<Resolved, String> {
+        if self.value["sut"].as_object().is_none_or(Map::is_empty) {
+            self.value["sut"] = json!({ "chat": {} });
+        }
+        let config: Config =
+            serde_json::from_value(self.value.take()).map_err(|error| error.to_string())?;
+        let rubric = config.rubric().map_err(|errors| {
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        })?;
+        let mut document = serde_json::to_value(&config).map_err(|error| error.to_string())?;
+        drop_nulls(&mut document);
+        let mut origins = BTreeMap::new();
+        self.origins(&document, String::new(), &mut origins);
+        let file =
+            path.as_ref().map_or_else(|| "defaults".into(), |path| path.display().to_string());
+        for (pointer, words) in checks::warnings(&config) {
+            self.warnings.push(match self.line(&pointer) {
+                Some(line) => format!("{file}:{line}: {words}"),
+                None => words,
+            });
+        }
+        Ok(Resolved { config, rubric, origins, warnings: self.warnings, path })
+    }
+
+    fn origins(&self, value: &Value, pointer: String, found: &mut BTreeMap<String, Origin>) {
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                for (key, member) in members {
+                    self.origins(member, yaml::join(&pointer, key), found);
+                }
+            }
+            Value::Array(items) if !items.is_empty() => {
+                for (index, item) in items.iter().enumerate() {
+                    self.origins(item, format!("{pointer}/{index}"), found);
+                }
+            }
+            _ => {
+                let origin = match (self.above.get(&pointer), self.line(&pointer)) {
+                    (Some(origin), _) => origin.clone(),
+                    (None, Some(line)) => Origin::File { line },
+                    (None, None) => Origin::Default,
+                };
+                found.insert(pointer, origin);
+            }
+        }
+    }
+}
+
+/// Sets a key, with the sections on the way to it at their defaults. False when something on
+/// the way is no mapping, which is an error of its own.
+fn set(document: &mut Value, pointer: &str, value: Value) -> bool {
+    let Some((parent, key)) = pointer.rsplit_once('/') else {
+        return false;
+    };
+    let mut node = document;
+    let mut path = String::new();
+    for part in parent.split('/').skip(1) {
+        path = format!("{path}/{part}");
+        let Value::Object(members) = node else {
+            return false;
+        };
+        node = members.entry(part).or_insert_with(|| {
+            let default = shape::at(schema(), &path).and_then(|node| node.get("default"));
+            default.cloned().unwrap_or_else(|| json!({}))
+        });
+    }
+    let Value::Object(members) = node else {
+        return false;
+    };
+    members.insert(key.to_owned(), value);
+    true
+}
+
+/// Removes members by their pointers.
+fn remove(value: &mut Value, pointer: &str, unwanted: &BTreeSet<&str>) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|key, _| !unwanted.contains(&*yaml::join(pointer, key)));
+            for (key, member) in members {
+                remove(member, &yaml::join(pointer, key), unwanted);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                remove(item, &format!("{pointer}/{index}"), unwanted);
+            }
+        }
+        _ => {}
+    }
+}

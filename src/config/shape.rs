@@ -1,0 +1,214 @@
+//! What the schema says at a place of the document: the kind of value, its keys, its words.
+//!
+//! Knows only the few schema keywords that `document.rs` produces.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::document::schema;
+use super::yaml;
+
+/// What kind of value belongs at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integer,
+    Number,
+    Boolean,
+    Text,
+    List,
+    Mapping,
+    Anything,
+}
+
+pub(super) fn kind(node: &Value) -> Kind {
+    match node["type"].as_str() {
+        Some("integer") => Kind::Integer,
+        Some("number") => Kind::Number,
+        Some("boolean") => Kind::Boolean,
+        Some("string") => Kind::Text,
+        Some("array") => Kind::List,
+        Some("object") => Kind::Mapping,
+        _ if !words(node).is_empty() => Kind::Text,
+        _ => Kind::Anything,
+    }
+}
+
+/// The schema of a place.
+pub(super) fn at<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer.split('/').skip(1).try_fold(schema, |node, part| {
+        let key = part.replace("~1", "/").replace("~0", "~");
+        match kind(node) {
+            Kind::List => node.get("items"),
+            _ => node["properties"].get(&key).or_else(|| {
+                node.get("additionalProperties").filter(|additional| additional.is_object())
+            }),
+        }
+    })
+}
+
+/// The words that may stand at a place; empty when it is no choice of words.
+pub(super) fn words(node: &Value) -> Vec<&str> {
+    let options = node["oneOf"].as_array().into_iter().flatten();
+    let words = node["enum"].as_array().into_iter().flatten();
+    options.map(|option| &option["const"]).chain(words).filter_map(Value::as_str).collect()
+}
+
+/// The keys that a mapping may have.
+pub(super) fn keys(node: &Value) -> Vec<&str> {
+    node["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
+}
+
+/// Pointer and schema of every single value outside lists.
+pub(super) fn scalars() -> &'static [(String, &'static Value)] {
+    static SCALARS: LazyLock<Vec<(String, &'static Value)>> = LazyLock::new(|| {
+        let mut found = Vec::new();
+        collect(schema(), String::new(), &mut found);
+        found
+    });
+    &SCALARS
+}
+
+fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Value)>) {
+    match kind(node) {
+        Kind::Mapping => {
+            for (key, property) in node["properties"].as_object().into_iter().flatten() {
+                collect(property, yaml::join(&pointer, key), found);
+            }
+        }
+        Kind::List | Kind::Anything => {}
+        _ => found.push((pointer, node)),
+    }
+}
+
+/// What belongs at a place, to follow "must be".
+pub(super) fn expectation(node: &Value) -> String {
+    let words = words(node);
+    if !words.is_empty() {
+        return format!("one of {}", quoted(&words));
+    }
+    let number = |key: &str| node.get(key).and_then(Value::as_f64);
+    let range = match (number("minimum"), number("maximum")) {
+        (Some(min), Some(max)) if min >= max => return format!("{min}"),
+        // The least weight is written so small only because it must be above zero.
+        (Some(min), Some(max)) if min > 0.0 && min < 1e-3 => {
+            format!(" above 0 and at most {max}")
+        }
+        (Some(min), Some(max)) => format!(" from {min} to {max}"),
+        _ => String::new(),
+    };
+    match kind(node) {
+        Kind::Integer => format!("a whole number{range}"),
+        Kind::Number => format!("a number{range}"),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::Text => match node["pattern"].as_str() {
+            Some(pattern) => format!("text of the form `{pattern}`"),
+            None if node["minLength"].is_number() => "text that is not empty".to_owned(),
+            None => "text".to_owned(),
+        },
+        Kind::List => match (node["minItems"].as_u64(), node["maxItems"].as_u64()) {
+            (Some(min), Some(max)) => format!("a list of {min} to {max} items"),
+            (Some(_), None) => "a list that is not empty".to_owned(),
+            _ => "a list".to_owned(),
+        },
+        Kind::Mapping => "a mapping".to_owned(),
+        Kind::Anything => "a value".to_owned(),
+    }
+}
+
+/// What stands at a place, to follow "found".
+pub(super) fn description(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(value) => format!("`{value}`"),
+        Value::Number(value) => format!("the number `{value}`"),
+        Value::String(value) if value.is_empty() => "empty text".to_owned(),
+        Value::String(value) => format!("the text `{}`", crate::text::one_line(value, 60)),
+        Value::Array(items) => match items.len() {
+            0 => "an empty list".to_owned(),
+            1 => "a list of 1 item".to_owned(),
+            length => format!("a list of {length} items"),
+        },
+        Value::Object(_) => "a mapping".to_owned(),
+    }
+}
+
+/// Words in code quotes with commas.
+pub(super) fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A pointer as people write it: `scenarios[1].expected_status`.
+pub(super) fn path(pointer: &str) -> String {
+    let mut path = String::new();
+    for part in pointer.split('/').skip(1) {
+        let key = crate::text::one_line(&part.replace("~1", "/").replace("~0", "~"), 60);
+        if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit()) {
+            path = format!("{path}[{key}]");
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path += &key;
+        }
+    }
+    path
+}
+
+/// The candidate that is closest to a misspelt word, if one is close.
+pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    // A word of this length is no slip of the pen, and the table below is quadratic.
+    if word.len() > 100 {
+        return None;
+    }
+    let distances = candidates.iter().map(|&candidate| (distance(word, candidate), candidate));
+    let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= (word.chars().count() / 3).max(1)).then_some(candidate)
+}
+
+/// Levenshtein distance over characters, capitals counting as small letters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.to_lowercase().chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, to) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_have_their_schema() {
+        let words_of = |pointer| words(at(schema(), pointer).unwrap());
+        let statuses = ["AWAITING_RESPONSE", "COMPLETE", "ERROR"];
+        assert_eq!(words_of("/scenarios/7/expected_status"), statuses);
+        assert_eq!(kind(at(schema(), "/sut/command/environment/HOME").unwrap()), Kind::Text);
+        assert_eq!(at(schema(), "/judge/colour"), None);
+        assert_eq!(expectation(at(schema(), "/version").unwrap()), "1");
+        let weight = at(schema(), "/rubric/0/weight").unwrap();
+        assert_eq!(expectation(weight), "a number above 0 and at most 1");
+    }
+
+    #[test]
+    fn near_words_are_found() {
+        assert_eq!(nearest("strictnes", &["judge", "strictness"]), Some("strictness"));
+        assert_eq!(nearest("Complete", &["ERROR", "COMPLETE"]), Some("COMPLETE"));
+        assert_eq!(nearest("colour", &["judge", "version"]), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn pointers_become_paths() {
+        assert_eq!(path("/scenarios/1/expected_status"), "scenarios[1].expected_status");
+        assert_eq!(path("/a~1b/~0c"), "a/b.~c");
+    }
+}

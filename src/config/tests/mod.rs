@@ -1,0 +1,203 @@
+//! The configuration as a user meets it: files, variables and flags in, settings or errors out.
+
+mod mistakes;
+mod template;
+
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{
+    Config, ConfigErrors, DEFAULT_PATH, Environment, Flag, Origin, Resolved, Sources, TEMPLATE,
+    load, resolve, show, variables,
+};
+use crate::rubric::Rubric;
+use crate::score::Strictness;
+
+const SEED: &str = include_str!("../fixtures/seed_001.yaml");
+const BROKEN: &str = include_str!("../fixtures/broken.yaml");
+
+/// What the layers make of a file text, variables and flags.
+fn resolved(
+    file: Option<&str>,
+    environment: &[(&str, &str)],
+    flags: &[(&str, &str, Value)],
+) -> Result<Resolved, ConfigErrors> {
+    resolve(Sources {
+        file: file.map(|text| (PathBuf::from(DEFAULT_PATH), text.to_owned())),
+        environment: environment.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
+        flags: flags
+            .iter()
+            .map(|(pointer, flag, value)| Flag {
+                pointer: (*pointer).to_owned(),
+                flag: (*flag).to_owned(),
+                value: value.clone(),
+            })
+            .collect(),
+    })
+}
+
+#[test]
+fn the_file_of_seed_001_loads_byte_for_byte() {
+    let resolved = resolved(Some(SEED), &[], &[]).unwrap();
+    let config = &resolved.config;
+    assert_eq!(config.judge.model, "gpt-4o-mini");
+    assert_eq!(config.scenarios[3].reply_flow[0].reply, "Please use flat structure");
+    assert_eq!(config.scenarios, Config::default().scenarios[..4]);
+    assert_eq!(resolved.rubric, Rubric::default());
+    assert!(config.sut.chat.is_some());
+    assert_eq!(resolved.origins["/strictness"], Origin::File { line: 5 });
+    assert_eq!(resolved.origins["/judge/max_reasks"], Origin::Default);
+    assert_eq!(resolved.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn without_a_file_the_defaults_hold() {
+    let resolved = resolved(None, &[], &[]).unwrap();
+    let mut expected = Config::default();
+    expected.sut.chat = Some(crate::sut::settings::ChatSettings::default());
+    assert_eq!(resolved.config, expected);
+    assert_eq!(resolved.config.scenarios.len(), 5);
+    assert!(resolved.origins.values().all(|origin| *origin == Origin::Default));
+}
+
+#[test]
+fn later_layers_win() {
+    let environment = [("SELFTEST_STRICTNESS", "0.2"), ("SELFTEST_MODEL", "ollama/a")];
+    let flags = [
+        ("/strictness", "--strictness", json!(0.9)),
+        ("/judge/model", "--judge-model", json!("ollama/b")),
+    ];
+    let resolved = resolved(Some(SEED), &environment, &flags).unwrap();
+    assert_eq!(resolved.config.strictness, Strictness::new(0.9).unwrap());
+    assert_eq!(resolved.config.generator.model, "ollama/a");
+    assert_eq!(resolved.config.judge.model, "ollama/b");
+    assert_eq!(resolved.config.sut.chat.unwrap().model, "ollama/a");
+    assert_eq!(resolved.origins["/strictness"], Origin::Flag { name: "--strictness".into() });
+    let model = Origin::Environment { name: "SELFTEST_MODEL".into() };
+    assert_eq!(resolved.origins["/sut/chat/model"], model);
+}
+
+#[test]
+fn no_layer_adds_a_second_system_under_test() {
+    let file = format!("{SEED}\nsut:\n  command:\n    run: [./agent]\n");
+    let environment = [("SELFTEST_MODEL", "a"), ("SELFTEST_SUT_HTTP_POLL_SECONDS", "1")];
+    let flags = [
+        ("/sut/chat/model", "--sut-model", json!("b")),
+        ("/sut/command/protocol", "--protocol", json!("text")),
+    ];
+    let resolved = resolved(Some(&file), &environment, &flags).unwrap();
+    let sut = &resolved.config.sut;
+    assert!(sut.chat.is_none() && sut.http.is_none());
+    assert_eq!(sut.command.as_ref().unwrap().protocol, crate::sut::settings::Protocol::Text);
+    assert_eq!(
+        resolved.warnings,
+        [
+            "SELFTEST_SUT_HTTP_POLL_SECONDS sets nothing: the system under test is `command`",
+            "--sut-model sets nothing: the system under test is `command`",
+        ]
+    );
+}
+
+#[test]
+fn a_part_of_a_call_keeps_the_rest_of_its_default() {
+    let file = format!("{SEED}\nsut:\n  http: {{}}\n");
+    let environment = [("SELFTEST_SUT_HTTP_SUBMIT_PATH", "/v2/tasks")];
+    let resolved = resolved(Some(&file), &environment, &[]).unwrap();
+    let http = resolved.config.sut.http.unwrap();
+    assert_eq!((http.submit.method.as_str(), http.submit.path.as_str()), ("POST", "/v2/tasks"));
+}
+
+#[test]
+fn ten_thousand_scenarios_load_quickly() {
+    let started = std::time::Instant::now();
+    let scenario =
+        |index| format!("  - {{id: s{index}, description: d, expected_status: ERROR}}\n");
+    let scenarios = (0..10_000).map(scenario).collect::<Vec<_>>().concat();
+    let file = format!("version: 1\nscenarios:\n{scenarios}");
+    let resolved = resolved(Some(&file), &[], &[]).unwrap();
+    assert_eq!(resolved.config.scenarios.len(), 10_000);
+    let line = Origin::File { line: 10_002 };
+    assert_eq!(resolved.origins["/scenarios/9999/id"], line);
+    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+}
+
+#[test]
+fn an_absent_default_file_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let resolved = load(folder.path(), None, &Environment::default(), vec![]).unwrap();
+    assert_eq!(resolved.path, None);
+    std::fs::create_dir(folder.path().join("config")).unwrap();
+    std::fs::write(folder.path().join(DEFAULT_PATH), SEED).unwrap();
+    let resolved = load(folder.path(), None, &Environment::default(), vec![]).unwrap();
+    assert_eq!(resolved.path, Some(folder.path().join(DEFAULT_PATH)));
+}
+
+#[test]
+fn show_names_the_origin_of_each_value() {
+    let environment = [("SELFTEST_GENERATOR_MODEL", "ollama/qwen2.5:7b")];
+    let flags = [("/strictness", "--strictness", json!(0.9))];
+    let resolved = resolved(Some(SEED), &environment, &flags).unwrap();
+    insta::assert_snapshot!(show(&resolved));
+}
+
+/// What `show` prints must load again to the same settings.
+fn assert_shown_again(first: &Resolved) {
+    let text = show(first);
+    let again = resolved(Some(&text), &[], &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    assert_eq!(again.config, first.config, "{text}");
+}
+
+#[test]
+fn show_loads_again() {
+    assert_shown_again(&resolved(None, &[], &[]).unwrap());
+    assert_shown_again(&resolved(Some(TEMPLATE), &[], &[]).unwrap());
+    let odd = format!(
+        "{SEED}{}",
+        r##"
+sut:
+  command:
+    run: ["a b", "#no", "- x", "\u0085\u2028\ufeff\U0001F600\0\e", "", "null", "1", "~"]
+    environment: {"A: B": "x\ny", "no": "yes", "1": "2", "~": "t\t"}
+rubric:
+  - {id: a, weight: 0.000001, description: "'\"\\", anchors: [{score: 0.123456789, meaning: é}]}
+  - {id: b, weight: 0.999999, description: b, anchors: []}
+"##
+    );
+    assert_shown_again(&resolved(Some(&odd), &[], &[]).unwrap());
+    let http = format!(
+        "{SEED}\nsut: {{http: {{poll: {{method: GET, path: '/{{task_id}}', body: [1, {{a: [[], {{}}]}}]}}}}}}\n"
+    );
+    assert_shown_again(&resolved(Some(&http), &[], &[]).unwrap());
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_file_gives_settings_or_errors(
+        edits in prop::collection::vec((0..BROKEN.len(), 0..30usize, "[-\\[\\]{}:,&*!|>#%@`\"' \n\r\u{0}а𝄞\t~<0-9a-z]{0,4}"), 1..6)
+    ) {
+        let mut text = BROKEN.to_owned();
+        for (start, length, insert) in edits {
+            let start = text.floor_char_boundary(start);
+            let end = text.floor_char_boundary(start + length);
+            text.replace_range(start..end, &insert);
+        }
+        if let Err(errors) = resolved(Some(&text), &[], &[]) {
+            prop_assert!(!errors.diagnostics.is_empty());
+            let shown = errors.render(false);
+            prop_assert!(shown.contains("error:"), "{}", shown);
+            prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{:?}", shown);
+        }
+    }
+
+    #[test]
+    fn any_flag_value_gives_settings_or_errors(number in any::<f64>(), text in ".{0,20}", index in 0..40usize) {
+        let names = variables::names();
+        let (name, pointer) = &names[index % names.len()];
+        let flags = [(pointer.as_str(), "--flag", json!(number))];
+        let environment = [(name.as_str(), text.as_str())];
+        let _ = resolved(Some(SEED), &environment, &flags).map_err(|errors| errors.render(false));
+        let _ = resolved(Some(SEED), &environment, &[]).map_err(|errors| errors.render(true));
+    }
+}

@@ -1,0 +1,75 @@
+//! The commented configuration says the truth about every key.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::resolved;
+use crate::config::{Config, TEMPLATE, variables};
+use crate::rubric::Rubric;
+use crate::sut::settings::HttpSettings;
+
+/// The template with its optional lines made active, for the adapters that `keep` accepts.
+fn uncommented(adapter: &str) -> String {
+    let mut text = String::new();
+    let mut active = true;
+    for line in TEMPLATE.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let rest = match line[indent..].strip_prefix('#') {
+            Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '-') => rest,
+            _ => &line[indent..],
+        };
+        match (indent, rest) {
+            (2, "chat:" | "command:" | "http:") => active = rest.trim_end_matches(':') == adapter,
+            (0, _) if !rest.is_empty() => active = true,
+            _ => {}
+        }
+        if active {
+            let _ = writeln!(text, "{}{rest}", " ".repeat(indent));
+        }
+    }
+    text
+}
+
+#[test]
+fn the_template_documents_the_true_defaults() {
+    let plain = resolved(Some(TEMPLATE), &[], &[]).unwrap();
+    assert_eq!(plain.warnings, Vec::<String>::new());
+    assert_eq!(plain.config.scenarios, Config::default().scenarios);
+    for adapter in ["chat", "command", "http"] {
+        let text = uncommented(adapter);
+        let full = resolved(Some(&text), &[], &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        // Keys without a default have an example, and a scenario's own values repeat the run's.
+        let mut config = full.config;
+        assert_eq!(
+            (config.concurrency.take(), config.models.concurrency.take()),
+            (Some(4), Some(8))
+        );
+        assert_eq!(config.judge.think.take(), Some(false));
+        assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
+        config.scenarios[1] = plain.config.scenarios[1].clone();
+        assert_eq!(config.rubric.take().as_deref(), Some(Rubric::default().categories()));
+        match adapter {
+            "command" => {
+                let command = config.sut.command.take().unwrap();
+                assert_eq!(json!(command.protocol), "json_lines");
+            }
+            "http" => {
+                let mut http = config.sut.http.take().unwrap();
+                assert_eq!(http.token_variable.take().as_deref(), Some("PM_TOKEN"));
+                assert_eq!(http, HttpSettings::default());
+            }
+            _ => assert_eq!(config.sut, plain.config.sut),
+        }
+        config.sut = plain.config.sut.clone();
+        assert_eq!(config, plain.config, "{adapter}");
+    }
+}
+
+#[test]
+fn the_template_mentions_every_key() {
+    for (name, pointer) in variables::names() {
+        let key = pointer.rsplit('/').next().unwrap();
+        assert!(TEMPLATE.contains(&format!("{key}:")), "{name}: {pointer} is not in the template");
+    }
+}

@@ -1,0 +1,181 @@
+//! `SELFTEST_*` variables as settings: their names, derived from the schema, and their values.
+//!
+//! Reads only the pairs that it is given.
+
+use serde_json::{Number, Value};
+
+use super::diagnostics::{Diagnostic, Target};
+use super::document::schema;
+use super::layers::{Origin, Overlay};
+use super::shape::{self, Kind};
+
+/// The beginning of all names.
+pub const PREFIX: &str = "SELFTEST_";
+
+/// One model for generator, judge and the chat assistant.
+const MODEL: &str = "SELFTEST_MODEL";
+
+/// Names that mean something else than a key of the file.
+const OTHER_USES: [&str; 9] = [
+    MODEL,
+    "SELFTEST_BIN",
+    "SELFTEST_CACHE",
+    "SELFTEST_CONFIG",
+    "SELFTEST_LOG",
+    "SELFTEST_MODEL_FILE",
+    "SELFTEST_OFFLINE",
+    "SELFTEST_PROFILE",
+    "SELFTEST_SESSION_ID",
+];
+
+/// Name and JSON Pointer of every variable that sets a key of the file.
+pub fn names() -> Vec<(String, String)> {
+    let settable = shape::scalars().iter().filter(|(pointer, _)| pointer != "/version");
+    settable.map(|(pointer, _)| (name(pointer), pointer.clone())).collect()
+}
+
+fn name(pointer: &str) -> String {
+    format!("{PREFIX}{}", pointer[1..].replace('/', "_").to_uppercase())
+}
+
+/// What the variables set, least specific first.
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    pub(super) overlays: Vec<Overlay>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads the pairs whose names begin with [`PREFIX`]. An empty value counts as not set, as CI
+/// systems leave it behind.
+pub(super) fn read(environment: &[(String, String)]) -> Variables {
+    let names = names();
+    let mut read = Variables::default();
+    let mut pairs: Vec<_> = environment
+        .iter()
+        .filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
+        .collect();
+    // The general name first, so that the specific ones win.
+    pairs.sort_by_key(|(name, _)| (name != MODEL, name));
+    for (name, text) in pairs {
+        let origin = Origin::Environment { name: name.clone() };
+        if name == MODEL {
+            for pointer in ["/generator/model", "/judge/model", "/sut/chat/model"] {
+                let (pointer, value) = (pointer.to_owned(), text.as_str().into());
+                read.overlays.push(Overlay { pointer, value, origin: origin.clone() });
+            }
+        } else if let Some((_, pointer)) = names.iter().find(|(known, _)| known == name) {
+            match value(text, pointer) {
+                Ok(value) => {
+                    read.overlays.push(Overlay { pointer: pointer.clone(), value, origin });
+                }
+                Err(message) => read.diagnostics.push(Diagnostic {
+                    label: format!("found {}", shape::description(&text.as_str().into())),
+                    ..Diagnostic::at(Target::Variable(name.clone()), message)
+                }),
+            }
+        } else if !OTHER_USES.contains(&name.as_str()) {
+            let known: Vec<&str> =
+                names.iter().map(|(name, _)| name.as_str()).chain(OTHER_USES).collect();
+            let name = crate::text::one_line(name, 80);
+            read.warnings.push(match shape::nearest(&name, &known) {
+                Some(near) => {
+                    format!("the variable {name} sets nothing; did you mean {near}?")
+                }
+                None => format!("the variable {name} sets nothing"),
+            });
+        }
+    }
+    read
+}
+
+/// The text as the kind of value that belongs at the pointer.
+fn value(text: &str, pointer: &str) -> Result<Value, String> {
+    let node = shape::at(schema(), pointer).unwrap_or(&Value::Null);
+    let trimmed = text.trim();
+    let value = match shape::kind(node) {
+        Kind::Integer => trimmed.parse::<i64>().ok().map(Value::from),
+        Kind::Number => trimmed
+            .parse::<f64>()
+            .ok()
+            .and_then(|number| Number::from_f64(number).map(Value::Number)),
+        Kind::Boolean => match trimmed.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(true.into()),
+            "false" | "0" => Some(false.into()),
+            _ => None,
+        },
+        _ => Some(text.into()),
+    };
+    value.ok_or_else(|| format!("`{}` must be {}", shape::path(pointer), shape::expectation(node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn names_are_unique_and_clash_with_no_other_use() {
+        let names = names();
+        let unique: std::collections::BTreeSet<_> = names.iter().map(|(name, _)| name).collect();
+        assert_eq!(unique.len(), names.len());
+        assert!(OTHER_USES.iter().all(|&other| !unique.contains(&other.to_owned())));
+        for known in
+            ["SELFTEST_STRICTNESS", "SELFTEST_GENERATOR_MAX_ATTEMPTS", "SELFTEST_JUDGE_MODEL"]
+        {
+            assert!(unique.contains(&known.to_owned()), "{known}");
+        }
+        assert!(!unique.contains(&"SELFTEST_VERSION".to_owned()));
+    }
+
+    #[test]
+    fn values_have_the_kind_of_their_key() {
+        assert_eq!(value(" 0.5 ", "/strictness"), Ok(0.5.into()));
+        assert_eq!(value("4", "/generator/max_attempts"), Ok(4.into()));
+        assert_eq!(value("False", "/allow_minor_format_deviation"), Ok(false.into()));
+        assert_eq!(value("7", "/judge/model"), Ok("7".into()));
+        assert_eq!(value("text", "/sut/command/protocol"), Ok("text".into()));
+        for (text, pointer) in [
+            ("NaN", "/strictness"),
+            ("1e999", "/strictness"),
+            ("4.5", "/generator/max_attempts"),
+            ("maybe", "/allow_minor_format_deviation"),
+        ] {
+            assert!(value(text, pointer).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_told_and_other_uses_are_not() {
+        let read = read(&pairs(&[
+            ("SELFTEST_STRICTNES", "1"),
+            ("SELFTEST_ELEPHANT_IN_THE_ROOM", "1"),
+            ("SELFTEST_LOG", "debug"),
+            ("SELFTEST_STRICTNESS", ""),
+            ("PATH", "/bin"),
+        ]));
+        assert_eq!(
+            read.warnings,
+            [
+                "the variable SELFTEST_ELEPHANT_IN_THE_ROOM sets nothing",
+                "the variable SELFTEST_STRICTNES sets nothing; did you mean SELFTEST_STRICTNESS?",
+            ]
+        );
+        assert!(read.overlays.is_empty() && read.diagnostics.is_empty());
+    }
+
+    #[test]
+    fn a_specific_model_wins_over_the_general_one() {
+        let read = read(&pairs(&[("SELFTEST_JUDGE_MODEL", "b"), ("SELFTEST_MODEL", "a")]));
+        let set: Vec<_> = read
+            .overlays
+            .iter()
+            .map(|overlay| (overlay.pointer.as_str(), overlay.value.as_str().unwrap()))
+            .collect();
+        assert_eq!(set.last(), Some(&("/judge/model", "b")));
+        assert_eq!(set.len(), 4);
+    }
+}

@@ -1,0 +1,245 @@
+//! Loading a GGUF file, and one reply from it.
+//!
+//! Prompts are decoded in two steps, prefix and rest, whether the prefix is known or not: batch
+//! borders change rounding, and a greedy reply must not depend on what was asked before.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::{LlamaStateSeqFlags, LogOptions, send_logs_to_tracing};
+
+use super::constraint::Constraints;
+use super::conversation;
+use super::prefixes::Prefixes;
+use super::sampler::Sampler;
+use super::worker::Interrupt;
+use crate::model::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
+
+/// Tokens decoded at once; a call that is given up ends within one such batch.
+const BATCH: u32 = 512;
+/// More threads than this wait for each other on the small models that a CPU can serve.
+const MOST_THREADS: usize = 8;
+/// No text of more bytes per token than this is worth tokenising to see that it does not fit.
+const MOST_BYTES_PER_TOKEN: usize = 64;
+
+/// An error of the engine.
+pub(super) fn failed(what: String, hint: Option<String>) -> ModelError {
+    ModelError::Engine { what, hint }
+}
+
+fn backend() -> Result<&'static LlamaBackend, ModelError> {
+    static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
+    let backend = BACKEND.get_or_init(|| {
+        send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
+        LlamaBackend::init().map_err(|error| error.to_string())
+    });
+    backend.as_ref().map_err(|error| failed(format!("llama.cpp does not start: {error}"), None))
+}
+
+/// The weights of a file. The error is one line that names the file.
+pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
+    let name = file.display();
+    let again = || Some("fetch it again with `selftest model pull`, or name another file".into());
+    let unreadable = |error| failed(format!("cannot read {name}: {error}"), again());
+    let mut magic = Vec::new();
+    let opened = File::open(file).map_err(unreadable)?;
+    let bytes = opened.metadata().map_err(unreadable)?.len();
+    opened.take(4).read_to_end(&mut magic).map_err(unreadable)?;
+    if magic != b"GGUF" {
+        return Err(failed(format!("{name} is not a GGUF file ({bytes} bytes)"), again()));
+    }
+    LlamaModel::load_from_file(backend()?, file, &LlamaModelParams::default()).map_err(|_| {
+        let what = format!(
+            "llama.cpp cannot load {name} ({bytes} bytes): it is truncated, or of an \
+             architecture that this llama.cpp does not know"
+        );
+        failed(what, again())
+    })
+}
+
+/// A loaded model with its context and what it remembers between calls.
+pub(super) struct Engine<'model> {
+    model: &'model LlamaModel,
+    context: LlamaContext<'model>,
+    /// Most tokens of prompt and reply together.
+    limit: usize,
+    batch: LlamaBatch<'static>,
+    prefixes: Prefixes,
+    constraints: Option<Constraints>,
+}
+
+impl<'model> Engine<'model> {
+    /// A context of at most `context_tokens` tokens, and no more than the model was trained with.
+    pub(super) fn new(
+        model: &'model LlamaModel,
+        file: &Path,
+        context_tokens: u32,
+    ) -> Result<Self, ModelError> {
+        let limit = match model.n_ctx_train() {
+            0 => context_tokens,
+            trained => trained.min(context_tokens),
+        };
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = i32::try_from(threads.min(MOST_THREADS)).unwrap_or(1);
+        let params = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(limit))
+            .with_n_batch(BATCH)
+            .with_n_ubatch(BATCH)
+            .with_n_threads(threads)
+            .with_n_threads_batch(threads);
+        let context = model.new_context(backend()?, params).map_err(|error| {
+            let what = format!("no context of {limit} tokens for {}: {error}", file.display());
+            failed(what, Some("lower models.context_tokens, or take a smaller model".to_owned()))
+        })?;
+        Ok(Self {
+            model,
+            context,
+            limit: limit as usize,
+            batch: LlamaBatch::new(BATCH as usize, 1),
+            prefixes: Prefixes::default(),
+            constraints: None,
+        })
+    }
+
+    /// One reply.
+    pub(super) fn reply(
+        &mut self,
+        request: &ChatRequest,
+        interrupt: &Interrupt,
+    ) -> Result<ChatReply, ModelError> {
+        interrupt.check()?;
+        let bytes = request.prompt_bytes();
+        if bytes > self.limit.saturating_mul(MOST_BYTES_PER_TOKEN) {
+            return Err(self.too_long(&format!("{bytes} bytes")));
+        }
+        let prompt = conversation::prompt(self.model, &request.messages)?;
+        if prompt.len() >= self.limit {
+            return Err(self.too_long(&format!("{} tokens", prompt.len())));
+        }
+        let mut matcher = match &request.schema {
+            None => None,
+            Some(schema) => {
+                let constraints = match self.constraints.take() {
+                    Some(constraints) => constraints,
+                    None => Constraints::new(self.model)?,
+                };
+                Some(self.constraints.insert(constraints).matcher(schema)?)
+            }
+        };
+        let constrained = |error| failed(format!("constrained decoding failed: {error}"), None);
+
+        self.enter(&prompt.prefix, interrupt)?;
+        self.decode(&prompt.rest, prompt.prefix.len(), interrupt)?;
+        let most = (self.limit - prompt.len()).min(request.sampling.max_tokens.max(1) as usize);
+        let mut sampler = Sampler::new(&request.sampling);
+        let mut text = Vec::new();
+        let mut tokens = 0;
+        let finish = loop {
+            let mask = matcher
+                .as_mut()
+                .map(|matcher| matcher.compute_mask_or_eos().map_err(constrained))
+                .transpose()?;
+            let Some(token) = sampler.pick(self.context.get_logits(), mask.as_ref()) else {
+                return Err(failed("the model gives no usable next token".to_owned(), None));
+            };
+            let id = LlamaToken(token.cast_signed());
+            if self.model.vocab().is_eog(id) {
+                break Finish::Stop;
+            }
+            text.extend(self.model.vocab().token_to_piece(id, false, None));
+            tokens += 1;
+            if let Some(matcher) = &mut matcher {
+                matcher.consume_token(token).map_err(constrained)?;
+                if matcher.is_stopped() {
+                    break Finish::Stop;
+                }
+            }
+            if tokens >= most {
+                break Finish::Length;
+            }
+            self.decode(&[id], prompt.len() + tokens - 1, interrupt)?;
+        };
+        Ok(ChatReply {
+            text: String::from_utf8_lossy(&text).into_owned(),
+            finish,
+            usage: Usage {
+                prompt_tokens: Some(prompt.len() as u64),
+                completion_tokens: Some(tokens as u64),
+            },
+            structured: match request.schema {
+                Some(_) => StructuredMode::Schema,
+                None => StructuredMode::Prompt,
+            },
+        })
+    }
+
+    /// Brings the context to the state after the prefix, from memory where possible.
+    fn enter(&mut self, prefix: &[LlamaToken], interrupt: &Interrupt) -> Result<(), ModelError> {
+        self.forget()?;
+        if prefix.is_empty() {
+            return Ok(());
+        }
+        if let Some(state) = self.prefixes.get(prefix) {
+            if self.context.state_seq_set(state, 0).is_ok() {
+                return Ok(());
+            }
+            self.forget()?;
+        }
+        self.decode(prefix, 0, interrupt)?;
+        // A state that cannot be kept costs time, nothing else.
+        if let Ok(state) = self.context.state_seq_get(0, LlamaStateSeqFlags::empty()) {
+            self.prefixes.insert(prefix.to_vec(), state);
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) -> Result<(), ModelError> {
+        match self.context.clear_kv_cache_seq(Some(0), None, None) {
+            Ok(true) => Ok(()),
+            _ => Err(failed("the context cannot be cleared".to_owned(), None)),
+        }
+    }
+
+    /// Decodes tokens from this position on; the logits are those after the last one.
+    fn decode(
+        &mut self,
+        tokens: &[LlamaToken],
+        start: usize,
+        interrupt: &Interrupt,
+    ) -> Result<(), ModelError> {
+        let broken = |error: &dyn std::fmt::Display| failed(format!("decoding: {error}"), None);
+        let mut position = i32::try_from(start).map_err(|error| broken(&error))?;
+        for (number, chunk) in tokens.chunks(BATCH as usize).enumerate() {
+            interrupt.check()?;
+            self.batch.clear();
+            let done = number * BATCH as usize;
+            for (place, token) in chunk.iter().enumerate() {
+                let last = done + place + 1 == tokens.len();
+                self.batch.add(*token, position, &[0], last).map_err(|error| broken(&error))?;
+                position += 1;
+            }
+            self.context.decode(&mut self.batch).map_err(|error| broken(&error))?;
+        }
+        Ok(())
+    }
+
+    fn too_long(&self, length: &str) -> ModelError {
+        failed(
+            format!("the prompt of {length} does not fit a context of {} tokens", self.limit),
+            Some(format!(
+                "raise models.context_tokens (this model allows {}) or shorten the prompt",
+                self.model.n_ctx_train()
+            )),
+        )
+    }
+}

@@ -1,0 +1,134 @@
+//! Carries events to the observers on a thread of their own, so that no observer slows the run.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::event::{Observer, ObserverError, RunEvent, RunEventKind};
+
+/// How long an observer may keep written work back while nothing happens.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Where a run puts its events.
+#[derive(Clone)]
+pub struct Events {
+    sender: Sender<RunEvent>,
+    started: Instant,
+}
+
+impl Events {
+    /// Tells the observers. After the last observer is gone nobody listens, which is no fault.
+    pub fn emit(&self, kind: RunEventKind) {
+        let _ = self.sender.send(RunEvent { elapsed: self.started.elapsed(), kind });
+    }
+}
+
+/// The thread that carries the events; ends when every [`Events`] is dropped.
+pub struct Carrier {
+    thread: JoinHandle<Vec<String>>,
+}
+
+/// Starts the thread.
+pub fn carry(observers: Vec<Box<dyn Observer>>) -> (Events, Carrier) {
+    let (sender, receiver) = channel();
+    let thread = std::thread::spawn(move || Delivery::new(observers).run(&receiver));
+    (Events { sender, started: Instant::now() }, Carrier { thread })
+}
+
+impl Carrier {
+    /// Waits until everything is delivered; the faults of observers, each once.
+    pub fn finish(self) -> Vec<String> {
+        self.thread.join().unwrap_or_else(|_| vec!["an observer panicked".to_owned()])
+    }
+}
+
+struct Delivery {
+    observers: Vec<Box<dyn Observer>>,
+    faults: Vec<String>,
+}
+
+impl Delivery {
+    fn new(observers: Vec<Box<dyn Observer>>) -> Self {
+        Self { observers, faults: Vec::new() }
+    }
+
+    fn run(mut self, receiver: &Receiver<RunEvent>) -> Vec<String> {
+        loop {
+            match receiver.recv_timeout(FLUSH_INTERVAL) {
+                Ok(event) => {
+                    self.deliver(&event);
+                    while let Ok(event) = receiver.try_recv() {
+                        self.deliver(&event);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.each(|observer| observer.flush(true));
+                    return self.faults;
+                }
+            }
+            self.each(|observer| observer.flush(false));
+        }
+    }
+
+    fn deliver(&mut self, event: &RunEvent) {
+        self.each(|observer| observer.on_event(event));
+    }
+
+    /// A failing observer is noted and told to the others as a warning; they all go on.
+    fn each(&mut self, action: impl Fn(&mut dyn Observer) -> Result<(), ObserverError>) {
+        let mut news = Vec::new();
+        for observer in &mut self.observers {
+            if let Err(ObserverError(fault)) = action(&mut **observer)
+                && !self.faults.contains(&fault)
+            {
+                self.faults.push(fault.clone());
+                news.push(fault);
+            }
+        }
+        for fault in news {
+            let event = RunEvent { elapsed: Duration::ZERO, kind: RunEventKind::Warning(fault) };
+            for observer in &mut self.observers {
+                // A fault in telling of a fault has nowhere to go.
+                let _ = observer.on_event(&event);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    struct Broken;
+    impl Observer for Broken {
+        fn on_event(&mut self, _: &RunEvent) -> Result<(), ObserverError> {
+            Err(ObserverError("disk full".into()))
+        }
+    }
+
+    struct Counting(Arc<Mutex<(usize, usize)>>);
+    impl Observer for Counting {
+        fn on_event(&mut self, _: &RunEvent) -> Result<(), ObserverError> {
+            self.0.lock().unwrap().0 += 1;
+            Ok(())
+        }
+        fn flush(&mut self, last: bool) -> Result<(), ObserverError> {
+            self.0.lock().unwrap().1 += usize::from(last);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_broken_observer_does_not_stop_the_others() {
+        let seen = Arc::new(Mutex::new((0, 0)));
+        let (events, carrier) = carry(vec![Box::new(Broken), Box::new(Counting(seen.clone()))]);
+        for _ in 0..3 {
+            events.emit(RunEventKind::Warning("x".into()));
+        }
+        drop(events);
+        assert_eq!(carrier.finish(), ["disk full"]);
+        assert_eq!(*seen.lock().unwrap(), (4, 1), "three events, the fault, one last flush");
+    }
+}

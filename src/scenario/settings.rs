@@ -1,0 +1,28 @@
+//! The `generator` section of the configuration. Reads nothing itself.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The `generator` section: the model that invents the prompts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GeneratorSettings {
+    /// The model; `auto`, `provider/model`, or a bare name that `auto` resolves.
+    #[schemars(length(min = 1))]
+    pub model: String,
+    /// Sampling temperature.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f64,
+    /// Most tokens of a generated prompt with its hints.
+    #[schemars(range(min = 16, max = 32768))]
+    pub max_tokens: u32,
+    /// Tries until a prompt passes the safety rules; then the case counts as not generated.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: u32,
+}
+
+impl Default for GeneratorSettings {
+    fn default() -> Self {
+        Self { model: "auto".to_owned(), temperature: 0.7, max_tokens: 500, max_attempts: 3 }
+    }
+}

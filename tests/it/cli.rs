@@ -1,0 +1,249 @@
+//! The command line itself: help, completions, man page, and the small commands.
+
+use serde_json::Value;
+
+use crate::model_server::{ModelServer, Role};
+use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
+
+const COMMANDS: [&[&str]; 13] = [
+    &["config"],
+    &["config", "check"],
+    &["config", "show"],
+    &["schema"],
+    &["init"],
+    &["doctor"],
+    &["model"],
+    &["model", "list"],
+    &["model", "pull"],
+    &["model", "path"],
+    &["completions"],
+    &["man"],
+    &[],
+];
+
+#[test]
+fn help_of_every_command() {
+    for command in COMMANDS {
+        let name = ["help"].iter().chain(command).copied().collect::<Vec<_>>().join("_");
+        let run = Workspace::new().args(command.iter().chain(&["--help"])).run().exit(0);
+        let _ = run.snapshot(&name);
+    }
+}
+
+#[test]
+fn help_explains_exit_codes_and_every_flag_of_a_run() {
+    let run = Workspace::new().args(["--help"]).run().exit(0);
+    for line in selftest::exit::TABLE.lines() {
+        assert!(run.stdout.contains(line.trim()), "no `{line}` in {}", run.stdout);
+    }
+    for flag in [
+        "--scenarios",
+        "--full",
+        "--timeout",
+        "--strictness",
+        "--min-score",
+        "--model",
+        "--generator-model",
+        "--judge-model",
+        "--sut-model",
+        "--concurrency",
+        "--seed",
+        "--config",
+        "--exit-zero",
+        "--format",
+        "--offline",
+        "--record",
+        "-C",
+        "-v",
+    ] {
+        assert!(run.stdout.contains(flag), "no `{flag}` in {}", run.stdout);
+    }
+}
+
+#[test]
+fn version() {
+    let run = Workspace::new().args(["--version"]).run().exit(0);
+    assert_eq!(run.stdout, format!("selftest {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn an_unknown_flag_is_a_usage_error_with_a_suggestion() {
+    let run = Workspace::new().args(["--scenario=2"]).run().exit(2);
+    run.stderr_contains("--scenario").stderr_contains("--scenarios");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let run = Workspace::new().args(["completions", shell]).run().exit(0);
+        for word in ["doctor", "schema", "init", "scenarios"] {
+            assert!(run.stdout.contains(word), "no `{word}` for {shell}");
+        }
+    }
+}
+
+#[test]
+fn the_man_page_renders() {
+    let run = Workspace::new().args(["man"]).run().exit(0);
+    for part in [".TH", "selftest", "scenarios", "Exit codes"] {
+        assert!(run.stdout.contains(part), "no `{part}` in {}", run.stdout);
+    }
+}
+
+#[test]
+fn config_check_accepts_the_yaml_of_seed_001() {
+    let workspace = Workspace::new().config(include_str!("fixtures/seed_001.yaml"));
+    let _ = workspace.args(["config", "check"]).run().exit(0);
+}
+
+#[test]
+fn config_check_refuses_a_bad_file_without_any_model() {
+    let run =
+        Workspace::new().config("version: 1\nscenarois: []\n").args(["config", "check"]).run();
+    run.exit(2).stderr_contains("scenarois").stderr_contains("selftest.yaml:2");
+}
+
+#[test]
+fn config_show_says_where_each_value_comes_from() {
+    let run = Workspace::new()
+        .config("version: 1\nmin_score_to_pass: 0.65\nscenarios:\n".to_owned() + CLEAR)
+        .env("SELFTEST_STRICTNESS", "0.25")
+        .args(["config", "show", "--timeout=33"])
+        .run()
+        .exit(0);
+    for (value, origin) in [
+        ("min_score_to_pass: 0.65", "selftest.yaml"),
+        ("strictness: 0.25", "SELFTEST_STRICTNESS"),
+        ("timeout_seconds: 33", "--timeout"),
+        ("max_questions_allowed: 5", "default"),
+    ] {
+        let found = run.stdout.lines().any(|line| line.contains(value) && line.contains(origin));
+        assert!(found, "no `{value}` from {origin} in {}", run.stdout);
+    }
+}
+
+#[test]
+fn flags_win_over_the_environment_which_wins_over_the_file() {
+    let server = ModelServer::start();
+    let workspace = Workspace::simple(&server);
+    let strictness = |workspace: Workspace| {
+        let report = workspace.run().exit(0).stdout_report();
+        report.0["config"]["strictness"].as_f64().unwrap()
+    };
+    let workspace = workspace.args(["--format=json"]);
+    assert_eq!(strictness(workspace.clone()), 0.7);
+    let workspace = workspace.env("SELFTEST_STRICTNESS", "0.5");
+    assert_eq!(strictness(workspace.clone()), 0.5);
+    assert_eq!(strictness(workspace.args(["--format=json", "--strictness=0.1"])), 0.1);
+}
+
+#[test]
+fn schemas_are_json_schemas() {
+    for kind in ["config", "report", "verdict"] {
+        let run = Workspace::new().args(["schema", kind]).run().exit(0);
+        let schema: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert!(jsonschema::meta::is_valid(&schema), "{kind}");
+    }
+}
+
+#[test]
+fn the_verdict_schema_is_what_the_judge_is_sent() {
+    let server = ModelServer::start();
+    let workspace = Workspace::simple(&server);
+    let _ = workspace.run().exit(0);
+    let printed = workspace.args(["schema", "verdict"]).run().exit(0).stdout;
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    let sent = server.calls(Role::Judge)[0].schema().unwrap()["properties"].clone();
+    assert_eq!(printed["properties"], sent);
+}
+
+#[test]
+fn the_committed_config_schema_is_the_printed_one() {
+    let printed = Workspace::new().args(["schema", "config"]).run().exit(0).stdout;
+    let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json");
+    let committed = std::fs::read_to_string(committed).unwrap();
+    assert_eq!(committed, printed, "run `selftest schema config > config/schema.json`");
+}
+
+#[test]
+fn init_writes_what_a_project_needs() {
+    let workspace = Workspace::new().args(["init"]);
+    let run = workspace.run().exit(0);
+    let yaml = run.read("config/selftest.yaml");
+    assert!(yaml.starts_with("# yaml-language-server: $schema="), "{yaml}");
+    assert!(run.read(".github/workflows/selftest.yml").contains("selftest"));
+    assert!(!files(&workspace.path("prompts/generator")).is_empty());
+    assert!(workspace.path("prompts/judge/rubric.md").is_file());
+
+    let server = ModelServer::start();
+    let _ = workspace.clone().args(["config", "check"]).run().exit(0);
+    let _ = workspace.server(&server).args(["--model", OPENAI]).run().exit(0);
+}
+
+#[test]
+fn init_never_writes_over_a_file() {
+    let workspace = Workspace::new().config("mine: yes\n").args(["init"]);
+    let run = workspace.run().exit(0);
+    assert_eq!(run.read("config/selftest.yaml"), "mine: yes\n");
+    run.stderr_contains("config/selftest.yaml");
+    let before = contents(&workspace);
+    let _ = workspace.run().exit(0);
+    assert_eq!(contents(&workspace), before);
+}
+
+fn contents(workspace: &Workspace) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut paths = files(&workspace.project());
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn doctor_finds_nothing_wrong_with_a_good_server() {
+    let server = ModelServer::start();
+    let run = Workspace::simple(&server).args(["doctor"]).run().exit(0);
+    assert!(!server.all_calls().is_empty(), "no live probe:\n{}", run.stdout);
+    assert!(!run.path_exists("reports/selftest"), "a check leaves nothing behind");
+}
+
+#[test]
+fn doctor_says_what_to_do_about_each_failure() {
+    let workspace = Workspace::new()
+        .config(config("ollama/qwen2.5:7b", CLEAR))
+        .env("OLLAMA_HOST", NOBODY)
+        .file("reports", "a file");
+    let run = workspace.args(["doctor"]).run().exit(5);
+    let text = run.stdout + &run.stderr;
+    for part in ["127.0.0.1:1", "ollama serve", "reports"] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+}
+
+#[test]
+fn doctor_notices_a_server_that_ignores_the_schema() {
+    let server = ModelServer::script().refuse_response_format().start();
+    let run = Workspace::simple(&server).args(["doctor"]).run();
+    let text = run.stdout + &run.stderr;
+    assert!(text.contains("schema"), "{text}");
+}
+
+#[test]
+fn models_are_listed() {
+    let server = ModelServer::start();
+    let run = Workspace::simple(&server).args(["model", "list"]).run().exit(0);
+    run.stdout_contains("qwen2.5:7b");
+}
+
+#[test]
+fn the_path_of_the_embedded_weights_is_in_the_cache() {
+    let workspace = Workspace::new();
+    let run = workspace.args(["model", "path"]).run().exit(0);
+    let path = std::path::Path::new(run.stdout.trim_end());
+    assert_eq!(path.extension().unwrap(), "gguf", "{}", run.stdout);
+    assert!(run.stdout.contains("/home/cache/"), "{}", run.stdout);
+}
+
+#[test]
+fn a_closed_stdout_is_no_panic() {
+    let run = Workspace::new().within(["sh", "-c", "\"$@\" | true", "sh"]).args(["--help"]).run();
+    assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+}

@@ -1,0 +1,115 @@
+//! The embedded engine with real weights. What is asserted is that verdicts are valid, not
+//! that they are wise: the default model has 135 million parameters.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::model_server::ModelServer;
+use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config, scenarios};
+
+/// A cache that outlives the tests, so that the weights are fetched once per target folder.
+pub(crate) fn with_cache(workspace: Workspace) -> Workspace {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    fs::create_dir_all(&cache).unwrap();
+    let workspace =
+        ["PIP_CONFIG_FILE", "PIP_INDEX_URL", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy"]
+            .into_iter()
+            .filter_map(|name| Some((name, std::env::var_os(name)?)))
+            .fold(workspace, |workspace, (name, value)| workspace.env(name, value));
+    workspace.env("XDG_CACHE_HOME", cache).watchdog(Duration::from_secs(600))
+}
+
+#[test]
+fn two_cases_from_end_to_end_without_any_server() {
+    let run = with_cache(Workspace::new())
+        .config(format!("version: 1\nscenarios:\n{CLEAR}{FLOW}"))
+        .file("README.md", "# Zebrafish\n\nA library that counts stripes.\n")
+        .args(["--exit-zero", "--seed=1"])
+        .run()
+        .exit(0);
+    let report = run.report();
+    assert_eq!(report.counts()[0], 2);
+    assert!(report.to_string().contains("embedded/smollm2-135m"), "{report}");
+    for case in report.cases() {
+        // A small model may generate poorly; it can never judge malformed.
+        assert_ne!(case.unscored_reason(), Some("malformed"), "{case}");
+        assert_ne!(case.unscored_reason(), Some("truncated"), "{case}");
+    }
+    assert!(run.markdown().contains("embedded/smollm2-135m"));
+}
+
+#[test]
+fn twenty_judgements_are_twenty_valid_verdicts() {
+    let server = ModelServer::start();
+    let run = with_cache(Workspace::new())
+        .config(config(OPENAI, &scenarios(20)))
+        .server(&server)
+        .args(["--judge-model=embedded/smollm2-135m", "--exit-zero"])
+        .run()
+        .exit(0);
+    let report = run.report();
+    for case in report.cases() {
+        assert_eq!(case.judge_calls().len(), 1, "asked again: {case}");
+        let reason = case.unscored_reason();
+        // "Can't tell" is a valid verdict.
+        assert!(matches!(reason, None | Some("cant_tell")), "{reason:?}: {case}");
+        assert_eq!(case.judge_calls()[0]["structured"], "schema", "{case}");
+    }
+    assert_eq!(report.cases().len(), 20);
+}
+
+/// A file that is no model: found before the first case, in one line that names it.
+fn refused(name: &str, contents: &[u8]) {
+    let workspace =
+        Workspace::new().config(format!("version: 1\nscenarios:\n{CLEAR}")).file(name, contents);
+    let path = workspace.path(name);
+    let by_name = workspace.clone().args([format!("--model=embedded:{}", path.display())]);
+    by_name.run().exit(5).one_error(&[name]);
+    let by_variable =
+        workspace.env("SELFTEST_MODEL_FILE", &path).args(["--model=embedded/smollm2-135m"]);
+    by_variable.run().exit(5).one_error(&[name]);
+}
+
+#[test]
+fn a_file_that_is_no_gguf_is_refused() {
+    refused("text.gguf", b"this is no model");
+    refused("empty.gguf", b"");
+}
+
+#[test]
+fn a_truncated_gguf_is_refused() {
+    refused("magic.gguf", b"GGUF");
+    // A header that promises more than there is.
+    let mut header = b"GGUF".to_vec();
+    header.extend(3_u32.to_le_bytes());
+    header.extend(u64::MAX.to_le_bytes());
+    header.extend(u64::MAX.to_le_bytes());
+    refused("header.gguf", &header);
+}
+
+#[test]
+fn half_of_the_real_weights_are_refused() {
+    let _ = with_cache(Workspace::new()).args(["model", "pull"]).run().exit(0);
+    let run = with_cache(Workspace::new()).args(["model", "path"]).run().exit(0);
+    let weights = fs::read(PathBuf::from(run.stdout.trim_end())).unwrap();
+    refused("half.gguf", &weights[..weights.len() / 2]);
+}
+
+#[test]
+fn a_model_file_that_is_missing_is_named() {
+    let run = Workspace::new()
+        .config(format!("version: 1\nscenarios:\n{CLEAR}"))
+        .args(["--model=embedded:/nowhere/at/all.gguf"])
+        .run();
+    run.exit(5).one_error(&["/nowhere/at/all.gguf"]);
+}
+
+#[test]
+fn offline_without_weights_says_how_to_get_them() {
+    let run = Workspace::new()
+        .config(format!("version: 1\nscenarios:\n{CLEAR}"))
+        .args(["--offline"])
+        .run();
+    run.exit(5).stderr_contains("selftest model pull");
+}

@@ -1,0 +1,222 @@
+//! Who answers what: closures by role, with defaults under which every case passes.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::ModelServer;
+use super::call::{Call, Role};
+use super::reply::Reply;
+
+/// Words of a generated prompt or of its scenario's description that make the default system
+/// under test ask back.
+const ASK_BACK: &str = "ask me back";
+
+/// Words that stand in all default hints and nowhere else.
+pub(crate) const HINT_MARK: &str = "the answer key says";
+
+type Answer = Box<dyn Fn(&Call) -> Reply + Send + Sync>;
+
+/// What a server does; see [`Script::start`].
+#[must_use]
+pub(crate) struct Script {
+    generator: Answer,
+    sut: Answer,
+    judge: Answer,
+    pub(super) delay: Duration,
+    pub(super) refuses_schema: bool,
+    pub(super) refuses_json_object: bool,
+    pub(super) ollama_version: String,
+    pub(super) models: Vec<String>,
+    pub(super) catalogue: Option<Reply>,
+    pub(super) prefix: &'static str,
+    pub(super) address: &'static str,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            generator: Box::new(|call| generated(call).into()),
+            sut: Box::new(|call| answered(call).into()),
+            judge: Box::new(|call| verdict(call, 0.9).into()),
+            delay: Duration::ZERO,
+            refuses_schema: false,
+            refuses_json_object: false,
+            ollama_version: "0.12.6".to_owned(),
+            models: vec!["nomic-embed-text:latest".to_owned(), "qwen2.5:7b".to_owned()],
+            catalogue: None,
+            prefix: "",
+            address: "127.0.0.1:0",
+        }
+    }
+}
+
+impl Script {
+    pub(crate) fn generator<R: Into<Reply>>(
+        mut self,
+        answer: impl Fn(&Call) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.generator = Box::new(move |call| answer(call).into());
+        self
+    }
+
+    pub(crate) fn sut<R: Into<Reply>>(
+        mut self,
+        answer: impl Fn(&Call) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.sut = Box::new(move |call| answer(call).into());
+        self
+    }
+
+    pub(crate) fn judge<R: Into<Reply>>(
+        mut self,
+        answer: impl Fn(&Call) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.judge = Box::new(move |call| answer(call).into());
+        self
+    }
+
+    /// The same misbehaviour for every role.
+    pub(crate) fn always(self, reply: Reply) -> Self {
+        let (second, third) = (reply.clone(), reply.clone());
+        self.generator(move |_| reply.clone())
+            .sut(move |_| second.clone())
+            .judge(move |_| third.clone())
+    }
+
+    /// Every chat call takes this long.
+    pub(crate) fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// `response_format: json_schema` is answered with 400.
+    pub(crate) fn refuse_schema(mut self) -> Self {
+        self.refuses_schema = true;
+        self
+    }
+
+    /// Any `response_format` is answered with 400.
+    pub(crate) fn refuse_response_format(mut self) -> Self {
+        self.refuses_schema = true;
+        self.refuses_json_object = true;
+        self
+    }
+
+    /// Before 0.5.0 a schema in `format` is refused, as it was.
+    pub(crate) fn ollama_version(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.ollama_version);
+        self
+    }
+
+    /// The installed models, in the order of the list. A name with `embed` only embeds.
+    pub(crate) fn models(mut self, models: &[&str]) -> Self {
+        self.models = models.iter().map(|&model| model.to_owned()).collect();
+        self
+    }
+
+    /// Misbehaves on everything that is not a chat call too.
+    pub(crate) fn catalogue(mut self, reply: Reply) -> Self {
+        self.catalogue = Some(reply);
+        self
+    }
+
+    /// Every path starts with this, as behind a proxy.
+    pub(crate) fn prefix(mut self, prefix: &'static str) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// Listens here and not on a free port of 127.0.0.1.
+    pub(crate) fn address(mut self, address: &'static str) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Listens until the server is dropped.
+    #[track_caller]
+    pub(crate) fn start(self) -> ModelServer {
+        self.try_start().unwrap()
+    }
+
+    /// As [`Script::start`], for addresses that this machine may not have.
+    pub(crate) fn try_start(self) -> std::io::Result<ModelServer> {
+        ModelServer::listen(self)
+    }
+
+    pub(super) fn answer(&self, call: &Call) -> Reply {
+        match call.role {
+            Role::Generator => (self.generator)(call),
+            Role::Sut => (self.sut)(call),
+            Role::Judge => (self.judge)(call),
+            Role::Other => call.schema().map_or("ok".into(), |schema| sample(schema).into()),
+        }
+    }
+}
+
+/// A prompt like no other, with hints.
+pub(crate) fn generated(call: &Call) -> Value {
+    let text = call.text();
+    let asks = [ASK_BACK, "vague", "reorgani"].iter().any(|sign| text.contains(sign));
+    let please = if asks { format!(" Please {ASK_BACK} first.") } else { String::new() };
+    json!({
+        "prompt": format!("Explain {} in three lines.{please}", words(call.number)),
+        "hints": format!("{HINT_MARK} {}", call.number),
+    })
+}
+
+/// The answer of a system under test that asks back when told to.
+pub(crate) fn answered(call: &Call) -> Value {
+    if call.is_first_answer() && call.last_message().contains(ASK_BACK) {
+        json!({ "status": "AWAITING_RESPONSE", "output": "Which part do you mean?" })
+    } else {
+        json!({ "status": "COMPLETE", "output": "One line.\nTwo lines.\nThree lines." })
+    }
+}
+
+/// A verdict with the same score in every category that the call asks for.
+pub(crate) fn verdict(call: &Call, score: f64) -> Value {
+    const SEED: [&str; 4] =
+        ["format_score", "factuality_score", "instruction_following_score", "safety_score"];
+    let properties = call.schema().and_then(|schema| schema["properties"].as_object());
+    let mut fields: Vec<&str> =
+        properties.map_or(SEED.to_vec(), |fields| fields.keys().map(String::as_str).collect());
+    fields.retain(|&field| field != "reasoning");
+    let mut verdict = Map::from_iter([("reasoning".to_owned(), "It does what was asked.".into())]);
+    verdict.extend(fields.into_iter().map(|field| (field.to_owned(), score.into())));
+    verdict.into()
+}
+
+/// Eight words that no other number gets. Only some consonants, so that none of them can be a
+/// word that a safety rule looks for.
+pub(crate) fn words(number: usize) -> String {
+    let mut state = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5e1f;
+    let mut word = || -> String {
+        let mut next = |letters: &'static str| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let position = usize::try_from(state >> 33).unwrap() % letters.len();
+            &letters[position..=position]
+        };
+        (0..4).map(|_| [next("bdgklmnpz"), next("aeiou")].concat()).collect()
+    };
+    (0..8).map(|_| word()).collect::<Vec<_>>().join(" ")
+}
+
+/// Some value that a schema allows, as far as probes need it.
+fn sample(schema: &Value) -> Value {
+    if let Some(first) = schema["enum"].get(0).or(schema.get("const")) {
+        return first.clone();
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            fields.map(|(name, field)| (name.clone(), sample(field))).collect::<Map<_, _>>().into()
+        }
+        Some("array") => json!([]),
+        Some("boolean") => json!(true),
+        Some("integer" | "number") => json!(1),
+        _ => json!("ok"),
+    }
+}

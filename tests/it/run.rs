@@ -1,0 +1,253 @@
+//! A process of the binary: while it runs, and what is asserted of it afterwards.
+
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::report::Report;
+use crate::workspace::{Workspace, files};
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// A process that has not ended yet.
+#[must_use]
+pub(crate) struct Running {
+    child: Child,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+    started: Instant,
+    workspace: Workspace,
+}
+
+impl Running {
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command, workspace: Workspace) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = collect(child.stdout.take().unwrap());
+        let stderr = collect(child.stderr.take().unwrap());
+        Self { child, stdout, stderr, started: Instant::now(), workspace }
+    }
+
+    /// Waits until a condition of the world outside holds.
+    #[track_caller]
+    pub(crate) fn until(mut self, what: &str, holds: impl Fn() -> bool) -> Self {
+        while !holds() {
+            let over = self.child.try_wait().unwrap().is_some();
+            if over || self.started.elapsed() > self.workspace.limit() {
+                let _ = self.child.kill();
+                panic!("{what} did not happen:\n{}", self.wait().transcript());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(self, signal: rustix::process::Signal) -> Self {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
+        self
+    }
+
+    #[must_use]
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Run {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if self.started.elapsed() > self.workspace.limit() {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let elapsed = self.started.elapsed();
+        let text =
+            |pipe: JoinHandle<Vec<u8>>| String::from_utf8_lossy(&pipe.join().unwrap()).into_owned();
+        let (stdout, stderr) = (text(self.stdout), text(self.stderr));
+        let run = Run { status, stdout, stderr, elapsed, workspace: self.workspace };
+        assert!(run.status.is_some(), "ended by the watchdog:\n{}", run.transcript());
+        run
+    }
+}
+
+/// A process that has ended, and what it left behind.
+pub(crate) struct Run {
+    status: Option<ExitStatus>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) elapsed: Duration,
+    workspace: Workspace,
+}
+
+impl Run {
+    #[track_caller]
+    pub(crate) fn exit(self, code: i32) -> Self {
+        let actual = self.status.and_then(|status| status.code());
+        assert_eq!(actual, Some(code), "wrong exit code:\n{}", self.transcript());
+        self
+    }
+
+    #[cfg(unix)]
+    #[track_caller]
+    pub(crate) fn killed_by(self, signal: i32) -> Self {
+        use std::os::unix::process::ExitStatusExt as _;
+        let actual = self.status.and_then(|status| status.signal());
+        assert_eq!(actual, Some(signal), "not killed:\n{}", self.transcript());
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn stdout_contains(self, part: &str) -> Self {
+        assert!(self.stdout.contains(part), "no `{part}` in stdout:\n{}", self.transcript());
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn stderr_contains(self, part: &str) -> Self {
+        assert!(self.stderr.contains(part), "no `{part}` in stderr:\n{}", self.transcript());
+        self
+    }
+
+    /// On one of the two streams.
+    #[track_caller]
+    pub(crate) fn says(self, part: &str) -> Self {
+        let said = self.stdout.contains(part) || self.stderr.contains(part);
+        assert!(said, "no `{part}`:\n{}", self.transcript());
+        self
+    }
+
+    /// Neither stdout, nor stderr, nor any file under the project holds the text.
+    #[track_caller]
+    pub(crate) fn nowhere(self, secret: &str) -> Self {
+        assert!(!self.stdout.contains(secret), "`{secret}` in stdout:\n{}", self.transcript());
+        assert!(!self.stderr.contains(secret), "`{secret}` in stderr:\n{}", self.transcript());
+        for path in files(&self.workspace.project()) {
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            assert!(!text.contains(secret), "`{secret}` in {}:\n{text}", path.display());
+        }
+        self
+    }
+
+    /// One line of stderr says it all: an error that names what it is about, and at most hints.
+    #[track_caller]
+    pub(crate) fn one_error(self, parts: &[&str]) -> Self {
+        let errors: Vec<&str> =
+            self.stderr.lines().filter(|line| line.starts_with("error")).collect();
+        assert_eq!(errors.len(), 1, "not exactly one error line:\n{}", self.transcript());
+        for part in parts {
+            assert!(errors[0].contains(part), "no `{part}` in the error:\n{}", self.transcript());
+        }
+        assert!(!self.stderr.contains("panicked"), "a panic:\n{}", self.transcript());
+        self
+    }
+
+    /// The only report of the project; for `--format json`, see [`Run::stdout_report`].
+    #[track_caller]
+    pub(crate) fn report(&self) -> Report {
+        let mut reports = self.reports();
+        assert_eq!(reports.len(), 1, "not exactly one report:\n{}", self.transcript());
+        reports.remove(0)
+    }
+
+    /// All reports of the project in the order of their names.
+    #[track_caller]
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        let folder = self.workspace.path("reports/selftest");
+        let mut paths: Vec<PathBuf> = files(&folder)
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|e| e == "json"))
+            .collect();
+        paths.sort();
+        paths.iter().map(|path| Report::parse(&fs::read_to_string(path).unwrap())).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn stdout_report(&self) -> Report {
+        Report::parse(&self.stdout)
+    }
+
+    /// The Markdown report of the only run.
+    #[track_caller]
+    pub(crate) fn markdown(&self) -> String {
+        let run_id = self.report().run_id();
+        self.read(&format!("docs/reports/selftest/{run_id}.md"))
+    }
+
+    #[track_caller]
+    pub(crate) fn read(&self, path: &str) -> String {
+        let path = self.workspace.path(path);
+        fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}\n{}", path.display(), self.transcript()))
+    }
+
+    pub(crate) fn path_exists(&self, path: &str) -> bool {
+        self.workspace.path(path).exists()
+    }
+
+    /// Compares stdout with `tests/it/snapshots/<name>.snap`.
+    #[track_caller]
+    pub(crate) fn snapshot(self, name: &str) -> Self {
+        let text = self.stdout.clone();
+        self.snapshot_of(name, &text)
+    }
+
+    #[track_caller]
+    pub(crate) fn snapshot_stderr(self, name: &str) -> Self {
+        let text = self.stderr.clone();
+        self.snapshot_of(name, &text)
+    }
+
+    /// Compares a text with a snapshot; ids, times, ports and paths are replaced.
+    #[track_caller]
+    pub(crate) fn snapshot_of(self, name: &str, text: &str) -> Self {
+        let text = text.replace(&*self.workspace.folder().to_string_lossy(), "[folder]");
+        let mut settings = insta::Settings::clone_current();
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        for (pattern, replacement) in FILTERS {
+            settings.add_filter(pattern, replacement);
+        }
+        settings.bind(|| insta::assert_snapshot!(name, text));
+        self
+    }
+
+    fn transcript(&self) -> String {
+        let code = self.status.map_or("none".to_owned(), |status| status.to_string());
+        format!(
+            "$ {}\n[{code} after {:?}]\n--- stdout\n{}\n--- stderr\n{}",
+            self.workspace.command_line(),
+            self.elapsed,
+            self.stdout,
+            self.stderr
+        )
+    }
+}
+
+/// What differs between two runs of the same test, in this order.
+const FILTERS: [(&str, &str); 8] = [
+    (r"selftest-\d{8}-\d{4}-[a-z0-9]+", "[run-id]"),
+    (r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?( ?UTC|Z)?", "[time]"),
+    (r"127\.0\.0\.1:\d+", "127.0.0.1:[port]"),
+    (r"\b[0-9a-f]{64}\b", "[sha256]"),
+    (r"\b\d+(\.\d+)? ?(ms|s)\b", "[duration]"),
+    (r"seed \d+", "seed [seed]"),
+    (r"selftest \d+\.\d+\.\d+", "selftest [version]"),
+    (r"[ \t]+\n", "\n"),
+];
