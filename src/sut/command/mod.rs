@@ -30,7 +30,7 @@ use super::confine::{Policy, landlock_abi};
 use super::settings::{CommandSettings, Protocol};
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use crate::redact::Redactor;
-use session::CommandSession;
+use session::{CommandSession, Scratch};
 
 /// A program under test.
 pub struct CommandSut {
@@ -116,14 +116,14 @@ impl CommandSut {
         let home = setup.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute());
         let mut policy = Policy::for_project(&setup.project, Some(setup.path()), home);
         policy.protected = protected.into_iter().map(|path| setup.project.join(path)).collect();
-        // The folders of other cases are nobody's business either.
-        policy.protected.push(scratch_root.clone());
         policy.allow =
             setup.settings.readable.iter().map(|path| setup.project.join(path)).collect();
         if let Ok(program) = setup.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
         policy.ports.clone_from(&setup.settings.tcp_ports);
+        // The folders of other cases are nobody's business either.
+        policy.protect_aside(&scratch_root);
         Self { setup: Arc::new(setup), policy, scratch_root, abi: OnceLock::new() }
     }
 
@@ -189,7 +189,7 @@ impl SystemUnderTest for CommandSut {
             policy.write.push(scratch.clone());
             policy.required = self.abi() > 0;
             let setup = Arc::clone(&self.setup);
-            let session = CommandSession::new(setup, task.clone(), scratch, policy);
+            let session = CommandSession::new(setup, task.clone(), Scratch(scratch), policy);
             Ok(Box::new(session) as Box<dyn SutSession>)
         }
         .boxed()

@@ -149,11 +149,9 @@ async fn a_session_that_is_dropped_is_ended_too() {
         }
     }
     drop(session);
-    tokio::task::spawn_blocking(move || {
-        until("all are gone", || processes(&session_id).is_empty())
-    })
-    .await
-    .unwrap();
+    let gone = move || until("all are gone", || processes(&session_id).is_empty());
+    tokio::task::spawn_blocking(gone).await.unwrap();
+    assert_eq!(std::fs::read_dir(world.scratch()).unwrap().count(), 0);
 }
 
 #[tokio::test]

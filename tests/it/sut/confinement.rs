@@ -10,6 +10,10 @@ use selftest::sut::confine::landlock_abi;
 use super::world::{World, hangs, processes, until};
 
 /// Whether this kernel enforces this version; said when a test cannot test anything.
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that tests nothing must not look like one that does"
+)]
 fn enforces(abi: i32) -> bool {
     let enforces = landlock_abi() >= abi;
     if !enforces {
@@ -68,6 +72,12 @@ async fn what_does_not_exist_yet_is_protected_too() {
     let reply = session.submit("go").await.unwrap();
     assert_eq!(reply.output, "denied: Permission denied");
     session.close().await;
+}
+
+#[tokio::test]
+async fn scratch_folders_may_lie_beside_the_project() {
+    let world = World::agent(&["read", "README.md"]).scratch_beside_the_project();
+    assert_eq!(world.lines().await[0], "ok: # A project");
 }
 
 #[tokio::test]

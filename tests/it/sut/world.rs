@@ -13,12 +13,13 @@ use selftest::sut::settings::CommandSettings;
 use selftest::sut::{SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType};
 
 /// Long enough for the slowest machine; nothing waits for it when all is well.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct World {
     folder: tempfile::TempDir,
     settings: CommandSettings,
     environment: BTreeMap<String, String>,
+    scratch: &'static str,
     pub(crate) task: Task,
 }
 
@@ -46,6 +47,7 @@ impl World {
             folder,
             settings: serde_json::from_value(settings).unwrap(),
             environment: std::env::vars().collect(),
+            scratch: "scratch",
             task: task(),
         };
         world.file("agent.py", include_str!("../fixtures/agent.py"));
@@ -64,6 +66,12 @@ impl World {
         self
     }
 
+    /// As with a temporary folder that holds both.
+    pub(crate) fn scratch_beside_the_project(mut self) -> Self {
+        self.scratch = ".";
+        self
+    }
+
     pub(crate) fn file(&self, path: &str, text: &str) {
         let path = self.project().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -75,7 +83,7 @@ impl World {
     }
 
     pub(crate) fn scratch(&self) -> PathBuf {
-        self.folder.path().join("scratch")
+        self.folder.path().join(self.scratch)
     }
 
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
