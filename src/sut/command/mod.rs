@@ -156,7 +156,13 @@ impl SystemUnderTest for CommandSut {
     }
 
     fn isolation(&self) -> Isolation {
-        isolation(self.abi(), &self.setup.settings)
+        let mut isolation = isolation(self.abi(), &self.setup.settings);
+        if self.setup.project.join(".git").exists() {
+            isolation
+                .not_enforced
+                .push("what was committed of protected files can be read from .git".to_owned());
+        }
+        isolation
     }
 
     fn can_reach_project(&self) -> bool {

@@ -25,10 +25,10 @@ use crate::text::one_line;
 const OTHER_LINES: u32 = 10_000;
 
 /// How long a program that answered may take to end by itself.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How long a program may run on after it closed its output without an answer.
-const SILENT_LIMIT: Duration = Duration::from_secs(2);
+const SILENT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Most bytes of foreign text in an error message.
 const QUOTE: usize = 200;

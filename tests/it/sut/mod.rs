@@ -2,5 +2,6 @@
 
 mod command;
 mod confinement;
+mod examples;
 mod http;
 mod world;
