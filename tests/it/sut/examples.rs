@@ -2,6 +2,14 @@
 
 use std::process::Command;
 
+/// What a configuration needs besides.
+const REST: &str = "version: 1
+scenarios:
+  - id: summary
+    description: Summarise the project
+    expected_status: COMPLETE
+";
+
 #[test]
 fn every_snippet_is_a_configuration() {
     let page = include_str!("../../../examples/README.md");
@@ -11,7 +19,8 @@ fn every_snippet_is_a_configuration() {
     for snippet in snippets {
         let project = tempfile::tempdir().unwrap();
         std::fs::create_dir(project.path().join("config")).unwrap();
-        std::fs::write(project.path().join("config/selftest.yaml"), snippet).unwrap();
+        std::fs::write(project.path().join("config/selftest.yaml"), format!("{REST}{snippet}"))
+            .unwrap();
         let check = Command::new(env!("CARGO_BIN_EXE_selftest"))
             .args(["config", "check", "-C"])
             .arg(project.path())
