@@ -75,14 +75,12 @@ fn last_sentence(line: &str) -> &str {
     let body = line.trim_end_matches(|c: char| !c.is_alphanumeric());
     let start = body
         .char_indices()
-        .filter(|&(index, c)| match c {
+        .rfind(|&(index, c)| match c {
             '。' | '？' | '！' => true,
             '.' | '?' | '!' | ':' => body[index + 1..].starts_with(char::is_whitespace),
             _ => false,
         })
-        .map(|(index, c)| index + c.len_utf8())
-        .last()
-        .unwrap_or(0);
+        .map_or(0, |(index, c)| index + c.len_utf8());
     line[start..].trim()
 }
 

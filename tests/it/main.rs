@@ -26,6 +26,9 @@ mod ollama;
 mod openai;
 mod transport;
 
+// Systems under test.
+mod sut;
+
 // What goes wrong.
 mod bad_input;
 mod bad_server;

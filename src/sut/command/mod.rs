@@ -30,7 +30,7 @@ use super::confine::{Policy, landlock_abi};
 use super::settings::{CommandSettings, Protocol};
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use crate::redact::Redactor;
-use session::CommandSession;
+use session::{CommandSession, Scratch};
 
 /// A program under test.
 pub struct CommandSut {
@@ -62,7 +62,8 @@ impl Setup {
             .split_first()
             .ok_or_else(|| not_started("sut.command.run names no program".to_owned()))?;
         let candidates: Vec<PathBuf> = if name.contains('/') {
-            vec![self.project.join(name)]
+            let path = self.project.join(name);
+            vec![std::path::absolute(&path).unwrap_or(path)]
         } else {
             std::env::split_paths(self.path())
                 .map(|folder| self.project.join(folder).join(name))
@@ -115,14 +116,14 @@ impl CommandSut {
         let home = setup.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute());
         let mut policy = Policy::for_project(&setup.project, Some(setup.path()), home);
         policy.protected = protected.into_iter().map(|path| setup.project.join(path)).collect();
-        // The folders of other cases are nobody's business either.
-        policy.protected.push(scratch_root.clone());
         policy.allow =
             setup.settings.readable.iter().map(|path| setup.project.join(path)).collect();
         if let Ok(program) = setup.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
         policy.ports.clone_from(&setup.settings.tcp_ports);
+        // The folders of other cases are nobody's business either.
+        policy.protect_aside(&scratch_root);
         Self { setup: Arc::new(setup), policy, scratch_root, abi: OnceLock::new() }
     }
 
@@ -155,7 +156,13 @@ impl SystemUnderTest for CommandSut {
     }
 
     fn isolation(&self) -> Isolation {
-        isolation(self.abi(), &self.setup.settings)
+        let mut isolation = isolation(self.abi(), &self.setup.settings);
+        if self.setup.project.join(".git").exists() {
+            isolation
+                .not_enforced
+                .push("what was committed of protected files can be read from .git".to_owned());
+        }
+        isolation
     }
 
     fn can_reach_project(&self) -> bool {
@@ -188,7 +195,7 @@ impl SystemUnderTest for CommandSut {
             policy.write.push(scratch.clone());
             policy.required = self.abi() > 0;
             let setup = Arc::clone(&self.setup);
-            let session = CommandSession::new(setup, task.clone(), scratch, policy);
+            let session = CommandSession::new(setup, task.clone(), Scratch(scratch), policy);
             Ok(Box::new(session) as Box<dyn SutSession>)
         }
         .boxed()
@@ -224,6 +231,9 @@ fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
         "environment cleared to an allow-list and the configured variables".to_owned(),
         ending.to_owned(),
     ];
+    if cfg!(target_os = "linux") {
+        enforced.push("has none of root's powers but to pass over file permissions".to_owned());
+    }
     let mut not_enforced = Vec::new();
     for (least, rule) in rules {
         if abi >= *least {
@@ -249,9 +259,5 @@ fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
             .to_owned(),
     );
     not_enforced.push("memory and processor time are not limited, only wall time".to_owned());
-    if rustix::process::geteuid().is_root() {
-        not_enforced
-            .push("it runs as root: system calls that need no file are not limited".to_owned());
-    }
     Isolation { enforced, not_enforced }
 }

@@ -166,8 +166,8 @@ impl Output {
     }
 
     async fn fill(&mut self) -> Result<usize, SutError> {
-        let mut chunk = [0; 16 * 1024];
-        let read = self.pipe.read(&mut chunk).await;
+        self.buffer.reserve(16 * 1024);
+        let read = self.pipe.read_buf(&mut self.buffer).await;
         let read = read.map_err(|error| {
             SutError::failed(format!("cannot read what the program writes: {error}"))
         })?;
@@ -177,7 +177,6 @@ impl Output {
                 "the program wrote more than {TOTAL_LIMIT} bytes in one session"
             )));
         }
-        self.buffer.extend_from_slice(&chunk[..read]);
         Ok(read)
     }
 }

@@ -25,19 +25,28 @@ use crate::text::one_line;
 const OTHER_LINES: u32 = 10_000;
 
 /// How long a program that answered may take to end by itself.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How long a program may run on after it closed its output without an answer.
-const SILENT_LIMIT: Duration = Duration::from_secs(2);
+const SILENT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Most bytes of foreign text in an error message.
 const QUOTE: usize = 200;
 
+/// The folder of one case, removed with its session.
+pub(super) struct Scratch(pub(super) PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Mostly it is gone: this is for a session that is dropped instead of closed.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 pub(super) struct CommandSession {
-    pub(super) setup: Arc<Setup>,
-    pub(super) task: Task,
-    pub(super) scratch: PathBuf,
-    pub(super) policy: Policy,
+    setup: Arc<Setup>,
+    task: Task,
+    policy: Policy,
     process: Option<Process>,
     /// What was said, for a `text` program, which remembers nothing.
     conversation: Vec<(&'static str, String)>,
@@ -46,6 +55,8 @@ pub(super) struct CommandSession {
     other_lines: u32,
     /// Whether a call failed or was dropped: then there is nothing to wait for at the end.
     broken: bool,
+    /// Last, so that the program is told to end before its folder goes.
+    scratch: Scratch,
 }
 
 /// What a `json_lines` program writes.
@@ -56,7 +67,7 @@ struct ResultLine {
 }
 
 impl CommandSession {
-    pub(super) fn new(setup: Arc<Setup>, task: Task, scratch: PathBuf, policy: Policy) -> Self {
+    pub(super) fn new(setup: Arc<Setup>, task: Task, scratch: Scratch, policy: Policy) -> Self {
         Self {
             setup,
             task,
@@ -86,7 +97,7 @@ impl CommandSession {
         let environment = super::environment::environment(
             &setup.environment,
             &setup.settings,
-            &self.scratch,
+            &self.scratch.0,
             &self.task,
         );
         let folder = &setup.project;
@@ -208,8 +219,8 @@ impl SutSession for CommandSession {
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
-            if let Err(error) = tokio::fs::remove_dir_all(&self.scratch).await {
-                notes.push(format!("cannot remove {}: {error}", self.scratch.display()));
+            if let Err(error) = tokio::fs::remove_dir_all(&self.scratch.0).await {
+                notes.push(format!("cannot remove {}: {error}", self.scratch.0.display()));
             }
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.redactor.apply(&text).into_owned());

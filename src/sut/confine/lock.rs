@@ -25,10 +25,24 @@ pub(super) fn exec(arguments: &[OsString]) -> Result<u8, String> {
         // The supervisor ends the tree; this is for the case that it is killed itself.
         let _ =
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        drop_capabilities().map_err(|error| format!("cannot drop capabilities: {error}"))?;
         landlocked::restrict(&policy)?;
     }
     let error = Command::new(name).args(arguments).exec();
     Err(format!("cannot start {}: {error}", name.display()))
+}
+
+/// Gives up what root may do, but for passing over file permissions, which Landlock limits: a
+/// project may belong to another user. Some powers of root pass over Landlock, such as reading
+/// the environment of other processes.
+#[cfg(target_os = "linux")]
+fn drop_capabilities() -> rustix::io::Result<()> {
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+    // Without this root gets everything back at exec.
+    rustix::thread::set_no_new_privs(true)?;
+    let kept = capabilities(None)?.permitted & CapabilitySet::DAC_OVERRIDE;
+    let inheritable = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
 }
 
 /// The version of Landlock's interface that this kernel enforces; 0 where there is none.

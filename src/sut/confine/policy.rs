@@ -152,6 +152,16 @@ impl Policy {
         Self { read, write, secret, ..Self::default() }
     }
 
+    /// Protects a folder, unless something that may be read lies in it, as a project may lie
+    /// in the folder for temporary files: then nothing beside it can be read anyway.
+    pub fn protect_aside(&mut self, folder: &Path) {
+        let folder = settled(folder);
+        let readable = self.read.iter().chain(&self.allow);
+        if !readable.into_iter().any(|path| settled(path).starts_with(&folder)) {
+            self.protected.push(folder);
+        }
+    }
+
     /// The policy as arguments of a process; the opposite of [`Policy::from_arguments`].
     pub fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments = Vec::new();

@@ -20,7 +20,7 @@ const BODY_LIMIT: usize = 4 << 20;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long one request may take; a task API answers at once and is polled.
-const REQUEST_LIMIT: Duration = Duration::from_secs(60);
+const REQUEST_LIMIT: Duration = Duration::from_mins(1);
 
 /// Most bytes of foreign text in an error message.
 const QUOTE: usize = 200;

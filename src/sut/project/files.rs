@@ -81,13 +81,13 @@ pub fn read(
     let mut files = Vec::new();
     for path in candidates(&root, &barred) {
         let overhead = estimate_tokens(&path) + HEADING_TOKENS;
-        let room = left.saturating_sub(overhead);
-        if room < LEAST_TOKENS {
+        let free = left.saturating_sub(overhead);
+        if free < LEAST_TOKENS {
             break;
         }
-        let most = room.min(FAIR_TOKENS.max(room / 2));
+        let most = free.min(FAIR_TOKENS.max(free / 2));
         if let Some((text, cut)) = beginning(&root.join(&path), most, redactor) {
-            left = room.saturating_sub(estimate_tokens(&text));
+            left = free.saturating_sub(estimate_tokens(&text));
             files.push(ProjectFile { path, text, cut });
         }
     }

@@ -70,6 +70,7 @@ impl Snapshot {
     }
 
     /// Reads the same tree again, but contents only of the files whose metadata changed.
+    #[must_use]
     pub fn again(&self) -> Self {
         Self::read(self.root.clone(), self.barred.clone(), Some(self))
     }

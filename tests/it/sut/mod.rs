@@ -1,0 +1,7 @@
+//! Systems under test, driven through the library with the real binary as their supervisor.
+
+mod command;
+mod confinement;
+mod examples;
+mod http;
+mod world;
