@@ -149,12 +149,13 @@ pub enum Command {
 }
 
 /// What to do with the configuration.
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "made once per process")]
 pub enum ConfigAction {
     /// Say whether it is right; all errors at once
-    Check,
+    Check(RunArgs),
     /// Print every value with where it comes from
-    Show,
+    Show(RunArgs),
 }
 
 /// The published schemas.
@@ -188,6 +189,7 @@ pub enum ModelAction {
     /// Print the file of a model
     Path {
         /// Name, as in embedded/NAME
+        #[arg(default_value = crate::model::weights::DEFAULT)]
         name: String,
     },
 }

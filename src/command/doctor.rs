@@ -1,5 +1,6 @@
 //! `selftest doctor`: looks at everything that a run needs, and says what to do about each fault.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::judge::Verdict;
 use crate::judge::ask::Judge;
 use crate::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
 use crate::model::locate::{FetchObserver, Locator};
-use crate::model::{ChatModel, ModelError};
+use crate::model::{ChatModel, ModelError, StructuredMode};
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
 use crate::report::ReportFiles;
@@ -89,9 +90,18 @@ fn table(findings: &[Finding]) -> String {
 
 fn check_folders(project: &Project, resolved: &Resolved, findings: &mut Findings) {
     let (json, markdown) = project.report_folders(resolved);
+    let absent: Vec<&Path> = [&json, &markdown]
+        .into_iter()
+        .flat_map(|folder| folder.ancestors())
+        .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+        .collect();
     match ReportFiles::open(&json, &markdown, &RunId::fresh(Timestamp::now())) {
         Ok(_) => findings.good("report folders", "writable"),
         Err(error) => findings.bad("report folders", &error, Some(error.hint().to_owned())),
+    }
+    // A look leaves nothing behind. Deepest first; a folder that is not empty stays.
+    for folder in absent {
+        let _ = std::fs::remove_dir(folder);
     }
 }
 
@@ -220,11 +230,17 @@ async fn probe(
     let judgement = judge.judge(&library, &evidence, u64::from).await;
     let seconds = started.elapsed().as_secs_f64();
     let calls = judgement.calls.len();
+    let held = judgement.calls.last().and_then(|call| call.structured).map(|mode| match mode {
+        StructuredMode::Schema => "held by the schema",
+        StructuredMode::JsonObject => "held to JSON, the server refuses a schema",
+        StructuredMode::Prompt => "held by the prompt alone, the server refuses a schema",
+    });
     match judgement.verdict {
         Verdict::Scored(card) => findings.good(
             what,
             format!(
-                "a valid verdict in {seconds:.1} s and {calls} call(s); overall {}",
+                "a valid verdict in {seconds:.1} s and {calls} call(s), {}; overall {}",
+                held.unwrap_or_default(),
                 card.overall
             ),
         ),

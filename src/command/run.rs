@@ -24,6 +24,7 @@ use crate::judge::ask::Judge;
 use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use crate::model::ChatModel;
 use crate::model::locate::Locator;
+use crate::model::name::ModelName;
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
 use crate::report::{ProgressObserver, ReportFiles, ReportObserver, Style, terminal};
@@ -106,7 +107,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
 }
 
 /// The flags that set a key of the configuration, in rising precedence.
-fn flags(args: &RunArgs) -> Vec<Flag> {
+pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     let mut flags = Vec::new();
     let mut set = |pointer: &str, flag: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -171,11 +172,15 @@ impl Setup<'_> {
         let library = Arc::new(library);
 
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
+        // Recordings hold prompts and hints, and must not change what they record.
+        let mut hidden = protected.clone();
+        hidden.extend(record.clone());
+        hidden.extend(self.cassettes());
         let mut locator =
             Locator::new(environment.models.clone(), config.models.clone(), project, record);
 
         // What is found missing without a model call is found first.
-        let standing = self.standing_sut(&redactor, &protected)?;
+        let standing = self.standing_sut(&redactor, &hidden)?;
         if let Some(sut) = &standing {
             sut.check().await?;
         }
@@ -206,7 +211,7 @@ impl Setup<'_> {
         let context_tokens = config.models.context_tokens;
         // The generator speaks of files that the system under test can see.
         let budget = chat.as_ref().map_or(SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
-        let files = project::read(project, &protected, budget, &redactor);
+        let files = project::read(project, &hidden, budget, &redactor);
         let names = files.iter().take(NAMED_FILES).map(|file| file.path.clone()).collect();
         let sut: Arc<dyn SystemUnderTest> = match (standing, chat) {
             (Some(sut), _) => sut,
@@ -217,6 +222,9 @@ impl Setup<'_> {
             (None, None) => return Err(Failure::usage(anyhow!("`sut` names no adapter"))),
         };
         let (json_folder, markdown_folder) = self.project.report_folders(self.resolved);
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let mut unwatched = vec![absolute(json_folder), absolute(markdown_folder)];
+        unwatched.extend(self.args.record.as_ref().map(|folder| self.project.path(folder)));
         let runner = Runner {
             generator: Generator::new(generator, config.generator.clone(), context_tokens, names),
             judge: Judge::new(
@@ -229,9 +237,22 @@ impl Setup<'_> {
             library,
             redactor,
             seed,
-            watch: ProjectWatch::new(project, &[json_folder, markdown_folder]),
+            watch: ProjectWatch::new(project, &unwatched),
         };
         Ok(Prepared { runner, models: run_models, capacity })
+    }
+
+    /// The folders of all cassettes that this run replays.
+    fn cassettes(&self) -> Vec<PathBuf> {
+        let config = &self.resolved.config;
+        let chat = config.sut.chat.as_ref().map(|chat| &chat.model);
+        let names = [&config.generator.model, &config.judge.model].into_iter().chain(chat);
+        names
+            .filter_map(|name| match ModelName::parse(name) {
+                Ok(ModelName::Cassette(folder)) => Some(self.project.path(&folder)),
+                _ => None,
+            })
+            .collect()
     }
 
     /// The system under test, unless it is a chat model.

@@ -2,19 +2,22 @@
 
 use super::context::Project;
 use super::failure::Failure;
+use super::run::flags;
 use super::{eprint, print};
 use crate::cli::{ConfigAction, GlobalArgs};
 use crate::config::show;
 use crate::exit::Exit;
+use crate::redact::Redactor;
 
 pub(super) fn execute(action: ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
-    let resolved = project.load(Vec::new())?;
+    let (ConfigAction::Check(args) | ConfigAction::Show(args)) = &action;
+    let resolved = project.load(flags(args))?;
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
     match action {
-        ConfigAction::Check => {
+        ConfigAction::Check(_) => {
             let path = resolved.path.as_ref();
             let path =
                 path.map_or("defaults (no file)".to_owned(), |path| path.display().to_string());
@@ -22,7 +25,11 @@ pub(super) fn execute(action: ConfigAction, global: &GlobalArgs) -> Result<Exit,
             let plural = if count == 1 { "scenario" } else { "scenarios" };
             print(&format!("{path}: right, {count} {plural}\n"))?;
         }
-        ConfigAction::Show => print(&show(&resolved))?,
+        ConfigAction::Show(_) => {
+            // `sut.command.environment` may hold a key.
+            let secrets = project.environment.secret_values.iter().cloned();
+            print(&Redactor::new(secrets).apply(&show(&resolved)))?;
+        }
     }
     Ok(Exit::Passed)
 }

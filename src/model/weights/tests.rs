@@ -1,3 +1,5 @@
+//! Finding and fetching weights, the latter for real.
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;

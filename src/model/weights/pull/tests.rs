@@ -1,3 +1,5 @@
+//! Pulls over loopback: whole, torn, resumed, refused.
+
 use std::fs;
 use std::sync::Mutex;
 

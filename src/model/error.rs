@@ -1,0 +1,157 @@
+//! Why a model gave no reply, in words that name the endpoint or file.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Which limit a call ran into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Opening the connection.
+    Connect,
+    /// Waiting for the first byte of the answer.
+    FirstByte,
+    /// The whole call.
+    Total,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Connect => "no connection",
+            Phase::FirstByte => "no first byte",
+            Phase::Total => "no complete answer",
+        })
+    }
+}
+
+/// Why there is no reply. Messages name the endpoint or file; [`ModelError::hint`] says what to do.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ModelError {
+    /// The name is not of the form `provider/model`, or the provider is unknown.
+    #[error("`{name}` is not a model name: {why}")]
+    Name {
+        /// As written.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// No connection.
+    #[error("cannot reach {endpoint}: {why}")]
+    Unreachable {
+        /// Address.
+        endpoint: String,
+        /// The system's words.
+        why: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The server is there, the model is not.
+    #[error("{endpoint} has no model `{model}`; it has: {}", if available.is_empty() { "none".to_owned() } else { available.join(", ") })]
+    Missing {
+        /// Address.
+        endpoint: String,
+        /// The name asked for.
+        model: String,
+        /// The names that are there.
+        available: Vec<String>,
+        /// What to do.
+        hint: String,
+    },
+    /// The server answered with an error status.
+    #[error("{endpoint} answered {status}: {body}")]
+    Status {
+        /// Address.
+        endpoint: String,
+        /// HTTP status.
+        status: u16,
+        /// Its body, bounded and without control characters.
+        body: String,
+        /// Value of `Retry-After`.
+        retry_after: Option<Duration>,
+    },
+    /// A time limit.
+    #[error("{endpoint} gave {phase} within {} s", after.as_secs_f64())]
+    Timeout {
+        /// Address.
+        endpoint: String,
+        /// Which limit.
+        phase: Phase,
+        /// The limit.
+        after: Duration,
+    },
+    /// The answer is not what the protocol says.
+    #[error("{endpoint} answered with {what}")]
+    Protocol {
+        /// Address.
+        endpoint: String,
+        /// What came instead.
+        what: String,
+        /// Whether the connection broke, so that another try may help.
+        broken: bool,
+    },
+    /// A cassette has no such recording.
+    #[error("no recording for this request in {folder}: {difference}")]
+    NotRecorded {
+        /// Folder of the cassette.
+        folder: String,
+        /// What differs from the nearest recording.
+        difference: String,
+    },
+    /// The embedded engine or its weights.
+    #[error("{what}")]
+    Engine {
+        /// What failed, naming the file.
+        what: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+impl ModelError {
+    /// Whether the same call may succeed a moment later: broken connections, 408, 429 and 5xx.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            ModelError::Unreachable { .. } => true,
+            ModelError::Protocol { broken, .. } => *broken,
+            ModelError::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
+            ModelError::Timeout { phase, .. } => *phase == Phase::Connect,
+            _ => false,
+        }
+    }
+
+    /// How long the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            ModelError::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// One thing that the reader can do.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ModelError::Unreachable { hint, .. } | ModelError::Missing { hint, .. } => {
+                Some(hint.clone())
+            }
+            ModelError::Engine { hint, .. } => hint.clone(),
+            ModelError::Name { .. } => Some(
+                "write provider/model: ollama/qwen2.5:7b, openai/gpt-4o-mini, \
+                 embedded/smollm2-135m, cassette/<dir>, or auto"
+                    .to_owned(),
+            ),
+            ModelError::Status { status: 401 | 403, .. } => {
+                Some("set OPENAI_API_KEY to a key that this server accepts".to_owned())
+            }
+            ModelError::Status { .. } => None,
+            ModelError::Timeout { phase, .. } => Some(match phase {
+                Phase::Connect => "is the address right and the server running?".to_owned(),
+                Phase::FirstByte => "raise models.first_byte_seconds in the config".to_owned(),
+                Phase::Total => "raise models.total_seconds in the config".to_owned(),
+            }),
+            ModelError::Protocol { .. } => {
+                Some("is this the address of a model server? see `selftest doctor`".to_owned())
+            }
+            ModelError::NotRecorded { .. } => Some("record again with --record <dir>".to_owned()),
+        }
+    }
+}
