@@ -109,12 +109,13 @@ fn config_show_says_where_each_value_comes_from() {
     let run = Workspace::new()
         .config("version: 1\nmin_score_to_pass: 0.65\nscenarios:\n".to_owned() + CLEAR)
         .env("SELFTEST_STRICTNESS", "0.25")
-        .args(["config", "show"])
+        .args(["config", "show", "--timeout=33"])
         .run()
         .exit(0);
     for (value, origin) in [
         ("min_score_to_pass: 0.65", "file, line 2"),
         ("strictness: 0.25", "SELFTEST_STRICTNESS"),
+        ("timeout_seconds: 33", "flag, --timeout"),
         ("max_questions_allowed: 5", "default"),
     ] {
         let found = run.stdout.lines().any(|line| line.contains(value) && line.contains(origin));
