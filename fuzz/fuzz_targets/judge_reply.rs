@@ -1,15 +1,22 @@
-//! A judge's reply is foreign text: whatever it is, reading it neither panics nor hangs, and
-//! what is accepted has a score in every category.
+//! A judge's reply is foreign text: reading it neither panics nor hangs, and what counts as
+//! scored has a score in every category.
 
 #![no_main]
 
+use std::sync::LazyLock;
+
 use libfuzzer_sys::fuzz_target;
-use selftest::judge::verdict;
+use selftest::judge::Verdict;
+use selftest::judge::verdict::Reader;
 use selftest::rubric::Rubric;
 
-fuzz_target!(|text: &str| {
-    let rubric = Rubric::default();
-    if let Ok(verdict) = verdict::read(text, &rubric) {
-        assert_eq!(verdict.categories.len(), rubric.categories().len());
+static READER: LazyLock<Reader> = LazyLock::new(|| Reader::new(Rubric::default()));
+
+fuzz_target!(|reply: &str| {
+    if let Ok(Verdict::Scored(card)) = READER.read(reply) {
+        assert_eq!(card.categories.len(), READER.rubric().categories().len());
+        assert!(card.categories.iter().all(|category| category.score.is_some()));
+        // One object and nothing else.
+        assert!(reply.trim().starts_with('{') && reply.trim().ends_with('}'));
     }
 });

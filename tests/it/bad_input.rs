@@ -16,9 +16,16 @@ fn with_config(contents: impl AsRef<[u8]>) -> Run {
 }
 
 #[test]
-fn no_configuration_says_how_to_get_one() {
-    let run = Workspace::new().run().exit(2);
-    run.one_error(&["config/selftest.yaml"]).stderr_contains("selftest init");
+fn without_a_configuration_the_defaults_run() {
+    let server = ModelServer::start();
+    let run = Workspace::new().server(&server).args(["--model", OPENAI, "--scenarios=2"]).run();
+    assert_eq!(run.exit(0).report().counts(), [2, 2, 0, 0]);
+}
+
+#[test]
+fn a_configuration_that_was_named_must_be_there() {
+    let run = Workspace::new().args(["--config", "tests/mine.yaml"]).run().exit(2);
+    run.stderr_contains("tests/mine.yaml").stderr_contains("selftest init");
 }
 
 #[test]
@@ -47,7 +54,7 @@ fn a_configuration_that_is_binary() {
 #[test]
 fn a_configuration_that_is_a_directory() {
     let workspace = Workspace::new().file("config/selftest.yaml/inner", "");
-    workspace.run().exit(2).one_error(&["config/selftest.yaml"]).stderr_contains("directory");
+    workspace.run().exit(2).stderr_contains("config/selftest.yaml").stderr_contains("folder");
 }
 
 #[test]

@@ -92,7 +92,8 @@ fn the_man_page_renders() {
 
 #[test]
 fn config_check_accepts_the_yaml_of_seed_001() {
-    let workspace = Workspace::new().config(include_str!("fixtures/seed_001.yaml"));
+    let workspace =
+        Workspace::new().config(include_str!("../../src/config/fixtures/seed_001.yaml"));
     let _ = workspace.args(["config", "check"]).run().exit(0);
 }
 
@@ -112,9 +113,9 @@ fn config_show_says_where_each_value_comes_from() {
         .run()
         .exit(0);
     for (value, origin) in [
-        ("min_score_to_pass: 0.65", "selftest.yaml"),
+        ("min_score_to_pass: 0.65", "file, line 2"),
         ("strictness: 0.25", "SELFTEST_STRICTNESS"),
-        ("timeout_seconds: 33", "--timeout"),
+        ("timeout_seconds: 33", "flag, --timeout"),
         ("max_questions_allowed: 5", "default"),
     ] {
         let found = run.stdout.lines().any(|line| line.contains(value) && line.contains(origin));
@@ -185,7 +186,7 @@ fn init_never_writes_over_a_file() {
     let workspace = Workspace::new().config("mine: yes\n").args(["init"]);
     let run = workspace.run().exit(0);
     assert_eq!(run.read("config/selftest.yaml"), "mine: yes\n");
-    run.stderr_contains("config/selftest.yaml");
+    run.says("config/selftest.yaml");
     let before = contents(&workspace);
     let _ = workspace.run().exit(0);
     assert_eq!(contents(&workspace), before);
@@ -200,9 +201,11 @@ fn contents(workspace: &Workspace) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 #[test]
 fn doctor_finds_nothing_wrong_with_a_good_server() {
     let server = ModelServer::start();
-    let run = Workspace::simple(&server).args(["doctor"]).run().exit(0);
+    let workspace = Workspace::simple(&server).args(["doctor"]);
+    let run = workspace.run().exit(0);
     assert!(!server.all_calls().is_empty(), "no live probe:\n{}", run.stdout);
-    assert!(!run.path_exists("reports/selftest"), "a check leaves nothing behind");
+    let left = files(&workspace.project());
+    assert_eq!(left, [workspace.path("config/selftest.yaml")], "a check leaves nothing behind");
 }
 
 #[test]
@@ -219,11 +222,23 @@ fn doctor_says_what_to_do_about_each_failure() {
 }
 
 #[test]
-fn doctor_notices_a_server_that_ignores_the_schema() {
-    let server = ModelServer::script().refuse_response_format().start();
-    let run = Workspace::simple(&server).args(["doctor"]).run();
-    let text = run.stdout + &run.stderr;
-    assert!(text.contains("schema"), "{text}");
+fn doctor_says_when_a_server_cannot_hold_a_model_to_the_schema() {
+    let able = ModelServer::start();
+    let unable = ModelServer::script().refuse_response_format().start();
+    let says = |server: &ModelServer| {
+        let run = Workspace::simple(server).args(["doctor"]).run().exit(0);
+        let probe = run.stdout.lines().find(|line| line.contains("structured output"));
+        probe.unwrap_or_else(|| panic!("no probe in {}", run.stdout)).to_owned()
+    };
+    assert!(says(&unable).contains("prompt"), "{}", says(&unable));
+    assert!(!says(&able).contains("prompt"), "{}", says(&able));
+}
+
+#[test]
+fn doctor_fails_when_the_judge_gives_no_verdict() {
+    let server = ModelServer::script().judge(|_| "I like it.").start();
+    let run = Workspace::simple(&server).args(["doctor"]).run().exit(5);
+    run.says("structured output").says("hint:");
 }
 
 #[test]
@@ -234,12 +249,9 @@ fn models_are_listed() {
 }
 
 #[test]
-fn the_path_of_the_embedded_weights_is_in_the_cache() {
-    let workspace = Workspace::new();
-    let run = workspace.args(["model", "path"]).run().exit(0);
-    let path = std::path::Path::new(run.stdout.trim_end());
-    assert_eq!(path.extension().unwrap(), "gguf", "{}", run.stdout);
-    assert!(run.stdout.contains("/home/cache/"), "{}", run.stdout);
+fn weights_that_are_not_here_are_said_to_be_missing() {
+    let run = Workspace::new().args(["model", "path", "smollm2-135m"]).run().exit(5);
+    run.one_error(&["smollm2-135m"]).stderr_contains("selftest model pull smollm2-135m");
 }
 
 #[test]

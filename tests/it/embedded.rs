@@ -90,8 +90,8 @@ fn a_truncated_gguf_is_refused() {
 
 #[test]
 fn half_of_the_real_weights_are_refused() {
-    let _ = with_cache(Workspace::new()).args(["model", "pull"]).run().exit(0);
-    let run = with_cache(Workspace::new()).args(["model", "path"]).run().exit(0);
+    let _ = with_cache(Workspace::new()).args(["model", "pull", "smollm2-135m"]).run().exit(0);
+    let run = with_cache(Workspace::new()).args(["model", "path", "smollm2-135m"]).run().exit(0);
     let weights = fs::read(PathBuf::from(run.stdout.trim_end())).unwrap();
     refused("half.gguf", &weights[..weights.len() / 2]);
 }

@@ -155,10 +155,12 @@ fn exit_zero_does_not_hide_a_bad_configuration() {
 #[test]
 fn a_scenario_overrides_the_run() {
     let lenient = CLEAR.to_owned() + "    strictness: 0.0\n    min_score_to_pass: 0.3\n";
-    let workspace = Workspace::new().config(config(OPENAI, &lenient)).server(&judged(0.3));
-    let server = judged(0.3);
-    let report = workspace.server(&server).run().exit(0).report();
-    assert_eq!(report.case().pass(), Some(true));
+    let server = judged(0.5);
+    let workspace = Workspace::new().config(config(OPENAI, &lenient)).server(&server);
+    assert_eq!(workspace.run().exit(0).report().case().pass(), Some(true));
+    // Elsewhere that is not enough.
+    let workspace = workspace.config(config(OPENAI, CLEAR)).args(["--format=json"]);
+    assert_eq!(workspace.run().exit(1).stdout_report().case().pass(), Some(false));
 }
 
 #[test]

@@ -109,7 +109,10 @@ fn broken_replies_of_the_generator_are_never_run() {
 fn a_project_may_have_its_own_template() {
     let server = ModelServer::start();
     let _ = Workspace::simple(&server)
-        .file("prompts/generator/clear.md", "Invent a question about axolotls.\n")
+        .file(
+            "prompts/generator/clear.md",
+            "Invent a question about axolotls.\n\n<!-- case -->\n\nScenario: clear\n",
+        )
         .run()
         .exit(0);
     assert!(server.calls(Role::Generator)[0].text().contains("axolotls"));

@@ -22,6 +22,7 @@ mod selftest_run;
 mod broken_judge;
 #[cfg(feature = "embedded")]
 mod embedded;
+mod judge_prompt;
 mod ollama;
 mod openai;
 mod transport;

@@ -126,8 +126,9 @@ fn auto_takes_the_first_chat_model_and_says_so() {
         .run()
         .exit(0);
     assert!(server.all_calls().iter().all(|call| call.body["model"] == "llama3.2:3b"));
-    let lines = run.stderr.lines().filter(|line| line.contains("llama3.2:3b")).count();
-    assert_eq!(lines, 1, "{}", run.stderr);
+    let lines: Vec<&str> = run.stderr.lines().filter(|line| line.contains("auto")).collect();
+    assert_eq!(lines.len(), 1, "{}", run.stderr);
+    assert!(lines[0].contains("llama3.2:3b") && lines[0].contains("first chat model"));
 }
 
 #[test]

@@ -197,10 +197,6 @@ impl Run {
             .unwrap_or_else(|error| panic!("{}: {error}\n{}", path.display(), self.transcript()))
     }
 
-    pub(crate) fn path_exists(&self, path: &str) -> bool {
-        self.workspace.path(path).exists()
-    }
-
     /// Compares stdout with `tests/it/snapshots/<name>.snap`.
     #[track_caller]
     pub(crate) fn snapshot(self, name: &str) -> Self {

@@ -83,7 +83,7 @@ fn the_report_is_valid_against_its_published_schema() {
 fn the_yaml_of_seed_001_runs_unchanged_against_an_openai_compatible_server() {
     let server = ModelServer::start();
     let run = Workspace::new()
-        .config(include_str!("fixtures/seed_001.yaml"))
+        .config(include_str!("../../src/config/fixtures/seed_001.yaml"))
         .env("OPENAI_BASE_URL", server.openai_url())
         .env("OPENAI_API_KEY", KEY)
         // "gpt-4o-mini or local model" stands for generator and judge; the file names no SUT.
@@ -245,6 +245,42 @@ fn two_runs_at_once_in_one_folder() {
         .filter(|path| path.to_string_lossy().contains(".tmp"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn the_index_lists_all_runs_newest_first() {
+    let server = ModelServer::start();
+    let workspace = Workspace::simple(&server);
+    let newest = |workspace: &Workspace| workspace.clone().args(["--format=json"]).run().exit(0);
+    let runs = [newest(&workspace), newest(&workspace), newest(&workspace)];
+    let index = runs[2].read("docs/reports/selftest/index.md");
+    let places = runs.map(|run| index.find(&run.stdout_report().run_id()).unwrap());
+    assert!(places[2] < places[1] && places[1] < places[0], "{index}");
+}
+
+#[test]
+fn the_report_says_who_judged_and_what_was_enforced() {
+    let server = ModelServer::start();
+    let run = Workspace::simple(&server).run().exit(0);
+    let report = run.report();
+    assert_eq!(report.0["models"]["judge"], OPENAI);
+    assert!(!report.0["isolation"]["enforced"].as_array().unwrap().is_empty(), "{report}");
+    for part in [OPENAI, "Enforced: "] {
+        assert!(run.markdown().contains(part), "no `{part}` in {}", run.markdown());
+    }
+}
+
+#[test]
+fn every_judge_call_is_in_the_report() {
+    let server = ModelServer::start();
+    let report = Workspace::simple(&server).run().exit(0).report();
+    let call = &report.case().judge_calls()[0];
+    assert_eq!(call["model"], OPENAI);
+    assert_eq!(call["prompt_digest"].as_str().unwrap().len(), 64);
+    assert_eq!(call["parameters"]["temperature"], 0.0);
+    assert_eq!(call["parameters"]["max_tokens"], 1000);
+    assert!(call["usage"]["prompt_tokens"].is_u64() && call["duration_ms"].is_u64(), "{call}");
+    assert!(call["raw_reply"].as_str().unwrap().contains("format_score"), "{call}");
 }
 
 #[test]

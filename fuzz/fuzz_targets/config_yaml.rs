@@ -1,0 +1,24 @@
+//! A configuration is whatever stands in the file: it is refused with words, or what it
+//! resolves to can be shown and read again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use selftest::config::{Resolved, Sources, resolve, show};
+
+fuzz_target!(|yaml: &str| {
+    match load(yaml) {
+        Ok(resolved) => {
+            let shown = show(&resolved);
+            let again = load(&shown).expect("what is shown can be read");
+            assert_eq!(again.config, resolved.config);
+        }
+        Err(words) => assert!(!words.is_empty()),
+    }
+});
+
+fn load(yaml: &str) -> Result<Resolved, String> {
+    let file = Some(("fuzz.yaml".into(), yaml.to_owned()));
+    let sources = Sources { file, ..Sources::default() };
+    resolve(sources).map_err(|errors| errors.render(false))
+}

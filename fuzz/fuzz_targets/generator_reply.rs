@@ -1,0 +1,17 @@
+//! A generator's reply is foreign text: a prompt that is accepted is not empty, and looking at
+//! it neither panics nor hangs.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use selftest::scenario::{generate, safety, similarity};
+
+fuzz_target!(|reply: &str| {
+    if let Ok(case) = generate::read_reply(reply) {
+        assert!(!case.prompt.trim().is_empty());
+        safety::violations(&case.prompt);
+        let words = similarity::words(&case.prompt);
+        let alike = similarity::jaccard(&words, &words);
+        assert!((0.0..=1.0).contains(&alike));
+    }
+});

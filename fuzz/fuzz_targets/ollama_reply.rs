@@ -1,0 +1,12 @@
+//! Any JSON may come where a reply of `/api/chat` belongs.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use selftest::model::{StructuredMode, ollama};
+
+fuzz_target!(|body: &[u8]| {
+    if let Ok(value) = serde_json::from_slice(body) {
+        let _ = ollama::read_reply(&value, StructuredMode::Schema);
+    }
+});

@@ -1,0 +1,12 @@
+//! Any JSON may come where a chat completion belongs.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use selftest::model::{StructuredMode, openai};
+
+fuzz_target!(|body: &[u8]| {
+    if let Ok(value) = serde_json::from_slice(body) {
+        let _ = openai::read_reply(&value, StructuredMode::Schema);
+    }
+});

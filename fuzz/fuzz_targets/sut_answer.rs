@@ -1,0 +1,13 @@
+//! What a program prints is foreign text: its status is inferred without a panic, and only an
+//! empty answer has none.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use selftest::scenario::questions::count_questions;
+use selftest::sut::status;
+
+fuzz_target!(|answer: &str| {
+    assert_eq!(status::infer(answer).is_none(), answer.trim().is_empty());
+    let _ = count_questions(answer);
+});
