@@ -149,7 +149,7 @@ pub(super) struct Setup<'a> {
 
 /// A run that can start: models and system under test have been checked.
 struct Prepared {
-    runner: Runner,
+    runner: Arc<Runner>,
     models: RunModels,
     capacity: usize,
 }
@@ -230,7 +230,7 @@ impl Setup<'_> {
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let mut unwatched = vec![absolute(json_folder), absolute(markdown_folder)];
         unwatched.extend(self.args.record.as_ref().map(|folder| self.project.path(folder)));
-        let runner = Runner {
+        let runner = Arc::new(Runner {
             generator: Generator::new(generator, config.generator.clone(), context_tokens, names),
             judge: Judge::new(
                 judge,
@@ -243,7 +243,7 @@ impl Setup<'_> {
             redactor,
             seed,
             watch: ProjectWatch::new(project, &unwatched),
-        };
+        });
         Ok(Prepared { runner, models: run_models, capacity })
     }
 

@@ -3,6 +3,7 @@
 //! What is known is kept in the draft as it becomes known, so that a timeout or Ctrl-C loses
 //! nothing of it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -21,10 +22,10 @@ use crate::sut::namespace::{SessionId, TaskGroupId};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
 
 /// A case in the making.
-pub(super) struct CasePlay<'a> {
-    runner: &'a Runner,
-    events: &'a Events,
-    planned: &'a PlannedCase,
+pub(super) struct CasePlay {
+    runner: Arc<Runner>,
+    events: Events,
+    planned: PlannedCase,
     task: Task,
     session: Option<Box<dyn SutSession>>,
     /// Time that the system under test has left.
@@ -33,18 +34,17 @@ pub(super) struct CasePlay<'a> {
     started: Instant,
 }
 
-impl<'a> CasePlay<'a> {
+impl CasePlay {
     pub(super) fn new(
-        runner: &'a Runner,
-        events: &'a Events,
-        planned: &'a PlannedCase,
+        runner: Arc<Runner>,
+        events: Events,
+        planned: PlannedCase,
         task_group_id: TaskGroupId,
     ) -> Self {
         let session_id = SessionId::fresh(Timestamp::now());
         Self {
             runner,
             events,
-            planned,
             session: None,
             remaining: planned.limits.timeout,
             draft: CaseResult {
@@ -63,6 +63,7 @@ impl<'a> CasePlay<'a> {
             },
             task: Task { session_id, task_group_id, task_type: TaskType::ReadInfo },
             started: Instant::now(),
+            planned,
         }
     }
 
@@ -281,7 +282,7 @@ impl<'a> CasePlay<'a> {
         first: TaskStatus,
     ) {
         let mut status = first;
-        let flow = &self.planned.scenario.reply_flow;
+        let flow = self.planned.scenario.reply_flow.clone();
         for (position, reply_step) in flow.iter().enumerate() {
             if status != TaskStatus::AwaitingResponse {
                 let left = flow.len() - position;

@@ -73,7 +73,7 @@ impl Runner {
     /// Runs the plan. `cancel` turns true when the user interrupts: cases in flight are then
     /// closed with what is known of them, and the others are skipped.
     pub async fn run(
-        &self,
+        self: Arc<Self>,
         header: Arc<RunHeader>,
         plan: &[PlannedCase],
         events: &Events,
@@ -84,10 +84,15 @@ impl Runner {
         events.emit(RunEventKind::RunStarted(header));
         let mut results: Vec<Arc<CaseResult>> = stream::iter(plan)
             .map(|planned| {
-                let case = CasePlay::new(self, events, planned, group.clone());
-                run_case(case, events, cancel.clone())
+                let runner = Arc::clone(&self);
+                let case = CasePlay::new(runner, events.clone(), planned.clone(), group.clone());
+                tokio::spawn(run_case(case, events.clone(), cancel.clone()))
             })
             .buffer_unordered(concurrency)
+            // A panic in a case is a bug, and goes on as one.
+            .map(|ended| {
+                ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+            })
             .collect()
             .await;
         results.sort_by_key(|case| case.index);
@@ -115,8 +120,8 @@ impl Runner {
 }
 
 async fn run_case(
-    mut play: CasePlay<'_>,
-    events: &Events,
+    mut play: CasePlay,
+    events: Events,
     mut cancel: watch::Receiver<bool>,
 ) -> Arc<CaseResult> {
     let cancelled = tokio::select! {

@@ -2,14 +2,13 @@
 //!
 //! Never replaces a case silently: after the last try the case has no prompt.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::settings::GeneratorSettings;
-use super::similarity::{jaccard, words};
+use super::similarity::Words;
 use super::{GeneratedCase, Scenario, safety};
 use crate::model::{
     CallRecord, ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call,
@@ -31,7 +30,7 @@ pub struct Generator {
     context_tokens: u32,
     project_files: Vec<String>,
     schema: ReplySchema,
-    earlier: Mutex<Vec<(String, BTreeSet<String>)>>,
+    earlier: Mutex<Vec<(String, Words)>>,
 }
 
 /// One try.
@@ -182,9 +181,9 @@ impl Generator {
         if !broken.is_empty() {
             return Err(format!("unsafe prompt ({})", broken.join(", ")));
         }
-        let new = words(&case.prompt);
+        let new = Words::of(&case.prompt);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        let twin = earlier.iter().find(|(_, words)| jaccard(words, &new) > NEAR_DUPLICATE);
+        let twin = earlier.iter().find(|(_, words)| words.jaccard(&new) > NEAR_DUPLICATE);
         if let Some((prompt, _)) = twin {
             let prompt = text::one_line(prompt, 120);
             return Err(format!("too similar to an earlier prompt: {prompt}"));
