@@ -150,7 +150,6 @@ pub enum Command {
 
 /// What to do with the configuration.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "made once per process")]
 pub enum ConfigAction {
     /// Say whether it is right; all errors at once
     Check(RunArgs),

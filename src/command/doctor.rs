@@ -46,7 +46,7 @@ impl Findings {
         self.0.push(Finding { what, ok: true, detail: detail.into(), advice: None });
     }
 
-    fn bad(&mut self, what: &'static str, detail: impl ToString, advice: Option<String>) {
+    fn bad(&mut self, what: &'static str, detail: &dyn std::fmt::Display, advice: Option<String>) {
         self.0.push(Finding { what, ok: false, detail: detail.to_string(), advice });
     }
 }
@@ -111,7 +111,7 @@ fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
         .and_then(|()| library.load(JUDGE_TEMPLATE).map(drop));
     match loaded {
         Ok(()) => findings.good("prompts", format!("{} templates", library.digests().len())),
-        Err(error) => findings.bad("prompts", error, None),
+        Err(error) => findings.bad("prompts", &error, None),
     }
 }
 
@@ -131,15 +131,21 @@ async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findin
             }
             Err(error) => findings.bad(what, &error, error.hint().map(str::to_owned)),
         },
-        Err(failure) => findings.bad(what, failure.render(false).trim(), None),
+        Err(failure) => findings.bad(what, &failure.render(false).trim(), None),
     }
 }
 
 async fn check_models(project: &Project, resolved: &Resolved, findings: &mut Findings) {
     let config = &resolved.config;
     let environment = &project.environment;
-    let mut locator =
-        Locator::new(environment.models.clone(), config.models.clone(), &project.folder, None);
+    let redactor = Arc::new(Redactor::new(environment.secret_values.iter().cloned()));
+    let mut locator = Locator::new(
+        environment.models.clone(),
+        config.models.clone(),
+        &project.folder,
+        None,
+        redactor,
+    );
     let fetch = FetchBar::new(environment);
     let chat = config.sut.chat.as_ref().map(|chat| ("SUT model", &chat.model));
     let roles = [("generator model", &config.generator.model)].into_iter().chain(chat);
@@ -179,7 +185,7 @@ async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Fi
     match model.context_limit().await {
         Some(limit) if limit < needed => findings.bad(
             what,
-            format!("{} takes {limit} tokens, the judge may need {needed}", model.id()),
+            &format!("{} takes {limit} tokens, the judge may need {needed}", model.id()),
             Some(format!(
                 "lower judge.max_prompt_tokens to {}, or choose another judge",
                 limit.saturating_sub(config.judge.max_tokens)
@@ -187,7 +193,7 @@ async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Fi
         ),
         _ if window < needed => findings.bad(
             what,
-            format!("models.context_tokens is {window}, the judge may need {needed}"),
+            &format!("models.context_tokens is {window}, the judge may need {needed}"),
             Some(format!("raise models.context_tokens to {needed}")),
         ),
         Some(limit) => findings.good(what, format!("{needed} of {limit} tokens may be needed")),
@@ -246,7 +252,7 @@ async fn probe(
         ),
         Verdict::Unscored { reason, detail, .. } => findings.bad(
             what,
-            format!("no verdict: {}: {detail}", reason.describe()),
+            &format!("no verdict: {}: {detail}", reason.describe()),
             Some("choose a judge that follows a schema, such as ollama/qwen2.5:7b".to_owned()),
         ),
     }

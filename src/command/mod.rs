@@ -37,7 +37,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let global = cli.global;
     match cli.command {
         None => runtime()?.block_on(run::execute(&cli.run, &global)),
-        Some(Command::Config { action }) => settings::execute(action, &global),
+        Some(Command::Config { action }) => settings::execute(&action, &global),
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),

@@ -176,8 +176,13 @@ impl Setup<'_> {
         let mut hidden = protected.clone();
         hidden.extend(record.clone());
         hidden.extend(self.cassettes());
-        let mut locator =
-            Locator::new(environment.models.clone(), config.models.clone(), project, record);
+        let mut locator = Locator::new(
+            environment.models.clone(),
+            config.models.clone(),
+            project,
+            record,
+            Arc::clone(&redactor),
+        );
 
         // What is found missing without a model call is found first.
         let standing = self.standing_sut(&redactor, &hidden)?;
@@ -294,9 +299,8 @@ impl Setup<'_> {
         let config = &self.resolved.config;
         let rubric = &self.resolved.rubric;
         let runner = &prepared.runner;
-        // Whole seconds, as in seed 001.
         let now = Timestamp::now();
-        let started_at = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         RunHeader {
             run_id,
             task_group_id: TaskGroupId::fresh(started_at),

@@ -9,9 +9,9 @@ use crate::config::show;
 use crate::exit::Exit;
 use crate::redact::Redactor;
 
-pub(super) fn execute(action: ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
-    let (ConfigAction::Check(args) | ConfigAction::Show(args)) = &action;
+    let (ConfigAction::Check(args) | ConfigAction::Show(args)) = action;
     let resolved = project.load(flags(args))?;
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));

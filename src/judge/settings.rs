@@ -19,7 +19,7 @@ pub struct JudgeSettings {
     /// How often a malformed verdict is asked for again.
     #[schemars(range(max = 20))]
     pub max_reasks: u32,
-    /// Most tokens of a prompt to the judge; longer evidence is cut and the case is unscored.
+    /// Most tokens of a prompt to the judge; a case that needs more is unscored, not cut.
     #[schemars(range(min = 256, max = 1_048_576))]
     pub max_prompt_tokens: u32,
     /// Whether a thinking model may think before the verdict. Absent: it may not.

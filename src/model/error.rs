@@ -127,6 +127,23 @@ impl ModelError {
         }
     }
 
+    /// The same error with the words of servers and systems changed.
+    #[must_use]
+    pub fn map_words(mut self, change: impl Fn(String) -> String) -> Self {
+        let words = match &mut self {
+            ModelError::Unreachable { why: words, .. }
+            | ModelError::Status { body: words, .. }
+            | ModelError::Protocol { what: words, .. }
+            | ModelError::Engine { what: words, .. } => words,
+            ModelError::Name { .. }
+            | ModelError::Missing { .. }
+            | ModelError::Timeout { .. }
+            | ModelError::NotRecorded { .. } => return self,
+        };
+        *words = change(std::mem::take(words));
+        self
+    }
+
     /// One thing that the reader can do.
     pub fn hint(&self) -> Option<String> {
         match self {

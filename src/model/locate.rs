@@ -14,9 +14,11 @@ use super::limit::Limited;
 use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
 use super::openai::{self, OpenAiModel};
+use super::redacted::Redacted;
 use super::retry::Retrying;
 use super::settings::{ModelEnvironment, ModelSettings};
 use super::{ChatModel, ModelError, weights};
+use crate::redact::Redactor;
 
 /// Calls at once where the server queues them anyway.
 const LOCAL_CALLS: u32 = 1;
@@ -40,6 +42,7 @@ pub struct Locator {
     /// Folder that relative paths count from.
     folder: PathBuf,
     record: Option<PathBuf>,
+    redactor: Arc<Redactor>,
     numbering: Numbering,
     models: HashMap<ModelName, Arc<dyn ChatModel>>,
     places: HashMap<String, Arc<Semaphore>>,
@@ -54,18 +57,21 @@ struct Provider {
 }
 
 impl Locator {
-    /// `folder` is what relative paths count from; `record` the cassette to record to.
+    /// `folder` is what relative paths count from, `record` the cassette to record to; the
+    /// redactor knows the keys of all providers.
     pub fn new(
         environment: ModelEnvironment,
         settings: ModelSettings,
         folder: &Path,
         record: Option<PathBuf>,
+        redactor: Arc<Redactor>,
     ) -> Self {
         Self {
             environment,
             settings,
             folder: folder.to_owned(),
             record,
+            redactor,
             numbering: Numbering::default(),
             models: HashMap::new(),
             places: HashMap::new(),
@@ -240,7 +246,8 @@ impl Locator {
         let calls = self.settings.concurrency.unwrap_or(provider.calls) as usize;
         let places =
             self.places.entry(provider.endpoint).or_insert_with(|| Arc::new(Semaphore::new(calls)));
-        let retrying = Retrying::new(provider.model, self.settings.max_retries);
+        let redacted = Redacted::new(provider.model, Arc::clone(&self.redactor));
+        let retrying = Retrying::new(Arc::new(redacted), self.settings.max_retries);
         let limited: Arc<dyn ChatModel> =
             Arc::new(Limited::new(Arc::new(retrying), Arc::clone(places)));
         match &self.record {

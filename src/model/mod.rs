@@ -12,6 +12,7 @@ pub mod locate;
 pub mod name;
 pub mod ollama;
 pub mod openai;
+pub mod redacted;
 pub mod retry;
 pub mod settings;
 pub mod weights;

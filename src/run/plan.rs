@@ -135,7 +135,7 @@ mod tests {
             safety_floor: Score::new(0.5).unwrap(),
             allow_minor_format_deviation: true,
             max_questions_allowed: 5,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
         }
     }
 

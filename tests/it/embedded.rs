@@ -17,7 +17,7 @@ pub(crate) fn with_cache(workspace: Workspace) -> Workspace {
             .into_iter()
             .filter_map(|name| Some((name, std::env::var_os(name)?)))
             .fold(workspace, |workspace, (name, value)| workspace.env(name, value));
-    workspace.env("XDG_CACHE_HOME", cache).watchdog(Duration::from_secs(600))
+    workspace.env("XDG_CACHE_HOME", cache).watchdog(Duration::from_mins(10))
 }
 
 #[test]
