@@ -156,8 +156,15 @@ mod works {
         let verdict = commands.contains("--scenarios")
             && matches!(output.status.code(), Some(1 | 3))
             && String::from_utf8_lossy(&output.stdout).contains("docs/reports/selftest/");
+        // The tiny model may well fail the tiny assistant; what must work is the run.
+        let is_run = commands.contains("scripts/selftest");
+        let works = match output.status.code() {
+            Some(0) => true,
+            Some(1 | 3) => is_run && copy.join("docs/reports/selftest/index.md").is_file(),
+            _ => false,
+        };
         assert!(
-            output.status.success() || verdict,
+            works,
             "README.md:{line}: {}\n{commands}\n--- stdout\n{}\n--- stderr\n{}",
             output.status,
             String::from_utf8_lossy(&output.stdout),
