@@ -205,7 +205,10 @@ impl Setup<'_> {
             eprint(&format!("model {line}\n"));
         }
         check_once(&models).await?;
-        let capacity = locator.capacity();
+        // Waiting for a place at its model must not count as the assistant's time.
+        let capacity = chat
+            .as_ref()
+            .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
         let run_models = RunModels {
             generator: generator.id().to_owned(),
             judge: judge.id().to_owned(),

@@ -46,6 +46,8 @@ pub struct Locator {
     numbering: Numbering,
     models: HashMap<ModelName, Arc<dyn ChatModel>>,
     places: HashMap<String, Arc<Semaphore>>,
+    /// By the full name of the model.
+    calls_at_once: HashMap<String, usize>,
     chosen: Vec<String>,
 }
 
@@ -75,6 +77,7 @@ impl Locator {
             numbering: Numbering::default(),
             models: HashMap::new(),
             places: HashMap::new(),
+            calls_at_once: HashMap::new(),
             chosen: Vec::new(),
         }
     }
@@ -86,7 +89,12 @@ impl Locator {
 
     /// Most calls at once over all endpoints in use; at least 1.
     pub fn capacity(&self) -> usize {
-        self.places.values().map(|places| places.available_permits()).max().unwrap_or(1)
+        self.calls_at_once.values().copied().max().unwrap_or(1)
+    }
+
+    /// Calls at once that the model of this name takes; at least 1.
+    pub fn capacity_of(&self, model: &dyn ChatModel) -> usize {
+        self.calls_at_once.get(model.id()).copied().unwrap_or(1)
     }
 
     /// The model of a name. Weights that are not here are fetched, unless offline.
@@ -234,7 +242,9 @@ impl Locator {
             }
             ModelName::Cassette(folder) => {
                 // Nothing to wait for, nothing to retry, nothing to record.
-                return Ok(Arc::new(Cassette::open(folder, &self.folder.join(folder))?));
+                let cassette = Cassette::open(folder, &self.folder.join(folder))?;
+                self.calls_at_once.insert(cassette.id().to_owned(), REMOTE_CALLS as usize);
+                return Ok(Arc::new(cassette));
             }
             ModelName::Auto | ModelName::Bare(_) => {
                 return Err(ModelError::Name {
