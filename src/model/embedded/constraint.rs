@@ -88,13 +88,13 @@ fn narrow(schema: &mut Value, brief: u64) {
     for (key, value) in keys.iter_mut() {
         match key.as_str() {
             "properties" | "patternProperties" | "$defs" | "definitions" => {
-                if let Some(named) = value.as_object_mut() {
-                    named.values_mut().for_each(|schema| narrow(schema, brief));
+                for schema in value.as_object_mut().into_iter().flat_map(|map| map.values_mut()) {
+                    narrow(schema, brief);
                 }
             }
             "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
-                if let Some(several) = value.as_array_mut() {
-                    several.iter_mut().for_each(|schema| narrow(schema, brief));
+                for schema in value.as_array_mut().into_iter().flatten() {
+                    narrow(schema, brief);
                 }
             }
             "items" | "additionalProperties" => narrow(value, brief),

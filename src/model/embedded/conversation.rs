@@ -25,7 +25,7 @@ impl Prompt {
     }
 }
 
-/// The prompt of a conversation. Uses ChatML where the file has no template or one that
+/// The prompt of a conversation. Uses `ChatML` where the file has no template or one that
 /// llama.cpp does not know.
 pub(super) fn prompt(model: &LlamaModel, messages: &[Message]) -> Result<Prompt, ModelError> {
     let own = model.chat_template(None).ok();

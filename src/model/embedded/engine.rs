@@ -17,16 +17,19 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::{LlamaStateSeqFlags, LogOptions, send_logs_to_tracing};
+use llguidance::Matcher;
 
 use super::constraint::Constraints;
 use super::conversation;
+use super::draft::Draft;
 use super::prefixes::Prefixes;
 use super::sampler::Sampler;
+use super::turns::Turns;
 use super::worker::Interrupt;
 use crate::model::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
 
 /// Tokens decoded at once; a call that is given up ends within one such batch.
-const BATCH: u32 = 512;
+const BATCH: u32 = 128;
 /// More threads than this wait for each other on the small models that a CPU can serve.
 const MOST_THREADS: usize = 8;
 /// No text of more bytes per token than this is worth tokenising to see that it does not fit.
@@ -74,6 +77,7 @@ pub(super) struct Engine<'model> {
     /// Most tokens of prompt and reply together.
     limit: usize,
     batch: LlamaBatch<'static>,
+    turns: Turns,
     prefixes: Prefixes,
     constraints: Option<Constraints>,
 }
@@ -106,6 +110,7 @@ impl<'model> Engine<'model> {
             context,
             limit: limit as usize,
             batch: LlamaBatch::new(BATCH as usize, 1),
+            turns: Turns::at(file),
             prefixes: Prefixes::default(),
             constraints: None,
         })
@@ -123,64 +128,56 @@ impl<'model> Engine<'model> {
             return Err(self.too_long(&format!("{bytes} bytes")));
         }
         let prompt = conversation::prompt(self.model, &request.messages)?;
-        if prompt.len() >= self.limit {
-            return Err(self.too_long(&format!("{} tokens", prompt.len())));
+        let prompt_tokens = prompt.len();
+        if prompt_tokens >= self.limit {
+            return Err(self.too_long(&format!("{prompt_tokens} tokens")));
         }
-        let mut matcher = match &request.schema {
-            None => None,
-            Some(schema) => {
-                let constraints = match self.constraints.take() {
-                    Some(constraints) => constraints,
-                    None => Constraints::new(self.model)?,
-                };
-                Some(self.constraints.insert(constraints).matcher(schema)?)
-            }
-        };
-        let constrained = |error| failed(format!("constrained decoding failed: {error}"), None);
+        let most = (self.limit - prompt_tokens).min(request.sampling.max_tokens.max(1) as usize);
+        let mut sampler = Sampler::new(&request.sampling);
+        let mut draft = Draft::new(self.model, self.matcher(request)?, most);
 
         self.enter(&prompt.prefix, interrupt)?;
-        self.decode(&prompt.rest, prompt.prefix.len(), interrupt)?;
-        let most = (self.limit - prompt.len()).min(request.sampling.max_tokens.max(1) as usize);
-        let mut sampler = Sampler::new(&request.sampling);
-        let mut text = Vec::new();
-        let mut tokens = 0;
+        let mut position = prompt.prefix.len();
+        let mut undecoded = prompt.rest;
         let finish = loop {
-            let mask = matcher
-                .as_mut()
-                .map(|matcher| matcher.compute_mask_or_eos().map_err(constrained))
-                .transpose()?;
+            undecoded.extend(draft.add_forced()?);
+            if let Some(finish) = draft.finish() {
+                break finish;
+            }
+            self.decode(&undecoded, position, interrupt)?;
+            position += undecoded.len();
+            undecoded.clear();
+            let mask = draft.mask()?;
             let Some(token) = sampler.pick(self.context.get_logits(), mask.as_ref()) else {
                 return Err(failed("the model gives no usable next token".to_owned(), None));
             };
-            let id = LlamaToken(token.cast_signed());
-            if self.model.vocab().is_eog(id) {
+            let token = LlamaToken(token.cast_signed());
+            if self.model.vocab().is_eog(token) {
                 break Finish::Stop;
             }
-            text.extend(self.model.vocab().token_to_piece(id, false, None));
-            tokens += 1;
-            if let Some(matcher) = &mut matcher {
-                matcher.consume_token(token).map_err(constrained)?;
-                if matcher.is_stopped() {
-                    break Finish::Stop;
-                }
-            }
-            if tokens >= most {
-                break Finish::Length;
-            }
-            self.decode(&[id], prompt.len() + tokens - 1, interrupt)?;
+            draft.add(token)?;
+            undecoded.push(token);
         };
-        Ok(ChatReply {
-            text: String::from_utf8_lossy(&text).into_owned(),
-            finish,
-            usage: Usage {
-                prompt_tokens: Some(prompt.len() as u64),
-                completion_tokens: Some(tokens as u64),
-            },
-            structured: match request.schema {
-                Some(_) => StructuredMode::Schema,
-                None => StructuredMode::Prompt,
-            },
-        })
+        let usage = Usage {
+            prompt_tokens: Some(prompt_tokens as u64),
+            completion_tokens: Some(draft.tokens() as u64),
+        };
+        let structured = match request.schema {
+            Some(_) => StructuredMode::Schema,
+            None => StructuredMode::Prompt,
+        };
+        Ok(ChatReply { text: draft.into_text(), finish, usage, structured })
+    }
+
+    fn matcher(&mut self, request: &ChatRequest) -> Result<Option<Matcher>, ModelError> {
+        let Some(schema) = &request.schema else {
+            return Ok(None);
+        };
+        let constraints = match self.constraints.take() {
+            Some(constraints) => constraints,
+            None => Constraints::new(self.model)?,
+        };
+        self.constraints.insert(constraints).matcher(schema).map(Some)
     }
 
     /// Brings the context to the state after the prefix, from memory where possible.
@@ -228,7 +225,10 @@ impl<'model> Engine<'model> {
                 self.batch.add(*token, position, &[0], last).map_err(|error| broken(&error))?;
                 position += 1;
             }
-            self.context.decode(&mut self.batch).map_err(|error| broken(&error))?;
+            let turn = self.turns.take();
+            let decoded = self.context.decode(&mut self.batch);
+            drop(turn);
+            decoded.map_err(|error| broken(&error))?;
         }
         Ok(())
     }

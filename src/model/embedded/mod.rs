@@ -9,11 +9,15 @@ mod constraint;
 #[cfg(feature = "embedded")]
 mod conversation;
 #[cfg(feature = "embedded")]
+mod draft;
+#[cfg(feature = "embedded")]
 mod engine;
 #[cfg(feature = "embedded")]
 mod prefixes;
 #[cfg(feature = "embedded")]
 mod sampler;
+#[cfg(feature = "embedded")]
+mod turns;
 #[cfg(feature = "embedded")]
 mod worker;
 

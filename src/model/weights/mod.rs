@@ -243,9 +243,8 @@ fn unwritable(file: &Path, error: &std::io::Error) -> ModelError {
 /// The default weights for tests that run a model: fetched at first use, as for any user.
 #[cfg(test)]
 pub(in crate::model) async fn default_for_tests() -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(".cache")
-    });
+    let home = || Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache");
+    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
     let environment = ModelEnvironment {
         cache_folder: cache.join("selftest").join("models"),
         ..ModelEnvironment::default()

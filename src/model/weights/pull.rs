@@ -135,7 +135,7 @@ fn is_loopback(address: &Url) -> bool {
 
 fn file_name(address: &Url) -> Result<String, ModelError> {
     let name = address.path_segments().and_then(|mut steps| steps.next_back()).unwrap_or_default();
-    if !name.ends_with(".gguf") {
+    if name.strip_suffix(".gguf").is_none() {
         return Err(ModelError::Name {
             name: shown(address),
             why: "the address does not end in a file name with .gguf".to_owned(),
@@ -246,7 +246,6 @@ impl Transfer {
         let response = self.ask(held).await?;
         let (response, start) = match response.status() {
             StatusCode::PARTIAL_CONTENT if range_start(&response) == Some(held) => (response, held),
-            StatusCode::OK => (response, 0),
             StatusCode::RANGE_NOT_SATISFIABLE if range_total(&response) == Some(held) => {
                 return self.verify(part);
             }

@@ -1,0 +1,60 @@
+//! Taking turns on the processor.
+//!
+//! llama.cpp's threads spin while they wait for each other, so two models at work on the same
+//! cores take up to a hundred times as long as one after the other. Models of one process take
+//! turns, and so do processes that use the same file.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The weights, opened once more to be locked by whoever computes. Absent where that cannot be
+/// had; then processes get in each other's way, and nothing else happens.
+pub(super) struct Turns(Option<File>);
+
+/// The right to compute, until dropped.
+pub(super) struct Turn<'a> {
+    file: Option<&'a File>,
+    _process: MutexGuard<'static, ()>,
+}
+
+impl Turns {
+    pub(super) fn at(file: &Path) -> Self {
+        // Locks of other systems keep other processes from reading the file.
+        Self(if cfg!(unix) { File::open(file).ok() } else { None })
+    }
+
+    /// Waits for the turn: at most one batch of each other model.
+    pub(super) fn take(&self) -> Turn<'_> {
+        let process = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.0.as_ref().filter(|file| file.lock().is_ok());
+        Turn { file, _process: process }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.file {
+            // Closing the file unlocks it too, at the latest.
+            let _ = file.unlock();
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_locks_the_file_until_it_ends() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let other = File::open(file.path()).unwrap();
+        let turns = Turns::at(file.path());
+        let turn = turns.take();
+        assert!(other.try_lock().is_err());
+        drop(turn);
+        other.try_lock().unwrap();
+    }
+}
