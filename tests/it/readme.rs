@@ -152,10 +152,6 @@ mod works {
             .env_remove("CI")
             .output()
             .unwrap();
-        // A run of the scenarios ends as the judge says; the tiny model is hard to please.
-        let verdict = commands.contains("--scenarios")
-            && matches!(output.status.code(), Some(1 | 3))
-            && String::from_utf8_lossy(&output.stdout).contains("docs/reports/selftest/");
         // The tiny model may well fail the tiny assistant; what must work is the run.
         let is_run = commands.contains("scripts/selftest");
         let works = match output.status.code() {
