@@ -9,8 +9,8 @@ use super::state::RunState;
 use crate::event::{Observer, ObserverError, RunEvent};
 
 /// Between two writes lies at least this many times what the former took, so that writing costs
-/// at most a tenth of a run.
-const REST: u32 = 10;
+/// at most a fiftieth of a run.
+const REST: u32 = 50;
 
 /// Writes the JSON and Markdown reports after each case, and the list of runs at the end.
 ///
