@@ -3,10 +3,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::model_server::ModelServer;
 use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config, scenarios};
+
+/// Two engines at once on two cores take many times as long as one after the other, and a
+/// case has its time limit. Held by every test that computes.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A cache that outlives the tests, so that the weights are fetched once per target folder.
 pub(crate) fn with_cache(workspace: Workspace) -> Workspace {
@@ -22,6 +30,7 @@ pub(crate) fn with_cache(workspace: Workspace) -> Workspace {
 
 #[test]
 fn two_cases_from_end_to_end_without_any_server() {
+    let _turn = turn();
     let run = with_cache(Workspace::new())
         .config(format!("version: 1\nscenarios:\n{CLEAR}{FLOW}"))
         .file("README.md", "# Zebrafish\n\nA library that counts stripes.\n")
@@ -41,6 +50,7 @@ fn two_cases_from_end_to_end_without_any_server() {
 
 #[test]
 fn twenty_judgements_are_twenty_valid_verdicts() {
+    let _turn = turn();
     let server = ModelServer::start();
     let run = with_cache(Workspace::new())
         .config(config(OPENAI, &scenarios(20)))
@@ -90,6 +100,7 @@ fn a_truncated_gguf_is_refused() {
 
 #[test]
 fn half_of_the_real_weights_are_refused() {
+    let _turn = turn();
     let _ = with_cache(Workspace::new()).args(["model", "pull", "smollm2-135m"]).run().exit(0);
     let run = with_cache(Workspace::new()).args(["model", "path", "smollm2-135m"]).run().exit(0);
     let weights = fs::read(PathBuf::from(run.stdout.trim_end())).unwrap();

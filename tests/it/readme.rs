@@ -123,6 +123,7 @@ mod works {
 
     #[test]
     fn every_command_in_the_readme_works() {
+        let _turn = crate::embedded::turn();
         let folder = tempfile::tempdir().unwrap();
         let (copy, bin) = (folder.path().join("selftest"), folder.path().join("bin"));
         copy_of_the_work_tree(&copy);
