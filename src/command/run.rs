@@ -28,9 +28,10 @@ use crate::model::name::ModelName;
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
 use crate::report::{ProgressObserver, ReportFiles, ReportObserver, Style, terminal};
-use crate::run::execute::{ProjectWatch, Runner};
+use crate::run::execute::execute as execute_plan;
 use crate::run::observe;
 use crate::run::plan::{Defaults, PlannedCase, Selection, plan};
+use crate::run::runner::{ProjectWatch, Runner};
 use crate::scenario::generate::{Generator, load_templates};
 use crate::score::Threshold;
 use crate::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
@@ -83,7 +84,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let (events, carrier) = observe::carry(observers);
     let cancel = cancel_on_interrupt();
     let (cases, summary, outcome) =
-        prepared.runner.run(Arc::clone(&header), &plan, &events, cancel).await;
+        execute_plan(&prepared.runner, Arc::clone(&header), &plan, &events, cancel).await;
     drop(events);
     // The carrier only writes files; nothing else is left to do on this thread.
     let faults = tokio::task::block_in_place(|| carrier.finish());

@@ -3,13 +3,13 @@
 //! Pure: text, pairs and flags come in, settings with their origins or all errors go out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
 use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
 use super::document::{Config, drop_nulls, schema};
+use super::origin::{Origin, Overlay};
 use super::yaml::{self, Document, Place, Span, SyntaxError};
 use super::{checks, shape, structure, variables};
 use crate::rubric::Rubric;
@@ -36,39 +36,6 @@ pub struct Flag {
     pub value: Value,
 }
 
-/// Which layer a value came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody set it.
-    Default,
-    /// The file.
-    File {
-        /// Line of the value, from 1.
-        line: usize,
-    },
-    /// A variable.
-    Environment {
-        /// Its name.
-        name: String,
-    },
-    /// A flag.
-    Flag {
-        /// As typed.
-        name: String,
-    },
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File { line } => write!(f, "file, line {line}"),
-            Origin::Environment { name } => write!(f, "environment, {name}"),
-            Origin::Flag { name } => write!(f, "flag, {name}"),
-        }
-    }
-}
-
 /// The configuration of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
@@ -82,14 +49,6 @@ pub struct Resolved {
     pub warnings: Vec<String>,
     /// The file, if there is one.
     pub path: Option<PathBuf>,
-}
-
-/// A value that a layer above the file sets.
-#[derive(Debug, Clone)]
-pub(super) struct Overlay {
-    pub(super) pointer: String,
-    pub(super) value: Value,
-    pub(super) origin: Origin,
 }
 
 /// Merges the layers and checks the result; reports every error, not only the first.

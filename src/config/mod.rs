@@ -6,6 +6,7 @@ pub mod diagnostics;
 pub mod document;
 pub mod environment;
 pub mod layers;
+pub mod origin;
 pub mod show;
 pub mod variables;
 
@@ -24,7 +25,8 @@ use std::path::Path;
 pub use diagnostics::{ConfigErrors, Diagnostic, Target};
 pub use document::{Config, ReportSettings, schema};
 pub use environment::Environment;
-pub use layers::{Flag, Origin, Resolved, Sources, resolve};
+pub use layers::{Flag, Resolved, Sources, resolve};
+pub use origin::Origin;
 pub use show::show;
 
 /// Where a project keeps its configuration.

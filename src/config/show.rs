@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::document::drop_nulls;
-use super::layers::{Origin, Resolved};
+use super::layers::Resolved;
+use super::origin::Origin;
 use super::yaml;
 
 /// Column at which origins stand, unless the value is longer.

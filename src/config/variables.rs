@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use super::diagnostics::{Diagnostic, Target};
 use super::document::schema;
-use super::layers::{Origin, Overlay};
+use super::origin::{Origin, Overlay};
 use super::shape::{self, Kind};
 
 /// The beginning of all names.

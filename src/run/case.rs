@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::execute::Runner;
 use super::observe::Events;
 use super::plan::PlannedCase;
+use super::runner::Runner;
 use super::seed::{Purpose, derive};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Evidence, Exchange};

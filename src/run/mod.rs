@@ -4,4 +4,5 @@ pub mod case;
 pub mod execute;
 pub mod observe;
 pub mod plan;
+pub mod runner;
 pub mod seed;
