@@ -228,6 +228,12 @@ impl Locator {
                 Provider { model, endpoint: base, calls: REMOTE_CALLS }
             }
             ModelName::Embedded(model) => {
+                // Before anything is fetched for an engine that is not there.
+                if !cfg!(feature = "embedded") {
+                    let model =
+                        EmbeddedModel::new(name.to_string(), PathBuf::new(), &self.settings);
+                    model.check().await?;
+                }
                 let located = weights::locate(model, &self.environment)?;
                 if let weights::Located::Absent(entry) = located
                     && !self.environment.offline
@@ -254,6 +260,7 @@ impl Locator {
             }
         };
         let calls = self.settings.concurrency.unwrap_or(provider.calls) as usize;
+        self.calls_at_once.insert(provider.model.id().to_owned(), calls);
         let places =
             self.places.entry(provider.endpoint).or_insert_with(|| Arc::new(Semaphore::new(calls)));
         let redacted = Redacted::new(provider.model, Arc::clone(&self.redactor));
