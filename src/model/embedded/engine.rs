@@ -24,14 +24,15 @@ use super::conversation;
 use super::draft::Draft;
 use super::prefixes::Prefixes;
 use super::sampler::Sampler;
+use super::threads;
 use super::turns::Turns;
 use super::worker::Interrupt;
 use crate::model::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
 
 /// Tokens decoded at once; a call that is given up ends within one such batch.
 const BATCH: u32 = 128;
-/// More threads than this wait for each other on the small models that a CPU can serve.
-const MOST_THREADS: usize = 8;
+/// llama.cpp's word for no flash attention: its sums depend on the number of threads.
+const FLASH_ATTENTION_OFF: i32 = 0;
 /// No text of more bytes per token than this is worth tokenising to see that it does not fit.
 const MOST_BYTES_PER_TOKEN: usize = 64;
 
@@ -70,10 +71,27 @@ pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
     })
 }
 
+fn open(
+    model: &LlamaModel,
+    limit: u32,
+    threads: usize,
+) -> Result<LlamaContext<'_>, Box<dyn std::error::Error>> {
+    let threads = i32::try_from(threads)?;
+    let params = LlamaContextParams::default()
+        .with_n_ctx(NonZeroU32::new(limit))
+        .with_n_batch(BATCH)
+        .with_n_ubatch(BATCH)
+        .with_n_threads(threads)
+        .with_n_threads_batch(threads)
+        .with_flash_attention_policy(FLASH_ATTENTION_OFF);
+    Ok(model.new_context(backend()?, params)?)
+}
+
 /// A loaded model with its context and what it remembers between calls.
 pub(super) struct Engine<'model> {
     model: &'model LlamaModel,
     context: LlamaContext<'model>,
+    threads: usize,
     /// Most tokens of prompt and reply together.
     limit: usize,
     batch: LlamaBatch<'static>,
@@ -93,21 +111,15 @@ impl<'model> Engine<'model> {
             0 => context_tokens,
             trained => trained.min(context_tokens),
         };
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = i32::try_from(threads.min(MOST_THREADS)).unwrap_or(1);
-        let params = LlamaContextParams::default()
-            .with_n_ctx(NonZeroU32::new(limit))
-            .with_n_batch(BATCH)
-            .with_n_ubatch(BATCH)
-            .with_n_threads(threads)
-            .with_n_threads_batch(threads);
-        let context = model.new_context(backend()?, params).map_err(|error| {
+        let threads = threads::all();
+        let context = open(model, limit, threads).map_err(|error| {
             let what = format!("no context of {limit} tokens for {}: {error}", file.display());
             failed(what, Some("lower models.context_tokens, or take a smaller model".to_owned()))
         })?;
         Ok(Self {
             model,
             context,
+            threads,
             limit: limit as usize,
             batch: LlamaBatch::new(BATCH as usize, 1),
             turns: Turns::at(file),
@@ -122,7 +134,18 @@ impl<'model> Engine<'model> {
         request: &ChatRequest,
         interrupt: &Interrupt,
     ) -> Result<ChatReply, ModelError> {
+        self.reply_with(threads::wanted(self.threads), request, interrupt)
+    }
+
+    /// One reply, computed by so many threads; their number does not show in it.
+    pub(super) fn reply_with(
+        &mut self,
+        threads: usize,
+        request: &ChatRequest,
+        interrupt: &Interrupt,
+    ) -> Result<ChatReply, ModelError> {
         interrupt.check()?;
+        self.use_threads(threads);
         let bytes = request.prompt_bytes();
         if bytes > self.limit.saturating_mul(MOST_BYTES_PER_TOKEN) {
             return Err(self.too_long(&format!("{bytes} bytes")));
@@ -167,6 +190,17 @@ impl<'model> Engine<'model> {
             None => StructuredMode::Prompt,
         };
         Ok(ChatReply { text: draft.into_text(), finish, usage, structured })
+    }
+
+    fn use_threads(&mut self, threads: usize) {
+        if threads == self.threads {
+            return;
+        }
+        // Where a second context cannot be had, the first one does.
+        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
+        if let Ok(context) = open(self.model, limit, threads) {
+            (self.context, self.threads) = (context, threads);
+        }
     }
 
     fn matcher(&mut self, request: &ChatRequest) -> Result<Option<Matcher>, ModelError> {

@@ -17,6 +17,8 @@ mod prefixes;
 #[cfg(feature = "embedded")]
 mod sampler;
 #[cfg(feature = "embedded")]
+mod threads;
+#[cfg(feature = "embedded")]
 mod turns;
 #[cfg(feature = "embedded")]
 mod worker;

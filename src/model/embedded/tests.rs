@@ -71,6 +71,27 @@ async fn a_greedy_reply_does_not_depend_on_what_was_asked_before() {
 }
 
 #[tokio::test]
+async fn a_reply_does_not_depend_on_the_number_of_threads() {
+    let file = default_for_tests().await;
+    let model = engine::load(&file).unwrap();
+    let rules = "You are a judge. Say in a few words what you think of the answer. ".repeat(40);
+    let mut asked = request(&rules, "The answer was: water boils at 100 °C at sea level.");
+    asked.sampling = Sampling { temperature: 1.0, max_tokens: 40, seed: 5 };
+    let limit = ModelSettings::default().total();
+    let interrupt = || worker::Interrupt {
+        cancelled: Arc::default(),
+        started: Instant::now(),
+        limit,
+        name: "test".to_owned(),
+    };
+    let texts = [1, 2].map(|threads| {
+        let mut engine = engine::Engine::new(&model, &file, 2048).unwrap();
+        engine.reply_with(threads, &asked, &interrupt()).unwrap().text
+    });
+    assert_eq!(texts[0], texts[1]);
+}
+
+#[tokio::test]
 async fn every_constrained_reply_is_valid_and_finite() {
     let mut asked = request(
         "You judge answers. Reply with a JSON object.",

@@ -1,0 +1,79 @@
+//! How many threads a call computes with.
+//!
+//! llama.cpp's threads spin until the last one is there. When other programs take their
+//! processors away, one thread answers ten times as fast as two.
+
+use std::thread::{available_parallelism, sleep};
+use std::time::Duration;
+
+/// More threads than this wait for each other on the small models that a CPU can serve.
+const MOST: usize = 8;
+/// Looks at the machine, and the time between them: what runs for a moment only does not count.
+const LOOKS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// As many as are of use on a quiet machine.
+pub(super) fn all() -> usize {
+    available_parallelism().map_or(1, std::num::NonZero::get).min(MOST)
+}
+
+/// As many as find a free processor now. `current` is kept where the difference is not worth a
+/// change. Always [`all`] where the system does not tell.
+pub(super) fn wanted(current: usize) -> usize {
+    let mut most_free = None;
+    for look in 0..LOOKS {
+        if look > 0 {
+            sleep(PAUSE);
+        }
+        let free = std::fs::read_to_string("/proc/stat").ok().and_then(|stat| free(&stat));
+        most_free = most_free.max(free);
+    }
+    choose(most_free, current, all())
+}
+
+fn choose(free: Option<usize>, current: usize, all: usize) -> usize {
+    let Some(free) = free else { return all };
+    let wanted = free.clamp(1, all);
+    let close = wanted >= current && wanted < all && wanted < 2 * current;
+    if close { current } else { wanted }
+}
+
+/// Processors that nobody uses, by Linux's `/proc/stat`; the thread that asks is not counted.
+fn free(stat: &str) -> Option<usize> {
+    let processors = stat
+        .lines()
+        .filter_map(|line| line.strip_prefix("cpu"))
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+        .count();
+    let running = stat.lines().find_map(|line| line.strip_prefix("procs_running "))?;
+    let others = running.trim().parse::<usize>().ok()?.saturating_sub(1);
+    (processors > 0).then(|| processors.saturating_sub(others))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_free_that_no_other_program_uses() {
+        let stat =
+            |running: u32| format!("cpu  1 2\ncpu0 1\ncpu1 1\nintr 5 0\nprocs_running {running}\n");
+        assert_eq!(free(&stat(1)), Some(2));
+        assert_eq!(free(&stat(2)), Some(1));
+        assert_eq!(free(&stat(9)), Some(0));
+        assert_eq!(free("cpu  1 2\nprocs_running 1\n"), None);
+        assert_eq!(free("nonsense"), None);
+    }
+
+    #[test]
+    fn threads_follow_the_free_processors() {
+        assert_eq!(choose(None, 1, 2), 2);
+        assert_eq!(choose(Some(2), 2, 2), 2);
+        assert_eq!(choose(Some(1), 2, 2), 1);
+        assert_eq!(choose(Some(0), 2, 2), 1);
+        assert_eq!(choose(Some(2), 1, 2), 2);
+        assert_eq!(choose(Some(9), 4, 8), 8);
+        assert_eq!(choose(Some(6), 4, 8), 4, "not worth a change");
+        assert_eq!(choose(Some(3), 4, 8), 3);
+    }
+}
