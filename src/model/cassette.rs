@@ -40,10 +40,6 @@ fn file_name(digest: &str, occurrence: usize) -> String {
     format!("{}-{occurrence}.json", &digest[..DIGEST_LENGTH.min(digest.len())])
 }
 
-fn engine_error(what: String) -> ModelError {
-    ModelError::Engine { what, hint: None }
-}
-
 /// A model whose replies are written to a folder as they come.
 pub struct Recorder {
     inner: Arc<dyn ChatModel>,
@@ -63,7 +59,10 @@ impl Recorder {
         numbering: &Numbering,
     ) -> Result<Self, ModelError> {
         std::fs::create_dir_all(folder).map_err(|error| {
-            engine_error(format!("cannot create the cassette {}: {error}", folder.display()))
+            ModelError::engine(
+                format!("cannot create the cassette {}: {error}", folder.display()),
+                None,
+            )
         })?;
         Ok(Self { inner, folder: folder.to_owned(), counts: Arc::clone(&numbering.0) })
     }
@@ -77,7 +76,7 @@ impl Recorder {
             reply: reply.clone(),
         };
         let failed = |error: &dyn std::fmt::Display| {
-            engine_error(format!("cannot write {}: {error}", path.display()))
+            ModelError::engine(format!("cannot write {}: {error}", path.display()), None)
         };
         let json = serde_json::to_string_pretty(&recording).map_err(|error| failed(&error))?;
         std::fs::write(&path, json + "\n").map_err(|error| failed(&error))

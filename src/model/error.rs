@@ -108,6 +108,11 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// An error of the embedded engine or its weights.
+    pub(crate) fn engine(what: String, hint: Option<String>) -> Self {
+        Self::Engine { what, hint }
+    }
+
     /// Whether the same call may succeed a moment later: broken connections, 408, 429 and 5xx.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -12,7 +12,6 @@ use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{Value, json};
 
-use super::engine::failed;
 use crate::model::{ModelError, ReplySchema};
 
 /// Most items of an array that states no limit itself.
@@ -29,7 +28,10 @@ impl Constraints {
     pub(super) fn new(model: &LlamaModel) -> Result<Self, ModelError> {
         let tokens = LlamaSampler::llguidance_tok_env(model);
         let mut factory = ParserFactory::new_simple(&tokens).map_err(|error| {
-            failed(format!("the vocabulary does not fit constrained decoding: {error}"), None)
+            ModelError::engine(
+                format!("the vocabulary does not fit constrained decoding: {error}"),
+                None,
+            )
         })?;
         factory.quiet();
         Ok(Self { factory, compiled: HashMap::new() })
@@ -46,7 +48,7 @@ impl Constraints {
         let matcher = Matcher::new(self.factory.create_parser(grammar));
         if let Some(error) = matcher.get_error() {
             let what = format!("schema `{}` cannot constrain a reply: {error}", schema.name);
-            return Err(failed(what, None));
+            return Err(ModelError::engine(what, None));
         }
         let fresh = matcher.deep_clone();
         self.compiled.insert(key, matcher);

@@ -6,7 +6,6 @@
 use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 
-use super::engine::failed;
 use crate::model::{Message, ModelError, Role};
 
 /// A prompt, cut where it is always cut.
@@ -35,7 +34,9 @@ pub(super) fn prompt(model: &LlamaModel, messages: &[Message]) -> Result<Prompt,
         None => LlamaChatTemplate::new("chatml")
             .ok()
             .and_then(|template| frame(model, &template, messages))
-            .ok_or_else(|| failed("the chat template cannot be rendered".to_owned(), None))?,
+            .ok_or_else(|| {
+                ModelError::engine("the chat template cannot be rendered".to_owned(), None)
+            })?,
     };
     Ok(assemble(model, &parts, messages))
 }

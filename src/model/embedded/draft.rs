@@ -5,7 +5,6 @@ use llama_cpp_2::token::LlamaToken;
 use llguidance::Matcher;
 use toktrie::SimpleVob;
 
-use super::engine::failed;
 use crate::model::{Finish, ModelError};
 
 /// The reply so far.
@@ -87,5 +86,5 @@ impl<'model> Draft<'model> {
 }
 
 fn broken(error: impl std::fmt::Display) -> ModelError {
-    failed(format!("constrained decoding failed: {error}"), None)
+    ModelError::engine(format!("constrained decoding failed: {error}"), None)
 }

@@ -22,11 +22,11 @@ use llguidance::Matcher;
 use super::constraint::Constraints;
 use super::conversation;
 use super::draft::Draft;
+use super::interrupt::Interrupt;
 use super::prefixes::Prefixes;
 use super::sampler::Sampler;
 use super::threads;
 use super::turns::Turns;
-use super::worker::Interrupt;
 use crate::model::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
 
 /// Tokens decoded at once; a call that is given up ends within one such batch.
@@ -36,38 +36,38 @@ const FLASH_ATTENTION_OFF: i32 = 0;
 /// No text of more bytes per token than this is worth tokenising to see that it does not fit.
 const MOST_BYTES_PER_TOKEN: usize = 64;
 
-/// An error of the engine.
-pub(super) fn failed(what: String, hint: Option<String>) -> ModelError {
-    ModelError::Engine { what, hint }
-}
-
 fn backend() -> Result<&'static LlamaBackend, ModelError> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
     let backend = BACKEND.get_or_init(|| {
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
         LlamaBackend::init().map_err(|error| error.to_string())
     });
-    backend.as_ref().map_err(|error| failed(format!("llama.cpp does not start: {error}"), None))
+    backend
+        .as_ref()
+        .map_err(|error| ModelError::engine(format!("llama.cpp does not start: {error}"), None))
 }
 
 /// The weights of a file. The error is one line that names the file.
 pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
     let name = file.display();
     let again = || Some("fetch it again with `selftest model pull`, or name another file".into());
-    let unreadable = |error| failed(format!("cannot read {name}: {error}"), again());
+    let unreadable = |error| ModelError::engine(format!("cannot read {name}: {error}"), again());
     let mut magic = Vec::new();
     let opened = File::open(file).map_err(unreadable)?;
     let bytes = opened.metadata().map_err(unreadable)?.len();
     opened.take(4).read_to_end(&mut magic).map_err(unreadable)?;
     if magic != b"GGUF" {
-        return Err(failed(format!("{name} is not a GGUF file ({bytes} bytes)"), again()));
+        return Err(ModelError::engine(
+            format!("{name} is not a GGUF file ({bytes} bytes)"),
+            again(),
+        ));
     }
     LlamaModel::load_from_file(backend()?, file, &LlamaModelParams::default()).map_err(|_| {
         let what = format!(
             "llama.cpp cannot load {name} ({bytes} bytes): it is truncated, or of an \
              architecture that this llama.cpp does not know"
         );
-        failed(what, again())
+        ModelError::engine(what, again())
     })
 }
 
@@ -114,7 +114,10 @@ impl<'model> Engine<'model> {
         let threads = threads::all();
         let context = open(model, limit, threads).map_err(|error| {
             let what = format!("no context of {limit} tokens for {}: {error}", file.display());
-            failed(what, Some("lower models.context_tokens, or take a smaller model".to_owned()))
+            ModelError::engine(
+                what,
+                Some("lower models.context_tokens, or take a smaller model".to_owned()),
+            )
         })?;
         Ok(Self {
             model,
@@ -172,7 +175,10 @@ impl<'model> Engine<'model> {
             undecoded.clear();
             let mask = draft.mask()?;
             let Some(token) = sampler.pick(self.context.get_logits(), mask.as_ref()) else {
-                return Err(failed("the model gives no usable next token".to_owned(), None));
+                return Err(ModelError::engine(
+                    "the model gives no usable next token".to_owned(),
+                    None,
+                ));
             };
             let token = LlamaToken(token.cast_signed());
             if self.model.vocab().is_eog(token) {
@@ -237,7 +243,7 @@ impl<'model> Engine<'model> {
     fn forget(&mut self) -> Result<(), ModelError> {
         match self.context.clear_kv_cache_seq(Some(0), None, None) {
             Ok(true) => Ok(()),
-            _ => Err(failed("the context cannot be cleared".to_owned(), None)),
+            _ => Err(ModelError::engine("the context cannot be cleared".to_owned(), None)),
         }
     }
 
@@ -248,7 +254,8 @@ impl<'model> Engine<'model> {
         start: usize,
         interrupt: &Interrupt,
     ) -> Result<(), ModelError> {
-        let broken = |error: &dyn std::fmt::Display| failed(format!("decoding: {error}"), None);
+        let broken =
+            |error: &dyn std::fmt::Display| ModelError::engine(format!("decoding: {error}"), None);
         let mut position = i32::try_from(start).map_err(|error| broken(&error))?;
         for (number, chunk) in tokens.chunks(BATCH as usize).enumerate() {
             interrupt.check()?;
@@ -268,7 +275,7 @@ impl<'model> Engine<'model> {
     }
 
     fn too_long(&self, length: &str) -> ModelError {
-        failed(
+        ModelError::engine(
             format!("the prompt of {length} does not fit a context of {} tokens", self.limit),
             Some(format!(
                 "raise models.context_tokens (this model allows {}) or shorten the prompt",

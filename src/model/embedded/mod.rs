@@ -13,6 +13,8 @@ mod draft;
 #[cfg(feature = "embedded")]
 mod engine;
 #[cfg(feature = "embedded")]
+mod interrupt;
+#[cfg(feature = "embedded")]
 mod prefixes;
 #[cfg(feature = "embedded")]
 mod sampler;

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::engine::{self, Engine};
-use crate::model::{ChatReply, ChatRequest, ModelError, Phase};
+use super::interrupt::Interrupt;
+use crate::model::{ChatReply, ChatRequest, ModelError};
 
 /// Starts its thread with the first job; dropping it ends the thread and waits for it.
 pub(super) struct Worker {
@@ -28,31 +29,6 @@ struct Running {
 enum Job {
     Check(oneshot::Sender<Result<(), ModelError>>),
     Chat(Box<ChatRequest>, Arc<AtomicBool>, oneshot::Sender<Result<ChatReply, ModelError>>),
-}
-
-/// What can end a call early; asked between tokens and batches.
-pub(super) struct Interrupt {
-    pub(super) cancelled: Arc<AtomicBool>,
-    pub(super) started: Instant,
-    pub(super) limit: Duration,
-    pub(super) name: String,
-}
-
-impl Interrupt {
-    /// An error when the call was given up or its time is over.
-    pub(super) fn check(&self) -> Result<(), ModelError> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Err(engine::failed("the call was given up".to_owned(), None));
-        }
-        if self.started.elapsed() > self.limit {
-            return Err(ModelError::Timeout {
-                endpoint: self.name.clone(),
-                phase: Phase::Total,
-                after: self.limit,
-            });
-        }
-        Ok(())
-    }
 }
 
 /// Sets the flag when the future that holds it is dropped.
@@ -103,7 +79,7 @@ impl Worker {
             .name("embedded-model".to_owned())
             .spawn(move || work(&file, context_tokens, limit, &queue))
             .map_err(|error| {
-                engine::failed(format!("cannot start the engine's thread: {error}"), None)
+                ModelError::engine(format!("cannot start the engine's thread: {error}"), None)
             })?;
         Ok(Running { jobs, thread })
     }
@@ -142,7 +118,7 @@ fn work(file: &Path, context_tokens: u32, limit: Duration, queue: &Receiver<Job>
 }
 
 fn died(file: &Path) -> ModelError {
-    engine::failed(
+    ModelError::engine(
         format!("the engine of {} stopped unexpectedly", file.display()),
         Some("the file may be damaged: try another one, or an ollama/ model".to_owned()),
     )
