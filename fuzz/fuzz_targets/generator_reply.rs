@@ -4,14 +4,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::scenario::{generate, safety, similarity};
+use selftest::scenario::similarity::Words;
+use selftest::scenario::{generate, safety};
 
 fuzz_target!(|reply: &str| {
     if let Ok(case) = generate::read_reply(reply) {
         assert!(!case.prompt.trim().is_empty());
         safety::violations(&case.prompt);
-        let words = similarity::words(&case.prompt);
-        let alike = similarity::jaccard(&words, &words);
+        let words = Words::of(&case.prompt);
+        let alike = words.jaccard(&words);
         assert!((0.0..=1.0).contains(&alike));
     }
 });
