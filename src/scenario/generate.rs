@@ -95,6 +95,8 @@ impl Generator {
     ) -> Self {
         let schema =
             ReplySchema { name: "generated_case", schema: Arc::new(reply_schema()), brief: 300 };
+        // Compiling the rules takes longer than a fast model; it need not wait for the first one.
+        std::thread::spawn(|| safety::violations(""));
         let earlier = Mutex::default();
         Self { model, settings, context_tokens, project_files, schema, earlier }
     }
