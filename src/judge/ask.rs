@@ -33,7 +33,7 @@ impl Judge {
         rubric: Rubric,
     ) -> Self {
         let schema_text = schema_in_prompt(&rubric).to_string();
-        let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)), brief: 200 };
+        let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)), brief: 160 };
         Self { model, settings, context_tokens, reader: Reader::new(rubric), schema, schema_text }
     }
 

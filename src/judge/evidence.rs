@@ -13,9 +13,10 @@ use regex::Regex;
 pub struct Nonce(String);
 
 impl Nonce {
-    /// 64 random bits in hexadecimal.
+    /// 32 random bits in hexadecimal. Evidence is written before the mark is drawn, so that
+    /// nobody can try twice; and every token of a mark is paid for at each fence.
     pub fn fresh() -> Self {
-        Self(format!("{:016x}", rand::rng().random::<u64>()))
+        Self(format!("{:08x}", rand::rng().random::<u32>()))
     }
 
     /// The mark as text.
@@ -33,7 +34,7 @@ static IMITATION: LazyLock<Regex> = LazyLock::new(|| {
 pub fn fence(label: &str, text: &str, nonce: &Nonce) -> String {
     let text = neutralise(text);
     let mark = nonce.as_str();
-    format!("[BEGIN {label} {mark}]\n{text}\n[END {label} {mark}]")
+    format!("[BEGIN {label} {mark}]\n{text}\n[END {mark}]")
 }
 
 fn neutralise(text: &str) -> String {

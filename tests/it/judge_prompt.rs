@@ -46,7 +46,7 @@ fn the_beginning_is_the_same_for_every_case() {
 fn every_call_has_a_mark_of_its_own() {
     let calls = judged("Fine.", &config(OPENAI, &scenarios(3)));
     let mut marks: Vec<String> = calls.iter().map(mark).collect();
-    assert!(marks.iter().all(|mark| mark.len() >= 16), "{marks:?}");
+    assert!(marks.iter().all(|mark| mark.len() >= 8), "{marks:?}");
     marks.sort();
     marks.dedup();
     assert_eq!(marks.len(), calls.len());
@@ -83,7 +83,7 @@ fn the_status_and_the_count_of_questions_are_told() {
         "Actual status: AWAITING_RESPONSE",
         "Status match: ",
         "counted by rule: 3",
-        "At most 1 question",
+        "at most 1 allowed",
     ] {
         assert!(case.contains(part), "no `{part}` in {case}");
     }
