@@ -16,12 +16,14 @@ pub mod text;
 pub mod model;
 pub mod prompts;
 pub mod rubric;
+pub mod session;
 
 pub mod scenario;
 
 pub mod judge;
 pub mod sut;
 
+pub mod grade;
 pub mod outcome;
 
 pub mod event;
@@ -29,8 +31,10 @@ pub mod exit;
 
 pub mod report;
 pub mod run;
+pub mod store;
 
 pub mod cli;
+pub mod grader;
 
 pub mod config;
 

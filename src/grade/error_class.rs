@@ -1,0 +1,193 @@
+//! The nine classes of tool errors (seed 000 §4), read from an error's own words.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+use serde::{Deserialize, Serialize};
+
+/// What kind of error a tool met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorClass {
+    /// A file or path is not there.
+    FileNotFound,
+    /// Access was refused.
+    PermissionDenied,
+    /// A time limit was exceeded.
+    Timeout,
+    /// An external API failed.
+    ApiError,
+    /// Code or data could not be parsed.
+    SyntaxError,
+    /// A command ended with an exit code other than 0.
+    CommandFailed,
+    /// No connection.
+    NetworkError,
+    /// There is no such tool.
+    ToolNotFound,
+    /// Any other error.
+    Unknown,
+}
+
+impl ErrorClass {
+    /// Every class, in the order of the seed's table.
+    pub const ALL: [ErrorClass; 9] = [
+        ErrorClass::FileNotFound,
+        ErrorClass::PermissionDenied,
+        ErrorClass::Timeout,
+        ErrorClass::ApiError,
+        ErrorClass::SyntaxError,
+        ErrorClass::CommandFailed,
+        ErrorClass::NetworkError,
+        ErrorClass::ToolNotFound,
+        ErrorClass::Unknown,
+    ];
+
+    /// The seed's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorClass::FileNotFound => "file_not_found",
+            ErrorClass::PermissionDenied => "permission_denied",
+            ErrorClass::Timeout => "timeout",
+            ErrorClass::ApiError => "api_error",
+            ErrorClass::SyntaxError => "syntax_error",
+            ErrorClass::CommandFailed => "command_failed",
+            ErrorClass::NetworkError => "network_error",
+            ErrorClass::ToolNotFound => "tool_not_found",
+            ErrorClass::Unknown => "unknown",
+        }
+    }
+
+    /// The class that the name stands for.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
+    /// The class of an error, from its words and the exit code of its program.
+    ///
+    /// The words decide, by the first class of the seed's table whose pattern they match, except
+    /// that `tool_not_found` and `network_error` come before the wider classes. `command_failed`
+    /// is what is left of a program that ended with an exit code other than 0.
+    pub fn of(words: &str, exit_code: Option<i64>) -> Self {
+        /// Errors stand at the beginning or at the end; between them is output.
+        const LOOKED_AT: usize = 4000;
+        let head = &words[..words.floor_char_boundary(LOOKED_AT)];
+        let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT))..];
+        let found = [head, tail].iter().find_map(|part| {
+            PATTERNS
+                .matches(part)
+                .iter()
+                .next()
+                .and_then(|at| ORDER.get(at))
+                .map(|(class, _)| *class)
+        });
+        let by_code = || match exit_code {
+            // What `timeout` and shells end with.
+            Some(124) => Some(ErrorClass::Timeout),
+            Some(code) if code != 0 => Some(ErrorClass::CommandFailed),
+            _ => EXIT_CODE.is_match(head).then_some(ErrorClass::CommandFailed),
+        };
+        found.or_else(by_code).unwrap_or(ErrorClass::Unknown)
+    }
+}
+
+/// The narrower class first: "connection timed out" is the network, "unknown tool" no file.
+const ORDER: [(ErrorClass, &str); 7] = [
+    (
+        ErrorClass::ToolNotFound,
+        r"(?i)\b(unknown tool|no such tool|tool (\S+ )?(does not exist|not found|is not available)|unknown function|invalid tool name)\b",
+    ),
+    (
+        ErrorClass::NetworkError,
+        r"(?i)\b(connection (refused|reset|aborted|error|timed out|closed)|could not resolve host|name or service not known|temporary failure in name resolution|network is unreachable|no route to host|ECONNREFUSED|ECONNRESET|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|dns (error|lookup)|getaddrinfo|socket hang up|tls handshake|certificate verify failed)\b",
+    ),
+    (
+        ErrorClass::FileNotFound,
+        r"(?i)\b(no such file or directory|file(\s+\S+)? (does not exist|not found)|path (\S+ )?(does not exist|not found)|directory (\S+ )?(does not exist|not found)|cannot find the (file|path)|FileNotFoundError|ENOENT|no files? found|does not exist on disk)\b",
+    ),
+    (
+        ErrorClass::PermissionDenied,
+        r"(?i)\b(permission denied|access (is )?denied|not permitted|PermissionError|EACCES|EPERM|read-only file system|forbidden|unauthori[sz]ed)\b",
+    ),
+    (
+        ErrorClass::Timeout,
+        r"(?i)\b(timed? ?out|timeout (expired|exceeded|reached|after|error)|TimeoutError|TimeoutExpired|deadline exceeded|time limit exceeded)\b",
+    ),
+    (
+        ErrorClass::ApiError,
+        r"(?i)\b(rate limit(s|ed)?|too many requests|quota exceeded|overloaded(_error)?|api[ _]error|internal server error|bad gateway|service unavailable|(http|status)([ _]?(code|error))?[ :=]+[45]\d\d|[45]\d\d (client|server) error)\b",
+    ),
+    (
+        ErrorClass::SyntaxError,
+        r"(?i)\b(syntax ?error|invalid syntax|IndentationError|parse error|parsing error|unexpected (token|eof|end of (file|input|json))|JSONDecodeError|json\.decoder|unterminated string|unmatched|failed to parse)\b",
+    ),
+];
+
+static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSet::new(ORDER.map(|(_, pattern)| pattern)).expect("the patterns are constants")
+});
+
+static EXIT_CODE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#)
+        .expect("the pattern is a constant")
+});
+
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_seed() {
+        for (words, class) in [
+            ("No such file or directory", ErrorClass::FileNotFound),
+            ("Permission denied", ErrorClass::PermissionDenied),
+            ("Request timed out", ErrorClass::Timeout),
+            ("Rate limit exceeded", ErrorClass::ApiError),
+            ("Invalid syntax", ErrorClass::SyntaxError),
+            (r#""exit_code": 1"#, ErrorClass::CommandFailed),
+            ("Connection refused", ErrorClass::NetworkError),
+            ("Unknown tool", ErrorClass::ToolNotFound),
+            ("something else", ErrorClass::Unknown),
+        ] {
+            assert_eq!(ErrorClass::of(words, None), class, "{words}");
+        }
+    }
+
+    #[test]
+    fn words_go_before_exit_codes_and_narrow_before_wide() {
+        for (words, code, class) in [
+            ("cat: x: No such file or directory", Some(1), ErrorClass::FileNotFound),
+            ("3 tests failed", Some(101), ErrorClass::CommandFailed),
+            ("", Some(124), ErrorClass::Timeout),
+            ("curl: (7) connection timed out", Some(7), ErrorClass::NetworkError),
+            ("HTTP 503", None, ErrorClass::ApiError),
+            ("bash: foo: command not found", None, ErrorClass::CommandFailed),
+            (
+                "<tool_use_error>File does not exist.</tool_use_error>",
+                None,
+                ErrorClass::FileNotFound,
+            ),
+            ("exit code: 0", None, ErrorClass::Unknown),
+            ("I found 404 apples", None, ErrorClass::Unknown),
+        ] {
+            assert_eq!(ErrorClass::of(words, code), class, "{words}");
+        }
+        let long = format!("{}\nPermission denied", "line\n".repeat(3000));
+        assert_eq!(ErrorClass::of(&long, Some(1)), ErrorClass::PermissionDenied);
+    }
+
+    #[test]
+    fn names_are_those_of_serde() {
+        for class in ErrorClass::ALL {
+            assert_eq!(serde_json::to_value(class).unwrap(), class.name());
+            assert_eq!(ErrorClass::from_name(class.name()), Some(class));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A grade from 1 to 5, held in range by its constructor.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// 1 (very poor) to 5 (perfect).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Level(u8);
+
+impl Level {
+    /// The lowest.
+    pub const LOWEST: Level = Level(1);
+    /// The highest.
+    pub const HIGHEST: Level = Level(5);
+
+    /// `None` outside of 1 to 5.
+    pub fn new(level: u8) -> Option<Self> {
+        (1..=5).contains(&level).then_some(Self(level))
+    }
+
+    /// The nearest level: halves round up, everything below 1 is 1, above 5 is 5 (seed 000 §7.3:
+    /// "range clamped to 1-5"; the seed leaves the rounding open, its column is an integer).
+    pub fn nearest(points: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to 1..=5; NaN becomes 0 and then 1"
+        )]
+        let level = (points + 0.5).floor().clamp(1.0, 5.0) as u8;
+        Self(level.max(1))
+    }
+
+    /// The number.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u8> for Level {
+    type Error = String;
+
+    fn try_from(level: u8) -> Result<Self, String> {
+        Self::new(level).ok_or_else(|| format!("{level} is not in 1 to 5"))
+    }
+}
+
+impl From<Level> for u8 {
+    fn from(level: Level) -> u8 {
+        level.0
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_and_clamping() {
+        for (points, level) in [(3.5, 4), (3.49, 3), (-2.0, 1), (6.5, 5), (f64::NAN, 1)] {
+            assert_eq!(Level::nearest(points).get(), level, "{points}");
+        }
+        assert_eq!(Level::new(0), None);
+        assert!(serde_json::from_str::<Level>("6").is_err());
+    }
+}

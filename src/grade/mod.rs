@@ -1,0 +1,14 @@
+//! Grades of recorded sessions: by rules (seed 000), and what many grades show together.
+//!
+//! Pure: sessions and grades come in, grades, patterns and reports go out. Reads no file, no
+//! clock and no database.
+
+mod error_class;
+mod level;
+mod record;
+mod task_type;
+
+pub use error_class::ErrorClass;
+pub use level::Level;
+pub use record::{Details, ErrorCount, Evidence, GradeRecord, Point, ToolUse};
+pub use task_type::TaskType;

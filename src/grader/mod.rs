@@ -1,0 +1,1 @@
+//! Recorded sessions from disk to grades in the store.

@@ -1,0 +1,141 @@
+//! A filter over a stream of JSON that shortens giant strings, so that a document of any size
+//! can be parsed while it is read.
+
+use std::io::{self, Read};
+
+/// Bytes of a string that are handed on.
+const LONGEST: usize = 256 * 1024;
+
+/// JSON text whose strings are no longer than [`LONGEST`] and a few bytes.
+///
+/// Cuts only between characters and never in an escape. Malformed text passes as it is, for the
+/// parser to refuse.
+pub(super) struct BoundedStrings<R> {
+    inner: R,
+    longest: usize,
+    in_string: bool,
+    /// Bytes of the current string so far.
+    length: usize,
+    /// The rest of the current string is left out.
+    cutting: bool,
+    escape: Escape,
+    /// The last thing handed on was a `\u` escape, perhaps the first half of a pair.
+    after_unicode: bool,
+}
+
+/// Where in an escape the filter is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    None,
+    Begun,
+    /// Hexadecimal digits to come.
+    Unicode(u8),
+}
+
+impl<R: Read> BoundedStrings<R> {
+    pub(super) fn new(inner: R) -> Self {
+        Self::with_limit(inner, LONGEST)
+    }
+
+    fn with_limit(inner: R, longest: usize) -> Self {
+        let (in_string, cutting, after_unicode) = (false, false, false);
+        let escape = Escape::None;
+        Self { inner, longest, in_string, length: 0, cutting, escape, after_unicode }
+    }
+
+    /// Whether this byte is handed on.
+    fn keep(&mut self, byte: u8) -> bool {
+        if !self.in_string {
+            self.in_string = byte == b'"';
+            (self.length, self.cutting, self.after_unicode) = (0, false, false);
+            return true;
+        }
+        self.length += 1;
+        match self.escape {
+            Escape::Begun if byte == b'u' => self.escape = Escape::Unicode(4),
+            Escape::Begun | Escape::Unicode(1) => {
+                self.after_unicode = self.escape != Escape::Begun;
+                self.escape = Escape::None;
+            }
+            Escape::Unicode(left) => self.escape = Escape::Unicode(left - 1),
+            Escape::None if byte == b'"' => {
+                self.in_string = false;
+                return true;
+            }
+            Escape::None => {
+                let begins_character = byte < 0x80 || byte >= 0xc0;
+                let may_cut = begins_character && (byte != b'\\' || !self.after_unicode);
+                self.cutting |= self.length > self.longest && may_cut;
+                if byte == b'\\' {
+                    self.escape = Escape::Begun;
+                } else {
+                    self.after_unicode = false;
+                }
+            }
+        }
+        !self.cutting
+    }
+}
+
+impl<R: Read> Read for BoundedStrings<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.inner.read(buffer)?;
+            if count == 0 {
+                return Ok(0);
+            }
+            let mut kept = 0;
+            for at in 0..count {
+                let byte = buffer[at];
+                if self.keep(byte) {
+                    buffer[kept] = byte;
+                    kept += 1;
+                }
+            }
+            if kept > 0 {
+                return Ok(kept);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn filtered(json: &str, longest: usize) -> String {
+        let mut text = String::new();
+        let mut filter = BoundedStrings::with_limit(json.as_bytes(), longest);
+        filter.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn short_strings_pass_and_long_ones_end_early() {
+        let json = r#"{"a":"b\"c\\","d":[1,"😀\n"]}"#;
+        assert_eq!(filtered(json, 20), json);
+        let values: Vec<String> =
+            serde_json::from_str(&filtered(r#"["ab\nab\nab","x"]"#, 6)).unwrap();
+        assert_eq!(values, ["ab\nab", "x"]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_filtered_still_parses(
+            text in "[a-f0-9é😀\"\\\\\n\u{1}gu]{1,60}",
+            longest in 0..40_usize,
+        ) {
+            let json = serde_json::to_string(&[text.as_str(), "end"]).unwrap();
+            // As writers do that escape everything outside of ASCII.
+            let ascii = json.replace('é', "\\u00e9").replace('😀', "\\ud83d\\ude00");
+            for json in [json, ascii] {
+                let values: Vec<String> =
+                    serde_json::from_str(&filtered(&json, longest)).unwrap();
+                prop_assert!(text.starts_with(&values[0]));
+                prop_assert!("end".starts_with(&values[1]));
+                prop_assert!(values[0].len() >= text.len().min(longest / 6));
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What stands between a reader and a sink: numbers events, pairs calls with results, counts.
+
+use super::event::{Event, Head, Outcome, Role, ToolResult};
+use super::pairing::Pairing;
+use super::{Source, Text};
+use serde::Serialize;
+
+/// Takes sessions while they are read.
+pub trait Sink {
+    /// Something was said or done in the current session.
+    fn event(&mut self, event: Event<'_>);
+    /// The current session is complete; the next event begins another one.
+    fn end(&mut self, head: Head);
+    /// Forget the events of the current session: they come again, without those of a branch that
+    /// turned out to be abandoned.
+    fn restart(&mut self);
+}
+
+/// What a reader could not use. Each is a count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Notes {
+    /// Lines or elements that could not be parsed and were skipped.
+    pub bad_records: u64,
+    /// Where the file breaks off, if it does.
+    pub torn: Option<String>,
+    /// Records of a kind that holds nothing of the conversation.
+    pub ignored_records: u64,
+    /// Records of abandoned branches, replays and rolled back turns.
+    pub dropped_records: u64,
+    /// Fields that were shortened, media included.
+    pub cut_fields: u64,
+    /// Records whose text had to be repaired: invalid UTF-8, lone surrogates.
+    pub repaired_records: u64,
+}
+
+impl Notes {
+    /// Why there is no session, for a person.
+    pub(super) fn emptiness(&self) -> String {
+        let mut parts = vec!["nothing was said or done in it".to_owned()];
+        for (count, what) in [
+            (self.ignored_records, "records of other kinds"),
+            (self.bad_records, "records that cannot be parsed"),
+            (self.dropped_records, "records of dropped branches"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{count} {what}"));
+            }
+        }
+        parts.extend(self.torn.iter().map(|tear| format!("broken off at {tear}")));
+        parts.join(", ")
+    }
+}
+
+/// The current session of a reader, on its way to the sink.
+pub(super) struct Feed<'s> {
+    /// What is known of the current session; readers fill it while they read.
+    pub(super) head: Head,
+    /// What could not be used, over all sessions of the source.
+    pub(super) notes: Notes,
+    sink: &'s mut dyn Sink,
+    pairing: Pairing,
+    stem: String,
+    events: u64,
+    sessions: u64,
+}
+
+impl<'s> Feed<'s> {
+    pub(super) fn new(source: &Source, sink: &'s mut dyn Sink) -> Self {
+        Self {
+            head: Head::default(),
+            notes: Notes::default(),
+            sink,
+            pairing: Pairing::default(),
+            stem: source.stem(),
+            events: 0,
+            sessions: 0,
+        }
+    }
+
+    /// Name of the source, for sessions without an id of their own.
+    pub(super) fn stem(&self) -> &str {
+        &self.stem
+    }
+
+    /// Whether the current session has no event yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// Hands an event on. An event that says nothing is dropped.
+    pub(super) fn event(&mut self, mut event: Event<'_>) {
+        let says_nothing = event.text.is_empty()
+            && event.reasoning.is_empty()
+            && event.calls.is_empty()
+            && event.results.is_empty()
+            && event.mark.is_none();
+        // A model call without a word is still a call.
+        if says_nothing && (event.role != Role::Assistant || event.continues) {
+            return;
+        }
+        if let Some(time) = event.time {
+            self.head.saw(time);
+        }
+        self.notes.cut_fields += event.cut_fields();
+        self.pairing.pair(&mut event);
+        event.number = self.events;
+        self.events += 1;
+        self.sink.event(event);
+    }
+
+    /// Ends the current session, if it has events, and begins the next one.
+    pub(super) fn end(&mut self) {
+        let mut head = std::mem::take(&mut self.head);
+        let open = self.pairing.open_calls();
+        if self.events == 0 {
+            return;
+        }
+        if !open.is_empty() {
+            let result = |(id, tool): (String, String)| ToolResult {
+                call_id: id.into(),
+                tool: tool.into(),
+                outcome: Outcome::Pending,
+                ..ToolResult::default()
+            };
+            let results = open.into_iter().map(result).collect();
+            let number = self.events;
+            self.sink.event(Event { number, role: Role::Tool, results, ..Event::default() });
+        }
+        head.id = match crate::text::one_line(&head.id, 200) {
+            id if id.is_empty() => self.stem.clone(),
+            id => id,
+        };
+        self.sink.end(head);
+        self.sessions += 1;
+        self.events = 0;
+    }
+
+    /// Takes back the events of the current session: the reader reads it again.
+    pub(super) fn restart(&mut self) {
+        self.sink.restart();
+        self.pairing = Pairing::default();
+        self.head = Head::default();
+        self.notes = Notes::default();
+        self.events = 0;
+    }
+
+    /// Whether nothing has been handed to the sink for good: then the whole source can be read
+    /// again.
+    pub(super) fn can_restart(&self) -> bool {
+        self.sessions == 0
+    }
+
+    /// Ends the last session: how many there were, and the notes.
+    pub(super) fn finish(mut self) -> (u64, Notes) {
+        self.end();
+        (self.sessions, self.notes)
+    }
+}
+
+impl Event<'_> {
+    fn cut_fields(&self) -> u64 {
+        let cut = |text: &Text<'_>| u64::from(text.cut() > 0);
+        cut(&self.text)
+            + cut(&self.reasoning)
+            + self.calls.iter().map(|call| cut(&call.arguments)).sum::<u64>()
+            + self.results.iter().map(|result| cut(&result.text)).sum::<u64>()
+    }
+}

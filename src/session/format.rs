@@ -1,0 +1,108 @@
+//! The formats, their names, and which reader is for which.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::feed::Feed;
+use super::source::Source;
+use super::{
+    ReadError, atif, chat, claude_code, codex, gemini_cli, hermes, mini_swe_agent, open_hands,
+    open_hands_sdk, pi, swe_agent,
+};
+
+/// A file format of recorded sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Hermes: one JSON object for a session, written whole on each turn.
+    HermesSnapshot,
+    /// Hermes: the older gateway's JSON lines.
+    HermesGateway,
+    /// Hermes: `state.db`, all sessions in one SQLite database.
+    HermesState,
+    /// Claude Code JSON lines.
+    ClaudeCode,
+    /// `OpenAI` Codex CLI rollout.
+    Codex,
+    /// Gemini CLI chat, JSON or JSON lines.
+    GeminiCli,
+    /// pi JSON lines.
+    Pi,
+    /// Agent Trajectory Interchange Format (Harbor).
+    Atif,
+    /// SWE-agent `.traj`.
+    SweAgent,
+    /// mini-swe-agent trajectory.
+    MiniSweAgent,
+    /// `OpenHands` before its SDK: a list of events.
+    OpenHands,
+    /// `OpenHands` SDK events.
+    OpenHandsSdk,
+    /// Plain `OpenAI` chat messages, bare or wrapped.
+    Chat,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 13] = [
+        Format::HermesSnapshot,
+        Format::HermesGateway,
+        Format::HermesState,
+        Format::ClaudeCode,
+        Format::Codex,
+        Format::GeminiCli,
+        Format::Pi,
+        Format::Atif,
+        Format::SweAgent,
+        Format::MiniSweAgent,
+        Format::OpenHands,
+        Format::OpenHandsSdk,
+        Format::Chat,
+    ];
+
+    /// The name in reports and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::HermesSnapshot => "hermes-snapshot",
+            Format::HermesGateway => "hermes-gateway",
+            Format::HermesState => "hermes-state",
+            Format::ClaudeCode => "claude-code",
+            Format::Codex => "codex",
+            Format::GeminiCli => "gemini-cli",
+            Format::Pi => "pi",
+            Format::Atif => "atif",
+            Format::SweAgent => "swe-agent",
+            Format::MiniSweAgent => "mini-swe-agent",
+            Format::OpenHands => "open-hands",
+            Format::OpenHandsSdk => "open-hands-sdk",
+            Format::Chat => "chat",
+        }
+    }
+
+    /// Hands every session of the source to the feed. Only what cannot be read at all is an
+    /// error; what is broken is noted.
+    pub(super) fn read(self, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+        match self {
+            Format::HermesSnapshot => hermes::snapshot::read(source, feed),
+            Format::HermesGateway => hermes::gateway::read(source, feed),
+            Format::HermesState => hermes::state::read(source, feed),
+            Format::ClaudeCode => claude_code::read(source, feed),
+            Format::Codex => codex::read(source, feed),
+            Format::GeminiCli => gemini_cli::read(source, feed),
+            Format::Pi => pi::read(source, feed),
+            Format::Atif => atif::read(source, feed),
+            Format::SweAgent => swe_agent::read(source, feed),
+            Format::MiniSweAgent => mini_swe_agent::read(source, feed),
+            Format::OpenHands => open_hands::read(source, feed),
+            Format::OpenHandsSdk => open_hands_sdk::read(source, feed),
+            Format::Chat => chat::read(source, feed),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}

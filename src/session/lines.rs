@@ -1,0 +1,226 @@
+//! JSON lines: split on line breaks, parsed one by one, a bad one skipped and counted.
+
+use std::io::{self, Read};
+
+use memchr::memchr;
+use serde::Deserialize;
+
+use super::feed::Notes;
+
+/// A longer line is skipped: memory must not grow with a foreign file.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+const CHUNK: usize = 256 * 1024;
+
+/// The lines of a stream.
+pub(super) struct Lines<'s> {
+    input: Box<dyn Read + 's>,
+    buffer: Vec<u8>,
+    /// The unread part of the buffer.
+    start: usize,
+    end: usize,
+    number: u64,
+    at_end: bool,
+}
+
+/// One line without its line break.
+pub(super) struct Line<'a> {
+    /// From 1.
+    pub(super) number: u64,
+    pub(super) bytes: &'a [u8],
+    /// The last one, without a line break: complete, or torn.
+    unended: bool,
+}
+
+impl<'s> Lines<'s> {
+    pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
+        Self { input, buffer: vec![0; CHUNK], start: 0, end: 0, number: 0, at_end: false }
+    }
+
+    /// The next line that is not blank. One that is too long is skipped and counted.
+    pub(super) fn next(&mut self, notes: &mut Notes) -> io::Result<Option<Line<'_>>> {
+        loop {
+            let Some((from, to, unended)) = self.next_range(notes)? else {
+                return Ok(None);
+            };
+            if !self.buffer[from..to].iter().all(u8::is_ascii_whitespace) {
+                let bytes = &self.buffer[from..to];
+                return Ok(Some(Line { number: self.number, bytes, unended }));
+            }
+        }
+    }
+
+    fn next_range(&mut self, notes: &mut Notes) -> io::Result<Option<(usize, usize, bool)>> {
+        let mut searched = self.start;
+        let mut skipping = false;
+        loop {
+            if let Some(length) = memchr(b'\n', &self.buffer[searched..self.end]) {
+                let (from, to) = (self.start, searched + length);
+                self.start = to + 1;
+                self.number += 1;
+                if skipping || to - from > LONGEST_LINE {
+                    skipping = false;
+                    notes.bad_records += 1;
+                    searched = self.start;
+                    continue;
+                }
+                return Ok(Some((from, to, false)));
+            }
+            if self.at_end {
+                let (from, to) = (self.start, self.end);
+                self.start = self.end;
+                if skipping || to - from > LONGEST_LINE {
+                    notes.bad_records += 1;
+                    return Ok(None);
+                }
+                self.number += u64::from(from < to);
+                return Ok((from < to).then_some((from, to, true)));
+            }
+            if skipping || self.end - self.start > LONGEST_LINE {
+                skipping = true;
+                self.start = self.end;
+            }
+            searched = self.end - self.start;
+            self.fill()?;
+        }
+    }
+
+    /// Moves the unread part to the front and reads more behind it.
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.end + CHUNK > self.buffer.len() {
+            self.buffer.resize((self.end + CHUNK).next_power_of_two(), 0);
+        }
+        let count = loop {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        self.end += count;
+        self.at_end = count == 0;
+        Ok(())
+    }
+}
+
+impl<'l> Line<'l> {
+    /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
+    /// repaired text of a line that needs it.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(
+        &self,
+        scratch: &'a mut Vec<u8>,
+        notes: &mut Notes,
+    ) -> Option<T>
+    where
+        'l: 'a,
+    {
+        if let Ok(record) = serde_json::from_slice(self.bytes) {
+            return Some(record);
+        }
+        if let Some(repaired) = repair(self.bytes) {
+            *scratch = repaired;
+            if let Ok(record) = serde_json::from_slice(scratch) {
+                notes.repaired_records += 1;
+                return Some(record);
+            }
+        }
+        if self.unended {
+            notes.torn = Some(format!("line {}", self.number));
+        } else {
+            notes.bad_records += 1;
+        }
+        None
+    }
+}
+
+/// JSON text with invalid UTF-8 and lone surrogate escapes replaced by U+FFFD, raw control
+/// characters by spaces; `None` when there is nothing of that kind to repair.
+pub(super) fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut repaired = String::from_utf8_lossy(bytes).into_owned().into_bytes();
+    let mut changed = repaired.len() != bytes.len() || repaired != bytes;
+    let mut at = 0;
+    while let Some(found) = repaired.get(at..).and_then(|rest| memchr(b'\\', rest)) {
+        let escape = at + found;
+        at = escape + 2;
+        let Some(unit) = unicode_escape(&repaired, escape) else {
+            continue;
+        };
+        at = escape + 6;
+        let is_pair = (0xd800..0xdc00).contains(&unit)
+            && unicode_escape(&repaired, at).is_some_and(|low| (0xdc00..0xe000).contains(&low));
+        if is_pair {
+            at += 6;
+        } else if (0xd800..0xe000).contains(&unit) {
+            repaired[escape + 2..escape + 6].copy_from_slice(b"fffd");
+            changed = true;
+        }
+    }
+    changed.then_some(repaired)
+}
+
+/// The code unit of `\uXXXX` at that place.
+fn unicode_escape(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8]) -> (Vec<String>, Notes) {
+        let mut notes = Notes::default();
+        let mut lines = Lines::new(Box::new(bytes));
+        let mut found = Vec::new();
+        while let Some(line) = lines.next(&mut notes).unwrap() {
+            found.push(format!("{}:{}", line.number, String::from_utf8_lossy(line.bytes)));
+        }
+        (found, notes)
+    }
+
+    #[test]
+    fn lines_are_split_and_blank_ones_skipped() {
+        assert_eq!(all(b"a\n\n b\r\nc").0, ["1:a", "3: b\r", "4:c"]);
+        assert_eq!(all(b"a\n").0, ["1:a"]);
+        assert!(all(b"").0.is_empty());
+    }
+
+    #[test]
+    fn a_line_longer_than_a_chunk_is_whole_and_one_over_the_limit_is_skipped() {
+        let long = "x".repeat(3 * CHUNK);
+        let (lines, notes) = all(format!("a\n{long}\nb").as_bytes());
+        assert_eq!(lines[1].len(), 3 * CHUNK + 2);
+        assert_eq!(notes, Notes::default());
+
+        let huge = "x".repeat(LONGEST_LINE + 2 * CHUNK);
+        let (lines, notes) = all(format!("a\n{huge}\nb\n{huge}").as_bytes());
+        assert_eq!(lines, ["1:a", "3:b"]);
+        assert_eq!(notes.bad_records, 2);
+    }
+
+    #[test]
+    fn lone_surrogates_and_broken_utf8_are_repaired() {
+        let parsed =
+            |bytes: &[u8]| -> String { serde_json::from_slice(&repair(bytes).unwrap()).unwrap() };
+        assert_eq!(parsed(br#""a\ud83d b""#), "a\u{fffd} b");
+        assert_eq!(parsed(br#""\udc00\ud83d\ude00\\ud83d""#), "\u{fffd}\u{1f600}\\ud83d");
+        assert_eq!(parsed(b"\"\xff\""), "\u{fffd}");
+        assert_eq!(repair(br#""\ud83d\ude00\\""#), None);
+        assert_eq!(repair(br#""\"#), None);
+    }
+
+    #[test]
+    fn a_bad_last_line_is_a_tear_and_any_other_is_counted() {
+        let mut notes = Notes::default();
+        let mut lines = Lines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]));
+        let mut values = Vec::new();
+        while let Some(line) = lines.next(&mut notes.clone()).unwrap() {
+            values.extend(line.parse::<u64>(&mut Vec::new(), &mut notes));
+        }
+        assert_eq!(values, [1]);
+        assert_eq!(notes.bad_records, 1);
+        assert_eq!(notes.torn.as_deref(), Some("line 3"));
+    }
+}

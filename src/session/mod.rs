@@ -1,0 +1,92 @@
+//! Recorded agent sessions: one neutral model, and one reader for each format that agents write.
+//!
+//! A reader streams: it hands events to a [`Sink`] while it reads, so that memory does not grow
+//! with the file. Nothing here grades, prints or stores, and no foreign text becomes a path.
+
+mod bounded;
+mod collect;
+mod detect;
+pub mod event;
+mod failure;
+mod feed;
+mod format;
+mod lines;
+#[cfg(test)]
+mod mutation;
+mod pairing;
+mod source;
+mod text;
+mod time;
+mod wire;
+
+mod atif;
+mod chat;
+mod claude_code;
+mod codex;
+mod gemini_cli;
+mod hermes;
+mod mini_swe_agent;
+mod open_hands;
+mod open_hands_sdk;
+mod pi;
+mod swe_agent;
+
+pub use collect::{Collector, Session};
+pub use event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+pub use feed::{Notes, Sink};
+pub use format::Format;
+pub use source::Source;
+pub use text::Text;
+
+use feed::Feed;
+
+/// What reading one source came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The format that its content showed.
+    pub format: Format,
+    /// Sessions that were handed to the sink.
+    pub sessions: u64,
+    /// What was skipped, cut or torn.
+    pub notes: Notes,
+}
+
+/// Why a source holds no session.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It could not be read at all.
+    #[error("cannot read: {0}")]
+    Io(#[from] std::io::Error),
+    /// It is empty.
+    #[error("the file is empty")]
+    Empty,
+    /// No known format.
+    #[error("no known session format: {0}")]
+    Unrecognised(String),
+    /// A known format, but nothing in it that was said or done.
+    #[error("{format}: {reason}")]
+    NoSession {
+        /// The format that its content showed.
+        format: Format,
+        /// What is in it instead.
+        reason: String,
+    },
+}
+
+/// Reads every session of a source into `sink`, in the format that its content shows.
+///
+/// A torn or partly broken source is read as far as it goes; [`Reading::notes`] says so.
+pub fn read(source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
+    read_as(detect::detect(source)?, source, sink)
+}
+
+/// Reads every session of a source as that format, whatever its content looks like.
+pub fn read_as(format: Format, source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
+    let mut feed = Feed::new(source, sink);
+    format.read(source, &mut feed)?;
+    let (sessions, notes) = feed.finish();
+    if sessions == 0 {
+        return Err(ReadError::NoSession { format, reason: notes.emptiness() });
+    }
+    Ok(Reading { format, sessions, notes })
+}

@@ -1,0 +1,159 @@
+//! Where session bytes come from: a file, a folder of event files, or memory.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use serde::de::Deserializer;
+
+use super::ReadError;
+use super::bounded::BoundedStrings;
+use super::feed::Feed;
+use super::lines::{Lines, repair};
+
+/// Documents up to this size are parsed in memory, larger ones while they are read.
+const IN_MEMORY: u64 = 32 * 1024 * 1024;
+
+/// Bytes of one or more sessions.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// One file.
+    File(PathBuf),
+    /// A folder with one event per file, as `OpenHands` keeps them; the files in order.
+    Folder {
+        /// The folder that stands for the session.
+        path: PathBuf,
+        /// Its event files.
+        files: Vec<PathBuf>,
+    },
+    /// Bytes in memory.
+    Bytes {
+        /// Stands for the file's name.
+        name: String,
+        /// The contents.
+        bytes: Vec<u8>,
+    },
+}
+
+/// A format whose file is one JSON value.
+pub(super) trait Document {
+    /// Reads it, handing events to the feed on the way. Must not collect.
+    fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), D::Error>;
+}
+
+impl Source {
+    /// A file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Source::File(path.into())
+    }
+
+    /// Bytes in memory, as if they stood in a file of that name.
+    pub fn bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        Source::Bytes { name: name.to_owned(), bytes: bytes.into() }
+    }
+
+    /// The path, or the name of bytes in memory.
+    pub fn path(&self) -> &Path {
+        match self {
+            Source::File(path) | Source::Folder { path, .. } => path,
+            Source::Bytes { name, .. } => Path::new(name),
+        }
+    }
+
+    /// Name without folders and extensions, for sessions without an id of their own.
+    pub fn stem(&self) -> String {
+        let name = self.path().file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split_once('.').map_or(&*name, |(stem, _)| stem);
+        crate::text::one_line(if stem.is_empty() { &name } else { stem }, 200)
+    }
+
+    /// The bytes from the beginning; of a folder its files, each followed by a line break.
+    pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Source::File(path) => Box::new(File::open(path)?),
+            Source::Bytes { bytes, .. } => Box::new(bytes.as_slice()),
+            Source::Folder { files, .. } => Box::new(Joined { files: files.iter(), current: None }),
+        })
+    }
+
+    /// The lines from the beginning.
+    pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
+        Ok(Lines::new(self.open()?))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        match self {
+            Source::File(path) => Ok(path.metadata()?.len()),
+            Source::Bytes { bytes, .. } => Ok(bytes.len() as u64),
+            Source::Folder { .. } => Ok(0),
+        }
+    }
+
+    /// Reads the one JSON value of the source. Where it breaks off or is malformed, what came
+    /// before counts, and a note says where.
+    pub(super) fn document<T: Document>(&self, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+        if self.size()? > IN_MEMORY {
+            let bounded = BoundedStrings::new(self.open()?);
+            let reader = BufReader::with_capacity(256 * 1024, bounded);
+            let mut deserializer = serde_json::Deserializer::from_reader(reader);
+            if let Err(error) = T::read(&mut deserializer, feed) {
+                feed.notes.torn = Some(place(&error));
+            }
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        self.open()?.read_to_end(&mut bytes)?;
+        let read = |bytes: &[u8], feed: &mut Feed<'_>| {
+            T::read(&mut serde_json::Deserializer::from_slice(bytes), feed)
+        };
+        let mut result = read(&bytes, feed);
+        if result.is_err()
+            && feed.can_restart()
+            && let Some(repaired) = repair(&bytes)
+        {
+            feed.restart();
+            feed.notes.repaired_records += 1;
+            result = read(&repaired, feed);
+        }
+        feed.notes.torn = result.err().map(|error| place(&error));
+        Ok(())
+    }
+}
+
+/// Where a document broke, and why, for a note.
+fn place(error: &serde_json::Error) -> String {
+    crate::text::one_line(&error.to_string(), 200)
+}
+
+/// Several files as one stream.
+struct Joined<'a> {
+    files: std::slice::Iter<'a, PathBuf>,
+    current: Option<File>,
+}
+
+impl Read for Joined<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match &mut self.current {
+                Some(file) => match file.read(buffer)? {
+                    0 => {
+                        self.current = None;
+                        buffer[0] = b'\n';
+                        return Ok(1);
+                    }
+                    count => return Ok(count),
+                },
+                None => match self.files.next() {
+                    Some(path) => self.current = Some(File::open(path)?),
+                    None => return Ok(0),
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Moments in the many ways in which agents write them. Never panics, never guesses a zone.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+
+use super::wire::otherwise_default;
+
+/// A moment that may be absent or unreadable. From RFC 3339 text, ISO text without zone (taken
+/// for UTC), seconds or milliseconds since 1970 as number or text.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Moment(pub(super) Option<Timestamp>);
+
+impl Moment {
+    /// Reads a text.
+    pub(super) fn parse(text: &str) -> Self {
+        let text = text.trim();
+        let zoned = || text.parse::<Timestamp>().ok();
+        let without_zone = || {
+            let time = text.parse::<DateTime>().ok()?;
+            Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+        };
+        let number = || text.parse::<f64>().ok().and_then(|number| Self::epoch(number).0);
+        Self(zoned().or_else(without_zone).or_else(number))
+    }
+
+    /// Seconds since 1970, or milliseconds where the number is too large for seconds.
+    pub(super) fn epoch(number: f64) -> Self {
+        /// In seconds the year 5138, in milliseconds 1973.
+        const LARGEST_SECONDS: f64 = 1e11;
+        if !number.is_finite() || number <= 0.0 {
+            return Self(None);
+        }
+        let milliseconds = if number < LARGEST_SECONDS { number * 1000.0 } else { number };
+        #[expect(clippy::cast_possible_truncation, reason = "casts of floats saturate")]
+        let milliseconds = milliseconds as i64;
+        Self(Timestamp::from_millisecond(milliseconds).ok())
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyMoment)
+    }
+}
+
+struct AnyMoment;
+
+impl<'de> Visitor<'de> for AnyMoment {
+    type Value = Moment;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a time")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Moment, E> {
+        Ok(Moment::parse(text))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Moment, E> {
+        Ok(Moment::epoch(number))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds need 41 bits")]
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Moment, E> {
+        Ok(Moment::epoch(number as f64))
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Moment, E> {
+        Ok(Moment(None))
+    }
+
+    otherwise_default!(boolean null list object);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_of_writing_a_time() {
+        for json in [
+            r#""2026-04-29T20:05:00Z""#,
+            r#""2026-04-29T22:05:00.000+02:00""#,
+            r#""2026-04-29T20:05:00""#,
+            r#""2026-04-29 20:05:00.000""#,
+            r#""1777493100""#,
+            "1777493100",
+            "1777493100.0",
+            "1777493100000",
+        ] {
+            let time = serde_json::from_str::<Moment>(json).unwrap().0;
+            assert_eq!(time.unwrap().to_string(), "2026-04-29T20:05:00Z", "{json}");
+        }
+        for json in ["null", "[1]", "{\"a\": 2}", "true", "-3", "1e300", "\"soon\""] {
+            assert_eq!(serde_json::from_str::<Moment>(json).unwrap().0, None, "{json}");
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! Lenient building blocks of the readers: JSON of foreign programs, where any field may have
+//! another type than last month. A field of another type is as good as none; it loses no record.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::text::Text;
+
+/// The methods of a [`Visitor`] for JSON values of the kinds named: skip them, yield the default.
+macro_rules! otherwise_default {
+    ($($kind:ident)*) => { $(otherwise_default!(@ $kind);)* };
+    (@ scalar) => { otherwise_default!(string number boolean null); };
+    (@ string) => {
+        fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+    };
+    (@ number) => {
+        fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+        fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+        fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+    };
+    (@ boolean) => {
+        fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+    };
+    (@ null) => {
+        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+    };
+    (@ list) => {
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(
+            self,
+            mut list: A,
+        ) -> Result<Self::Value, A::Error> {
+            while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+            Ok(Self::Value::default())
+        }
+    };
+    (@ object) => {
+        fn visit_map<A: serde::de::MapAccess<'de>>(
+            self,
+            mut map: A,
+        ) -> Result<Self::Value, A::Error> {
+            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+            Ok(Self::Value::default())
+        }
+    };
+}
+pub(super) use otherwise_default;
+
+/// Calls a function for each element of a JSON list, without collecting them. Anything but a
+/// list is skipped.
+pub(super) struct Each<T, F> {
+    function: F,
+    element: PhantomData<fn() -> T>,
+}
+
+/// See [`Each`]; for `map.next_value_seed(each(|item: Object<Item<'de>>| …))`.
+pub(super) fn each<T, F: FnMut(T)>(function: F) -> Each<T, F> {
+    Each { function, element: PhantomData }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Each<T, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(element) = list.next_element()? {
+            (self.function)(element);
+        }
+        Ok(())
+    }
+
+    otherwise_default!(string number boolean null object);
+}
+
+/// A struct where the value is a JSON object, else nothing. The fields of `T` must themselves be
+/// tolerant: [`Text`], [`Int`], [`Flag`], [`List`], `Moment`, with `#[serde(default)]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Object<T>(pub(super) Option<T>);
+
+impl<T> Default for Object<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyObject<T>(PhantomData<fn() -> T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for AnyObject<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(|value| Object(Some(value)))
+            }
+
+            otherwise_default!(string number boolean null list);
+        }
+
+        deserializer.deserialize_any(AnyObject(PhantomData))
+    }
+}
+
+/// The objects of a list; elements of another type are dropped, and so is anything but a list.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct List<T>(pub(super) Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut elements = Vec::new();
+        each(|Object(element)| elements.extend(element)).deserialize(deserializer)?;
+        Ok(Self(elements))
+    }
+}
+
+/// A whole number, also from a text of digits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Int(pub(super) Option<i64>);
+
+impl Int {
+    /// As a count: negative numbers are none.
+    pub(super) fn count(self) -> u64 {
+        self.0.and_then(|number| u64::try_from(number).ok()).unwrap_or_default()
+    }
+}
+
+impl<'de> Deserialize<'de> for Int {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyInt;
+
+        impl<'de> Visitor<'de> for AnyInt {
+            type Value = Int;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a whole number")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Int, E> {
+                Ok(Int(Some(number)))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Int, E> {
+                Ok(Int(i64::try_from(number).ok()))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Int, E> {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "checked to be whole and small"
+                )]
+                let whole = (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
+                Ok(Int(whole))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Int, E> {
+                Ok(Int(text.trim().parse().ok()))
+            }
+
+            otherwise_default!(boolean null list object);
+        }
+
+        deserializer.deserialize_any(AnyInt)
+    }
+}
+
+/// `true`, `false`, or neither.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Flag(pub(super) Option<bool>);
+
+impl Flag {
+    /// Whether it says `true`.
+    pub(super) fn is_set(self) -> bool {
+        self.0 == Some(true)
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyFlag;
+
+        impl<'de> Visitor<'de> for AnyFlag {
+            type Value = Flag;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("true or false")
+            }
+
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Flag, E> {
+                Ok(Flag(Some(value)))
+            }
+
+            otherwise_default!(string number null list object);
+        }
+
+        deserializer.deserialize_any(AnyFlag)
+    }
+}
+
+/// Any JSON value as text: of a string what it says, of anything else its JSON. For arguments of
+/// calls, which some agents write as JSON and some as JSON in a string.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Json(pub(super) Text<'static>);
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(match raw.get() {
+            "null" => Text::default(),
+            text if text.starts_with('"') => {
+                serde_json::from_str::<Text<'_>>(text).map(Text::into_owned).unwrap_or_default()
+            }
+            json => Text::new(json).into_owned(),
+        }))
+    }
+}
+
+/// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files
+/// are named with type and size instead of being kept.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Content<'a>(pub(super) Text<'a>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyContent;
+
+        impl<'de> Visitor<'de> for AnyContent {
+            type Value = Content<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("text or a list of parts")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Content(Text::new(text)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Content(Text::new(text).into_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut all = Text::default();
+                while let Some(part) = list.next_element::<Part<'de>>()? {
+                    if all.is_empty() {
+                        all = part.0;
+                    } else {
+                        all.join(&part.0);
+                    }
+                }
+                Ok(Content(all))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Part::deserialize(MapAccessDeserializer::new(map)).map(|part| Content(part.0))
+            }
+
+            otherwise_default!(number boolean null);
+        }
+
+        deserializer.deserialize_any(AnyContent)
+    }
+}
+
+/// One part of a message's content.
+#[derive(Default)]
+struct Part<'a>(Text<'a>);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct PartFields<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(
+        alias = "image_url",
+        alias = "input_audio",
+        alias = "source",
+        alias = "file",
+        alias = "inlineData"
+    )]
+    media: Media,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyPart;
+
+        impl<'de> Visitor<'de> for AnyPart {
+            type Value = Part<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a part of a message")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Part(Text::new(text)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Part(Text::new(text).into_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let fields = PartFields::deserialize(MapAccessDeserializer::new(map))?;
+                if !fields.text.is_empty() || fields.media.length == 0 {
+                    return Ok(Part(fields.text));
+                }
+                Ok(Part(fields.media.note(&fields.kind)))
+            }
+
+            otherwise_default!(number boolean null list);
+        }
+
+        deserializer.deserialize_any(AnyPart)
+    }
+}
+
+/// An image, a sound or a file inside a message: only what it is and how large, never its data.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Media {
+    media_type: String,
+    /// Of the encoded data, in bytes.
+    length: usize,
+}
+
+impl Media {
+    /// `[image image/png 531 kB]`.
+    pub(super) fn note(&self, kind: &str) -> Text<'static> {
+        let kind = match kind.split('_').next().unwrap_or_default() {
+            "" => "media",
+            // `input_image`
+            "input" => kind.split('_').nth(1).unwrap_or("media"),
+            kind => kind,
+        };
+        Text::media(kind, &self.media_type, self.length)
+    }
+
+    fn of_text(text: &str) -> Self {
+        let media_type = text.strip_prefix("data:").and_then(|rest| rest.split_once(';'));
+        let media_type = media_type.map(|(kind, _)| crate::text::one_line(kind, 60));
+        Self { media_type: media_type.unwrap_or_default(), length: text.len() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Media {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyMedia;
+
+        impl<'de> Visitor<'de> for AnyMedia {
+            type Value = Media;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("media")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Media, E> {
+                Ok(Media::of_text(text))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Media, A::Error> {
+                let mut all = Media::default();
+                while let Some(key) = map.next_key::<Text<'de>>()? {
+                    match key.as_str() {
+                        "url" | "data" | "file_data" => {
+                            let inner: Media = map.next_value()?;
+                            all.length = inner.length;
+                            if all.media_type.is_empty() {
+                                all.media_type = inner.media_type;
+                            }
+                        }
+                        "media_type" | "mimeType" | "mime_type" | "format" => {
+                            let name = map.next_value::<Text<'de>>()?;
+                            all.media_type = crate::text::one_line(&name, 60);
+                        }
+                        _ => drop(map.next_value::<de::IgnoredAny>()?),
+                    }
+                }
+                Ok(all)
+            }
+
+            otherwise_default!(number boolean null list);
+        }
+
+        deserializer.deserialize_any(AnyMedia)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(json: &str) -> String {
+        serde_json::from_str::<Content<'_>>(json).unwrap().0.as_str().to_owned()
+    }
+
+    #[test]
+    fn content_in_all_its_shapes() {
+        assert_eq!(content(r#""plain""#), "plain");
+        assert_eq!(content("null"), "");
+        assert_eq!(content(r#"[{"type":"text","text":"a"},"b",7,{"text":null}]"#), "a\nb");
+        let data = "QUJD".repeat(1000);
+        let url = format!(
+            r#"[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{data}"}}}}]"#
+        );
+        assert_eq!(content(&url), "[image image/png 3 kB]");
+        let source = format!(
+            r#"[{{"type":"image","source":{{"media_type":"image/gif","data":"{data}"}}}}]"#
+        );
+        assert_eq!(content(&source), "[image image/gif 3 kB]");
+    }
+
+    #[test]
+    fn fields_of_another_type_are_as_good_as_none() {
+        #[derive(Deserialize, Default, Debug, PartialEq)]
+        #[serde(default)]
+        struct Record {
+            count: Int,
+            flag: Flag,
+            arguments: Json,
+            list: List<Inner>,
+            inner: Object<Inner>,
+        }
+        #[derive(Deserialize, Default, Debug, PartialEq)]
+        #[serde(default)]
+        struct Inner {
+            a: Int,
+        }
+        let read = |json: &str| serde_json::from_str::<Record>(json).unwrap();
+        let record = read(
+            r#"{"count":"7","flag":true,"arguments":"{\"x\":1}","list":[1,{"a":2.0},"s"],"inner":{"a":3}}"#,
+        );
+        assert_eq!(record.count.count(), 7);
+        assert!(record.flag.is_set());
+        assert_eq!(record.arguments.0.as_str(), r#"{"x":1}"#);
+        assert_eq!(record.list.0, [Inner { a: Int(Some(2)) }]);
+        assert_eq!(record.inner.0, Some(Inner { a: Int(Some(3)) }));
+        let odd =
+            read(r#"{"count":[1],"flag":"yes","arguments":{"x":[2]},"list":"no","inner":null}"#);
+        let expected = Record { arguments: Json(Text::new(r#"{"x":[2]}"#)), ..Record::default() };
+        assert_eq!(odd, expected);
+    }
+}

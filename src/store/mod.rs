@@ -1,0 +1,1 @@
+//! The database: what was graded, when and how. SQLite by default.
