@@ -5,10 +5,12 @@
 
 mod error_class;
 mod level;
+pub mod overrides;
 mod record;
 mod task_type;
 
 pub use error_class::ErrorClass;
 pub use level::Level;
+pub use overrides::{Field, Override};
 pub use record::{Details, ErrorCount, Evidence, GradeRecord, Point, ToolUse};
 pub use task_type::TaskType;
