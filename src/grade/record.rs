@@ -157,3 +157,44 @@ pub enum Point {
     /// §3.2: the agent asked back.
     Clarification,
 }
+
+/// A record for tests of other files.
+#[cfg(test)]
+pub(crate) fn sample(session_id: &str) -> GradeRecord {
+    let at: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap_or(Timestamp::UNIX_EPOCH);
+    GradeRecord {
+        session_id: session_id.to_owned(),
+        session_file: format!("/sessions/{session_id}.jsonl"),
+        graded_at: at,
+        task_completed: true,
+        tool_calls_efficient: Level::HIGHEST,
+        response_quality: Level::nearest(3.0),
+        errors_recovered: true,
+        total_api_calls: 4,
+        model: Some("test-model".to_owned()),
+        platform: Some("cli".to_owned()),
+        session_start: Some(at),
+        duration_seconds: Some(60.0),
+        task_summary: Some("a task".to_owned()),
+        total_errors: 0,
+        error_types: Vec::new(),
+        tools_with_errors: Vec::new(),
+        had_repeated_errors: false,
+        had_infinite_loop_risk: false,
+        had_user_clarification: false,
+        details: Details {
+            agent: "test".to_owned(),
+            task_type: TaskType::General,
+            counts_at: at,
+            messages: 6,
+            tool_calls: 2,
+            rejected_calls: 0,
+            pending_calls: 0,
+            tools: BTreeMap::new(),
+            errors: Vec::new(),
+            longest_error_run: 0,
+            tokens: crate::session::Usage::default(),
+            evidence: Vec::new(),
+        },
+    }
+}

@@ -1,0 +1,305 @@
+//! Weights that would agree better with people. A proposal only: nothing here applies it.
+//!
+//! A coordinate search on a grid of half points, drawn towards the current weights, judged by
+//! cross-validation: weights that only fit the sessions they were fitted to are not proposed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::overrides::{Field, Override};
+use super::record::{GradeRecord, Point};
+use super::weights::{CompletionWeights, QualityWeights, Weights};
+
+/// Fewer judged sessions say nothing about seven weights.
+pub const LEAST_SESSIONS: usize = 20;
+/// Cross-validation leaves out a fifth at a time.
+const FOLDS: usize = 5;
+/// What half a point away from the current weights costs, in units of the loss.
+const PULL: f64 = 0.002;
+/// The grid, in points.
+const STEP: f64 = 0.5;
+const REACH: f64 = 4.0;
+const MOST_SWEEPS: usize = 20;
+
+/// What a change of weights would bring.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Proposal {
+    /// `completion` or `quality`: the section of the weights.
+    pub section: String,
+    /// Sessions that a person judged.
+    pub sessions: usize,
+    /// Mean loss now: the share of wrong answers (completion), the distance in levels (quality).
+    pub loss_now: f64,
+    /// Mean loss of weights fitted to the other four fifths, on the fifth left out.
+    pub loss_proposed: f64,
+    /// Weights that would change: name, now, proposed. Empty when no change is proposed.
+    pub changes: Vec<Change>,
+}
+
+/// One weight.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// Its key in the section.
+    pub weight: String,
+    /// Its value now.
+    pub now: f64,
+    /// The proposed value.
+    pub proposed: f64,
+}
+
+/// One judged session: which points applied, and what the person says.
+#[derive(Debug, Clone)]
+struct Example {
+    applies: Vec<bool>,
+    judged: f64,
+}
+
+/// A sum of points, its loss, and its weights' names.
+struct Model {
+    section: &'static str,
+    points: &'static [Point],
+    base: f64,
+    loss: fn(predicted: f64, judged: f64) -> f64,
+}
+
+/// Proposals for both sections; a section with too few judged sessions has none.
+pub fn proposals(
+    records: &[GradeRecord],
+    overrides: &[Override],
+    weights: &Weights,
+) -> Vec<Proposal> {
+    let (mut completion, mut quality) = (weights.completion, weights.quality);
+    let completed = Model {
+        section: "completion",
+        points: &CompletionWeights::POINTS,
+        base: 0.0,
+        loss: |sum, judged| f64::from(u8::from((sum > 0.0) != (judged > 0.5))),
+    };
+    let response = Model {
+        section: "quality",
+        points: &QualityWeights::POINTS,
+        base: quality.base,
+        loss: |sum, judged| (sum.clamp(1.0, 5.0) - judged).abs(),
+    };
+    let now = |weight: Option<&mut f64>| weight.map_or(0.0, |weight| *weight);
+    let completion_now: Vec<f64> =
+        completed.points.iter().map(|point| now(completion.weight(*point))).collect();
+    let quality_now: Vec<f64> =
+        response.points.iter().map(|point| now(quality.weight(*point))).collect();
+    [
+        (completed, Field::TaskCompleted, completion_now),
+        (response, Field::ResponseQuality, quality_now),
+    ]
+    .into_iter()
+    .filter_map(|(model, field, now)| {
+        let examples = examples(records, overrides, field, model.points);
+        (examples.len() >= LEAST_SESSIONS).then(|| model.propose(&now, &examples))
+    })
+    .collect()
+}
+
+/// The judged sessions in order of their ids, so that the folds are always the same.
+fn examples(
+    records: &[GradeRecord],
+    overrides: &[Override],
+    field: Field,
+    points: &[Point],
+) -> Vec<Example> {
+    let mut records: Vec<&GradeRecord> = records.iter().collect();
+    records.sort_by(|a, b| a.session_id.cmp(&b.session_id));
+    let judged = |record: &GradeRecord| {
+        overrides
+            .iter()
+            .filter(|one| one.field == field && one.session_id == record.session_id)
+            .max_by_key(|one| one.made_at)
+            .map(|one| f64::from(one.human_value))
+    };
+    let example = |record: &GradeRecord| {
+        let applies = |point: &Point| record.details.evidence.iter().any(|e| e.point == *point);
+        Some(Example { applies: points.iter().map(applies).collect(), judged: judged(record)? })
+    };
+    records.into_iter().filter_map(example).collect()
+}
+
+impl Model {
+    fn propose(&self, now: &[f64], examples: &[Example]) -> Proposal {
+        let all: Vec<&Example> = examples.iter().collect();
+        let loss_now = self.mean_loss(now, &all);
+        let mut left_out = 0.0;
+        for fold in 0..FOLDS {
+            let part = |inside: bool| -> Vec<&Example> {
+                let is_inside = |at: usize| (at % FOLDS == fold) == inside;
+                let picked = examples.iter().enumerate().filter(|(at, _)| is_inside(*at));
+                picked.map(|(_, example)| example).collect()
+            };
+            let fitted = self.fit(now, &part(false));
+            let rest = part(true);
+            left_out += self.mean_loss(&fitted, &rest) * count(rest.len());
+        }
+        let loss_proposed = left_out / count(examples.len());
+        let fitted = if loss_proposed < loss_now { self.fit(now, &all) } else { now.to_vec() };
+        let changes = self.points.iter().zip(now.iter().zip(&fitted));
+        let changes = changes.filter(|(_, (now, proposed))| now != proposed);
+        let changes = changes.map(|(point, (now, proposed))| Change {
+            weight: name(*point),
+            now: *now,
+            proposed: *proposed,
+        });
+        Proposal {
+            section: self.section.to_owned(),
+            sessions: examples.len(),
+            loss_now,
+            loss_proposed,
+            changes: changes.collect(),
+        }
+    }
+
+    /// One weight at a time to the best place of the grid, until nothing gets better.
+    fn fit(&self, now: &[f64], examples: &[&Example]) -> Vec<f64> {
+        let cost = |weights: &[f64]| {
+            let pull: f64 = weights.iter().zip(now).map(|(a, b)| (a - b).abs() / STEP).sum();
+            self.mean_loss(weights, examples) + PULL * pull
+        };
+        let mut weights = now.to_vec();
+        let mut best = cost(&weights);
+        for _ in 0..MOST_SWEEPS {
+            let before = best;
+            for at in 0..weights.len() {
+                let kept = weights[at];
+                let mut chosen = kept;
+                let mut value = -REACH;
+                while value <= REACH {
+                    weights[at] = value;
+                    let this = cost(&weights);
+                    if this < best - 1e-12 {
+                        (best, chosen) = (this, value);
+                    }
+                    value += STEP;
+                }
+                weights[at] = chosen;
+            }
+            if best >= before {
+                break;
+            }
+        }
+        weights
+    }
+
+    fn mean_loss(&self, weights: &[f64], examples: &[&Example]) -> f64 {
+        if examples.is_empty() {
+            return 0.0;
+        }
+        let loss = |example: &&Example| {
+            let points = example.applies.iter().zip(weights).filter(|(applies, _)| **applies);
+            let sum: f64 = points.map(|(_, weight)| weight).sum();
+            (self.loss)(self.base + sum, example.judged)
+        };
+        examples.iter().map(loss).sum::<f64>() / count(examples.len())
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of sessions are small")]
+fn count(number: usize) -> f64 {
+    number as f64
+}
+
+/// The key of a point's weight: the same words as in the settings.
+fn name(point: Point) -> String {
+    let name = serde_json::to_value(point).ok();
+    let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
+    // serde breaks words at capitals only: `Over500` is `over500`, the settings say `over_500`.
+    match name {
+        "over500" => "over_500".to_owned(),
+        "over1000" => "over_1000".to_owned(),
+        "over5_errors" => "over_5_errors".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::{Evidence, Level};
+
+    fn judged(number: usize, points: &[Point], field: Field, value: u8) -> (GradeRecord, Override) {
+        let evidence = points.iter().map(|point| Evidence {
+            point: *point,
+            worth: 0.0,
+            event: None,
+            words: String::new(),
+        });
+        let mut record = crate::grade::record::sample(&format!("s{number:03}"));
+        record.details.evidence = evidence.collect();
+        let one = Override {
+            session_id: record.session_id.clone(),
+            field,
+            rule_value: 0,
+            human_value: value,
+            reason: "seen".to_owned(),
+            made_at: record.graded_at,
+        };
+        (record, one)
+    }
+
+    fn proposal(examples: Vec<(GradeRecord, Override)>) -> Vec<Proposal> {
+        let (records, overrides): (Vec<_>, Vec<_>) = examples.into_iter().unzip();
+        proposals(&records, &overrides, &Weights::default())
+    }
+
+    #[test]
+    fn a_misleading_phrase_loses_its_weight() {
+        // People say that "done" without a named output was never done.
+        let example = |number: usize| {
+            let truth = number % 2 == 0;
+            let points: &[Point] = if truth { &[Point::NamesOutput] } else { &[Point::SaysDone] };
+            judged(number, points, Field::TaskCompleted, truth.into())
+        };
+        let found = proposal((0..40).map(example).collect());
+        assert_eq!(found.len(), 1);
+        assert!((found[0].loss_now - 0.5).abs() < 1e-9);
+        assert!(found[0].loss_proposed < 1e-9);
+        assert_eq!(found[0].changes.len(), 1);
+        assert_eq!(found[0].changes[0].weight, "says_done");
+        assert!(found[0].changes[0].proposed <= 0.0);
+    }
+
+    #[test]
+    fn where_people_agree_or_are_too_few_nothing_is_proposed() {
+        let agreeing = |number: usize| {
+            let truth = number % 2 == 0;
+            let points: &[Point] = if truth { &[Point::SaysDone] } else { &[Point::SaysFailed] };
+            judged(number, points, Field::TaskCompleted, truth.into())
+        };
+        let found = proposal((0..40).map(agreeing).collect());
+        assert_eq!(found[0].changes, []);
+        assert_eq!(proposal((0..LEAST_SESSIONS - 1).map(agreeing).collect()), []);
+    }
+
+    #[test]
+    fn quality_is_fitted_by_distance() {
+        // Long answers were judged to be worth nothing extra.
+        let example = |number: usize| {
+            let points: &[Point] =
+                if number % 2 == 0 { &[Point::Over500, Point::Over1000] } else { &[] };
+            judged(number, points, Field::ResponseQuality, Level::new(3).unwrap().get())
+        };
+        let found = proposal((0..30).map(example).collect());
+        assert_eq!(found[0].section, "quality");
+        assert!((found[0].loss_now - 1.0).abs() < 1e-9);
+        assert!(found[0].loss_proposed < 0.1);
+        let change: f64 = found[0].changes.iter().map(|c| c.proposed - c.now).sum();
+        assert!((change + 2.0).abs() < 1e-9, "{:?}", found[0].changes);
+    }
+
+    #[test]
+    fn names_are_keys_of_the_settings() {
+        let weights = serde_json::to_value(Weights::default()).unwrap();
+        for (section, points) in
+            [("completion", &CompletionWeights::POINTS[..]), ("quality", &QualityWeights::POINTS)]
+        {
+            for point in points {
+                assert!(weights[section].get(name(*point)).is_some(), "{}", name(*point));
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What grading needs of a session, gathered while its events pass. Memory stays small however
+//! long the session is.
+
+use std::collections::BTreeMap;
+
+use super::error_class::ErrorClass;
+use super::record::ToolUse;
+use crate::session::{Event, Origin, Outcome, Role, ToolResult, Usage};
+
+/// Tools beyond this many count as one: a hostile file may invent a name for each call.
+const MOST_TOOLS: usize = 500;
+const OTHER_TOOLS: &str = "(other tools)";
+/// Tools that ask the user something.
+const ASKING_TOOLS: [&str; 6] = [
+    "AskUserQuestion",
+    "ask_followup_question",
+    "ask_user",
+    "ask_user_question",
+    "clarify",
+    "request_user_input",
+];
+/// Bytes of an error's words that are kept for the report.
+const EXAMPLE: usize = 4000;
+/// Bytes of a request that are kept.
+const REQUEST: usize = 4000;
+
+/// A text and the event that it stands in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Passage {
+    pub(super) event: u64,
+    pub(super) text: String,
+}
+
+/// Errors of one class at one tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ErrorGroup {
+    pub(super) count: u64,
+    pub(super) first: Passage,
+}
+
+/// The numbers of a session.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) messages: u64,
+    pub(super) model_calls: u64,
+    pub(super) tool_calls: u64,
+    pub(super) rejected: u64,
+    pub(super) pending: u64,
+    pub(super) errors: u64,
+    pub(super) tools: BTreeMap<String, ToolUse>,
+    pub(super) error_groups: BTreeMap<(ErrorClass, String), ErrorGroup>,
+    pub(super) error_run: u64,
+    pub(super) longest_error_run: u64,
+    /// The last failed result, and the first one after it that worked.
+    pub(super) last_error: Option<u64>,
+    pub(super) worked_after: Option<u64>,
+    /// What was asked for first, by a human if there is one.
+    pub(super) request: Option<Passage>,
+    pub(super) request_is_human: bool,
+    /// Text of the last model call; empty when it only called tools.
+    pub(super) response: Option<Passage>,
+    /// The agent's question that a person answered.
+    pub(super) clarification: Option<Passage>,
+    pub(super) open_question: Option<Passage>,
+    pub(super) usage: Usage,
+}
+
+impl Tally {
+    /// Takes an event into account.
+    pub(super) fn add(&mut self, event: &Event<'_>) {
+        self.messages += u64::from(!event.text.is_empty());
+        match event.role {
+            Role::User => self.add_request(event),
+            Role::Assistant => self.add_response(event),
+            Role::System | Role::Tool => {}
+        }
+        for call in &event.calls {
+            self.tool_calls += 1;
+            self.tool(&call.name).calls += 1;
+            if ASKING_TOOLS.contains(&call.name.as_str()) && self.clarification.is_none() {
+                let text = clip(&call.arguments, EXAMPLE);
+                self.clarification = Some(Passage { event: event.number, text });
+            }
+        }
+        for result in &event.results {
+            self.add_result(event.number, result);
+        }
+        if let Some(usage) = event.usage {
+            self.usage += usage;
+        }
+    }
+
+    fn add_request(&mut self, event: &Event<'_>) {
+        if event.text.is_empty() {
+            return;
+        }
+        let is_human = event.origin == Origin::Human;
+        if self.request.is_none() || (is_human && !self.request_is_human) {
+            let text = clip(&event.text, REQUEST);
+            self.request = Some(Passage { event: event.number, text });
+            self.request_is_human = is_human;
+        }
+        if is_human && self.clarification.is_none() {
+            self.clarification = self.open_question.take();
+        }
+    }
+
+    fn add_response(&mut self, event: &Event<'_>) {
+        if !event.continues {
+            self.model_calls += 1;
+            self.response = None;
+        }
+        let response = self.response.get_or_insert_default();
+        if !event.text.is_empty() {
+            if response.text.is_empty() {
+                *response = Passage { event: event.number, text: event.text.as_str().to_owned() };
+            } else {
+                response.text.push('\n');
+                response.text.push_str(&event.text);
+                response.text = crate::session::Text::new(response.text.as_str()).to_string();
+            }
+        }
+        // A question counts when the agent stops there and a person answers.
+        let asks = event.calls.is_empty() && response.text.trim_end().ends_with('?');
+        self.open_question = asks.then(|| Passage {
+            event: event.number,
+            text: last_line(&response.text, EXAMPLE).to_owned(),
+        });
+    }
+
+    fn add_result(&mut self, event: u64, result: &ToolResult<'_>) {
+        match result.outcome {
+            Outcome::Rejected => self.rejected += 1,
+            Outcome::Pending => self.pending += 1,
+            Outcome::Failed => self.add_error(event, result),
+            Outcome::Ok | Outcome::Unknown => {
+                self.error_run = 0;
+                if self.last_error.is_some() && self.worked_after.is_none() {
+                    self.worked_after = Some(event);
+                }
+            }
+        }
+    }
+
+    fn add_error(&mut self, event: u64, result: &ToolResult<'_>) {
+        self.errors += 1;
+        self.error_run += 1;
+        self.longest_error_run = self.longest_error_run.max(self.error_run);
+        self.last_error = Some(event);
+        self.worked_after = None;
+        self.tool(&result.tool).errors += 1;
+        let words = if result.error.is_empty() { &result.text } else { &result.error };
+        let class = ErrorClass::of(words, result.exit_code);
+        let tool = self.tool_name(&result.tool);
+        self.error_groups
+            .entry((class, tool))
+            .or_insert_with(|| ErrorGroup {
+                count: 0,
+                first: Passage { event, text: clip(words, EXAMPLE) },
+            })
+            .count += 1;
+    }
+
+    fn tool(&mut self, name: &str) -> &mut ToolUse {
+        let name = self.tool_name(name);
+        self.tools.entry(name).or_default()
+    }
+
+    fn tool_name(&self, name: &str) -> String {
+        let name = match crate::text::one_line(name, 80) {
+            name if name.is_empty() => "(unnamed tool)".to_owned(),
+            name => name,
+        };
+        if self.tools.len() >= MOST_TOOLS && !self.tools.contains_key(&name) {
+            return OTHER_TOOLS.to_owned();
+        }
+        name
+    }
+}
+
+fn clip(text: &str, limit: usize) -> String {
+    text[..text.floor_char_boundary(limit)].to_owned()
+}
+
+/// The last line that says something, at most its last `limit` bytes.
+fn last_line(text: &str, limit: usize) -> &str {
+    let line = text.trim_end().lines().next_back().unwrap_or_default().trim();
+    &line[line.ceil_char_boundary(line.len().saturating_sub(limit))..]
+}
