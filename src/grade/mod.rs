@@ -6,11 +6,13 @@
 mod error_class;
 mod level;
 pub mod overrides;
+mod quality_record;
 mod record;
 mod task_type;
 
 pub use error_class::ErrorClass;
 pub use level::Level;
 pub use overrides::{Field, Override};
+pub use quality_record::QualityGrade;
 pub use record::{Details, ErrorCount, Evidence, GradeRecord, Point, ToolUse};
 pub use task_type::TaskType;
