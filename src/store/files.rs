@@ -1,0 +1,220 @@
+//! The table `session_files`: what became of each file, so that an unchanged one is not read
+//! again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sqlx::AnyConnection;
+
+use super::row::{count, time};
+use super::{Store, StoreError, bound};
+use crate::session::Format;
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOutcome {
+    /// At least one of its sessions has a grade from it.
+    Graded,
+    /// Its sessions have too little in them.
+    NotGradable,
+    /// There is no session in it.
+    NoSession,
+    /// It could not be read.
+    Unreadable,
+    /// Its sessions are graded from other files that hold more of them.
+    Duplicate,
+}
+
+impl FileOutcome {
+    /// Every outcome.
+    pub const ALL: [FileOutcome; 5] = [
+        FileOutcome::Graded,
+        FileOutcome::NotGradable,
+        FileOutcome::NoSession,
+        FileOutcome::Unreadable,
+        FileOutcome::Duplicate,
+    ];
+
+    /// The name in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileOutcome::Graded => "graded",
+            FileOutcome::NotGradable => "not_gradable",
+            FileOutcome::NoSession => "no_session",
+            FileOutcome::Unreadable => "unreadable",
+            FileOutcome::Duplicate => "duplicate",
+        }
+    }
+
+    /// The outcome that the name stands for.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+}
+
+impl fmt::Display for FileOutcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// One file that was looked into.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Its path, as text; unique.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// SHA-256 of its content, in hexadecimal.
+    pub digest: String,
+    /// When it was looked into.
+    pub scanned_at: Timestamp,
+    /// What came of it. Where its grades lose against other files, saving turns `graded` into
+    /// `duplicate`.
+    pub outcome: FileOutcome,
+    /// Why, where it is not graded; secrets redacted.
+    pub reason: Option<String>,
+    /// The format that its content showed.
+    pub format: Option<Format>,
+    /// Sessions in it.
+    pub sessions: u64,
+    /// Sessions whose grade comes from it; counted when saving.
+    pub graded: u64,
+    /// What the reader could not use, as JSON ([`crate::session::Notes`]).
+    pub notes_json: Option<String>,
+}
+
+/// How a file was when it was last read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownFile {
+    /// Bytes.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// SHA-256 of its content, in hexadecimal.
+    pub digest: String,
+}
+
+impl Store {
+    /// Every file that was looked into, by path. Without those that are to be read again.
+    pub async fn known_files(&self) -> Result<HashMap<String, KnownFile>, StoreError> {
+        let query = "SELECT path, size, modified_ns, digest FROM session_files WHERE size >= 0";
+        let rows = self.fetch(sqlx::query(query), |row| {
+            let known = KnownFile {
+                size: row.number("size")?,
+                modified_ns: row.integer("modified_ns")?,
+                digest: row.text("digest")?,
+            };
+            Ok((row.text("path")?, known))
+        });
+        Ok(rows.await?.items.into_iter().collect())
+    }
+
+    /// What is known of one file.
+    pub async fn file(&self, path: &str) -> Result<Option<FileRecord>, StoreError> {
+        let path = bound::text(path, bound::PATH);
+        let query = sqlx::query("SELECT * FROM session_files WHERE path = $1").bind(path.clone());
+        self.fetch_one(
+            query,
+            || format!("the record of {path}"),
+            |row| {
+                let outcome = row.text("outcome")?;
+                let format = row.optional_text("format");
+                Ok(FileRecord {
+                    path: row.text("path")?,
+                    size: row.integer("size")?.max(0).unsigned_abs(),
+                    modified_ns: row.integer("modified_ns")?,
+                    digest: row.text("digest")?,
+                    scanned_at: row.time("scanned_at")?,
+                    outcome: FileOutcome::from_name(&outcome)
+                        .ok_or_else(|| format!("outcome is {outcome:?}"))?,
+                    reason: row.optional_text("reason"),
+                    format: Format::ALL
+                        .into_iter()
+                        .find(|known| format.as_deref() == Some(known.name())),
+                    sessions: row.number("sessions")?,
+                    graded: row.number("graded")?,
+                    notes_json: row.optional_text("notes_json"),
+                })
+            },
+        )
+        .await
+    }
+
+    /// Notes that files are as they were in content, though not in date or size of the record.
+    pub async fn touch_files(&self, files: &[(String, KnownFile)]) -> Result<(), StoreError> {
+        let mut writing = self.begin().await?;
+        for (path, known) in files {
+            let query = "UPDATE session_files SET size = $2, modified_ns = $3, digest = $4 \
+                         WHERE path = $1";
+            let query = sqlx::query(query)
+                .bind(bound::text(path, bound::PATH))
+                .bind(count(known.size))
+                .bind(known.modified_ns)
+                .bind(bound::text(&known.digest, bound::NAME));
+            query.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        }
+        self.commit(writing).await
+    }
+
+    /// How many of the files last changed in `from..to` had each outcome.
+    pub async fn files_by_outcome(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<BTreeMap<FileOutcome, u64>, StoreError> {
+        let query = "SELECT outcome, COUNT(*) AS files FROM session_files \
+                     WHERE modified_ns >= $1 AND modified_ns < $2 GROUP BY outcome";
+        let query = sqlx::query(query).bind(nanoseconds(from)).bind(nanoseconds(to));
+        let rows = self.fetch(query, |row| {
+            let outcome = row.text("outcome")?;
+            let outcome = FileOutcome::from_name(&outcome);
+            Ok((outcome.ok_or("an unknown outcome")?, row.number("files")?))
+        });
+        Ok(rows.await?.items.into_iter().collect())
+    }
+}
+
+fn nanoseconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_second() < 0 {
+        i64::MIN
+    } else {
+        i64::MAX
+    })
+}
+
+/// Inserts or replaces the record of a file.
+pub(super) async fn write(
+    connection: &mut AnyConnection,
+    file: &FileRecord,
+) -> Result<(), sqlx::Error> {
+    let query = "INSERT INTO session_files (path, size, modified_ns, digest, scanned_at, outcome, \
+                 reason, format, sessions, graded, notes_json) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+                 ON CONFLICT (path) DO UPDATE SET size = excluded.size, \
+                 modified_ns = excluded.modified_ns, digest = excluded.digest, \
+                 scanned_at = excluded.scanned_at, outcome = excluded.outcome, \
+                 reason = excluded.reason, format = excluded.format, \
+                 sessions = excluded.sessions, graded = excluded.graded, \
+                 notes_json = excluded.notes_json";
+    sqlx::query(query)
+        .bind(bound::text(&file.path, bound::PATH))
+        .bind(count(file.size))
+        .bind(file.modified_ns)
+        .bind(bound::text(&file.digest, bound::NAME))
+        .bind(time(file.scanned_at))
+        .bind(file.outcome.name())
+        .bind(bound::optional(file.reason.as_deref(), bound::TEXT))
+        .bind(file.format.map(Format::name))
+        .bind(count(file.sessions))
+        .bind(count(file.graded))
+        .bind(bound::json(file.notes_json.as_deref()))
+        .execute(connection)
+        .await
+        .map(drop)
+}
