@@ -3,14 +3,31 @@
 //! Pure: sessions and grades come in, grades, patterns and reports go out. Reads no file, no
 //! clock and no database.
 
+pub mod alerts;
 mod error_class;
 mod level;
 pub mod overrides;
+pub mod patterns;
 mod record;
+mod share;
+pub mod suggestions;
+mod summary;
 mod task_type;
+mod week;
+pub mod weekly;
 
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use alerts::{Alert, AlertSettings, Alerts, Metric};
 pub use error_class::ErrorClass;
 pub use level::Level;
 pub use overrides::{Field, Override};
+pub use patterns::Patterns;
 pub use record::{Details, ErrorCount, Evidence, GradeRecord, Point, ToolUse};
+pub use share::{Listed, Share};
+pub use suggestions::{Suggestion, SuggestionRules, Suggestions};
+pub use summary::GradeSummary;
 pub use task_type::TaskType;
+pub use week::{Week, WeekError};
+pub use weekly::{Coverage, WeeklyReport};

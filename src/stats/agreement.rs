@@ -85,21 +85,13 @@ mod tests {
     fn published_values() {
         // Fleiss, Levin and Paik, "Statistical methods for rates and proportions" (2003), table
         // 18.1: kappa 0.676, standard error 0.087.
-        let diagnoses = pairs(&[
-            (1, 1, 75),
-            (1, 2, 1),
-            (1, 3, 4),
-            (2, 1, 5),
-            (2, 2, 4),
-            (2, 3, 1),
-            (3, 3, 10),
-        ]);
+        let diagnoses =
+            pairs(&[(1, 1, 75), (1, 2, 1), (1, 3, 4), (2, 1, 5), (2, 2, 4), (2, 3, 1), (3, 3, 10)]);
         let found = cohen_kappa(&diagnoses).unwrap();
         assert!((found.kappa - 0.676).abs() < 5e-4, "{found:?}");
         assert!((found.standard_error - 0.087).abs() < 1e-3, "{found:?}");
         // Artstein and Poesio (2008), as in scikit-learn's tests: 0.348.
-        let found =
-            cohen_kappa(&pairs(&[(0, 0, 20), (0, 1, 20), (1, 0, 10), (1, 1, 50)])).unwrap();
+        let found = cohen_kappa(&pairs(&[(0, 0, 20), (0, 1, 20), (1, 0, 10), (1, 1, 50)])).unwrap();
         assert!((found.kappa - 0.348).abs() < 5e-4, "{found:?}");
     }
 
@@ -107,8 +99,7 @@ mod tests {
     fn quadratic_weights_as_published() {
         // scikit-learn's tests of `cohen_kappa_score`: 0.9315 without, 0.9541 with weights.
         let grades = pairs(&[(1, 1, 46), (2, 1, 4), (2, 2, 40), (3, 3, 10)]);
-        let (plain, weighted) =
-            (cohen_kappa(&grades).unwrap(), quadratic_kappa(&grades).unwrap());
+        let (plain, weighted) = (cohen_kappa(&grades).unwrap(), quadratic_kappa(&grades).unwrap());
         assert!((plain.kappa - 0.9315).abs() < 5e-5, "{plain:?}");
         assert!((weighted.kappa - 0.9541).abs() < 5e-5, "{weighted:?}");
         assert!(weighted.standard_error > 0.0 && weighted.interval.high <= 1.0);
