@@ -4,6 +4,7 @@
 //! clock and no database.
 
 mod completion;
+pub mod alerts;
 mod error_class;
 pub mod heuristic;
 mod level;
@@ -15,11 +16,27 @@ mod response;
 mod tally;
 mod task_type;
 pub mod weights;
+pub mod patterns;
+mod share;
+pub mod suggestions;
+mod summary;
+mod week;
+pub mod weekly;
 
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use alerts::{Alert, AlertSettings, Alerts, Metric};
 pub use error_class::ErrorClass;
 pub use level::Level;
 pub use overrides::{Field, Override};
 pub use quality_record::QualityGrade;
+pub use patterns::Patterns;
 pub use record::{Details, ErrorCount, Evidence, GradeRecord, Point, ToolUse};
+pub use share::{Listed, Share};
+pub use suggestions::{Suggestion, SuggestionRules, Suggestions};
+pub use summary::GradeSummary;
 pub use task_type::TaskType;
 pub use weights::Weights;
+pub use week::{Week, WeekError};
+pub use weekly::{Coverage, WeeklyReport};

@@ -1,9 +1,11 @@
-//! Intervals: what a small number of cases can and cannot say. Pure arithmetic.
+//! Intervals of proportions: what a small number of cases can and cannot say.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A confidence interval of a proportion; both ends in 0.0 to 1.0.
+use super::Z;
+
+/// A confidence interval; of a proportion, both ends are in 0.0 to 1.0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.
@@ -18,7 +20,6 @@ pub struct Interval {
 /// Chosen because the normal approximation is too narrow below a few hundred items
 /// (Bowyer et al., arXiv 2503.01747).
 pub fn wilson(successes: u32, trials: u32) -> Option<Interval> {
-    const Z: f64 = 1.959_963_984_540_054;
     if trials == 0 || successes > trials {
         return None;
     }

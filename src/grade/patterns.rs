@@ -1,0 +1,319 @@
+//! What goes wrong again and again (seed 000 §8): by task type, by tool, by class of error.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::share::{Listed, Share, mean, ratio};
+use super::{ErrorClass, GradeRecord, TaskType};
+
+/// Most tools and clusters in a list.
+const LISTED: usize = 20;
+/// Most sessions and tools named as examples.
+const NAMED: usize = 10;
+
+/// The patterns of some sessions, worst first. Lists are bounded and say what they leave out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Patterns {
+    /// Sessions that were looked at.
+    pub sessions: u64,
+    /// Task types that occurred, the lowest score first.
+    pub task_types: Vec<TaskTypePattern>,
+    /// Tools that were called, most errors first.
+    pub tools: Listed<ToolPattern>,
+    /// Classes of errors that occurred, the most frequent first.
+    pub error_classes: Vec<ErrorClassPattern>,
+    /// The same errors by class and tool, the most frequent first.
+    pub clusters: Listed<ErrorCluster>,
+}
+
+/// How sessions of one task type go (§8.1).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskTypePattern {
+    /// The type.
+    pub task_type: TaskType,
+    /// Its sessions.
+    pub sessions: u64,
+    /// Of them completed.
+    pub completion_rate: Share,
+    /// Mean of `tool_calls_efficient`, 1 to 5.
+    pub avg_tool_efficiency: f64,
+    /// Mean of `response_quality`, 1 to 5.
+    pub avg_response_quality: f64,
+    /// Mean of [`session_score`], 1 to 5.
+    pub score: f64,
+}
+
+/// How one tool was used (§8.2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolPattern {
+    /// Its name, as agents call it.
+    pub tool: String,
+    /// Calls.
+    pub calls: u64,
+    /// Of them failed.
+    pub errors: u64,
+    /// `errors / calls`; absent without calls.
+    pub error_rate: Option<f64>,
+    /// Sessions that called it.
+    pub sessions: u64,
+    /// Of them met an error.
+    pub sessions_with_errors: u64,
+}
+
+/// How often a class of errors occurred (§8.3).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorClassPattern {
+    /// The class.
+    pub class: ErrorClass,
+    /// Errors.
+    pub count: u64,
+    /// Of all errors.
+    pub share: f64,
+    /// Sessions that met it.
+    pub sessions: u64,
+    /// Tools that met it, most frequent first.
+    pub tools: Listed<String>,
+}
+
+/// Errors of one class at one tool (§8.3).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorCluster {
+    /// The class.
+    pub class: ErrorClass,
+    /// The tool.
+    pub tool: String,
+    /// Errors.
+    pub count: u64,
+    /// The words of one, of the newest session.
+    pub example: String,
+    /// Ids of the sessions, newest first.
+    pub sessions: Listed<String>,
+}
+
+/// One session as a number, for the means of §8.1 ("`code_review`: 4.2"), whose formula the seed
+/// leaves open: the mean of efficiency, quality and completion, where completed counts as 5 and
+/// not completed as 1. From 1.0 to 5.0.
+pub fn session_score(record: &GradeRecord) -> f64 {
+    let completion = if record.task_completed { 5 } else { 1 };
+    let levels = record.tool_calls_efficient.get() + record.response_quality.get() + completion;
+    f64::from(levels) / 3.0
+}
+
+impl Patterns {
+    /// The patterns of some records. The order of the records does not matter.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
+        let records = newest_first(records);
+        Self {
+            sessions: records.len() as u64,
+            task_types: task_types(&records),
+            tools: Listed::new(tools(&records), LISTED),
+            error_classes: error_classes(&records),
+            clusters: Listed::new(clusters(&records), LISTED),
+        }
+    }
+}
+
+pub(super) fn newest_first<'a>(
+    records: impl IntoIterator<Item = &'a GradeRecord>,
+) -> Vec<&'a GradeRecord> {
+    let mut records: Vec<&GradeRecord> = records.into_iter().collect();
+    records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
+    records
+}
+
+/// Ids of the records that are wanted, in their order, bounded.
+pub(super) fn sessions(
+    records: &[&GradeRecord],
+    wanted: impl Fn(&GradeRecord) -> bool,
+) -> Listed<String> {
+    let ids = records.iter().filter(|record| wanted(record));
+    Listed::new(ids.map(|record| record.session_id.clone()).collect(), NAMED)
+}
+
+pub(super) fn task_types(records: &[&GradeRecord]) -> Vec<TaskTypePattern> {
+    let mut patterns: Vec<TaskTypePattern> = TaskType::ALL
+        .into_iter()
+        .filter_map(|task_type| {
+            let own = || records.iter().filter(|record| record.details.task_type == task_type);
+            let sessions = own().count() as u64;
+            let completed = own().filter(|record| record.task_completed).count() as u64;
+            Some(TaskTypePattern {
+                task_type,
+                sessions,
+                completion_rate: Share::new(completed, sessions),
+                avg_tool_efficiency: mean(own().map(|one| one.tool_calls_efficient.get().into()))?,
+                avg_response_quality: mean(own().map(|one| one.response_quality.get().into()))?,
+                score: mean(own().map(|record| session_score(record)))?,
+            })
+        })
+        .collect();
+    patterns.sort_by(|a, b| a.score.total_cmp(&b.score));
+    patterns
+}
+
+pub(super) fn tools(records: &[&GradeRecord]) -> Vec<ToolPattern> {
+    let mut tools: BTreeMap<&str, ToolPattern> = BTreeMap::new();
+    for record in records {
+        for (tool, used) in &record.details.tools {
+            let pattern = tools.entry(tool).or_insert_with(|| ToolPattern {
+                tool: tool.clone(),
+                calls: 0,
+                errors: 0,
+                error_rate: None,
+                sessions: 0,
+                sessions_with_errors: 0,
+            });
+            pattern.calls += used.calls;
+            pattern.errors += used.errors;
+            pattern.sessions += 1;
+            pattern.sessions_with_errors += u64::from(used.errors > 0);
+        }
+    }
+    let mut tools: Vec<ToolPattern> = tools.into_values().collect();
+    for pattern in &mut tools {
+        pattern.error_rate = ratio(pattern.errors, pattern.calls);
+    }
+    // Stable: names decide between equals.
+    tools.sort_by_key(|pattern| Reverse(pattern.errors));
+    tools
+}
+
+pub(super) fn error_classes(records: &[&GradeRecord]) -> Vec<ErrorClassPattern> {
+    let errors = || records.iter().flat_map(|record| &record.details.errors);
+    let all: u64 = errors().map(|error| error.count).sum();
+    let mut patterns: Vec<ErrorClassPattern> = ErrorClass::ALL
+        .into_iter()
+        .filter_map(|class| {
+            let mut tools: BTreeMap<&str, u64> = BTreeMap::new();
+            for error in errors().filter(|error| error.class == class) {
+                *tools.entry(&error.tool).or_default() += error.count;
+            }
+            let count = tools.values().sum();
+            let mut tools: Vec<(&str, u64)> = tools.into_iter().collect();
+            tools.sort_by_key(|(_, count)| Reverse(*count));
+            let tools = tools.into_iter().map(|(tool, _)| tool.to_owned()).collect();
+            let sessions = records.iter().filter(|record| met(record, class)).count() as u64;
+            let share = ratio(count, all)?;
+            Some(ErrorClassPattern {
+                class,
+                count,
+                share,
+                sessions,
+                tools: Listed::new(tools, NAMED),
+            })
+        })
+        .filter(|pattern| pattern.count > 0)
+        .collect();
+    patterns.sort_by_key(|pattern| Reverse(pattern.count));
+    patterns
+}
+
+/// Whether a session met an error of the class.
+pub(super) fn met(record: &GradeRecord, class: ErrorClass) -> bool {
+    record.details.errors.iter().any(|error| error.class == class && error.count > 0)
+}
+
+fn clusters(newest_first: &[&GradeRecord]) -> Vec<ErrorCluster> {
+    struct Tally<'a> {
+        count: u64,
+        example: &'a str,
+        sessions: Vec<&'a str>,
+    }
+    let mut tallies: BTreeMap<(ErrorClass, &str), Tally<'_>> = BTreeMap::new();
+    for record in newest_first {
+        for error in record.details.errors.iter().filter(|error| error.count > 0) {
+            let new = || Tally { count: 0, example: &error.example, sessions: Vec::new() };
+            let tally = tallies.entry((error.class, &error.tool)).or_insert_with(new);
+            tally.count += error.count;
+            if tally.sessions.last() != Some(&record.session_id.as_str()) {
+                tally.sessions.push(&record.session_id);
+            }
+        }
+    }
+    let mut clusters: Vec<ErrorCluster> = tallies
+        .into_iter()
+        .map(|((class, tool), tally)| ErrorCluster {
+            class,
+            tool: tool.to_owned(),
+            count: tally.count,
+            example: tally.example.to_owned(),
+            sessions: Listed::new(tally.sessions.into_iter().map(str::to_owned).collect(), NAMED),
+        })
+        .collect();
+    clusters.sort_by_key(|cluster| Reverse(cluster.count));
+    clusters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::fixture::record;
+
+    #[test]
+    fn task_types_worst_first_with_the_documented_score() {
+        let records = [
+            record("a", TaskType::CodeReview, true, 5, 4),
+            record("b", TaskType::Debugging, false, 2, 3),
+            record("c", TaskType::Debugging, true, 3, 3),
+        ];
+        let found = Patterns::of(&records);
+        let types: Vec<_> = found
+            .task_types
+            .iter()
+            .map(|pattern| (pattern.task_type, pattern.sessions, pattern.score))
+            .collect();
+        // (2 + 3 + 1) / 3 = 2, (3 + 3 + 5) / 3 = 3.67; (5 + 4 + 5) / 3 = 4.67.
+        assert_eq!(
+            types,
+            [(TaskType::Debugging, 2, 2.833_333), (TaskType::CodeReview, 1, 4.666_667)]
+        );
+        assert_eq!(found.task_types[0].completion_rate, Share::new(1, 2));
+        assert_eq!(found.task_types[0].avg_tool_efficiency, 2.5);
+    }
+
+    #[test]
+    fn tools_classes_and_clusters_are_counted() {
+        let records = [
+            record("old", TaskType::General, true, 3, 3)
+                .used("bash", 10)
+                .failed("bash", ErrorClass::Timeout, 2, "old words")
+                .at("2026-11-16T00:00:00Z"),
+            record("new", TaskType::General, true, 3, 3)
+                .used("bash", 5)
+                .used("read", 5)
+                .failed("bash", ErrorClass::Timeout, 1, "new words")
+                .failed("read", ErrorClass::FileNotFound, 1, "no file")
+                .at("2026-11-17T00:00:00Z"),
+        ];
+        let found = Patterns::of(&records);
+        let bash = &found.tools.items[0];
+        assert_eq!((bash.calls, bash.errors, bash.sessions), (18, 3, 2));
+        assert_eq!(bash.error_rate, Some(0.166_667));
+        let timeout = &found.error_classes[0];
+        assert_eq!((timeout.class, timeout.count, timeout.sessions), (ErrorClass::Timeout, 3, 2));
+        assert_eq!(
+            (timeout.share, timeout.tools.items.as_slice()),
+            (0.75, &["bash".to_owned()][..])
+        );
+        let cluster = &found.clusters.items[0];
+        assert_eq!((cluster.count, cluster.example.as_str()), (3, "new words"));
+        assert_eq!(cluster.sessions.items, ["new", "old"]);
+        let reversed = Patterns::of(records.iter().rev());
+        assert_eq!(reversed, found);
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        let mut one = record("a", TaskType::General, true, 3, 3);
+        for number in 0..90 {
+            one = one.failed(&format!("tool{number:02}"), ErrorClass::Unknown, 1, "x");
+        }
+        let found = Patterns::of(&[one]);
+        assert_eq!((found.tools.items.len(), found.tools.left_out), (20, 70));
+        assert_eq!((found.clusters.items.len(), found.clusters.left_out), (20, 70));
+        assert_eq!(found.error_classes[0].tools.total(), 90);
+        assert_eq!(Patterns::of(&[]), Patterns::default());
+    }
+}

@@ -1,0 +1,329 @@
+//! What to do about it (seed 000 §9.2): six rules over a week's records, each suggestion with
+//! the numbers and the sessions that it rests on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::patterns::{self, session_score};
+use super::share::Listed;
+use super::{GradeRecord, GradeSummary};
+
+/// Most suggestions of a rule that speaks of one task type, tool or class at a time.
+const PER_RULE: usize = 5;
+
+/// When a rule speaks. The seed gives the first three thresholds; for "low", "high" and "common"
+/// it names none, these are ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SuggestionRules {
+    /// Fewest sessions (for recovery: sessions with errors) before any rule speaks of them.
+    #[schemars(range(min = 1))]
+    pub min_sessions: u64,
+    /// The completion rate speaks below this.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub completion_rate: f64,
+    /// The mean tool efficiency speaks below this.
+    #[schemars(range(min = 1.0, max = 5.0))]
+    pub tool_efficiency: f64,
+    /// The error recovery rate speaks below this.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub error_recovery_rate: f64,
+    /// A task type is low when its mean score is below this, in at least `min_sessions`.
+    #[schemars(range(min = 1.0, max = 5.0))]
+    pub task_type_score: f64,
+    /// A tool has high errors when more than this share of its calls failed …
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub tool_error_rate: f64,
+    /// … and at least so many calls.
+    #[schemars(range(min = 1))]
+    pub tool_min_errors: u64,
+    /// A class of errors is common when it is at least this share of all errors …
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub error_share: f64,
+    /// … at least so many …
+    #[schemars(range(min = 1))]
+    pub error_min_count: u64,
+    /// … in at least so many sessions.
+    #[schemars(range(min = 1))]
+    pub error_min_sessions: u64,
+}
+
+impl Default for SuggestionRules {
+    fn default() -> Self {
+        Self {
+            min_sessions: 3,
+            completion_rate: 0.7,
+            tool_efficiency: 3.0,
+            error_recovery_rate: 0.8,
+            task_type_score: 3.0,
+            tool_error_rate: 0.2,
+            tool_min_errors: 5,
+            error_share: 0.2,
+            error_min_count: 5,
+            error_min_sessions: 2,
+        }
+    }
+}
+
+/// A rule of §9.2, in the seed's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleId {
+    /// `completion_rate < 70%`
+    LowCompletionRate,
+    /// `avg_tool_efficiency < 3`
+    LowToolEfficiency,
+    /// `error_recovery_rate < 80%`
+    LowErrorRecoveryRate,
+    /// Specific task type low
+    LowTaskType,
+    /// Specific tool high errors
+    HighToolErrors,
+    /// Specific error common
+    CommonError,
+}
+
+/// A suggestion with its reasons.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suggestion {
+    /// The rule that spoke.
+    pub rule: RuleId,
+    /// The seed's words.
+    pub text: String,
+    /// The task type, tool or class of errors that it speaks of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub subject: Option<String>,
+    /// A share of 0.0 to 1.0, or a mean of 1 to 5.
+    pub measured: f64,
+    /// What it was held against.
+    pub threshold: f64,
+    /// What was measured: sessions, calls of the tool, or all errors.
+    pub n: u64,
+    /// How many of `n` make the share; absent for a mean.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u64>,
+    /// Ids of the sessions that went wrong in this way, newest first.
+    pub sessions: Listed<String>,
+}
+
+/// What is suggested, and what could not be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suggestions {
+    /// In the order of the rules, within a rule the worst first.
+    pub items: Vec<Suggestion>,
+    /// More of the same rules.
+    pub left_out: u64,
+    /// There are fewer sessions than any rule speaks of.
+    pub too_few_sessions: bool,
+    /// Fewest sessions before a rule speaks.
+    pub min_sessions: u64,
+}
+
+impl Suggestions {
+    /// What the rules say of some records.
+    pub fn of<'a>(
+        records: impl IntoIterator<Item = &'a GradeRecord>,
+        rules: &SuggestionRules,
+    ) -> Self {
+        let records = patterns::newest_first(records);
+        let mut found = Self {
+            items: Vec::new(),
+            left_out: 0,
+            too_few_sessions: (records.len() as u64) < rules.min_sessions,
+            min_sessions: rules.min_sessions,
+        };
+        if !found.too_few_sessions {
+            found.items = overall(&records, rules);
+            for suggestions in
+                [task_types(&records, rules), tools(&records, rules), errors(&records, rules)]
+            {
+                let suggestions = Listed::new(suggestions, PER_RULE);
+                found.items.extend(suggestions.items);
+                found.left_out += suggestions.left_out;
+            }
+        }
+        found
+    }
+}
+
+/// The rules on all sessions.
+fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let summary = GradeSummary::of(records.iter().copied());
+    let sessions = |wanted: fn(&GradeRecord) -> bool| patterns::sessions(records, wanted);
+    let new = |rule, text: &str, measured, threshold, n, count, sessions| Suggestion {
+        rule,
+        text: text.to_owned(),
+        subject: None,
+        measured,
+        threshold,
+        n,
+        count,
+        sessions,
+    };
+    let completion = summary.completion_rate;
+    let recovery = summary.error_recovery_rate;
+    let low = |measured: Option<f64>, threshold: f64, n: u64| {
+        measured.filter(|measured| n >= rules.min_sessions && *measured < threshold)
+    };
+    [
+        low(completion.rate, rules.completion_rate, completion.of).map(|rate| {
+            new(
+                RuleId::LowCompletionRate,
+                "Add pre-task planning steps",
+                rate,
+                rules.completion_rate,
+                completion.of,
+                Some(completion.count),
+                sessions(|record| !record.task_completed),
+            )
+        }),
+        low(summary.avg_tool_efficiency, rules.tool_efficiency, summary.sessions).map(|mean| {
+            new(
+                RuleId::LowToolEfficiency,
+                "Review error recovery patterns",
+                mean,
+                rules.tool_efficiency,
+                summary.sessions,
+                None,
+                patterns::sessions(records, |record| {
+                    f64::from(record.tool_calls_efficient.get()) < rules.tool_efficiency
+                }),
+            )
+        }),
+        low(recovery.rate, rules.error_recovery_rate, recovery.of).map(|rate| {
+            new(
+                RuleId::LowErrorRecoveryRate,
+                "Implement better fallback strategies",
+                rate,
+                rules.error_recovery_rate,
+                recovery.of,
+                Some(recovery.count),
+                sessions(|record| record.total_errors > 0 && !record.errors_recovered),
+            )
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let low = patterns::task_types(records).into_iter().filter(|pattern| {
+        pattern.sessions >= rules.min_sessions && pattern.score < rules.task_type_score
+    });
+    low.map(|pattern| Suggestion {
+        rule: RuleId::LowTaskType,
+        text: format!("Consider skill enhancement for {}", pattern.task_type),
+        subject: Some(pattern.task_type.to_string()),
+        measured: pattern.score,
+        threshold: rules.task_type_score,
+        n: pattern.sessions,
+        count: None,
+        sessions: patterns::sessions(records, |record| {
+            record.details.task_type == pattern.task_type
+                && session_score(record) < rules.task_type_score
+        }),
+    })
+    .collect()
+}
+
+fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let high = patterns::tools(records).into_iter().filter_map(|pattern| {
+        let rate = pattern.error_rate?;
+        let speaks = pattern.errors >= rules.tool_min_errors && rate > rules.tool_error_rate;
+        speaks.then_some((pattern, rate))
+    });
+    high.map(|(pattern, rate)| Suggestion {
+        rule: RuleId::HighToolErrors,
+        text: format!("Review usage patterns for {}", pattern.tool),
+        measured: rate,
+        threshold: rules.tool_error_rate,
+        n: pattern.calls,
+        count: Some(pattern.errors),
+        sessions: patterns::sessions(records, |record| {
+            record.details.tools.get(&pattern.tool).is_some_and(|used| used.errors > 0)
+        }),
+        subject: Some(pattern.tool),
+    })
+    .collect()
+}
+
+fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
+    let classes = patterns::error_classes(records);
+    let all: u64 = classes.iter().map(|pattern| pattern.count).sum();
+    let common = classes.iter().filter(|pattern| {
+        pattern.share >= rules.error_share
+            && pattern.count >= rules.error_min_count
+            && pattern.sessions >= rules.error_min_sessions
+    });
+    common
+        .map(|pattern| Suggestion {
+            rule: RuleId::CommonError,
+            text: format!("Add targeted error handling for {}", pattern.class),
+            subject: Some(pattern.class.to_string()),
+            measured: pattern.share,
+            threshold: rules.error_share,
+            n: all,
+            count: Some(pattern.count),
+            sessions: patterns::sessions(records, |record| patterns::met(record, pattern.class)),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::fixture::{hostile, record, two_months};
+    use crate::grade::{ErrorClass, TaskType, Week};
+
+    fn of(records: &[GradeRecord]) -> Suggestions {
+        Suggestions::of(records, &SuggestionRules::default())
+    }
+
+    #[test]
+    fn every_rule_says_the_words_of_the_seed() {
+        let week: Week = "2026-W47".parse().unwrap();
+        let records: Vec<GradeRecord> = two_months()
+            .into_iter()
+            .filter(|record| Week::of(record.details.counts_at) == week)
+            .collect();
+        let mut found = of(&records);
+        let texts: Vec<&str> = found.items.iter().map(|item| item.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "Add pre-task planning steps",
+                "Review error recovery patterns",
+                "Implement better fallback strategies",
+                "Consider skill enhancement for debugging",
+                "Review usage patterns for read_file",
+                "Add targeted error handling for file_not_found",
+                "Add targeted error handling for command_failed",
+            ]
+        );
+        let first = found.items.remove(0);
+        assert_eq!((first.measured, first.threshold, first.n), (0.583_333, 0.7, 12));
+        assert_eq!((first.count, first.sessions.total()), (Some(7), 5));
+        let second = found.items.remove(0);
+        assert_eq!((second.measured, second.threshold, second.count), (2.833_333, 3.0, None));
+    }
+
+    #[test]
+    fn thresholds_are_exclusive_as_in_the_seed() {
+        let records: Vec<GradeRecord> =
+            (0..10).map(|id| record(&id.to_string(), TaskType::General, id < 7, 3, 3)).collect();
+        assert!(of(&records).items.is_empty(), "70 % and 3 are not low");
+        let used = records[0].clone().used("bash", 20).failed("bash", ErrorClass::Timeout, 5, "");
+        let rest = records[1..].iter().cloned();
+        let found = of(&std::iter::once(used).chain(rest).collect::<Vec<_>>());
+        assert!(found.items.is_empty(), "5 of 25 calls is not over 20 %, 1 session not 2");
+    }
+
+    #[test]
+    fn too_few_sessions_are_no_reason() {
+        let few = of(&hostile()[..2]);
+        assert!(few.too_few_sessions && few.items.is_empty());
+        assert!(!of(&hostile()).too_few_sessions);
+        assert!(of(&[]).too_few_sessions);
+    }
+}

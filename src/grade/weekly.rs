@@ -1,0 +1,228 @@
+//! The weekly report (seed 000 §9): one pure function from records to the document that is
+//! stored in `weekly_reports.report_json` and rendered elsewhere.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+use super::share::rounded;
+use super::{
+    AlertSettings, Alerts, GradeRecord, GradeSummary, Patterns, SuggestionRules, Suggestions, Week,
+};
+
+/// Weeks of the charts, this one among them.
+const HISTORY: u8 = 12;
+/// Weeks before this one that it is held against.
+const COMPARED: u8 = 4;
+
+/// What became of the files that were looked at. All are counts of files, except `graded` and
+/// `not_gradable`: a file can hold several sessions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Coverage {
+    /// Files that could hold sessions.
+    pub found: u64,
+    /// Of them read.
+    pub read: u64,
+    /// Sessions graded.
+    pub graded: u64,
+    /// Sessions with too little in them.
+    pub not_gradable: u64,
+    /// Files that are as they were when they were graded.
+    pub unchanged: u64,
+    /// Files that could not be read.
+    pub unreadable: u64,
+    /// Files without a session.
+    pub no_session: u64,
+    /// Files whose session another file has too.
+    pub duplicate: u64,
+}
+
+/// The numbers of one week.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WeekNumbers {
+    /// The week.
+    pub week: Week,
+    /// Its numbers.
+    #[serde(flatten)]
+    pub summary: GradeSummary,
+}
+
+/// This week against the four before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trend {
+    /// The four weeks, oldest first, those without a session too.
+    pub weeks: Vec<WeekNumbers>,
+    /// All their sessions together.
+    pub before: GradeSummary,
+    /// This week less `before`.
+    pub change: Change,
+}
+
+/// Differences; absent where one side is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Of means of 1 to 5.
+    pub avg_tool_efficiency: Option<f64>,
+    /// Of means of 1 to 5.
+    pub avg_response_quality: Option<f64>,
+    /// Of rates of 0.0 to 1.0.
+    pub completion_rate: Option<f64>,
+    /// Of rates of 0.0 to 1.0.
+    pub error_recovery_rate: Option<f64>,
+    /// Of rates of 0.0 to 1.0; above 0 is worse.
+    pub error_rate: Option<f64>,
+}
+
+impl Change {
+    /// What became of `before`.
+    fn between(before: &GradeSummary, now: &GradeSummary) -> Self {
+        let less = |number: fn(&GradeSummary) -> Option<f64>| {
+            number(now).zip(number(before)).map(|(now, before)| rounded(now - before))
+        };
+        Self {
+            avg_tool_efficiency: less(|summary| summary.avg_tool_efficiency),
+            avg_response_quality: less(|summary| summary.avg_response_quality),
+            completion_rate: less(|summary| summary.completion_rate.rate),
+            error_recovery_rate: less(|summary| summary.error_recovery_rate.rate),
+            error_rate: less(|summary| summary.error_rate),
+        }
+    }
+}
+
+/// The report of one week. Numbers are rounded to six places.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WeeklyReport {
+    /// The week.
+    pub week: Week,
+    /// Its Monday.
+    pub week_start: Date,
+    /// Its Sunday.
+    pub week_end: Date,
+    /// When the report was made; before the end of the week it is a report so far.
+    pub generated_at: Timestamp,
+    /// What became of the files.
+    pub coverage: Coverage,
+    /// §9.1.1: summary statistics.
+    pub summary: GradeSummary,
+    /// §9.1.2: problem areas, worst first.
+    pub problem_areas: Patterns,
+    /// §9.1.3: improvement suggestions.
+    pub suggestions: Suggestions,
+    /// Against the four weeks before.
+    pub trend: Trend,
+    /// What became worse beyond chance.
+    pub alerts: Alerts,
+    /// Up to twelve weeks, oldest first and this one last, from the first that has a session.
+    pub history: Vec<WeekNumbers>,
+}
+
+impl WeeklyReport {
+    /// The report of a week. `records` are those of the week and of weeks before it, in any
+    /// order, overrides applied; a session belongs to the week of its `counts_at`, records of
+    /// other weeks are left aside.
+    pub fn of(
+        week: Week,
+        records: &[GradeRecord],
+        coverage: Coverage,
+        rules: &SuggestionRules,
+        alerts: &AlertSettings,
+        now: Timestamp,
+    ) -> Self {
+        let within = |first: Week, last: Week| -> Vec<&GradeRecord> {
+            let week = |record: &GradeRecord| Week::of(record.details.counts_at);
+            records.iter().filter(|record| (first..=last).contains(&week(record))).collect()
+        };
+        let numbers =
+            |week: Week| WeekNumbers { week, summary: GradeSummary::of(within(week, week)) };
+        let mut history: Vec<WeekNumbers> =
+            (0..HISTORY).rev().map(|weeks| numbers(week.before(weeks))).collect();
+        let trend_weeks =
+            history[usize::from(HISTORY - 1 - COMPARED)..usize::from(HISTORY - 1)].to_vec();
+        let first = history.iter().position(|week| week.summary.sessions > 0);
+        history.drain(..first.unwrap_or(history.len() - 1));
+
+        let current = within(week, week);
+        let previous = within(week.before(COMPARED), week.before(1));
+        let summary = GradeSummary::of(current.iter().copied());
+        let before = GradeSummary::of(previous.iter().copied());
+        Self {
+            week,
+            week_start: week.first_day(),
+            week_end: week.last_day(),
+            generated_at: now,
+            coverage,
+            summary,
+            problem_areas: Patterns::of(current.iter().copied()),
+            suggestions: Suggestions::of(current.iter().copied(), rules),
+            trend: Trend { weeks: trend_weeks, before, change: Change::between(&before, &summary) },
+            alerts: Alerts::of(&current, &previous, alerts),
+            history,
+        }
+    }
+
+    /// Whether the week had ended when the report was made.
+    pub fn is_complete(&self) -> bool {
+        Week::of(self.generated_at) > self.week
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::Metric;
+    use crate::grade::fixture::two_months;
+
+    fn report(week: &str, records: &[GradeRecord]) -> WeeklyReport {
+        WeeklyReport::of(
+            week.parse().unwrap(),
+            records,
+            Coverage::default(),
+            &SuggestionRules::default(),
+            &AlertSettings::default(),
+            "2026-11-22T12:00:00Z".parse().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_week_against_the_four_before_it() {
+        let report = report("2026-W47", &two_months());
+        assert_eq!(report.week_start.to_string(), "2026-11-16");
+        assert_eq!(report.week_end.to_string(), "2026-11-22");
+        assert!(!report.is_complete());
+        let sessions: Vec<u64> =
+            report.trend.weeks.iter().map(|week| week.summary.sessions).collect();
+        assert_eq!(sessions, [13, 14, 0, 15]);
+        assert_eq!(report.trend.weeks[2].summary.completion_rate.rate, None);
+        assert_eq!(report.trend.before.sessions, 42);
+        assert_eq!(report.summary.completion_rate.count, 7);
+        assert_eq!(report.trend.change.completion_rate, Some(-0.345_238));
+        let weeks: Vec<String> = report.history.iter().map(|week| week.week.to_string()).collect();
+        assert_eq!(weeks.len(), 8);
+        assert_eq!((weeks[0].as_str(), weeks[7].as_str()), ("2026-W40", "2026-W47"));
+        let raised: Vec<Metric> = report.alerts.raised().map(|alert| alert.metric).collect();
+        assert_eq!(raised, [Metric::CompletionRate, Metric::ToolEfficiency, Metric::ErrorRate]);
+    }
+
+    #[test]
+    fn what_is_stored_is_what_is_read() {
+        let report = report("2026-W47", &two_months());
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(json.starts_with(
+            r#"{"week":"2026-W47","week_start":"2026-11-16","week_end":"2026-11-22""#
+        ));
+        assert_eq!(serde_json::from_str::<WeeklyReport>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn a_week_without_sessions_has_no_rates() {
+        let report = report("2026-W45", &two_months());
+        assert_eq!(report.summary, GradeSummary::default());
+        assert_eq!(report.summary.completion_rate.rate, None);
+        assert!(report.suggestions.too_few_sessions);
+        assert_eq!(report.history.len(), 6);
+        let empty = self::report("2026-W47", &[]);
+        assert_eq!(empty.history.len(), 1);
+        assert_eq!(empty.trend.change, Change::default());
+    }
+}
