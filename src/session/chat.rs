@@ -1,25 +1,71 @@
-//! Plain `OpenAI` chat messages: a bare list, wrapped in `messages`, `history` or `traj`, or a
-//! list of such wrappers (tau-bench: one per run).
+//! Plain `OpenAI` chat messages: a bare list, wrapped in `messages`, `history`, `traj` or
+//! `conversations` (`ShareGPT`), a list of such wrappers (tau-bench: one per run), or JSON lines
+//! of any of them.
 //!
 //! There is no error flag: a tool's failure is read from its text (`failure`).
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::ReadError;
-use super::event::{Event, Origin, Role, ToolCall, ToolResult};
-use super::failure;
 use super::feed::Feed;
+use super::lines::repair;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::time::Moment;
-use super::wire::{Content, Json, List, Object, otherwise_default};
+use super::wire::{Content, otherwise_default};
+
+mod message;
+mod tags;
+#[cfg(test)]
+mod tests;
+
+use message::{Message, Place};
 
 /// Reads chat messages.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document::<Chat>(feed)
+    if is_lines(source)? { read_lines(source, feed) } else { source.document::<Chat>(feed) }
+}
+
+/// Whether the first line is a JSON value by itself and another line follows.
+fn is_lines(source: &Source) -> Result<bool, ReadError> {
+    let (mut lines, mut notes) = (source.lines()?, super::Notes::default());
+    let Some(first) = lines.next(&mut notes)? else { return Ok(false) };
+    let first = first.bytes.trim_ascii();
+    let may_be_whole = matches!((first.first(), first.last()), (Some(b'{'), Some(b'}')))
+        || matches!((first.first(), first.last()), (Some(b'['), Some(b']')));
+    let is_whole = may_be_whole && serde_json::from_slice::<IgnoredAny>(first).is_ok();
+    Ok(is_whole && lines.next(&mut notes)?.is_some())
+}
+
+fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let read = |bytes: &[u8], feed: &mut Feed<'_>| {
+        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+        Chat::read(&mut deserializer, feed)?;
+        deserializer.end()
+    };
+    let mut lines = source.lines()?;
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        let begins = feed.is_empty();
+        if read(line.bytes, feed).is_ok() {
+            continue;
+        }
+        let Some(repaired) = repair(line.bytes) else {
+            line.skip(&mut feed.notes);
+            continue;
+        };
+        if begins {
+            // What came of a broken wrapper comes again. A message sends nothing before its end.
+            let notes = std::mem::take(&mut feed.notes);
+            feed.restart();
+            feed.notes = notes;
+        }
+        match read(&repaired, feed) {
+            Ok(()) => feed.notes.repaired_records += 1,
+            Err(_) => line.skip(&mut feed.notes),
+        }
+    }
+    Ok(())
 }
 
 struct Chat;
@@ -29,13 +75,14 @@ impl Document for Chat {
         deserializer: D,
         feed: &mut Feed<'_>,
     ) -> Result<(), D::Error> {
-        deserializer.deserialize_any(Root { feed })
+        Root { feed, place: Place::Anywhere }.deserialize(deserializer)
     }
 }
 
 /// A list of messages, an object around one, a list of such objects, or one message.
 struct Root<'f, 's> {
     feed: &'f mut Feed<'s>,
+    place: Place,
 }
 
 impl<'de> DeserializeSeed<'de> for Root<'_, '_> {
@@ -54,29 +101,37 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(Root { feed: &mut *self.feed })?.is_some() {}
+        let mut place = self.place;
+        while list.next_element_seed(Root { feed: &mut *self.feed, place })?.is_some() {
+            place = place.after();
+        }
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Root { feed, place } = self;
         let mut message = Message::default();
         let (mut is_wrapper, mut id, mut task, mut trial) = (false, None, None, None);
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "messages" | "traj" | "history" => {
+                "messages" | "traj" | "history" | "conversations" => {
+                    if !is_wrapper && !feed.is_empty() {
+                        feed.end();
+                    }
                     is_wrapper = true;
-                    map.next_value_seed(Root { feed: &mut *self.feed })?;
+                    let place = Place::of_list(&key);
+                    map.next_value_seed(Root { feed: &mut *feed, place })?;
                 }
-                "id" | "session_id" => id = Some(map.next_value::<Text<'de>>()?),
+                "id" | "session_id" | "question_ID" => id = Some(map.next_value::<Text<'de>>()?),
                 "task_id" => task = Some(map.next_value::<Text<'de>>()?),
                 "trial" => trial = Some(map.next_value::<Text<'de>>()?),
-                "model" => {
-                    let model = map.next_value::<Text<'de>>()?;
-                    self.feed.head.model(&model);
+                "model" => message.model = map.next_value()?,
+                "role" | "from" => message.role = map.next_value()?,
+                "content" | "value" => message.content = map.next_value()?,
+                "refusal" => message.refusal = map.next_value()?,
+                "reasoning" | "reasoning_content" => {
+                    message.think(map.next_value::<Content<'de>>()?.0);
                 }
-                "role" => message.role = map.next_value()?,
-                "content" => message.content = map.next_value()?,
-                "reasoning" | "reasoning_content" => message.reasoning = map.next_value()?,
                 "name" => message.name = map.next_value()?,
                 "tool_calls" => message.tool_calls = map.next_value()?,
                 "function_call" => message.function_call = map.next_value()?,
@@ -86,137 +141,23 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
             }
         }
         if !is_wrapper {
-            message.send(self.feed);
+            message.send(feed, place);
             return Ok(());
         }
-        let stem = self.feed.stem();
-        self.feed.head.id = match (id, task, trial) {
+        feed.head.model(&message.model);
+        if let Some(time) = message.time.0 {
+            feed.head.saw(time);
+        }
+        let stem = feed.stem();
+        feed.head.id = match (id, task, trial) {
             (Some(id), _, _) => id.as_str().to_owned(),
             (None, Some(task), Some(trial)) => format!("{stem}#{task}.{trial}"),
             (None, Some(task), None) => format!("{stem}#{task}"),
             (None, None, _) => String::new(),
         };
-        self.feed.end();
+        feed.end();
         Ok(())
     }
 
     otherwise_default!(string number boolean null);
-}
-
-#[derive(Default)]
-struct Message<'a> {
-    role: Text<'a>,
-    content: Content<'a>,
-    reasoning: Text<'a>,
-    name: Text<'a>,
-    tool_calls: List<Call<'a>>,
-    function_call: Object<Function<'a>>,
-    tool_call_id: Text<'a>,
-    time: Moment,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Call<'a> {
-    #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    function: Object<Function<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    arguments: Json,
-}
-
-impl<'a> Function<'a> {
-    fn call(self, id: Text<'a>) -> ToolCall<'a> {
-        ToolCall { id, name: self.name, arguments: self.arguments.0 }
-    }
-}
-
-impl Message<'_> {
-    fn send(self, feed: &mut Feed<'_>) {
-        let Content(text) = self.content;
-        let time = self.time.0;
-        let (role, origin) = match self.role.as_str() {
-            "assistant" => (Role::Assistant, Origin::Agent),
-            "user" => (Role::User, Origin::Human),
-            "tool" | "function" => {
-                let result = ToolResult {
-                    call_id: self.tool_call_id,
-                    tool: self.name,
-                    ..failure::result_of(text)
-                };
-                let results = vec![result];
-                let (role, origin) = (Role::Tool, Origin::Agent);
-                feed.event(Event { role, origin, results, time, ..Event::default() });
-                return;
-            }
-            _ => (Role::System, Origin::Harness),
-        };
-        feed.head.agent = "chat".to_owned();
-        let calls = self.tool_calls.0.into_iter();
-        let calls = calls.filter_map(|call| Some(call.function.0?.call(call.id)));
-        let old = self.function_call.0.map(|function| function.call(Text::default()));
-        let calls = calls.chain(old).collect();
-        let reasoning = self.reasoning;
-        feed.event(Event { role, origin, text, reasoning, calls, time, ..Event::default() });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::session::mutation::survives_damage;
-    use crate::session::{Collector, Format, Outcome, Session, Source, read};
-
-    fn sessions(json: &str) -> Vec<Session> {
-        let mut collector = Collector::default();
-        let reading = read(&Source::bytes("runs.json", json), &mut collector).unwrap();
-        assert_eq!(reading.format, Format::Chat);
-        collector.into_sessions()
-    }
-
-    #[test]
-    fn a_list_of_runs_is_a_list_of_sessions() {
-        let run = |task: u32| {
-            format!(
-                r#"{{"task_id":{task},"reward":1.0,"trial":0,"traj":[
-                {{"role":"system","content":"rules"}},
-                {{"role":"user","content":"hello"}},
-                {{"role":"assistant","content":null,"tool_calls":[
-                  {{"id":"c1","type":"function","function":{{"name":"find","arguments":"{{\"a\": 1}}"}}}}]}},
-                {{"role":"tool","tool_call_id":"c1","name":"find","content":"Error: user not found"}},
-                {{"role":"assistant","content":"sorry"}}]}}"#
-            )
-        };
-        let found = sessions(&format!("[{},{}]", run(4), run(5)));
-        assert_eq!(found.len(), 2);
-        assert_eq!(found[1].head.id, "runs#5.0");
-        assert_eq!(found[0].events.len(), 5);
-        assert_eq!(found[0].events[2].calls[0].arguments.as_str(), r#"{"a": 1}"#);
-        assert_eq!(found[0].events[3].results[0].outcome, Outcome::Failed);
-    }
-
-    #[test]
-    fn damage_does_no_harm() {
-        let fixture = r#"{"messages":[{"role":"user","content":"hello"},{"role":"assistant",
-            "content":[{"type":"text","text":"hi"}],"tool_calls":[{"id":"c","function":
-            {"name":"f","arguments":{}}}]},{"role":"tool","tool_call_id":"c","content":"{\"error\":1}"}]}"#;
-        survives_damage(Format::Chat, fixture.as_bytes());
-    }
-
-    #[test]
-    fn a_bare_list_and_a_torn_one() {
-        let whole = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]"#;
-        assert_eq!(sessions(whole)[0].events.len(), 2);
-        let mut collector = Collector::default();
-        let torn = Source::bytes("torn.json", &whole[..whole.len() - 10]);
-        let reading = read(&torn, &mut collector).unwrap();
-        assert!(reading.notes.torn.unwrap().contains("EOF"));
-        assert_eq!(collector.into_sessions()[0].events.len(), 1);
-    }
 }

@@ -43,6 +43,10 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     if let Some(format) = document.format() {
         return Ok(format);
     }
+    // Last, because other formats have messages inside their lists too.
+    if seen.iter().any(Outline::is_message) {
+        return Ok(Format::Chat);
+    }
     let shown = seen.first().unwrap_or(&document).describe();
     Err(ReadError::Unrecognised(shown))
 }
@@ -53,16 +57,17 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
 struct Outline {
     is_list: bool,
     keys: Vec<String>,
-    /// `type`, `kind`, `role`, `source`, `trajectory_format`, `schema_version`.
+    /// See [`MARKS`].
     marks: Vec<(&'static str, String)>,
     /// First objects of a list.
     elements: Vec<Outline>,
-    /// Outlines of the lists and objects `payload`, `message`, `messages`, `traj`, `history`.
+    /// Outlines of the lists and objects named in [`INNER`].
     inner: Vec<(&'static str, Outline)>,
 }
 
-const MARKS: [&str; 6] = ["type", "kind", "role", "source", "trajectory_format", "schema_version"];
-const INNER: [&str; 5] = ["payload", "message", "messages", "traj", "history"];
+const MARKS: [&str; 7] =
+    ["type", "kind", "role", "from", "source", "trajectory_format", "schema_version"];
+const INNER: [&str; 6] = ["payload", "message", "messages", "traj", "history", "conversations"];
 
 /// Record types of Claude Code that can stand at the beginning of a file.
 const CLAUDE_TYPES: [&str; 12] = [
@@ -166,7 +171,14 @@ impl Outline {
         if ["messages", "traj", "history"].into_iter().any(is_chat) {
             return Some(Format::Chat);
         }
-        None
+        let is_share_gpt =
+            |inner: &Outline| inner.elements.iter().any(|element| !element.mark("from").is_empty());
+        self.inner("conversations").is_some_and(is_share_gpt).then_some(Format::Chat)
+    }
+
+    /// A chat message by itself, as in JSON lines of them.
+    fn is_message(&self) -> bool {
+        !self.mark("role").is_empty() && (self.has("content") || self.has("tool_calls"))
     }
 
     /// SWE-agent's history names the agent in each message and has no other list beside it.
@@ -183,11 +195,7 @@ impl Outline {
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
             return from_elements;
         }
-        let is_message = |element: &Outline| {
-            !element.mark("role").is_empty()
-                && (element.has("content") || element.has("tool_calls"))
-        };
-        let messages = self.elements.iter().filter(|element| is_message(element)).count();
+        let messages = self.elements.iter().filter(|element| element.is_message()).count();
         // The last one may be torn.
         if messages == 0 || messages + 1 < self.elements.len() {
             return None;

@@ -223,7 +223,8 @@ impl Event<'_> {
 }
 
 impl ToolCall<'_> {
-    fn into_owned(self) -> ToolCall<'static> {
+    /// A copy that owns its text.
+    pub fn into_owned(self) -> ToolCall<'static> {
         ToolCall {
             id: self.id.into_owned(),
             name: self.name.into_owned(),

@@ -20,55 +20,107 @@ const BEGINNINGS: [&str; 6] = [
     "exception:",
 ];
 
+/// Beginnings of a text that stands in place of a result, because a person stopped the tool.
+const STOPPED: [&str; 2] = ["[Tool execution cancelled", "[Tool execution skipped"];
+
+/// Words of `exit_code_meaning` by which Hermes says that the code is no failure. Other meanings
+/// only explain one: "Could not resolve host".
+const HARMLESS: [&str; 4] = ["not an error", "expected", "often normal", "may still be valid"];
+
+/// States in which a call was refused by a policy or a person.
+const REFUSED: [&str; 5] = ["blocked", "disabled", "denied", "rejected", "approval_required"];
+
 /// The structured result that several agents write as JSON into the text.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Structured {
-    #[serde(default, alias = "returncode", alias = "return_code")]
     exit_code: Int,
-    #[serde(default)]
+    returncode: Int,
+    return_code: Int,
     exit_code_meaning: Option<Value>,
-    #[serde(default)]
     error: Option<Value>,
-    #[serde(default)]
     status: Option<Value>,
-    #[serde(default)]
     success: Option<Value>,
+    /// Of a patch.
+    applied: Option<Value>,
+    /// Of a written file: it landed.
+    bytes_written: Option<Value>,
+    /// Of a guard that answered in place of the tool.
+    guardrail: Option<Value>,
+    /// Of a program that was started in the background and still runs.
+    pid: Option<Value>,
+}
+
+impl Structured {
+    fn code(&self) -> Option<i64> {
+        self.exit_code.0.or(self.returncode.0).or(self.return_code.0)
+    }
+
+    fn error(&self) -> Option<String> {
+        self.error.as_ref().and_then(words)
+    }
+
+    fn status_is(&self, states: &[&str]) -> bool {
+        self.status.as_ref().and_then(Value::as_str).is_some_and(|status| states.contains(&status))
+    }
+
+    fn is_harmless(&self) -> bool {
+        let meaning = self.exit_code_meaning.as_ref().and_then(Value::as_str).unwrap_or_default();
+        HARMLESS.iter().any(|words| meaning.contains(words))
+    }
+
+    /// Started, and nothing is known of how it went.
+    fn runs_on(&self) -> bool {
+        self.pid.is_some() && self.code() == Some(0)
+    }
+
+    fn outcome(&self) -> Outcome {
+        let says = |field: &Option<Value>, what: bool| *field == Some(Value::Bool(what));
+        if self.status_is(&REFUSED) || self.guardrail.is_some() {
+            return Outcome::Rejected;
+        }
+        if self.error().is_some()
+            || says(&self.success, false)
+            || says(&self.applied, false)
+            || self.status_is(&["error", "failed", "timeout"])
+            || self.code().is_some_and(|code| code != 0 && !self.is_harmless())
+        {
+            return Outcome::Failed;
+        }
+        if self.runs_on() {
+            return Outcome::Unknown;
+        }
+        let known = self.code().is_some()
+            || self.status.is_some()
+            || self.error.is_some()
+            || self.success.is_some()
+            || self.applied.is_some()
+            || self.bytes_written.is_some();
+        if known { Outcome::Ok } else { Outcome::Unknown }
+    }
 }
 
 /// A result whose outcome is read from its text.
 ///
-/// JSON at its beginning is read first: `error` that is neither null, false nor empty, `success:
-/// false`, `status: error`, or an exit code other than 0 that the agent does not itself call
-/// harmless (`exit_code_meaning`). Else the beginning of the text decides; where it says nothing,
-/// so does the outcome.
+/// JSON at its beginning is read first, text behind it does not matter: `error` that is neither
+/// null, false nor empty, `success: false`, `status: error`, or an exit code other than 0 that
+/// the agent does not itself call harmless (`exit_code_meaning`). A program started in the
+/// background is neither. Else the beginning of the text decides; where it says nothing, so does
+/// the outcome.
 pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
     let mut result = ToolResult::default();
     let trimmed = text.trim_start();
     if trimmed.starts_with('{')
-        && let Some(structured) = first_value(trimmed)
+        && let Some(structured) = first_value(trimmed).or_else(|| uncut(&text))
     {
-        let code = structured.exit_code.0;
-        let error = structured.error.as_ref().and_then(words);
-        let is = |value: &Option<Value>, word: &str| {
-            value.as_ref().and_then(Value::as_str).is_some_and(|text| text == word)
-        };
-        let harmless = structured.exit_code_meaning.as_ref().and_then(words).is_some();
-        let failed = error.is_some()
-            || structured.success == Some(Value::Bool(false))
-            || is(&structured.status, "error")
-            || code.is_some_and(|code| code != 0 && !harmless);
-        let known = code.is_some()
-            || structured.success.is_some()
-            || structured.status.is_some()
-            || structured.error.is_some();
-        result.outcome = match (failed, is(&structured.status, "blocked"), known) {
-            (_, true, _) => Outcome::Rejected,
-            (true, _, _) => Outcome::Failed,
-            (false, _, true) => Outcome::Ok,
-            (false, _, false) => Outcome::Unknown,
-        };
-        result.exit_code = code;
-        result.error = error.map(Text::from).unwrap_or_default();
+        result.outcome = structured.outcome();
+        result.exit_code = structured.code().filter(|_| !structured.runs_on());
+        result.error = structured.error().map(Text::from).unwrap_or_default();
+    } else if let Some(code) = reported_code(trimmed) {
+        result.outcome = if code == 0 { Outcome::Ok } else { Outcome::Failed };
+        result.exit_code = Some(code);
+    } else if STOPPED.iter().any(|beginning| trimmed.starts_with(beginning)) {
+        result.outcome = Outcome::Rejected;
     } else if is_failure_text(trimmed) {
         result.outcome = Outcome::Failed;
     }
@@ -84,9 +136,28 @@ pub(super) fn is_failure_text(text: &str) -> bool {
     })
 }
 
+/// `AutoGen` begins what a program printed with `exitcode: 1 (execution failed)`.
+fn reported_code(text: &str) -> Option<i64> {
+    text.strip_prefix("exitcode: ")?.split_once(" (execution ")?.0.parse().ok()
+}
+
 /// The first JSON value of a text, which may go on in plain words.
 fn first_value(text: &str) -> Option<Structured> {
     serde_json::Deserializer::from_str(text).into_iter::<Structured>().next()?.ok()
+}
+
+/// The same of a text that was shortened in the middle, nearly always inside of a long `output`:
+/// the fields that count stand behind it.
+fn uncut(text: &Text<'_>) -> Option<Structured> {
+    let note = format!("\n… [{} bytes left out] …\n", text.cut());
+    let (head, tail) = text.split_once(&note)?;
+    // The cut may stand inside of an escape, which is at most six bytes long.
+    let window = head.floor_char_boundary(head.len().saturating_sub(6));
+    let escape = head[window..].find('\\').map_or(head.len(), |at| window + at);
+    let head = head[..escape].trim_end_matches('\\');
+    [tail, tail.strip_prefix(['"', '\\']).unwrap_or(tail)]
+        .into_iter()
+        .find_map(|tail| first_value(&format!("{head}{tail}")))
 }
 
 /// What an error field says; `None` when it says that there was none.
@@ -115,20 +186,63 @@ mod tests {
                 Some(1),
             ),
             (
+                r#"{"output":"","exit_code":6,"error":null,"exit_code_meaning":"Could not resolve host"}"#,
+                Outcome::Failed,
+                Some(6),
+            ),
+            (
                 r#"{"output":"","exit_code":-1,"error":"no","status":"error"}"#,
                 Outcome::Failed,
                 Some(-1),
             ),
+            (
+                r#"{"output":"","exit_code":124,"error":"Command timed out after 180 seconds"}"#,
+                Outcome::Failed,
+                Some(124),
+            ),
+            (
+                r#"{"output":"Background process started","session_id":"p","pid":1,"exit_code":0,"error":null}"#,
+                Outcome::Unknown,
+                None,
+            ),
             (r#"{"error": "blocked by policy", "status":"blocked"}"#, Outcome::Rejected, None),
+            (r#"{"error": "off", "status":"disabled"}"#, Outcome::Rejected, None),
+            (
+                r#"{"error":"Blocked terminal: …","guardrail":{"action":"block"}}"#,
+                Outcome::Rejected,
+                None,
+            ),
             ("{\"success\": true}\n\n[Tool loop warning: stop]", Outcome::Ok, None),
             (r#"{"success": false}"#, Outcome::Failed, None),
+            (r#"{"bytes_written": 12, "dirs_created": false}"#, Outcome::Ok, None),
+            (r#"{"bytes_written": 0, "error": "disk full"}"#, Outcome::Failed, None),
+            (r#"{"applied": true}"#, Outcome::Ok, None),
             (r#"{"rows": 3}"#, Outcome::Unknown, None),
+            ("exitcode: 0 (execution succeeded)\nCode output: 4", Outcome::Ok, Some(0)),
+            ("exitcode: 1 (execution failed)\nCode output:", Outcome::Failed, Some(1)),
+            ("exitcode: is what I print", Outcome::Unknown, None),
+            ("[Tool execution cancelled — user interrupt]", Outcome::Rejected, None),
             ("Error: user not found", Outcome::Failed, None),
             ("the log says error: none", Outcome::Unknown, None),
             ("", Outcome::Unknown, None),
         ] {
             let result = result_of(text.into());
             assert_eq!((result.outcome, result.exit_code), (outcome, code), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_behind_an_output_that_was_shortened_count() {
+        for unit in [r"line\n", r#"say \"x\" "#, r"\u00e9", r"c:\\x "] {
+            for shift in 0..8 {
+                let output = format!("{}{}", "-".repeat(shift), unit.repeat(9000));
+                let text = format!(r#"{{"output":"{output}","exit_code":3,"error":null}}"#);
+                let text = Text::new(text);
+                assert!(text.cut() > 0);
+                let result = result_of(text);
+                assert_eq!(result.exit_code, Some(3), "{unit} {shift}");
+                assert_eq!(result.outcome, Outcome::Failed);
+            }
         }
     }
 }

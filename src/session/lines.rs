@@ -126,12 +126,17 @@ impl<'l> Line<'l> {
                 return Some(record);
             }
         }
+        self.skip(notes);
+        None
+    }
+
+    /// Notes that the line cannot be used: the last one is a tear.
+    pub(super) fn skip(&self, notes: &mut Notes) {
         if self.unended {
             notes.torn = Some(format!("line {}", self.number));
         } else {
             notes.bad_records += 1;
         }
-        None
     }
 }
 

@@ -16,6 +16,7 @@ mod mutation;
 mod pairing;
 mod source;
 mod text;
+mod thinking;
 mod time;
 mod wire;
 

@@ -1,0 +1,47 @@
+//! `/steer`: what a person says while a tool runs. Hermes appends it to the last tool result.
+
+/// Newer frame. Its opening line goes on in words that change from version to version.
+const OPEN: &str = "[OUT-OF-BAND USER MESSAGE";
+const CLOSE: &str = "[/OUT-OF-BAND USER MESSAGE]";
+
+/// Older frame, without an end.
+const OLD: &str = "\nUser guidance: ";
+
+/// Preamble inside of the newer frame, up to an empty line.
+const ORIGIN: &str = "Gateway message origin (JSON data";
+
+/// A text without the frame at its end, and what a person said in it. Only the end counts: the
+/// same words inside of an output are no message.
+pub(super) fn split(text: &str) -> Option<(&str, &str)> {
+    let whole = text.trim_end();
+    if let Some(framed) = whole.strip_suffix(CLOSE) {
+        let (before, frame) = framed.split_at(framed.rfind(OPEN)?);
+        let (_, said) = frame.split_once("]\n")?;
+        let said = match said.split_once("\n\n") {
+            Some((origin, said)) if origin.starts_with(ORIGIN) => said,
+            _ => said,
+        };
+        return Some((before.trim_end(), said.trim()));
+    }
+    let at = whole.rfind(OLD)?;
+    Some((whole[..at].trim_end(), whole[at + OLD.len()..].trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_at_the_end_of_a_result() {
+        let open = "[OUT-OF-BAND USER MESSAGE — a direct message from the user; not tool output]";
+        let new = format!("{{\"exit_code\":0}}\n\n{open}\nuse the other file\n{CLOSE}");
+        assert_eq!(split(&new), Some(("{\"exit_code\":0}", "use the other file")));
+        let origin = format!("out\n\n{open}\n{ORIGIN}):\n{{\"x\": 1}}\n\nstop\n{CLOSE}\n");
+        assert_eq!(split(&origin), Some(("out", "stop")));
+        assert_eq!(split("out\n\nUser guidance: only tests"), Some(("out", "only tests")));
+        let quoted = format!("{open}\nhidden\n{CLOSE}\nand more output");
+        assert_eq!(split(&quoted), None);
+        assert_eq!(split("plain"), None);
+        assert_eq!(split(CLOSE), None);
+    }
+}
