@@ -134,6 +134,9 @@ impl StoreError {
     /// (<https://sqlite.org/rescode.html>).
     pub(super) fn of_sqlite(place: &str, error: sqlx::Error) -> Self {
         let place = place.to_owned();
+        if matches!(error, sqlx::Error::PoolTimedOut) {
+            return StoreError::Busy { place };
+        }
         let code = error.as_database_error().and_then(|error| error.code());
         let code = code.and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
         let why = || error.as_database_error().map(ToString::to_string).unwrap_or_default();

@@ -27,7 +27,7 @@ pub use weekly::StoredReport;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{Any, AnyPool, ConnectOptions as _, Executor as _, Row as _};
+use sqlx::{Any, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use sqlx::{SqlSafeStr as _, Transaction};
 
 use address::Place;
@@ -70,6 +70,10 @@ impl Store {
         let name = place.name();
         let failed = |error| StoreError::of_sqlite(&name, error);
         let options: AnyConnectOptions = place.url().parse().map_err(failed)?;
+        let options = options.disable_statement_logging();
+        // Not the pool first: it tries again and again where the file is no database.
+        let mut first = options.connect().await.map_err(failed)?;
+        first.execute(PRAGMAS).await.map_err(failed)?;
         let mut pool = AnyPoolOptions::new().max_connections(4).after_connect(|connection, _| {
             Box::pin(async move { connection.execute(PRAGMAS).await.map(drop) })
         });
@@ -77,7 +81,8 @@ impl Store {
             // Each connection would be a database of its own, and closing it the end of it.
             pool = pool.max_connections(1).idle_timeout(None).max_lifetime(None);
         }
-        let pool = pool.connect_with(options.disable_statement_logging()).await.map_err(failed)?;
+        let pool = pool.connect_with(options).await.map_err(failed)?;
+        first.close().await.map_err(failed)?;
         let store = Self { pool, place: name };
         store.migrate().await?;
         Ok(store)

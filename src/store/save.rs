@@ -1,11 +1,13 @@
 //! Keeping what became of files, and deciding between files that hold the same session: the one
 //! with more messages counts, of equals the one that was there first.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use sqlx::{AnyConnection, Row as _};
 
+use super::bound::TEXT;
+use super::row::count;
 use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, grade_row};
 use crate::grade::GradeRecord;
 
@@ -58,6 +60,17 @@ impl Store {
         self.commit(writing).await?;
         Ok(lost)
     }
+
+    /// Notes that files are gone. Their records and grades stay, but any other file that holds
+    /// the same sessions takes these over when it is read, as a file that was moved does.
+    pub async fn release_files(&self, paths: &[String]) -> Result<(), StoreError> {
+        let mut writing = self.begin().await?;
+        for path in paths {
+            let path = bound::text(path, bound::PATH);
+            release(&mut writing, &path).await.map_err(|error| self.failed(error))?;
+        }
+        self.commit(writing).await
+    }
 }
 
 async fn save(
@@ -67,53 +80,46 @@ async fn save(
 ) -> Result<(), sqlx::Error> {
     let path = bound::text(&result.file.path, bound::PATH);
     let mut own = sessions_of(connection, &path).await?;
-    let mut holders: HashMap<String, i64> = HashMap::new();
-    let mut winner = None;
-    for grade in &result.grades {
-        let session_id = grade_row::session_id(grade);
-        let messages = super::row::count(grade.details.messages);
-        // The same session twice in one file.
-        if holders.get(&session_id).is_some_and(|other| *other >= messages) {
-            continue;
-        }
-        match holder(connection, &session_id).await? {
-            Some(holder) if holder.file != path => {
-                let kept = holder.messages < messages;
-                let (loser, winning) =
-                    if kept { (&holder.file, &path) } else { (&path, &holder.file) };
-                lost.push(Lost {
-                    session_id: session_id.clone(),
-                    file: loser.clone(),
-                    kept: winning.clone(),
-                });
-                if !kept {
-                    winner.get_or_insert_with(|| reason(&session_id, &holder.file));
-                    continue;
-                }
-                displace(connection, &holder.file, &reason(&session_id, &path)).await?;
+    let (mut graded, mut winner) = (0, None);
+    for (session_id, grade) in largest(&result.grades) {
+        let holder = holder(connection, &session_id).await?.filter(|holder| holder.file != path);
+        if let Some(Holder { file: other, messages }) = holder {
+            let wins = messages < count(grade.details.messages);
+            let (file, kept) = if wins { (&other, &path) } else { (&path, &other) };
+            let why = bound::text(&format!("session {session_id} is graded from {kept}"), TEXT);
+            let (session_id, file, kept) = (session_id.clone(), file.clone(), kept.clone());
+            lost.push(Lost { session_id, file, kept });
+            if !wins {
+                winner = Some(why);
+                continue;
             }
-            _ => {}
+            displace(connection, &other, &why).await?;
         }
         grade_row::write(connection, grade, &path).await?;
         own.remove(&session_id);
-        holders.insert(session_id, messages);
+        graded += 1;
     }
-    if result.file.outcome != FileOutcome::Unreadable {
-        forget(connection, &path, &own).await?;
-    }
-    let mut file = FileRecord { graded: holders.len() as u64, ..result.file.clone() };
-    if file.outcome == FileOutcome::Graded
-        && holders.is_empty()
-        && let Some(winner) = winner
-    {
+    let mut file = FileRecord { graded, ..result.file.clone() };
+    if file.outcome == FileOutcome::Graded && graded == 0 && winner.is_some() {
         file.outcome = FileOutcome::Duplicate;
-        file.reason = Some(winner);
+        file.reason = winner;
+    }
+    if file.outcome != FileOutcome::Unreadable && !own.is_empty() {
+        forget(connection, &path, &own).await?;
     }
     files::write(connection, &file).await
 }
 
-fn reason(session_id: &str, file: &str) -> String {
-    bound::text(&format!("session {session_id} is graded from {file}"), bound::TEXT)
+/// For each session the grade with most messages: a file may hold one twice.
+fn largest(grades: &[GradeRecord]) -> BTreeMap<String, &GradeRecord> {
+    let mut largest: BTreeMap<String, &GradeRecord> = BTreeMap::new();
+    for grade in grades {
+        let kept = largest.entry(grade_row::session_id(grade)).or_insert(grade);
+        if kept.details.messages < grade.details.messages {
+            *kept = grade;
+        }
+    }
+    largest
 }
 
 /// The sessions whose grade comes from a file.
@@ -123,7 +129,7 @@ async fn sessions_of(
 ) -> Result<HashSet<String>, sqlx::Error> {
     let query = sqlx::query("SELECT session_id FROM session_grades WHERE session_file = $1");
     let rows = query.bind(path.to_owned()).fetch_all(connection).await?;
-    rows.iter().map(|row| row.try_get(0)).collect()
+    Ok(rows.iter().filter_map(|row| row.try_get(0).ok()).collect())
 }
 
 async fn holder(
@@ -132,11 +138,11 @@ async fn holder(
 ) -> Result<Option<Holder>, sqlx::Error> {
     let query = "SELECT session_file, messages FROM session_grades WHERE session_id = $1";
     let row = sqlx::query(query).bind(session_id.to_owned()).fetch_optional(connection).await?;
-    // A number of messages that another program wrote, or did not write, wins against nothing.
-    row.map(|row| {
-        Ok(Holder { file: row.try_get(0)?, messages: row.try_get(1).unwrap_or_default() })
-    })
-    .transpose()
+    // What another program wrote without a number of messages wins against nothing.
+    Ok(row.map(|row| Holder {
+        file: row.try_get(0).unwrap_or_default(),
+        messages: row.try_get(1).unwrap_or_default(),
+    }))
 }
 
 /// Notes at a file that one of its grades gave way to that of another file.
@@ -153,6 +159,15 @@ async fn displace(
     query.execute(connection).await.map(drop)
 }
 
+/// Makes the grades of a file give way to any other.
+async fn release(connection: &mut AnyConnection, path: &str) -> Result<(), sqlx::Error> {
+    let query = "UPDATE session_grades SET messages = NULL WHERE session_file = $1";
+    sqlx::query(query).bind(path.to_owned()).execute(&mut *connection).await?;
+    let query = "UPDATE session_files SET size = -1 WHERE path = $1";
+    sqlx::query(query).bind(path.to_owned()).execute(&mut *connection).await?;
+    reread_losers(connection).await
+}
+
 /// Removes the grades of sessions that a file no longer holds.
 async fn forget(
     connection: &mut AnyConnection,
@@ -164,10 +179,11 @@ async fn forget(
         let query = sqlx::query(query).bind(session_id.clone()).bind(path.to_owned());
         query.execute(&mut *connection).await?;
     }
-    if sessions.is_empty() {
-        return Ok(());
-    }
-    // Another file may hold what was removed; which one is not recorded.
+    reread_losers(connection).await
+}
+
+/// Another file may hold a session that lost its grade; which one is not recorded.
+async fn reread_losers(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     let query = "UPDATE session_files SET size = -1 \
                  WHERE outcome = 'duplicate' OR (outcome = 'graded' AND graded < sessions)";
     sqlx::query(query).execute(connection).await.map(drop)

@@ -1,0 +1,118 @@
+//! Files, weekly reports, overrides and grades by a model.
+
+use super::*;
+use crate::grade::{Field, Override};
+use crate::store::{KnownFile, StoredReport};
+
+#[tokio::test]
+async fn files_are_counted_by_outcome_and_time() {
+    let store = store().await;
+    let (from, to) = (at("2026-11-16T00:00:00Z"), at("2026-11-23T00:00:00Z"));
+    let mut files = Vec::new();
+    for (number, outcome) in FileOutcome::ALL.into_iter().cycle().take(7).enumerate() {
+        let mut one = file(&format!("/s/{number}.json"), vec![]);
+        one.file.outcome = outcome;
+        one.file.modified_ns = i64::try_from(from.as_nanosecond()).unwrap();
+        files.push(one);
+    }
+    // At the end of the range, and so outside.
+    files[6].file.modified_ns = i64::try_from(to.as_nanosecond()).unwrap();
+    store.save(&files).await.unwrap();
+    execute(&store, "UPDATE session_files SET outcome = 'eaten' WHERE path = '/s/4.json'").await;
+    let counts = store.files_by_outcome(from, to).await.unwrap();
+    let expected = [
+        (FileOutcome::Graded, 2),
+        (FileOutcome::NotGradable, 1),
+        (FileOutcome::NoSession, 1),
+        (FileOutcome::Unreadable, 1),
+    ];
+    assert_eq!(counts, BTreeMap::from(expected));
+    let all = store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await.unwrap();
+    assert_eq!(all.values().sum::<u64>(), 6);
+}
+
+#[tokio::test]
+async fn an_unchanged_file_can_get_a_new_date() {
+    let store = store().await;
+    store.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
+    let now = KnownFile { size: 1000, modified_ns: 7, digest: "cd".repeat(32) };
+    store.touch_files(&[("/s/a.json".to_owned(), now.clone())]).await.unwrap();
+    assert_eq!(store.known_files().await.unwrap()["/s/a.json"], now);
+}
+
+#[tokio::test]
+async fn a_week_has_one_report() {
+    let store = store().await;
+    let report = |day: &str, json: &str| StoredReport {
+        week_start: day.parse().unwrap(),
+        week_end: day
+            .parse::<jiff::civil::Date>()
+            .unwrap()
+            .saturating_add(jiff::Span::new().days(6)),
+        generated_at: at("2026-11-22T10:00:00Z"),
+        report_json: json.to_owned(),
+    };
+    let [first, second, again] =
+        [report("2026-11-09", "{}"), report("2026-11-16", "{}"), report("2026-11-09", "[1]")];
+    for one in [&first, &second, &again] {
+        store.save_weekly_report(one).await.unwrap();
+    }
+    assert_eq!(store.weekly_report(first.week_start).await.unwrap(), Some(again.clone()));
+    assert_eq!(store.weekly_report("2026-11-10".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(store.weekly_reports(9).await.unwrap().items, [second.clone(), again]);
+    assert_eq!(store.weekly_reports(1).await.unwrap().items, [second]);
+    execute(&store, "UPDATE weekly_reports SET week_end = 'Sunday'").await;
+    assert_eq!(store.weekly_reports(9).await.unwrap().unreadable, 2);
+    let error = store.save_weekly_report(&report("2026-11-09", &" ".repeat(1 << 25))).await;
+    assert!(error.unwrap_err().to_string().starts_with("the report of 2026-11-09 is too large"));
+}
+
+#[tokio::test]
+async fn overrides_are_added_never_replaced() {
+    let store = store().await;
+    let made = |session_id: &str, value, time| Override {
+        session_id: session_id.to_owned(),
+        field: Field::ResponseQuality,
+        rule_value: 2,
+        human_value: value,
+        reason: "it's right".to_owned(),
+        made_at: at(time),
+    };
+    let late = made("a", 5, "2026-11-22T10:00:00Z");
+    let early = made("a", 4, "2026-11-21T10:00:00Z");
+    let other = made("b", 1, "2026-11-21T11:00:00Z");
+    for one in [&late, &early, &other] {
+        store.add_override(one).await.unwrap();
+    }
+    assert_eq!(store.overrides_of("a").await.unwrap().items, [early.clone(), late.clone()]);
+    assert_eq!(store.overrides().await.unwrap().items, [early, other, late]);
+    execute(&store, "UPDATE grade_overrides SET field = 'mood' WHERE session_id = 'b'").await;
+    execute(&store, "UPDATE grade_overrides SET human_value = 300 WHERE human_value = 4").await;
+    let left = store.overrides().await.unwrap();
+    assert_eq!((left.items.len(), left.unreadable), (1, 2));
+}
+
+#[tokio::test]
+async fn grades_by_a_model_are_read() {
+    let store = store().await;
+    for row in [
+        "INSERT INTO session_quality_grades VALUES (NULL, 'a', 'some/model', 1, \
+         '2026-11-22T10:00:00Z', 0.5, NULL, 1, 0.25, 0.6, 'fine', '{\"w\": 1}')",
+        "INSERT INTO session_quality_grades VALUES (NULL, 'a', 'some/model', 2, \
+         '2026-11-22T10:00:00Z', 1.5, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "INSERT INTO session_quality_grades VALUES (NULL, 'b', 'some/model', 2, \
+         '2026-11-22T11:00:00', NULL, NULL, NULL, NULL, NULL, NULL, 'none')",
+    ] {
+        execute(&store, row).await;
+    }
+    let grades = store.quality_grades().await.unwrap();
+    assert_eq!(grades.unreadable, 1);
+    let [first, second] = &grades.items[..] else { panic!("{grades:?}") };
+    assert_eq!(
+        (first.problem_solved, first.tests_added, first.code_clean),
+        (Some(0.5), None, Some(1.0))
+    );
+    assert_eq!(first.details, Some(serde_json::json!({"w": 1})));
+    assert_eq!((second.overall, &second.details), (None, &None));
+    assert_eq!(second.ts, at("2026-11-22T11:00:00Z"));
+}
