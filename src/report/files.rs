@@ -177,20 +177,25 @@ impl ReportFiles {
         result.and(removed)
     }
 
-    /// Writes a temporary file beside the target and renames it over the target. Its name holds
-    /// the run, so that two runs never share one.
+    /// Replaces a file; temporary names hold the run, so that two runs never share one.
     fn replace(&self, target: &Path, text: &str) -> Result<(), String> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = target.with_file_name(format!(".{name}.{}.tmp", self.run_id));
-        let result = create_new(&temporary)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| fs::rename(&temporary, target));
-        result.map_err(|cause| {
+        replace(target, self.run_id.as_str(), text)
+            .map_err(|cause| format!("cannot write {}: {cause}", target.display()))
+    }
+}
+
+/// Writes a temporary file beside the target and renames it over the target. `writer` is part of
+/// its name: no two writers at a time may share one.
+pub(super) fn replace(target: &Path, writer: &str, text: &str) -> io::Result<()> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = target.with_file_name(format!(".{name}.{writer}.tmp"));
+    create_new(&temporary)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&temporary, target))
+        .inspect_err(|_| {
             // The write has failed already; a leftover does no harm.
             let _ = fs::remove_file(&temporary);
-            format!("cannot write {}: {cause}", target.display())
         })
-    }
 }
 
 /// Opens a file that is not there yet, so that a link in its place is never followed. A leftover

@@ -9,6 +9,7 @@ pub mod files;
 pub mod observer;
 pub mod progress;
 pub mod terminal;
+pub mod weekly;
 
 mod index;
 mod markdown;

@@ -1,0 +1,89 @@
+//! The files of the weekly reports: the only place of this folder that touches the disk.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use super::{errors, index, page, trend};
+use crate::grade::{Week, WeeklyReport};
+use crate::report::files::replace;
+
+/// Why a weekly report cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WeeklyFilesError {
+    /// The folder cannot be made, or something else is in its place.
+    #[error("cannot use {} as a folder for weekly reports: {cause}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's words.
+        cause: io::Error,
+    },
+    /// A file cannot be replaced.
+    #[error("cannot write {}: {cause}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        cause: io::Error,
+    },
+    /// A template failed.
+    #[error("cannot render the weekly report: {0}")]
+    Render(#[from] askama::Error),
+}
+
+/// Where the report of a week is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeeklyPaths {
+    /// `<folder>/2026-W47.md`.
+    pub page: PathBuf,
+    /// `<folder>/2026-W47-trend.svg`.
+    pub trend: PathBuf,
+    /// `<folder>/2026-W47-errors.svg`.
+    pub errors: PathBuf,
+    /// `<folder>/index.md`.
+    pub index: PathBuf,
+}
+
+pub(super) fn page_file(week: Week) -> String {
+    format!("{week}.md")
+}
+
+pub(super) fn trend_file(week: Week) -> String {
+    format!("{week}-trend.svg")
+}
+
+pub(super) fn errors_file(week: Week) -> String {
+    format!("{week}-errors.svg")
+}
+
+/// Writes the report of a week with its pictures, and the index of it and all `others` (in any
+/// order; one of the same week is left aside). Each file is replaced as a whole.
+pub fn write(
+    folder: &Path,
+    report: &WeeklyReport,
+    others: &[WeeklyReport],
+) -> Result<WeeklyPaths, WeeklyFilesError> {
+    let paths = WeeklyPaths {
+        page: folder.join(page_file(report.week)),
+        trend: folder.join(trend_file(report.week)),
+        errors: folder.join(errors_file(report.week)),
+        index: folder.join("index.md"),
+    };
+    fs::create_dir_all(folder)
+        .map_err(|cause| WeeklyFilesError::Folder { path: folder.to_owned(), cause })?;
+    let writer = std::process::id().to_string();
+    let put = |path: &Path, text: &str| {
+        replace(path, &writer, text)
+            .map_err(|cause| WeeklyFilesError::Write { path: path.to_owned(), cause })
+    };
+    // The pictures first, so that no page shows one that is not there.
+    put(&paths.trend, &trend::render(report)?)?;
+    put(&paths.errors, &errors::render(report)?)?;
+    put(&paths.page, &page::render(report)?)?;
+    let mut all: Vec<&WeeklyReport> =
+        others.iter().filter(|other| other.week != report.week).chain([report]).collect();
+    all.sort_by_key(|report| std::cmp::Reverse(report.week));
+    let has_page = |report: &WeeklyReport| folder.join(page_file(report.week)).is_file();
+    put(&paths.index, &index::render(&all, has_page)?)?;
+    Ok(paths)
+}

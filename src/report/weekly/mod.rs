@@ -1,0 +1,21 @@
+//! The weekly report of graded sessions for people: Markdown, an index, pictures, and a summary
+//! for terminals.
+//!
+//! Renderers return text; `files` alone touches the disk. Everything foreign in them (tools,
+//! sessions, words of errors) goes through `escape`.
+
+mod errors;
+mod files;
+mod index;
+mod page;
+mod summary;
+mod trend;
+mod words;
+
+pub use files::{WeeklyFilesError, WeeklyPaths, write};
+pub use page::render;
+pub use summary::summary_text;
+pub use words::{alert_text, coverage_text};
+
+#[cfg(test)]
+mod tests;
