@@ -63,6 +63,11 @@ impl Project {
         paths
     }
 
+    /// A path of the configuration, as the user would name it.
+    pub(super) fn shown_path(&self, path: &Path) -> PathBuf {
+        self.shown.join(path)
+    }
+
     /// A path of the command line.
     pub(super) fn path(&self, path: &Path) -> PathBuf {
         self.folder.join(path)

@@ -5,11 +5,14 @@
 mod context;
 mod doctor;
 mod failure;
+mod grade;
 mod init;
 mod model;
 mod run;
 mod schema;
+mod sessions;
 mod settings;
+mod since;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -41,6 +44,12 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
+        Some(Command::Grade { sessions, action }) => {
+            runtime()?.block_on(grade::execute(&action, &sessions, &global))
+        }
+        Some(Command::Sessions { sessions, action }) => {
+            sessions::execute(&action, &sessions, &global)
+        }
         Some(Command::Model { action }) => runtime()?.block_on(model::execute(action, &global)),
         Some(Command::Completions { shell }) => {
             let mut text = Vec::new();

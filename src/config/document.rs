@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::grade::settings::GradeSettings;
 use crate::judge::settings::JudgeSettings;
 use crate::model::settings::ModelSettings;
 use crate::rubric::{Category, Rubric, RubricError};
@@ -59,6 +60,8 @@ pub struct Config {
     pub models: ModelSettings,
     /// Where reports are written.
     pub reports: ReportSettings,
+    /// Recorded sessions: where they are and how they are graded.
+    pub grade: GradeSettings,
     /// What to test, in this order.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
@@ -102,6 +105,7 @@ impl Default for Config {
             rubric: None,
             models: ModelSettings::default(),
             reports: ReportSettings::default(),
+            grade: GradeSettings::default(),
             scenarios: default_scenarios(),
         }
     }

@@ -3,25 +3,27 @@
 //! Pure: sessions and grades come in, grades, patterns and reports go out. Reads no file, no
 //! clock and no database.
 
-mod completion;
+pub mod agreement;
 pub mod alerts;
+mod completion;
 mod error_class;
 pub mod heuristic;
 mod level;
 pub mod overrides;
+pub mod patterns;
 pub mod proposal;
 mod quality_record;
 mod record;
 mod response;
-mod tally;
-mod task_type;
-pub mod weights;
-pub mod patterns;
+pub mod settings;
 mod share;
 pub mod suggestions;
 mod summary;
+mod tally;
+mod task_type;
 mod week;
 pub mod weekly;
+pub mod weights;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -30,13 +32,13 @@ pub use alerts::{Alert, AlertSettings, Alerts, Metric};
 pub use error_class::ErrorClass;
 pub use level::Level;
 pub use overrides::{Field, Override};
-pub use quality_record::QualityGrade;
 pub use patterns::Patterns;
+pub use quality_record::QualityGrade;
 pub use record::{Details, ErrorCount, Evidence, GradeRecord, Point, ToolUse};
 pub use share::{Listed, Share};
 pub use suggestions::{Suggestion, SuggestionRules, Suggestions};
 pub use summary::GradeSummary;
 pub use task_type::TaskType;
-pub use weights::Weights;
 pub use week::{Week, WeekError};
 pub use weekly::{Coverage, WeeklyReport};
+pub use weights::Weights;

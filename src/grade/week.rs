@@ -33,6 +33,14 @@ impl Week {
         self.monday.saturating_add(jiff::Span::new().days(6))
     }
 
+    /// Its first moment, and the first one after it.
+    pub fn bounds(self) -> (Timestamp, Timestamp) {
+        let midnight = |date: Date| {
+            date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |zoned| zoned.timestamp())
+        };
+        (midnight(self.monday), midnight(self.monday.saturating_add(jiff::Span::new().days(7))))
+    }
+
     /// The week so many weeks before.
     #[must_use]
     pub fn before(self, weeks: u8) -> Self {

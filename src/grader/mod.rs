@@ -1,1 +1,275 @@
-//! Recorded sessions from disk to grades in the store.
+//! Recorded sessions from disk to grades in the store, and from there to patterns and reports:
+//! the library interface of seed 000 §11.2.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use selftest::grader::{Options, SelfGrader};
+//!
+//! let grader = SelfGrader::open(".selftest/selftest.db", Options::default()).await?;
+//! let grades = grader.grade_latest_sessions(10, &mut ()).await?.grades;
+//! let patterns = grader.identify_patterns(7).await?;
+//! let report = grader.generate_weekly_report(None).await?;
+//! println!("{}", grader.grades_summary(7).await?);
+//! # Ok(()) }
+//! ```
+//!
+//! Prints nothing; writes no report files. What happens is told to a [`ScanObserver`].
+
+mod deliver;
+mod insight;
+mod scan;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::grade::GradeRecord;
+use crate::grade::settings::GradeSettings;
+use crate::redact::Redactor;
+use crate::session::{self, Found};
+use crate::store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
+pub use insight::WeeklyOutcome;
+use scan::{Examined, Task};
+
+/// Files whose grades are stored in one transaction.
+const BATCH: usize = 500;
+
+/// What to grade and how.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Folders and files with sessions.
+    pub sources: Vec<PathBuf>,
+    /// Leave out files that were changed last before this time.
+    pub since: Option<Timestamp>,
+    /// Only sessions of this agent.
+    pub agent: Option<String>,
+    /// The `grade` section of the configuration; its `sources` are not looked at here.
+    pub settings: GradeSettings,
+    /// Takes secrets out of what is stored.
+    pub redactor: Redactor,
+}
+
+/// Is told how a scan goes on. `()` is told and forgets.
+pub trait ScanObserver: Send {
+    /// That many files are to be read; so many others are unchanged.
+    fn found(&mut self, to_read: usize, unchanged: usize);
+    /// One file was read and, where it holds gradable sessions, graded.
+    fn read(&mut self, result: &FileResult);
+}
+
+impl ScanObserver for () {
+    fn found(&mut self, _: usize, _: usize) {}
+    fn read(&mut self, _: &FileResult) {}
+}
+
+/// What a scan did. Counts of files, except where it says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Scan {
+    /// Files that could hold sessions.
+    pub found: u64,
+    /// Not opened, because size and date are those of the last scan, or not read again, because
+    /// the content is.
+    pub unchanged: u64,
+    /// Read now.
+    pub read: u64,
+    /// Read now, with a grade that counts.
+    pub graded: u64,
+    /// Read now, with too little in it for a grade.
+    pub not_gradable: u64,
+    /// Looked into, and no session.
+    pub no_session: u64,
+    /// Could not be opened or read.
+    pub unreadable: u64,
+    /// Another file holds the same session, at least as long.
+    pub duplicate: u64,
+    /// The grades made now, as the rules see them.
+    pub grades: Vec<GradeRecord>,
+    /// Files without a grade, and why: path and words. At most [`Scan::MOST_SKIPPED`].
+    pub skipped: Vec<(String, String)>,
+    /// Folders that could not be looked into, in words that name them.
+    pub problems: Vec<String>,
+}
+
+impl Scan {
+    /// Most skipped files that are named.
+    pub const MOST_SKIPPED: usize = 1000;
+}
+
+/// Which of the files that a scan finds are read.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    /// New and changed ones.
+    All,
+    /// New and changed ones, the newest first, until so many sessions are graded.
+    Latest(usize),
+    /// Those that were changed last before this moment.
+    QuietSince(Timestamp),
+}
+
+/// Grades recorded sessions and reports on the grades.
+pub struct SelfGrader {
+    store: Store,
+    options: Options,
+}
+
+impl SelfGrader {
+    /// Opens or makes the database: a path or a `sqlite:` address.
+    pub async fn open(database: &str, options: Options) -> Result<Self, StoreError> {
+        Ok(Self { store: Store::open(database).await?, options })
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Grades the `n` newest sessions that have no grade yet or have changed since.
+    pub async fn grade_latest_sessions(
+        &self,
+        n: usize,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        self.scan(Which::Latest(n), observer).await
+    }
+
+    /// Grades every session that has no grade yet or has changed since.
+    pub async fn grade_new_sessions(
+        &self,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        self.scan(Which::All, observer).await
+    }
+
+    /// Grades new and changed sessions that nobody has written to since `moment`.
+    pub async fn grade_finished_sessions(
+        &self,
+        moment: Timestamp,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        self.scan(Which::QuietSince(moment), observer).await
+    }
+
+    async fn scan(
+        &self,
+        which: Which,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        let sources = self.options.sources.clone();
+        let walk = tokio::task::spawn_blocking(move || {
+            let mut problems = Vec::new();
+            let found = session::find(&sources, |problem| problems.push(problem.to_owned()));
+            (found, problems)
+        });
+        let (walked, known) = tokio::join!(walk, self.store.known_files());
+        // A walk that panicked has found nothing; the panic has said why on stderr.
+        let ((found, problems), known) = (walked.unwrap_or_default(), known?);
+        let mut scan = Scan { found: found.len() as u64, problems, ..Scan::default() };
+
+        let mut files: Vec<Found> = found.into_iter().filter(|file| self.is_wanted(file)).collect();
+        let before = files.len();
+        files.retain(|file| !scan::looks_unchanged(file, &known));
+        scan.unchanged = (before - files.len()) as u64;
+        if let Which::QuietSince(moment) = which {
+            files.retain(|file| i128::from(file.modified_ns) < moment.as_nanosecond());
+        }
+        files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
+        let wanted = match which {
+            Which::Latest(n) => n,
+            Which::All | Which::QuietSince(_) => usize::MAX,
+        };
+        observer.found(files.len().min(wanted), before - files.len());
+
+        let mut files = files.into_iter().peekable();
+        while files.peek().is_some() && scan.grades.len() < wanted {
+            // Most files hold one session: a few at a time until there are enough.
+            let part: Vec<Found> = match wanted {
+                usize::MAX => files.by_ref().collect(),
+                wanted => files.by_ref().take(wanted - scan.grades.len()).collect(),
+            };
+            let known = part
+                .iter()
+                .filter_map(|file| {
+                    let path = file.source.path().to_string_lossy().into_owned();
+                    known.get(&path).map(|known| (path, known.clone()))
+                })
+                .collect();
+            let task = Task {
+                files: part,
+                known,
+                weights: self.options.settings.weights,
+                redactor: self.options.redactor.clone(),
+                now: Timestamp::now(),
+                agent: self.options.agent.clone(),
+            };
+            self.store_results(scan::start(task), &mut scan, observer).await?;
+        }
+        Ok(scan)
+    }
+
+    fn is_wanted(&self, file: &Found) -> bool {
+        self.options.since.is_none_or(|since| i128::from(file.modified_ns) >= since.as_nanosecond())
+    }
+
+    async fn store_results(
+        &self,
+        mut results: scan::Results,
+        scan: &mut Scan,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<(), StoreError> {
+        let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
+        while let Some(first) = results.next().await {
+            let mut next = Some(first);
+            while let Some(examined) = next {
+                match examined {
+                    Examined::Touched(path, known) => {
+                        scan.unchanged += 1;
+                        touched.push((path, known));
+                    }
+                    Examined::Read(result) => {
+                        observer.read(&result);
+                        batch.push(*result);
+                    }
+                }
+                // What is there already goes into the same transaction.
+                next = if batch.len() < BATCH { results.ready() } else { None };
+            }
+            let lost = self.store.save(&batch).await?;
+            let lost: HashSet<(&str, &str)> =
+                lost.iter().map(|lost| (lost.session_id.as_str(), lost.file.as_str())).collect();
+            for result in batch.drain(..) {
+                scan.add(result, &lost);
+            }
+        }
+        self.store.touch_files(&touched).await
+    }
+}
+
+impl Scan {
+    /// Adds what came of a file, except grades that lost against another file's.
+    fn add(&mut self, result: FileResult, lost: &HashSet<(&str, &str)>) {
+        self.read += 1;
+        let FileResult { file, grades } = result;
+        let had_grades = !grades.is_empty();
+        let is_kept = |grade: &GradeRecord| !lost.contains(&(&grade.session_id, &file.path));
+        let kept = grades.into_iter().filter(is_kept);
+        let before = self.grades.len();
+        self.grades.extend(kept);
+        let (count, why) = match file.outcome {
+            FileOutcome::Graded if had_grades && self.grades.len() == before => {
+                let why = "another file holds the same session, at least as long".to_owned();
+                (&mut self.duplicate, Some(why))
+            }
+            FileOutcome::Graded => (&mut self.graded, None),
+            FileOutcome::NotGradable => (&mut self.not_gradable, file.reason),
+            FileOutcome::NoSession => (&mut self.no_session, file.reason),
+            FileOutcome::Unreadable => (&mut self.unreadable, file.reason),
+            FileOutcome::Duplicate => (&mut self.duplicate, file.reason),
+        };
+        *count += 1;
+        if let Some(why) = why.filter(|_| self.skipped.len() < Self::MOST_SKIPPED) {
+            self.skipped.push((file.path, why));
+        }
+    }
+}

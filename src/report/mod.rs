@@ -6,9 +6,11 @@
 pub mod document;
 pub mod escape;
 pub mod files;
+pub mod grades;
 pub mod observer;
 pub mod progress;
 pub mod terminal;
+pub mod transcript;
 pub mod weekly;
 
 mod index;

@@ -9,6 +9,7 @@ mod detect;
 pub mod event;
 mod failure;
 mod feed;
+mod find;
 mod format;
 mod lines;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod claude_code;
 mod codex;
 mod gemini_cli;
 mod hermes;
+mod homes;
 mod mini_swe_agent;
 mod open_hands;
 mod open_hands_sdk;
@@ -35,7 +37,9 @@ mod swe_agent;
 pub use collect::{Collector, Session};
 pub use event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 pub use feed::{Notes, Sink};
+pub use find::{Found, find};
 pub use format::Format;
+pub use homes::{Home, homes};
 pub use source::Source;
 pub use text::Text;
 

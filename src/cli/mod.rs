@@ -1,10 +1,13 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
+mod grade;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -132,6 +135,24 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Grade recorded agent sessions by rules, and report on them
+    Grade {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: GradeAction,
+    },
+    /// List or print recorded agent sessions
+    Sessions {
+        /// Which sessions.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: SessionsAction,
+    },
     /// List, fetch or find model weights for the embedded engine
     Model {
         /// What to do.
@@ -211,9 +232,18 @@ mod tests {
             "selftest --full --model ollama/qwen2.5:7b",
             "selftest config check -C x",
             "selftest model pull hf:a/b/c.gguf --sha256 00",
+            "selftest grade latest 10 --source x --json",
+            "selftest grade --agent codex summary --days 30",
+            "selftest grade override abc --task-completed false --reason no",
+            "selftest sessions list --since 30d",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }
         assert!(Cli::try_parse_from(["selftest", "--scenarios=2", "doctor"]).is_err());
+        // An override says something, in range, with a reason.
+        for line in ["--reason x", "--response-quality 6 --reason x", "--task-completed true"] {
+            let line = format!("selftest grade override abc {line}");
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
     }
 }

@@ -1,0 +1,135 @@
+//! The flags of `selftest grade` and `selftest sessions`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Flags of every action on recorded sessions.
+#[derive(Debug, Clone, Args)]
+pub struct SessionArgs {
+    /// Read sessions from this file or folder; may be repeated. Default: grade.sources of the
+    /// configuration, else where the known agents keep theirs
+    #[arg(long = "source", value_name = "PATH", global = true, help_heading = "Which sessions")]
+    pub sources: Vec<PathBuf>,
+    /// Only sessions since then: 30d, 12h, 2w, or a date such as 2026-11-01
+    #[arg(long, value_name = "TIME", global = true, help_heading = "Which sessions")]
+    pub since: Option<String>,
+    /// Only sessions of this agent, such as claude-code
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Which sessions")]
+    pub agent: Option<String>,
+    /// Print JSON instead of text
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    /// Keep grades in this database: a path or a sqlite: address
+    #[arg(
+        long,
+        value_name = "FILE|URL",
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        default_value = ".selftest/selftest.db",
+        global = true,
+        help_heading = "Output"
+    )]
+    pub db: String,
+}
+
+/// What to do with recorded sessions.
+#[derive(Debug, Subcommand)]
+pub enum SessionsAction {
+    /// List recorded sessions, newest first
+    List {
+        /// Most sessions to list; 0 for all
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        limit: usize,
+    },
+    /// Print what was said and done in a session
+    Show {
+        /// Its file, its id or the beginning of its id
+        session: String,
+        /// Print texts whole instead of their beginnings
+        #[arg(long)]
+        full: bool,
+    },
+}
+
+/// What to do with grades.
+#[derive(Debug, Subcommand)]
+pub enum GradeAction {
+    /// Grade the newest sessions that have no grade yet or have changed
+    Latest {
+        /// How many
+        #[arg(default_value_t = 10, value_name = "N")]
+        count: usize,
+    },
+    /// Grade what is new, and summarise the last days
+    Summary {
+        /// How many days
+        #[arg(long, value_name = "N", default_value_t = 7,
+            value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: u32,
+        /// Grade nothing: summarise the grades that are there
+        #[arg(long)]
+        no_scan: bool,
+    },
+    /// Grade what is new, and write the report of a week
+    Weekly {
+        /// ISO week, such as 2026-W47; default: the current one
+        #[arg(long, value_name = "WEEK")]
+        week: Option<String>,
+        /// Grade nothing: report the grades that are there
+        #[arg(long)]
+        no_scan: bool,
+    },
+    /// Grade these files or folders
+    File {
+        /// Files or folders
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Grade sessions as they finish, until interrupted
+    Watch {
+        /// Seconds without a write after which a session counts as finished
+        #[arg(long, value_name = "SECS", default_value_t = 30.0)]
+        quiet: f64,
+        /// Seconds between two looks
+        #[arg(long, value_name = "SECS", default_value_t = 5.0)]
+        interval: f64,
+        /// Look once and end
+        #[arg(long)]
+        once: bool,
+    },
+    /// Print the grade of a session with the evidence behind it
+    Show {
+        /// Its id or the beginning of its id
+        session: String,
+    },
+    /// Say that a grade is wrong; both grades are kept, yours counts
+    Override(OverrideArgs),
+    /// Compare the rules' grades with overrides and with graders by model; propose weights
+    Agreement,
+}
+
+/// What a person says about a session.
+#[derive(Debug, Args)]
+#[group(id = "grades", required = true, multiple = true)]
+pub struct OverrideArgs {
+    /// Its id or the beginning of its id
+    pub session: String,
+    /// Whether the task was completed
+    #[arg(long, value_name = "true|false", group = "grades")]
+    pub task_completed: Option<bool>,
+    /// Efficiency of tool use
+    #[arg(long, value_name = "1..5", group = "grades",
+        value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub tool_calls_efficient: Option<u8>,
+    /// Quality of the final response
+    #[arg(long, value_name = "1..5", group = "grades",
+        value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub response_quality: Option<u8>,
+    /// Whether errors were recovered from
+    #[arg(long, value_name = "true|false", group = "grades")]
+    pub errors_recovered: Option<bool>,
+    /// Why, for those who read it later
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+}

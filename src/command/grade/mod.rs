@@ -1,0 +1,252 @@
+//! `selftest grade`: grades recorded sessions by rules, shows grades, writes weekly reports.
+
+mod progress;
+mod watch;
+mod weekly;
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::sessions::{nothing_found, roots};
+use super::{eprint, print, since};
+use crate::cli::{GlobalArgs, GradeAction, OverrideArgs, SessionArgs};
+use crate::exit::Exit;
+use crate::grade::{Field, GradeRecord, Override, overrides};
+use crate::grader::{Options, Scan, SelfGrader};
+use crate::redact::Redactor;
+use crate::report::grades;
+use crate::store::StoreError;
+use crate::text::one_line;
+use progress::ScanBar;
+
+/// Skipped files that are named on a terminal.
+const NAMED: usize = 10;
+
+/// What an action needs.
+struct Setup<'a> {
+    grader: SelfGrader,
+    args: &'a SessionArgs,
+    project: Project,
+    roots: Vec<PathBuf>,
+    /// Folder of the weekly reports.
+    weekly_folder: PathBuf,
+}
+
+pub(super) async fn execute(
+    action: &GradeAction,
+    args: &SessionArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let setup = Setup::new(action, args, global).await?;
+    match action {
+        GradeAction::Latest { count } => {
+            let mut bar = ScanBar::new(&setup.project.environment);
+            let scan = setup.grader.grade_latest_sessions(*count, &mut bar).await?;
+            bar.finish();
+            setup.show(&scan)
+        }
+        GradeAction::File { .. } => {
+            let scan = setup.scan().await?;
+            setup.show(&scan)
+        }
+        GradeAction::Summary { days, no_scan } => weekly::summary(&setup, *days, *no_scan).await,
+        GradeAction::Weekly { week, no_scan } => {
+            weekly::report(&setup, week.as_deref(), *no_scan).await
+        }
+        GradeAction::Watch { quiet, interval, once } => {
+            watch::watch(&setup, *quiet, *interval, *once).await
+        }
+        GradeAction::Show { session } => show(&setup, session).await,
+        GradeAction::Override(made) => add_override(&setup, made).await,
+        GradeAction::Agreement => {
+            let agreement = setup.grader.agreement().await?;
+            if args.json {
+                print(&format!("{:#}\n", json!(agreement)))?;
+            } else {
+                print(&grades::agreement(&agreement))?;
+            }
+            Ok(Exit::Passed)
+        }
+    }
+}
+
+impl<'a> Setup<'a> {
+    async fn new(
+        action: &GradeAction,
+        args: &'a SessionArgs,
+        global: &GlobalArgs,
+    ) -> Result<Self, Failure> {
+        let project = Project::open(global)?;
+        let settings = project.load(Vec::new())?.config.grade;
+        let roots = match action {
+            GradeAction::File { paths } => {
+                for path in paths {
+                    project.path(path).symlink_metadata().map_err(|error| {
+                        Failure::usage(anyhow!("cannot read {}: {error}", path.display()))
+                    })?;
+                }
+                paths.iter().map(|path| project.path(path)).collect()
+            }
+            _ => roots(&project, args)?,
+        };
+        let now = Timestamp::now();
+        let since = args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
+        let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+        let weekly_folder = project.shown_path(&settings.weekly_folder);
+        let agent = args.agent.clone();
+        let options = Options { sources: roots.clone(), since, agent, settings, redactor };
+        let grader = SelfGrader::open(&database(&project, &args.db), options).await?;
+        Ok(Self { grader, args, project, roots, weekly_folder })
+    }
+
+    /// Grades everything that is new.
+    async fn scan(&self) -> Result<Scan, Failure> {
+        let mut bar = ScanBar::new(&self.project.environment);
+        let scan = self.grader.grade_new_sessions(&mut bar).await?;
+        bar.finish();
+        Ok(scan)
+    }
+
+    /// Shows what was graded now, and says what was not.
+    fn show(&self, scan: &Scan) -> Result<Exit, Failure> {
+        if self.args.json {
+            print(&format!("{:#}\n", json!(scan)))?;
+        } else if !scan.grades.is_empty() {
+            print(&grades::table(&scan.grades))?;
+        }
+        if scan.found == 0 {
+            nothing_found(&self.roots);
+            return Ok(Exit::NothingRan);
+        }
+        eprint(&coverage_words(scan));
+        // Everything has its grade already: that is what was asked for.
+        let nothing = scan.grades.is_empty() && scan.unchanged == 0;
+        Ok(if nothing { Exit::NothingRan } else { Exit::Passed })
+    }
+}
+
+/// What a scan found, read, graded and skipped, and why.
+fn coverage_words(scan: &Scan) -> String {
+    let mut text = format!(
+        "{} files found, {} unchanged, {} read: {} sessions graded",
+        scan.found,
+        scan.unchanged,
+        scan.read,
+        scan.grades.len()
+    );
+    for (count, what) in [
+        (scan.not_gradable, "with too little in it"),
+        (scan.no_session, "without a session"),
+        (scan.duplicate, "that repeat a session"),
+        (scan.unreadable, "unreadable"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text.push('\n');
+    for (path, why) in scan.skipped.iter().take(NAMED) {
+        text += &format!("  skipped {}: {why}\n", one_line(path, 400));
+    }
+    let more = scan.skipped.len().saturating_sub(NAMED);
+    if more > 0 {
+        text += &format!("  and {more} more; --json names them\n");
+    }
+    for problem in &scan.problems {
+        text += &format!("warning: {}\n", one_line(problem, 400));
+    }
+    text
+}
+
+/// An address as it is, a path below the project folder.
+fn database(project: &Project, db: &str) -> String {
+    if db.contains(':') {
+        return db.to_owned();
+    }
+    project.path(db.as_ref()).to_string_lossy().into_owned()
+}
+
+/// The one session with that id, or whose id begins so.
+async fn find(setup: &Setup<'_>, session: &str) -> Result<GradeRecord, Failure> {
+    if let Some(grade) = setup.grader.store().grade(session).await? {
+        return Ok(grade);
+    }
+    let shown = one_line(session, 80);
+    let mut found = setup.grader.store().find_grades(session).await?.items;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failure::usage(anyhow!("no grade of a session whose id begins with {shown:?}"))
+            .hint(Some("`selftest grade latest` grades sessions; its table shows their ids"))),
+        count => {
+            Err(Failure::usage(anyhow!("{count} sessions have ids that begin with {shown:?}"))
+                .hint(Some("write more of the id")))
+        }
+    }
+}
+
+async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
+    let grade = find(setup, session).await?;
+    let made = setup.grader.store().overrides_of(&grade.session_id).await?.items;
+    if setup.args.json {
+        let counts = overrides::apply(grade.clone(), &made);
+        let json = json!({ "by_rules": grade, "overrides": made, "counts": counts });
+        print(&format!("{json:#}\n"))?;
+    } else {
+        print(&grades::card(&grade, &made))?;
+    }
+    Ok(Exit::Passed)
+}
+
+async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, Failure> {
+    let grade = find(setup, &said.session).await?;
+    let reason = said.reason.trim();
+    if reason.is_empty() {
+        return Err(Failure::usage(anyhow!("--reason is empty, expected words")));
+    }
+    let values = [
+        (Field::TaskCompleted, said.task_completed.map(u8::from)),
+        (Field::ToolCallsEfficient, said.tool_calls_efficient),
+        (Field::ResponseQuality, said.response_quality),
+        (Field::ErrorsRecovered, said.errors_recovered.map(u8::from)),
+    ];
+    let mut made = Vec::new();
+    for (field, value) in values {
+        let Some(human_value) = value else { continue };
+        let one = Override {
+            session_id: grade.session_id.clone(),
+            field,
+            rule_value: field.value(&grade),
+            human_value,
+            reason: reason.to_owned(),
+            made_at: Timestamp::now(),
+        };
+        setup.grader.store().add_override(&one).await?;
+        made.push(one);
+    }
+    if setup.args.json {
+        print(&format!("{:#}\n", json!(made)))?;
+    } else {
+        for one in &made {
+            print(&format!(
+                "{}: {} is now {} (the rules say {})\n",
+                one_line(&one.session_id, 80),
+                one.field,
+                one.human_value,
+                one.rule_value
+            ))?;
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self::setup(anyhow::Error::new(error)).hint(hint)
+    }
+}

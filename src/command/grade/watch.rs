@@ -1,0 +1,85 @@
+//! `selftest grade watch`: grades sessions when nobody writes to them any more, and raises the
+//! week's alerts as soon as they are due (seed 000 §13.3).
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::Setup;
+use super::weekly::show_alerts;
+use crate::command::failure::Failure;
+use crate::command::{eprint, print};
+use crate::exit::Exit;
+use crate::report::grades;
+
+/// Looks every `interval` seconds for sessions without a write for `quiet` seconds.
+pub(super) async fn watch(
+    setup: &Setup<'_>,
+    quiet: f64,
+    interval: f64,
+    once: bool,
+) -> Result<Exit, Failure> {
+    let seconds = |name: &str, value: f64| {
+        Duration::try_from_secs_f64(value)
+            .ok()
+            .filter(|duration| *duration <= Duration::from_hours(24))
+            .ok_or_else(|| Failure::usage(anyhow!("--{name} {value}: expected 0 to 86400 seconds")))
+    };
+    let quiet = seconds("quiet", quiet)?;
+    // Never a busy loop.
+    let interval = seconds("interval", interval)?.max(Duration::from_millis(100));
+    let quiet = SignedDuration::try_from(quiet).unwrap_or(SignedDuration::ZERO);
+    if !once {
+        eprint(&format!("watching {} places; Ctrl-C ends it\n", setup.roots.len()));
+    }
+    let mut has_heading = false;
+    loop {
+        let look = look(setup, quiet, &mut has_heading);
+        tokio::select! {
+            result = look => result?,
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Passed),
+        }
+        if once {
+            return Ok(Exit::Passed);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Passed),
+        }
+    }
+}
+
+async fn look(
+    setup: &Setup<'_>,
+    quiet: SignedDuration,
+    has_heading: &mut bool,
+) -> Result<(), Failure> {
+    let moment = Timestamp::now().checked_sub(quiet).unwrap_or(Timestamp::MIN);
+    let scan = setup.grader.grade_finished_sessions(moment, &mut ()).await?;
+    for grade in &scan.grades {
+        if setup.args.json {
+            print(&format!("{}\n", json!(grade)))?;
+            continue;
+        }
+        if !std::mem::replace(has_heading, true) {
+            print(&grades::heading())?;
+        }
+        print(&grades::line(grade))?;
+    }
+    if scan.grades.is_empty() {
+        return Ok(());
+    }
+    let outcome = setup.grader.publish_weekly_report(None, scan.unchanged).await?;
+    for fault in &outcome.faults {
+        eprint(&format!("warning: {fault}\n"));
+    }
+    if setup.args.json {
+        for alert in &outcome.new_alerts {
+            print(&format!("{}\n", json!({ "alert": alert })))?;
+        }
+        return Ok(());
+    }
+    show_alerts(&outcome.report.alerts, &outcome.new_alerts)
+}

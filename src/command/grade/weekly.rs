@@ -1,0 +1,81 @@
+//! `selftest grade summary` and `selftest grade weekly`.
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::{Setup, coverage_words};
+use crate::command::failure::Failure;
+use crate::command::{eprint, print};
+use crate::exit::Exit;
+use crate::grade::{Alert, Alerts, Week};
+use crate::report::weekly::{alert_text, write};
+
+/// Sums up the last days.
+pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Result<Exit, Failure> {
+    if !no_scan {
+        let scan = setup.scan().await?;
+        eprint(&coverage_words(&scan));
+    }
+    let grader = &setup.grader;
+    if setup.args.json {
+        let patterns = grader.identify_patterns(days).await?;
+        let summary = grader.grade_summary(days).await?;
+        let json = json!({ "days": days, "summary": summary, "patterns": patterns });
+        print(&format!("{json:#}\n"))?;
+    } else {
+        print(&grader.grades_summary(days).await?)?;
+    }
+    let newest = grader.store().newest_counts_at().await?;
+    if grader.grade_summary(days).await?.sessions > 0 {
+        return Ok(Exit::Passed);
+    }
+    if let Some(newest) = newest {
+        eprint(&format!("hint: the newest graded session is of {newest}; see --days\n"));
+    }
+    Ok(Exit::NothingRan)
+}
+
+/// Writes the report of a week.
+pub(super) async fn report(
+    setup: &Setup<'_>,
+    week: Option<&str>,
+    no_scan: bool,
+) -> Result<Exit, Failure> {
+    let week = week.map(str::parse::<Week>).transpose().map_err(|error| {
+        Failure::usage(anyhow!("--week: {error}")).hint(Some("an ISO week such as 2026-W47"))
+    })?;
+    let unchanged = if no_scan {
+        0
+    } else {
+        let scan = setup.scan().await?;
+        eprint(&coverage_words(&scan));
+        scan.unchanged
+    };
+    let outcome = setup.grader.publish_weekly_report(week, unchanged).await?;
+    let report = &outcome.report;
+    let paths = write(&setup.weekly_folder, report, &outcome.others).map_err(|error| {
+        Failure::setup(anyhow!(error))
+            .hint(Some("set grade.weekly_folder to a folder that you can write to"))
+    })?;
+    if setup.args.json {
+        print(&format!("{:#}\n", json!(outcome.report)))?;
+    } else {
+        print(&format!("{}\n", paths.page.display()))?;
+        show_alerts(&report.alerts, report.alerts.raised())?;
+    }
+    for fault in &outcome.faults {
+        eprint(&format!("warning: {fault}\n"));
+    }
+    Ok(if outcome.report.summary.sessions == 0 { Exit::NothingRan } else { Exit::Passed })
+}
+
+/// Alerts are results: they go to stdout.
+pub(super) fn show_alerts<'a>(
+    all: &Alerts,
+    raised: impl IntoIterator<Item = &'a Alert>,
+) -> Result<(), Failure> {
+    for alert in raised {
+        print(&format!("ALERT: {}\n", alert_text(all, alert)))?;
+    }
+    Ok(())
+}

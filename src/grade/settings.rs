@@ -1,0 +1,38 @@
+//! The `grade` section of the configuration. Reads nothing itself.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AlertSettings, SuggestionRules, Weights};
+
+/// The `grade` section: recorded sessions and how they are graded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GradeSettings {
+    /// Folders or files with recorded sessions. Empty: where the known agents keep theirs.
+    #[schemars(length(max = 1000))]
+    pub sources: Vec<PathBuf>,
+    /// Folder of the weekly reports and their index.
+    #[schemars(length(min = 1))]
+    pub weekly_folder: PathBuf,
+    /// What each point is worth.
+    pub weights: Weights,
+    /// When a weekly report suggests something.
+    pub suggestions: SuggestionRules,
+    /// When to raise an alert, and whom to tell.
+    pub alerts: AlertSettings,
+}
+
+impl Default for GradeSettings {
+    fn default() -> Self {
+        Self {
+            sources: Vec::new(),
+            weekly_folder: PathBuf::from("docs/reports/weekly"),
+            weights: Weights::default(),
+            suggestions: SuggestionRules::default(),
+            alerts: AlertSettings::default(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What the grades in the store show: patterns, summaries, weekly reports, alerts.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{SelfGrader, deliver};
+use crate::grade::agreement::Agreement;
+use crate::grade::{
+    Alert, Coverage, GradeRecord, GradeSummary, Patterns, Week, WeeklyReport, overrides,
+};
+use crate::report::weekly::summary_text;
+use crate::store::{FileOutcome, StoreError, StoredReport};
+
+/// Weeks before a report's own that it looks at: its charts show twelve.
+const WEEKS_BEFORE: i64 = 12;
+
+/// Weeks that an index lists: twenty years.
+const MOST_REPORTS: u64 = 1040;
+
+/// A weekly report, and what it said to whom.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeeklyOutcome {
+    /// The report.
+    pub report: WeeklyReport,
+    /// Alerts that no earlier version of this week's report held.
+    pub new_alerts: Vec<Alert>,
+    /// What went wrong with handing them on, one line each.
+    pub faults: Vec<String>,
+    /// The stored reports of other weeks, for an index. Newest first.
+    pub others: Vec<WeeklyReport>,
+}
+
+impl SelfGrader {
+    /// The grades of sessions that count in `from..to`, a person's word applied.
+    pub async fn grades_between(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        let grades = self.store.grades_between(from, to, self.options.agent.as_deref()).await?;
+        let made = self.store.overrides().await?.items;
+        Ok(grades.items.into_iter().map(|grade| overrides::apply(grade, &made)).collect())
+    }
+
+    async fn grades_of_last(&self, days: u32) -> Result<Vec<GradeRecord>, StoreError> {
+        let now = Timestamp::now();
+        let span = SignedDuration::from_hours(24 * i64::from(days));
+        let from = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+        // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+        let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
+        self.grades_between(from, to).await
+    }
+
+    /// Patterns of the sessions of the last days (§8).
+    pub async fn identify_patterns(&self, days: u32) -> Result<Patterns, StoreError> {
+        Ok(Patterns::of(&self.grades_of_last(days).await?))
+    }
+
+    /// A summary of the last days for people (§11.2, `get_grades_summary`).
+    pub async fn grades_summary(&self, days: u32) -> Result<String, StoreError> {
+        let grades = self.grades_of_last(days).await?;
+        Ok(summary_text(days, &GradeSummary::of(&grades), &Patterns::of(&grades)))
+    }
+
+    /// The numbers of the last days (§9.1).
+    pub async fn grade_summary(&self, days: u32) -> Result<GradeSummary, StoreError> {
+        Ok(GradeSummary::of(&self.grades_of_last(days).await?))
+    }
+
+    /// What became of every file that was ever looked into.
+    pub async fn coverage(&self, unchanged: u64) -> Result<Coverage, StoreError> {
+        let files = self.store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await?;
+        let count = |outcome| files.get(&outcome).copied().unwrap_or_default();
+        let found = files.values().sum::<u64>();
+        Ok(Coverage {
+            found,
+            read: found - count(FileOutcome::Unreadable),
+            graded: count(FileOutcome::Graded),
+            not_gradable: count(FileOutcome::NotGradable),
+            unchanged,
+            unreadable: count(FileOutcome::Unreadable),
+            no_session: count(FileOutcome::NoSession),
+            duplicate: count(FileOutcome::Duplicate),
+        })
+    }
+
+    /// The report of a week, the current one by default; kept in the store.
+    pub async fn generate_weekly_report(
+        &self,
+        week: Option<Week>,
+    ) -> Result<WeeklyReport, StoreError> {
+        Ok(self.weekly_report(week, 0).await?.0)
+    }
+
+    /// The report of a week, kept in the store; alerts that are new go to the receivers of the
+    /// configuration. `unchanged`: files that the last scan did not read again.
+    pub async fn publish_weekly_report(
+        &self,
+        week: Option<Week>,
+        unchanged: u64,
+    ) -> Result<WeeklyOutcome, StoreError> {
+        let (report, earlier) = self.weekly_report(week, unchanged).await?;
+        let was_raised = |alert: &Alert| {
+            earlier
+                .iter()
+                .flat_map(|report| report.alerts.raised())
+                .any(|old| old.metric == alert.metric)
+        };
+        let new_alerts: Vec<Alert> =
+            report.alerts.raised().filter(|alert| !was_raised(alert)).cloned().collect();
+        let settings = &self.options.settings.alerts;
+        let faults = deliver::deliver(settings, report.week, &new_alerts).await;
+        let stored = self.store.weekly_reports(MOST_REPORTS).await?.items;
+        let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
+        let others = stored.iter().filter_map(read).collect();
+        Ok(WeeklyOutcome { report, new_alerts, faults, others })
+    }
+
+    /// The new report, and the one that the store held before.
+    async fn weekly_report(
+        &self,
+        week: Option<Week>,
+        unchanged: u64,
+    ) -> Result<(WeeklyReport, Option<WeeklyReport>), StoreError> {
+        let now = Timestamp::now();
+        let week = week.unwrap_or_else(|| Week::of(now));
+        let (start, end) = week.bounds();
+        let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
+        let from = start.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let records = self.grades_between(from, end).await?;
+        let coverage = self.coverage(unchanged).await?;
+        let settings = &self.options.settings;
+        let (rules, alerts) = (&settings.suggestions, &settings.alerts);
+        let report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);
+        let earlier = self.store.weekly_report(report.week_start).await?;
+        let earlier = earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
+        let report_json = serde_json::to_string(&report).unwrap_or_default();
+        let stored = StoredReport {
+            week_start: report.week_start,
+            week_end: report.week_end,
+            generated_at: now,
+            report_json,
+        };
+        self.store.save_weekly_report(&stored).await?;
+        Ok((report, earlier))
+    }
+
+    /// How the rules' grades agree with people and with graders by model (§10.2, §13.2).
+    pub async fn agreement(&self) -> Result<Agreement, StoreError> {
+        let agent = self.options.agent.as_deref();
+        let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
+        let made = self.store.overrides().await?.items;
+        let quality = self.store.quality_grades().await?.items;
+        Ok(Agreement::of(&grades, &made, &quality, &self.options.settings.weights))
+    }
+}

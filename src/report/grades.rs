@@ -1,0 +1,209 @@
+//! Grades of recorded sessions for a terminal. Pure; the texts in them are foreign.
+
+use std::fmt::Write as _;
+
+use super::escape::terminal;
+use crate::grade::agreement::{Agreement, Comparison};
+use crate::grade::{GradeRecord, Override, Share};
+
+const ID: usize = 36;
+const REQUEST: usize = 50;
+const WORDS: usize = 160;
+
+/// One line for each grade, with a heading.
+pub fn table(grades: &[GradeRecord]) -> String {
+    let mut text = heading();
+    for grade in grades {
+        text += &line(grade);
+    }
+    text
+}
+
+/// The heading of [`line`].
+pub fn heading() -> String {
+    format!(
+        "{:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        "COMPLETED",
+        "EFFICIENCY",
+        "QUALITY",
+        "RECOVERED",
+        "CALLS",
+        "ERRORS",
+        "TASK",
+        "SESSION",
+        "REQUEST"
+    )
+}
+
+/// One grade on one line.
+pub fn line(grade: &GradeRecord) -> String {
+    let recovered = match (grade.total_errors, grade.errors_recovered) {
+        (0, _) => "-",
+        (_, yes) => yes_no(yes),
+    };
+    format!(
+        "{:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        yes_no(grade.task_completed),
+        grade.tool_calls_efficient.get(),
+        grade.response_quality.get(),
+        recovered,
+        grade.total_api_calls,
+        grade.total_errors,
+        grade.details.task_type.name(),
+        terminal(&grade.session_id, 2 * ID),
+        terminal(grade.task_summary.as_deref().unwrap_or_default(), REQUEST),
+    )
+}
+
+fn yes_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
+/// One grade with everything behind it. `grade` is what the rules say.
+pub fn card(grade: &GradeRecord, overrides: &[Override]) -> String {
+    let mut text = String::new();
+    let mut fact = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<22} {}", terminal(value, WORDS));
+    };
+    fact("session", &grade.session_id);
+    fact("file", &grade.session_file);
+    fact("agent", &grade.details.agent);
+    fact("model", grade.model.as_deref().unwrap_or("-"));
+    fact("start", &grade.session_start.map_or_else(|| "-".to_owned(), |time| time.to_string()));
+    fact("task type", grade.details.task_type.name());
+    fact("request", grade.task_summary.as_deref().unwrap_or("-"));
+    fact("task_completed", yes_no(grade.task_completed));
+    fact("tool_calls_efficient", &format!("{} of 5", grade.tool_calls_efficient));
+    fact("response_quality", &format!("{} of 5", grade.response_quality));
+    fact("errors_recovered", yes_no(grade.errors_recovered));
+    fact("total_api_calls", &grade.total_api_calls.to_string());
+    fact(
+        "tool calls",
+        &format!(
+            "{}: {} failed, {} rejected, {} without result",
+            grade.details.tool_calls,
+            grade.total_errors,
+            grade.details.rejected_calls,
+            grade.details.pending_calls
+        ),
+    );
+    fact("had_repeated_errors", yes_no(grade.had_repeated_errors));
+    fact("had_infinite_loop_risk", yes_no(grade.had_infinite_loop_risk));
+    fact("had_user_clarification", yes_no(grade.had_user_clarification));
+
+    text += "\nevidence (# is the event in `selftest sessions show`)\n";
+    for evidence in &grade.details.evidence {
+        let event = evidence.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));
+        let point = serde_json::to_value(evidence.point).ok();
+        let point = point.as_ref().and_then(|point| point.as_str()).unwrap_or_default();
+        let words = terminal(&evidence.words, WORDS);
+        let _ = writeln!(text, "  {:>+5} {point:<16} {event:>6}  {words}", evidence.worth);
+    }
+    if !grade.details.errors.is_empty() {
+        text += "\nerrors\n";
+    }
+    for error in &grade.details.errors {
+        let _ = writeln!(
+            text,
+            "  {:>4} {:<18} {:<20} #{}  {}",
+            error.count,
+            error.class,
+            terminal(&error.tool, 40),
+            error.first_event,
+            terminal(&error.example, WORDS)
+        );
+    }
+    if !overrides.is_empty() {
+        text += "\noverrides (the newest counts)\n";
+    }
+    for one in overrides {
+        let _ = writeln!(
+            text,
+            "  {} {}: {} by the rules, {} by a person: {}",
+            one.made_at,
+            one.field,
+            one.rule_value,
+            one.human_value,
+            terminal(&one.reason, WORDS)
+        );
+    }
+    text
+}
+
+/// How the rules agree with people and models.
+pub fn agreement(agreement: &Agreement) -> String {
+    let mut text = format!("{} sessions have a grade by the rules\n", agreement.sessions);
+    if agreement.comparisons.is_empty() {
+        text += "nobody else has graded any of them yet\n";
+        return text;
+    }
+    for comparison in &agreement.comparisons {
+        text += &compared(comparison);
+    }
+    text += "\n";
+    if agreement.proposals.is_empty() {
+        let _ = writeln!(
+            text,
+            "no weights are proposed: that takes {} overrides of task_completed or of \
+             response_quality",
+            crate::grade::proposal::LEAST_SESSIONS
+        );
+    }
+    for proposal in &agreement.proposals {
+        let _ = writeln!(
+            text,
+            "{} weights, {} judged sessions: mean loss {:.3} now, {:.3} for weights fitted to \
+             other sessions",
+            proposal.section, proposal.sessions, proposal.loss_now, proposal.loss_proposed
+        );
+        if proposal.changes.is_empty() {
+            text += "  no change is proposed\n";
+            continue;
+        }
+        let _ =
+            writeln!(text, "  proposed for config/selftest.yaml; nothing is changed by itself:");
+        let _ = writeln!(text, "  grade:\n    weights:\n      {}:", proposal.section);
+        for change in &proposal.changes {
+            let _ = writeln!(
+                text,
+                "        {}: {:?}  # now {:?}",
+                change.weight, change.proposed, change.now
+            );
+        }
+    }
+    text
+}
+
+fn compared(comparison: &Comparison) -> String {
+    let Share { count, of, rate, interval } = comparison.agreeing;
+    let mut text = format!(
+        "\n{} against {}: {count} of {of} the same",
+        comparison.field,
+        terminal(&comparison.against, 60)
+    );
+    if let (Some(rate), Some(interval)) = (rate, interval) {
+        let _ = write!(
+            text,
+            " ({:.0} %, 95 % interval {:.0} to {:.0} %)",
+            100.0 * rate,
+            100.0 * interval.low,
+            100.0 * interval.high
+        );
+    }
+    if let (Some(kappa), Some(interval)) = (comparison.kappa, comparison.kappa_interval) {
+        let _ = write!(text, ", kappa {kappa:.2} ({:.2} to {:.2})", interval.low, interval.high);
+    }
+    let _ = writeln!(text, ", mean difference {:+.2}", comparison.mean_difference);
+    for one in &comparison.disagreements {
+        let reason = one.reason.as_deref().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  {:<ID$} {} by the rules, {} by the other: {}",
+            terminal(&one.session_id, 2 * ID),
+            one.rules,
+            one.rater,
+            terminal(reason, WORDS)
+        );
+    }
+    text
+}
