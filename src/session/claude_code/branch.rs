@@ -108,7 +108,7 @@ impl Tree {
             kept[place] &= !node.is_replay && !elsewhere;
         }
         let found = kept.iter().zip(nodes).any(|(kept, node)| !kept && !node.is_replay);
-        found.then(|| Leftovers { kept, next: 0 })
+        found.then_some(Leftovers { kept, next: 0 })
     }
 }
 
@@ -154,15 +154,19 @@ mod tests {
             }));
         }
         let mut leftovers = tree.leftovers();
-        let kept = records.iter().zip(first_time).filter(|(_, first_time)| {
-            leftovers.as_mut().map_or(*first_time, Leftovers::keep_next)
-        });
+        let kept = records
+            .iter()
+            .zip(first_time)
+            .filter(|(_, first_time)| leftovers.as_mut().map_or(*first_time, Leftovers::keep_next));
         kept.map(|(record, _)| &record[..1]).collect()
     }
 
     #[test]
     fn a_rewind_leaves_its_branch_behind() {
-        assert_eq!(kept(&["a - F", "b a F1", "c b F", "d c F2", "e d H", "f b F", "g f F3"]), "abfg");
+        assert_eq!(
+            kept(&["a - F", "b a F1", "c b F", "d c F2", "e d H", "f b F", "g f F3"]),
+            "abfg"
+        );
         assert_eq!(kept(&["a - F", "b a F1", "c a F2"]), "ac");
     }
 

@@ -268,13 +268,7 @@ impl Reader {
         feed.event(event);
     }
 
-    fn user(
-        &mut self,
-        record: &Record<'_>,
-        user: User<'_>,
-        place: Place,
-        feed: &mut Feed<'_>,
-    ) {
+    fn user(&mut self, record: &Record<'_>, user: User<'_>, place: Place, feed: &mut Feed<'_>) {
         let time = record.timestamp.0;
         let is_summary = user.is_summary || origin::is_continuation(&user.words);
         let mark = if is_summary {

@@ -1,5 +1,6 @@
 //! How a tool call ended. `is_error` mixes failures of the tool, misuse by the model and refusals
-//! by people and rules: the text tells them apart.
+//! by people and rules: the text tells them apart. Where an old version stored nothing but a
+//! person's words as the error of a call, nothing does: such a call counts as failed.
 
 use memchr::memmem;
 
@@ -49,11 +50,7 @@ const AFTER_FEEDBACK: &str = "\n\nNote: The user's next message may contain";
 const CLARIFY: &str = "The user wants to clarify these questions";
 
 /// The result of a call, from its text and its flag, which is absent on success.
-pub(super) fn result_of<'a>(
-    call_id: Text<'a>,
-    text: Text<'a>,
-    is_error: bool,
-) -> ToolResult<'a> {
+pub(super) fn result_of<'a>(call_id: Text<'a>, text: Text<'a>, is_error: bool) -> ToolResult<'a> {
     let mut result = ToolResult { call_id, outcome: Outcome::Ok, ..ToolResult::default() };
     if is_error {
         let said = text.trim_start();

@@ -82,19 +82,19 @@ pub(super) struct Message<'a> {
     pub(super) model: Text<'a>,
     #[serde(borrow)]
     pub(super) content: Blocks<'a>,
-    pub(super) usage: Object<Tokens>,
+    pub(super) usage: Object<Consumed>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct Consumed {
     input_tokens: Int,
     cache_creation_input_tokens: Int,
     cache_read_input_tokens: Int,
     output_tokens: Int,
 }
 
-impl Tokens {
+impl Consumed {
     pub(super) fn usage(&self) -> Usage {
         let written = self.cache_creation_input_tokens.count();
         Usage {

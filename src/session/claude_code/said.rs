@@ -59,8 +59,7 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>) -> User<'a> {
         || record.is_visible_in_transcript_only.is_set()
         || !is_person(&record.origin);
     let is_hermes = record.version.as_str() == HERMES;
-    let mut user =
-        User { is_summary: record.is_compact_summary.is_set(), ..User::default() };
+    let mut user = User { is_summary: record.is_compact_summary.is_set(), ..User::default() };
     for block in message.content.0 {
         match block.kind.as_str() {
             "tool_result" => {
