@@ -128,7 +128,7 @@ impl Reader {
             Said::Notice { text, mark } => {
                 self.at_summary |= mark == Some(Mark::Compacted);
                 let (origin, time) = (place.user(false), record.timestamp.0);
-                feed.event(Event { origin, text, mark, time, ..Event::default() });
+                feed.event(Event { origin, text, time, mark, ..Event::default() });
             }
             Said::Nothing => feed.notes.ignored_records += 1,
         }
@@ -281,7 +281,7 @@ impl Reader {
         let (role, origin, results) = (Role::Tool, place.agent(), user.results);
         feed.event(Event { role, origin, results, time, ..Event::default() });
         let (role, origin, text) = (Role::User, place.user(user.is_human), user.words);
-        feed.event(Event { role, origin, text, mark, time, ..Event::default() });
+        feed.event(Event { role, origin, text, time, mark, ..Event::default() });
         if let Some(text) = feedback {
             let origin = place.person();
             feed.event(Event { role, origin, text, time, ..Event::default() });

@@ -82,26 +82,26 @@ pub(super) struct Message<'a> {
     pub(super) model: Text<'a>,
     #[serde(borrow)]
     pub(super) content: Blocks<'a>,
-    pub(super) usage: Object<Consumed>,
+    pub(super) usage: Object<Tokens>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Consumed {
-    input_tokens: Int,
-    cache_creation_input_tokens: Int,
-    cache_read_input_tokens: Int,
-    output_tokens: Int,
+pub(super) struct Tokens {
+    #[serde(rename = "input_tokens")]
+    input: Int,
+    #[serde(rename = "cache_creation_input_tokens")]
+    into_cache: Int,
+    #[serde(rename = "cache_read_input_tokens")]
+    from_cache: Int,
+    #[serde(rename = "output_tokens")]
+    output: Int,
 }
 
-impl Consumed {
+impl Tokens {
     pub(super) fn usage(&self) -> Usage {
-        let written = self.cache_creation_input_tokens.count();
-        Usage {
-            input: self.input_tokens.count().saturating_add(written),
-            output: self.output_tokens.count(),
-            cached: self.cache_read_input_tokens.count(),
-        }
+        let input = self.input.count().saturating_add(self.into_cache.count());
+        Usage { input, output: self.output.count(), cached: self.from_cache.count() }
     }
 }
 

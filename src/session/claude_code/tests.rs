@@ -145,7 +145,7 @@ fn an_abandoned_branch_is_left_out() {
 fn copies_of_an_older_session_are_left_out_and_name_the_parent() {
     let older = [user("o1", "", "long ago"), user("o2", "o1", "and then")].concat();
     let newer = user("u1", "o2", "go on").replace("s-1", "s-2");
-    let both = format!("{}{newer}", older);
+    let both = format!("{older}{newer}");
     let resumed = session("s-2.jsonl", &both);
     assert_eq!((resumed.head.id.as_str(), resumed.head.parent.as_deref()), ("s-2", Some("s-1")));
     assert_eq!(texts(&resumed, Role::User, Origin::Human), ["go on"]);
