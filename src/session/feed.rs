@@ -93,6 +93,7 @@ impl<'s> Feed<'s> {
             && event.reasoning.is_empty()
             && event.calls.is_empty()
             && event.results.is_empty()
+            && event.usage.is_none()
             && event.mark.is_none();
         // A model call without a word is still a call.
         if says_nothing && (event.role != Role::Assistant || event.continues) {

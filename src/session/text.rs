@@ -83,6 +83,14 @@ impl<'a> Text<'a> {
         self.value = bounded.value;
     }
 
+    /// The text as `change` makes it; `None` leaves it as it is. What was cut stays counted.
+    pub(super) fn map(self, change: impl FnOnce(&str) -> Option<String>) -> Self {
+        match change(&self.value) {
+            Some(value) => Self { value: Cow::Owned(value), cut: self.cut },
+            None => self,
+        }
+    }
+
     /// Stands for media: `[image image/png 531 kB]`. `encoded` is the length of the base64 text.
     pub fn media(kind: &str, media_type: &str, encoded: usize) -> Text<'static> {
         let bytes = encoded / 4 * 3;

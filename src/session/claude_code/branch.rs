@@ -1,0 +1,207 @@
+//! Which records belong to the session as it went on: rewinds and retries leave branches behind
+//! in the file, and resumed sessions begin with copies. Knows ids only, no text.
+
+use std::collections::{HashMap, HashSet};
+
+use super::records::Id;
+
+/// What a record is in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A model's answer or a person's words: two of these after the same record are a fork.
+    Firm,
+    /// Results, notices, hooks, attachments: any number of them hang from a record of the chain.
+    /// Parallel results each hang from the line of their own call.
+    Hanging,
+    /// Of a subagent inside the file: a chain of its own.
+    Apart,
+}
+
+/// A record, as far as the tree is concerned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Link {
+    pub(super) uuid: Id,
+    pub(super) parent: Id,
+    /// The API message of an assistant record, which may stand on several lines.
+    pub(super) message: Id,
+    pub(super) kind: Kind,
+    /// Marked as copied when a session was branched into a file of its own.
+    pub(super) is_copy: bool,
+    /// Of another session than the one that the file is named after.
+    pub(super) is_foreign: bool,
+    /// In milliseconds since 1970.
+    pub(super) time: Option<i64>,
+}
+
+struct Node {
+    parent: Option<u32>,
+    message: Id,
+    kind: Kind,
+    is_copy: bool,
+    is_foreign: bool,
+    is_replay: bool,
+    time: Option<i64>,
+}
+
+/// The records of a file that have an id, in order: about 60 bytes for each.
+#[derive(Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    places: HashMap<Id, u32>,
+    last_main: Option<u32>,
+    last_firm: Option<u32>,
+}
+
+impl Tree {
+    /// Adds a record; `false` when it repeats an earlier one.
+    pub(super) fn add(&mut self, link: &Link) -> bool {
+        let Ok(place) = u32::try_from(self.nodes.len()) else { return true };
+        let known = |id: &Id| self.places.get(id).copied();
+        let earlier = known(&link.uuid).map(|earlier| &self.nodes[earlier as usize]);
+        let is_replay = earlier.is_some_and(|node| link.time.is_some() && node.time == link.time);
+        // Roots (a compaction, a file put together) go on from what stands before them.
+        let is_main = |place: &u32| self.nodes[*place as usize].kind != Kind::Apart;
+        let parent = known(&link.parent).filter(is_main).or(self.last_main);
+        let Link { message, kind, is_copy, is_foreign, time, .. } = *link;
+        self.nodes.push(Node { parent, message, kind, is_copy, is_foreign, is_replay, time });
+        if is_replay {
+            return false;
+        }
+        self.places.insert(link.uuid, place);
+        if kind != Kind::Apart {
+            self.last_main = Some(place);
+        }
+        if kind == Kind::Firm {
+            self.last_firm = Some(place);
+        }
+        true
+    }
+
+    /// What has to be left out; `None` when the file holds nothing but the session.
+    ///
+    /// Kept is the chain from the last firm record back to the first, every line of an API
+    /// message on it, and what hangs from kept records. Copies are left out as soon as the file
+    /// holds something of its own: they are in the file that they come from.
+    pub(super) fn leftovers(self) -> Option<Leftovers> {
+        let nodes = &self.nodes;
+        let node = |place: u32| &nodes[place as usize];
+        let mut kept = vec![false; nodes.len()];
+        let mut messages = HashSet::new();
+        let mut next = self.last_firm.or(self.last_main);
+        while let Some(place) = next.filter(|place| !kept[*place as usize]) {
+            kept[place as usize] = true;
+            if !node(place).message.is_none() {
+                messages.insert(node(place).message);
+            }
+            next = node(place).parent;
+        }
+        let firm = || nodes.iter().filter(|node| node.kind == Kind::Firm);
+        let (has_new, has_own) =
+            (firm().any(|node| !node.is_copy), firm().any(|node| !node.is_foreign));
+        for (place, node) in nodes.iter().enumerate() {
+            let hangs = node.kind == Kind::Hanging
+                && node.parent.is_none_or(|parent| kept[parent as usize]);
+            kept[place] |= hangs || node.kind == Kind::Apart || messages.contains(&node.message);
+        }
+        for (place, node) in nodes.iter().enumerate() {
+            let elsewhere = (node.is_copy && has_new) || (node.is_foreign && has_own);
+            kept[place] &= !node.is_replay && !elsewhere;
+        }
+        let found = kept.iter().zip(nodes).any(|(kept, node)| !kept && !node.is_replay);
+        found.then_some(Leftovers { kept, next: 0 })
+    }
+}
+
+/// Which records to skip when the file is read again.
+pub(super) struct Leftovers {
+    kept: Vec<bool>,
+    next: usize,
+}
+
+impl Leftovers {
+    /// Whether the next record with an id is part of the session. What was written since the
+    /// first reading is.
+    pub(super) fn keep_next(&mut self) -> bool {
+        let keep = self.kept.get(self.next).copied().unwrap_or(true);
+        self.next += 1;
+        keep
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records as `uuid parent kind[message]`; which of them stay.
+    fn kept(records: &[&str]) -> String {
+        let mut tree = Tree::default();
+        let mut first_time = Vec::new();
+        for record in records {
+            let words: Vec<&str> = record.split(' ').collect();
+            let kind = match words[2].as_bytes()[0] {
+                b'F' => Kind::Firm,
+                b'H' => Kind::Hanging,
+                _ => Kind::Apart,
+            };
+            first_time.push(tree.add(&Link {
+                uuid: Id::from(words[0]),
+                parent: Id::from(words[1].trim_matches('-')),
+                message: Id::from(&words[2][1..]),
+                kind,
+                is_copy: words.contains(&"copy"),
+                is_foreign: words.contains(&"foreign"),
+                time: words.contains(&"timed").then_some(7),
+            }));
+        }
+        let mut leftovers = tree.leftovers();
+        let kept = records
+            .iter()
+            .zip(first_time)
+            .filter(|(_, first_time)| leftovers.as_mut().map_or(*first_time, Leftovers::keep_next));
+        kept.map(|(record, _)| &record[..1]).collect()
+    }
+
+    #[test]
+    fn a_rewind_leaves_its_branch_behind() {
+        assert_eq!(
+            kept(&["a - F", "b a F1", "c b F", "d c F2", "e d H", "f b F", "g f F3"]),
+            "abfg"
+        );
+        assert_eq!(kept(&["a - F", "b a F1", "c a F2"]), "ac");
+    }
+
+    #[test]
+    fn parallel_calls_and_their_results_stay_together() {
+        // The chain goes through the last result only, or through the first line only.
+        let calls = ["u - F", "a u F1", "b a F1", "s b H", "r a H"];
+        assert_eq!(kept(&[&calls[..], &["z s F2"]].concat()), "uabsrz");
+        assert_eq!(kept(&[&calls[..], &["z r F2"]].concat()), "uabsrz");
+        assert_eq!(kept(&calls), "uabsr");
+    }
+
+    #[test]
+    fn roots_go_on_from_what_stands_before_them() {
+        assert_eq!(kept(&["a - F", "b a F1", "c - H", "d c H", "e d F", "f e F2"]), "abcdef");
+        assert_eq!(kept(&["a - F", "b - F1", "c gone F"]), "abc");
+        assert_eq!(kept(&["a - F", "b a F1", "x - A", "y x A", "z a A", "c b F"]), "abxyzc");
+    }
+
+    #[test]
+    fn a_late_notice_does_not_move_the_end() {
+        assert_eq!(kept(&["a - F", "b a F1", "c b F", "d c F2", "n a H"]), "abcdn");
+    }
+
+    #[test]
+    fn copies_and_repeats_are_left_out() {
+        assert_eq!(kept(&["a - F copy", "b a F1 copy", "c b F", "d c F2"]), "cd");
+        assert_eq!(kept(&["a - F copy", "b a F1 copy"]), "ab");
+        assert_eq!(kept(&["a - F foreign", "b a F1 foreign", "c b F", "d c F2"]), "cd");
+        assert_eq!(kept(&["a - F foreign", "b a F1 foreign"]), "ab");
+        assert_eq!(kept(&["a - F timed", "b a F1", "a - F timed", "d b F2"]), "abd");
+    }
+
+    #[test]
+    fn circles_end() {
+        assert_eq!(kept(&["a a F", "b b F", "a b F", "b a F"]), "abab");
+    }
+}
