@@ -15,7 +15,8 @@ const HISTORY: u8 = 12;
 /// Weeks before this one that it is held against.
 const COMPARED: u8 = 4;
 
-/// What became of the files that were looked at. All are counts of files, except `graded` and
+/// What became of the files that were looked at for a report, whatever week their sessions are
+/// of. All are counts of files, except `graded` and
 /// `not_gradable`: a file can hold several sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
