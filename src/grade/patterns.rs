@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::share::{Listed, Share, mean, ratio};
+use super::share::{Listed, Share, mean, ratio, total};
 use super::{ErrorClass, GradeRecord, TaskType};
 
 /// Most tools and clusters in a list.
@@ -165,8 +165,8 @@ pub(super) fn tools(records: &[&GradeRecord]) -> Vec<ToolPattern> {
                 sessions: 0,
                 sessions_with_errors: 0,
             });
-            pattern.calls += used.calls;
-            pattern.errors += used.errors;
+            pattern.calls = pattern.calls.saturating_add(used.calls);
+            pattern.errors = pattern.errors.saturating_add(used.errors);
             pattern.sessions += 1;
             pattern.sessions_with_errors += u64::from(used.errors > 0);
         }
@@ -182,15 +182,16 @@ pub(super) fn tools(records: &[&GradeRecord]) -> Vec<ToolPattern> {
 
 pub(super) fn error_classes(records: &[&GradeRecord]) -> Vec<ErrorClassPattern> {
     let errors = || records.iter().flat_map(|record| &record.details.errors);
-    let all: u64 = errors().map(|error| error.count).sum();
+    let all = total(errors().map(|error| error.count));
     let mut patterns: Vec<ErrorClassPattern> = ErrorClass::ALL
         .into_iter()
         .filter_map(|class| {
             let mut tools: BTreeMap<&str, u64> = BTreeMap::new();
             for error in errors().filter(|error| error.class == class) {
-                *tools.entry(&error.tool).or_default() += error.count;
+                let count = tools.entry(&error.tool).or_default();
+                *count = count.saturating_add(error.count);
             }
-            let count = tools.values().sum();
+            let count = total(tools.values().copied());
             let mut tools: Vec<(&str, u64)> = tools.into_iter().collect();
             tools.sort_by_key(|(_, count)| Reverse(*count));
             let tools = tools.into_iter().map(|(tool, _)| tool.to_owned()).collect();
@@ -226,7 +227,7 @@ fn clusters(newest_first: &[&GradeRecord]) -> Vec<ErrorCluster> {
         for error in record.details.errors.iter().filter(|error| error.count > 0) {
             let new = || Tally { count: 0, example: &error.example, sessions: Vec::new() };
             let tally = tallies.entry((error.class, &error.tool)).or_insert_with(new);
-            tally.count += error.count;
+            tally.count = tally.count.saturating_add(error.count);
             if tally.sessions.last() != Some(&record.session_id.as_str()) {
                 tally.sessions.push(&record.session_id);
             }

@@ -54,7 +54,7 @@ impl<T> Listed<T> {
 
     /// How many there are in all.
     pub fn total(&self) -> u64 {
-        self.items.len() as u64 + self.left_out
+        self.left_out.saturating_add(self.items.len() as u64)
     }
 }
 
@@ -62,6 +62,11 @@ impl<T> Listed<T> {
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| rounded(part as f64 / whole as f64))
+}
+
+/// The sum. Counts come from files and a database that others write: they must not overflow.
+pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 /// The mean; `None` of nothing.

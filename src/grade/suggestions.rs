@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::patterns::{self, session_score};
-use super::share::Listed;
+use super::share::{Listed, total};
 use super::{GradeRecord, GradeSummary};
 
 /// Most suggestions of a rule that speaks of one task type, tool or class at a time.
@@ -250,7 +250,7 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
 
 fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     let classes = patterns::error_classes(records);
-    let all: u64 = classes.iter().map(|pattern| pattern.count).sum();
+    let all = total(classes.iter().map(|pattern| pattern.count));
     let common = classes.iter().filter(|pattern| {
         pattern.share >= rules.error_share
             && pattern.count >= rules.error_min_count

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::GradeRecord;
-use super::share::{Share, mean, ratio};
+use super::share::{Share, mean, ratio, total};
 
 /// What some sessions show together. A rate or mean is absent where there is nothing to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -34,8 +34,8 @@ impl GradeSummary {
             records.iter().filter(|record| wanted(record)).count() as u64
         };
         let sessions = records.len() as u64;
-        let tool_calls = records.iter().map(|record| record.details.tool_calls).sum();
-        let errors = records.iter().map(|record| record.total_errors).sum();
+        let tool_calls = total(records.iter().map(|record| record.details.tool_calls));
+        let errors = total(records.iter().map(|record| record.total_errors));
         let efficiency = records.iter().map(|record| f64::from(record.tool_calls_efficient.get()));
         let quality = records.iter().map(|record| f64::from(record.response_quality.get()));
         Self {

@@ -1,6 +1,8 @@
 //! The weekly report (seed 000 §9): one pure function from records to the document that is
 //! stored in `weekly_reports.report_json` and rendered elsewhere.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,8 @@ const HISTORY: u8 = 12;
 /// Weeks before this one that it is held against.
 const COMPARED: u8 = 4;
 
-/// What became of the files that were looked at. All are counts of files, except `graded` and
+/// What became of the files that were looked at for a report, whatever week their sessions are
+/// of. All are counts of files, except `graded` and
 /// `not_gradable`: a file can hold several sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -129,9 +132,12 @@ impl WeeklyReport {
         alerts: &AlertSettings,
         now: Timestamp,
     ) -> Self {
+        let mut weeks: BTreeMap<Week, Vec<&GradeRecord>> = BTreeMap::new();
+        for record in records {
+            weeks.entry(Week::of(record.details.counts_at)).or_default().push(record);
+        }
         let within = |first: Week, last: Week| -> Vec<&GradeRecord> {
-            let week = |record: &GradeRecord| Week::of(record.details.counts_at);
-            records.iter().filter(|record| (first..=last).contains(&week(record))).collect()
+            weeks.range(first..=last).flat_map(|(_, records)| records).copied().collect()
         };
         let numbers =
             |week: Week| WeekNumbers { week, summary: GradeSummary::of(within(week, week)) };
@@ -212,6 +218,19 @@ mod tests {
             r#"{"week":"2026-W47","week_start":"2026-11-16","week_end":"2026-11-22""#
         ));
         assert_eq!(serde_json::from_str::<WeeklyReport>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn absurd_counts_do_not_overflow() {
+        let mut records = two_months();
+        for record in &mut records {
+            record.total_errors = u64::MAX;
+            record.details.tool_calls = u64::MAX;
+            record.details.tools.values_mut().for_each(|used| used.calls = u64::MAX);
+            record.details.errors.iter_mut().for_each(|error| error.count = u64::MAX);
+        }
+        let report = report("2026-W47", &records);
+        assert_eq!((report.summary.errors, report.summary.error_rate), (u64::MAX, Some(1.0)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ const BARS: usize = 10;
 /// Bytes of a tool's name; what fits to the left of the bars.
 const NAME: usize = 26;
 /// Width of the longest bar.
-const WIDEST: f64 = 340.0;
+const WIDEST: f64 = 310.0;
 /// Where bars begin.
 const LEFT: f64 = 210.0;
 

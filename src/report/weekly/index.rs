@@ -6,6 +6,7 @@ use super::{files, words};
 use crate::grade::WeeklyReport;
 use crate::report::escape::{self, Markdown, inline};
 
+// Cells are made of `Markdown`, which only `escape` can make, and of links around it.
 #[derive(Template)]
 #[template(path = "weekly/index.md")]
 struct Page {

@@ -134,8 +134,11 @@ fn sessions(list: &Listed<String>) -> Markdown {
 fn lead(report: &WeeklyReport) -> Vec<String> {
     let (now, before) = (&report.summary, &report.trend.before);
     let Some(rate) = now.completion_rate.rate else {
-        let earlier = plural(before.sessions, "session");
-        return vec![format!("No session was graded in this week; {earlier} in the four before.")];
+        let earlier = match before.sessions {
+            0 => "nor in the four weeks before".to_owned(),
+            sessions => format!("in the four weeks before {sessions} were"),
+        };
+        return vec![format!("No session was graded in this week, {earlier}.")];
     };
     let compared = match before.completion_rate.rate {
         None => "; there is no session of the four weeks before to compare with".to_owned(),
@@ -153,7 +156,7 @@ fn lead(report: &WeeklyReport) -> Vec<String> {
         }
     };
     let mut sentences = vec![format!(
-        "{} graded, {} % completed (95 % interval {}){compared}.",
+        "{} of this week graded, {} % completed (95 % interval {}){compared}.",
         plural(now.sessions, "session"),
         wording::percent(rate),
         words::interval(&now.completion_rate),

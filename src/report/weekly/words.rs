@@ -31,24 +31,23 @@ pub(super) fn mean(mean: Option<f64>) -> String {
     mean.map_or(ABSENT.to_owned(), |mean| format!("{mean:.1}"))
 }
 
-/// A change with its sign: `−35 points` of a rate.
+/// A change of a rate: `down 35 points`.
 pub(super) fn points(change: Option<f64>) -> String {
-    change.map_or(ABSENT.to_owned(), |change| format!("{} points", signed(change * 100.0, 0)))
+    change.map_or(ABSENT.to_owned(), |change| direction(change * 100.0, 0, " points"))
 }
 
-/// A change of a mean with its sign.
+/// A change of a mean: `up 0.3`.
 pub(super) fn change(change: Option<f64>) -> String {
-    change.map_or(ABSENT.to_owned(), |change| signed(change, 1))
+    change.map_or(ABSENT.to_owned(), |change| direction(change, 1, ""))
 }
 
-/// With a real minus: a hyphen could begin a list.
-fn signed(value: f64, places: usize) -> String {
+/// In words, because a sign at the beginning would be escaped: it could begin a list.
+fn direction(value: f64, places: usize, unit: &str) -> String {
     let size = format!("{:.places$}", value.abs());
-    // What rounds to nothing has no sign.
     if size.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
-        return size;
+        return "none".to_owned();
     }
-    format!("{}{size}", if value < 0.0 { '−' } else { '+' })
+    format!("{} {size}{unit}", if value < 0.0 { "down" } else { "up" })
 }
 
 /// The first of a list, and how many more there are: `a, b and 3 more`.
@@ -81,7 +80,7 @@ pub(super) fn metric(metric: Metric) -> &'static str {
 pub fn coverage_text(coverage: &Coverage) -> String {
     let &Coverage { found, read, graded, .. } = coverage;
     let reasons: Vec<(u64, String)> = [
-        (coverage.unchanged, format!("{} unchanged since it was graded", coverage.unchanged)),
+        (coverage.unchanged, format!("{} unchanged since the last time", coverage.unchanged)),
         (coverage.not_gradable, format!("{} with too little to grade", coverage.not_gradable)),
         (coverage.no_session, format!("{} without a session", coverage.no_session)),
         (coverage.duplicate, format!("{} duplicate", coverage.duplicate)),
@@ -110,7 +109,11 @@ pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
             value.map_or(ABSENT.to_owned(), |value| format!("{:.1} %", value * 100.0))
         }
     };
-    let name = metric(alert.metric);
+    let name = match alert.metric {
+        Metric::CompletionRate => "Completion rate",
+        Metric::ToolEfficiency => "Tool efficiency",
+        Metric::ErrorRate => "Error rate",
+    };
     let Alert { n_now, n_before, test, .. } = alert;
     let Some(p) = alert.p_corrected else {
         let needed = alerts.min_sessions;
@@ -120,7 +123,7 @@ pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
         );
     };
     let (now, before) = (shown(alert.now), shown(alert.before));
-    let p = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
+    let p = if p < 0.001 { "p below 0.001".to_owned() } else { format!("p = {p:.3}") };
     let verdict = if alert.raised { "worse than before" } else { "not worse beyond chance" };
     format!(
         "{name}: {verdict}, {now} this week ({}), {before} in the four weeks before ({}); {test}, \
