@@ -37,19 +37,19 @@ use turns::Turns;
 
 /// Reads a rollout.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut known = Known::default();
-    // The second pass knows all that the first found out.
-    for _ in 0..2 {
-        let mut rollout = Rollout::new(feed, known);
-        rollout.read(source)?;
-        known = rollout.end();
-        if !known.is_news {
-            break;
-        }
-        known.is_news = false;
+    let known = pass(source, feed, Known::default())?;
+    if known.is_news {
         feed.restart();
+        pass(source, feed, known)?;
     }
     Ok(())
+}
+
+/// Reads the file once; what the next pass should know.
+fn pass(source: &Source, feed: &mut Feed<'_>, known: Known) -> Result<Known, ReadError> {
+    let mut rollout = Rollout::new(feed, known);
+    rollout.read(source)?;
+    Ok(rollout.end())
 }
 
 /// What an earlier pass found out.
@@ -63,6 +63,13 @@ struct Known {
     endings: Endings,
 }
 
+/// What Codex reports as an item or a record and again as an event, in either order.
+#[derive(PartialEq)]
+enum Echo {
+    Compaction,
+    UserMessage,
+}
+
 /// A rollout while it is read.
 struct Rollout<'f, 's> {
     feed: &'f mut Feed<'s>,
@@ -70,16 +77,13 @@ struct Rollout<'f, 's> {
     /// This pass.
     turns: Turns,
     replay: Replay,
-    has_meta: bool,
     is_subagent: bool,
     /// The model is at work: its next item continues the call.
     in_call: bool,
-    /// The last event was a compaction; it is reported twice.
-    compacted: bool,
+    /// The last event, where Codex says it again.
+    echo: Option<Echo>,
     /// A user message that an event may repeat.
     waiting: Option<(Text<'static>, Moment)>,
-    /// The last event was a `user_message`; an item may repeat it.
-    heard: bool,
     /// A user message without event was taken for a human's.
     guessed: bool,
     usage: Meter,
@@ -87,18 +91,16 @@ struct Rollout<'f, 's> {
 
 impl<'f, 's> Rollout<'f, 's> {
     fn new(feed: &'f mut Feed<'s>, known: Known) -> Self {
-        feed.head.agent = "codex".to_owned();
+        feed.head.agent = "codex".into();
         Self {
             feed,
             known,
             turns: Turns::default(),
             replay: Replay::default(),
-            has_meta: false,
             is_subagent: false,
             in_call: false,
-            compacted: false,
+            echo: None,
             waiting: None,
-            heard: false,
             guessed: false,
             usage: Meter::default(),
         }
@@ -142,7 +144,7 @@ impl<'f, 's> Rollout<'f, 's> {
 
     fn record(&mut self, line: u64, kind: &str, time: Moment, payload: Payload<'_>) {
         if kind == "session_meta" {
-            self.meta(time, payload);
+            self.meta(time, &payload);
             return;
         }
         if self.replay.covers(kind, &payload, time) {
@@ -178,10 +180,10 @@ impl<'f, 's> Rollout<'f, 's> {
 
     /// The first one counts. Another one belongs to the history of the session from which this
     /// one was forked.
-    fn meta(&mut self, time: Moment, payload: Payload<'_>) {
-        if self.has_meta {
+    fn meta(&mut self, time: Moment, payload: &Payload<'_>) {
+        if self.replay.has_begun() {
             if self.feed.is_empty() && self.waiting.is_none() {
-                self.replay.found_parent(&payload);
+                self.replay.found_parent(payload);
                 self.feed.head.parent = self.replay.parent().map(str::to_owned);
                 self.feed.notes.dropped_records += 1;
             } else {
@@ -189,11 +191,10 @@ impl<'f, 's> Rollout<'f, 's> {
             }
             return;
         }
-        self.has_meta = true;
-        self.replay.begin(&payload, time);
+        self.replay.begin(payload, time);
         self.is_subagent = payload.is_subagent();
         let head = &mut self.feed.head;
-        head.id = payload.id.as_str().to_owned();
+        payload.id.as_str().clone_into(&mut head.id);
         head.agent_version = record::named(&payload.cli_version);
         head.cwd = record::named(&payload.cwd);
         head.parent = self.replay.parent().map(str::to_owned);
@@ -255,7 +256,7 @@ impl<'f, 's> Rollout<'f, 's> {
                 let text = payload.message.0;
                 let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
                 self.user(origin, text, time);
-                self.heard = true;
+                self.echo = Some(Echo::UserMessage);
             }
             "token_count" => self.usage.see(payload.info.total()),
             "exec_command_end"
@@ -286,7 +287,7 @@ impl<'f, 's> Rollout<'f, 's> {
             "user" if is_harness(&text) => self.user(Origin::Harness, text, time),
             "user" => {
                 self.flush();
-                if !std::mem::take(&mut self.heard) {
+                if self.echo.take() != Some(Echo::UserMessage) {
                     self.waiting = Some((text.into_owned(), time));
                 }
             }
@@ -340,15 +341,15 @@ impl<'f, 's> Rollout<'f, 's> {
 
     /// Reported as a record and as an event.
     fn compaction(&mut self, text: Text<'_>, time: Moment) {
-        if !self.compacted {
+        if self.echo != Some(Echo::Compaction) {
             self.mark(Mark::Compacted, Origin::Harness, text, time);
-            self.compacted = true;
+            self.echo = Some(Echo::Compaction);
         }
     }
 
     fn send(&mut self, event: Event<'_>, origin: Origin, time: Moment) {
         self.flush();
-        (self.compacted, self.heard) = (false, false);
+        self.echo = None;
         let origin = if self.is_subagent { Origin::Subagent } else { origin };
         self.feed.event(Event { origin, time: time.0, ..event });
     }

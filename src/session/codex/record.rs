@@ -118,19 +118,22 @@ struct Totals {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Tokens {
-    input_tokens: Int,
-    cached_input_tokens: Int,
-    output_tokens: Int,
+    #[serde(rename = "input_tokens")]
+    input: Int,
+    #[serde(rename = "cached_input_tokens")]
+    cached: Int,
+    #[serde(rename = "output_tokens")]
+    output: Int,
 }
 
 impl TokenInfo {
     /// All tokens so far. The input includes what came from the cache, the output the thoughts.
     pub(super) fn total(&self) -> Option<Usage> {
         let tokens = self.0.0.as_ref()?.total_token_usage.0.as_ref()?;
-        let cached = tokens.cached_input_tokens.count();
+        let cached = tokens.cached.count();
         Some(Usage {
-            input: tokens.input_tokens.count().saturating_sub(cached),
-            output: tokens.output_tokens.count(),
+            input: tokens.input.count().saturating_sub(cached),
+            output: tokens.output.count(),
             cached,
         })
     }

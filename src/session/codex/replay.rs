@@ -16,6 +16,7 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 /// The copied history at the beginning of a rollout.
 #[derive(Default)]
 pub(super) struct Replay {
+    has_begun: bool,
     active: bool,
     parent: Option<String>,
     /// When this session was made.
@@ -27,6 +28,7 @@ pub(super) struct Replay {
 impl Replay {
     /// Takes up the session's own meta record.
     pub(super) fn begin(&mut self, meta: &Payload<'_>, time: Moment) {
+        self.has_begun = true;
         let spawned_by = || {
             let (_, rest) = meta.source.0.split_once("\"parent_thread_id\"")?;
             rest.split('"').nth(1)
@@ -37,6 +39,11 @@ impl Replay {
         self.active = !meta.forked_from_id.is_empty();
         self.made = uuid_time(&meta.id).or(meta.timestamp.0).or(time.0);
         self.last = time.0;
+    }
+
+    /// Whether the session's own meta record was read.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// A second meta record stands at the beginning: what follows is a copy.

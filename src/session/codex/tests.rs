@@ -219,6 +219,17 @@ fn events_tell_how_tools_ended_before_and_after_the_output_and_without_one() {
 }
 
 #[test]
+fn an_id_that_is_used_twice_loses_nothing() {
+    let end = |success: bool| {
+        event(&format!(r#"{{"type":"patch_apply_end","call_id":"c","success":{success}}}"#))
+    };
+    let text = output("c", "\"text\"");
+    let (session, _) =
+        of_lines(&[&call("c"), &text, &end(true), &call("c"), &text, &end(false), &text]);
+    assert_eq!(outcomes(&session).len(), 3);
+}
+
+#[test]
 fn without_events_the_items_show_what_the_human_typed() {
     let (session, _) = of_lines(&[
         &message("user", "# AGENTS.md instructions for /work\\n<INSTRUCTIONS>x</INSTRUCTIONS>"),
