@@ -37,6 +37,10 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         if let Some(format) = outline.format() {
             return Ok(format);
         }
+        if outline.mark("type") == "thread.started" {
+            let what = "the output of `codex exec --json`, not a stored rollout";
+            return Err(ReadError::Unrecognised(what.to_owned()));
+        }
         seen.push(outline);
     }
     let document = Outline::of_beginning(start);
@@ -85,6 +89,10 @@ const CLAUDE_TYPES: [&str; 12] = [
     "ai-title",
 ];
 
+/// Record types of a Codex rollout; its first lines may be torn away.
+const CODEX_TYPES: [&str; 5] =
+    ["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
+
 impl Outline {
     /// `None` when the line is no complete JSON value of its own.
     fn of_line(line: &[u8]) -> Option<Self> {
@@ -129,10 +137,10 @@ impl Outline {
         if self.mark("trajectory_format").starts_with("mini-swe-agent") {
             return Some(Format::MiniSweAgent);
         }
-        if self.has("payload") && kind == "session_meta" {
+        if self.has("payload") && self.has("timestamp") && CODEX_TYPES.contains(&kind) {
             return Some(Format::Codex);
         }
-        if self.has("projectHash") && self.has("sessionId") {
+        if self.has("projectHash") && self.has("sessionId") || self.is_contents("history") {
             return Some(Format::GeminiCli);
         }
         if self.has("session_id") && self.has("session_start") && self.has("messages") {
@@ -181,6 +189,15 @@ impl Outline {
         !self.mark("role").is_empty() && (self.has("content") || self.has("tool_calls"))
     }
 
+    /// A list of Gemini's `Content`.
+    fn is_contents(&self, name: &str) -> bool {
+        self.inner(name).is_some_and(|list| list.elements.iter().any(Outline::is_content))
+    }
+
+    fn is_content(&self) -> bool {
+        self.has("parts") && ["user", "model"].contains(&self.mark("role"))
+    }
+
     /// SWE-agent's history names the agent in each message and has no other list beside it.
     fn is_swe_history(&self) -> bool {
         self.inner("history").is_some_and(|history| {
@@ -194,6 +211,9 @@ impl Outline {
         let from_elements = self.elements.iter().find_map(Outline::format);
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
             return from_elements;
+        }
+        if self.elements.iter().any(Outline::is_content) {
+            return Some(Format::GeminiCli);
         }
         let messages = self.elements.iter().filter(|element| element.is_message()).count();
         // The last one may be torn.
