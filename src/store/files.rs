@@ -60,7 +60,7 @@ impl FileOutcome {
 
 impl fmt::Display for FileOutcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+        formatter.pad(self.name())
     }
 }
 

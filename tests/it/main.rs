@@ -39,3 +39,4 @@ mod hostile_output;
 mod architecture;
 mod cli;
 mod readme;
+mod real_sessions;
