@@ -151,9 +151,12 @@ impl Outline {
         if self.has("trajectory") || self.is_swe_history() {
             return Some(Format::SweAgent);
         }
-        let is_events = |outline: &Outline| outline.format() == Some(Format::OpenHands);
-        if self.inner("history").is_some_and(is_events) {
+        if self.inner("history").is_some_and(Outline::is_events) {
             return Some(Format::OpenHands);
+        }
+        if self.has("info") && self.inner("messages").is_some_and(|messages| messages.is_list) {
+            // The trajectory format is the last key, out of sight in a large file.
+            return Some(Format::MiniSweAgent);
         }
         if self.has("source") && (self.has("action") || self.has("observation")) {
             return Some(Format::OpenHands);
@@ -176,6 +179,17 @@ impl Outline {
                 |element: &Outline| element.has("agent") && !element.mark("role").is_empty();
             !history.elements.is_empty() && history.elements.iter().all(of_swe_agent)
         })
+    }
+
+    /// A list of `OpenHands` events. In older ones, nothing but action and observation tells, and
+    /// the two may stand together in a list of their own.
+    fn is_events(&self) -> bool {
+        let is_event = |element: &Outline| {
+            element.mark("role").is_empty() && (element.has("action") || element.has("observation"))
+        };
+        self.elements
+            .iter()
+            .any(|element| is_event(element) || (element.is_list && element.is_events()))
     }
 
     fn format_of_list(&self) -> Option<Format> {

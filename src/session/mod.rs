@@ -9,7 +9,9 @@ mod detect;
 pub mod event;
 mod failure;
 mod feed;
+mod find;
 mod format;
+mod homes;
 mod lines;
 #[cfg(test)]
 mod mutation;
@@ -17,6 +19,7 @@ mod pairing;
 mod source;
 mod text;
 mod time;
+mod tokens;
 mod wire;
 
 mod atif;
@@ -34,7 +37,9 @@ mod swe_agent;
 pub use collect::{Collector, Session};
 pub use event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 pub use feed::{Notes, Sink};
+pub use find::{Found, find};
 pub use format::Format;
+pub use homes::{Home, homes};
 pub use source::Source;
 pub use text::Text;
 

@@ -1,0 +1,297 @@
+//! Looks for files that may hold sessions: by name and metadata alone, never opening one.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use super::source::Source;
+
+/// A file, or a folder of event files, that may hold sessions.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Where it is.
+    pub source: Source,
+    /// In bytes; of a folder the sum over its event files.
+    pub size: u64,
+    /// Last change in nanoseconds since 1970, negative before; of a folder that of the newest
+    /// event file. 0 where the file system does not say.
+    pub modified_ns: i64,
+}
+
+/// Endings of names that sessions have.
+const EXTENSIONS: [&str; 4] = ["json", "jsonl", "ndjson", "traj"];
+
+/// The only database that is read.
+const DATABASE: &str = "state.db";
+
+/// What `OpenHands` keeps beside a folder of events: no session of its own.
+const BASE_STATE: &str = "base_state.json";
+
+/// Every candidate in these folders and files, by path, each once.
+///
+/// Hidden files count, `.gitignore` does not. Symbolic links are followed only where they are
+/// roots themselves; `node_modules` and `.git` are never entered. A root that is a file is a
+/// candidate if its name is one of a session. What cannot be looked into is said to `on_error`,
+/// in words that name the path, and left out.
+pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
+    let mut problems = Vec::new();
+    let mut resolved = roots.iter().filter_map(|root| match resolve(root) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            problems.push(format!("{}: {error}", root.display()));
+            None
+        }
+    });
+    let Some(first) = resolved.next() else {
+        drop(resolved);
+        problems.iter().for_each(|problem| on_error(problem));
+        return Vec::new();
+    };
+    let mut builder = WalkBuilder::new(first);
+    resolved.for_each(|root| {
+        builder.add(root);
+    });
+    builder.standard_filters(false).follow_links(false).filter_entry(may_enter);
+
+    let (found, shared_problems) = (Mutex::new(Vec::new()), Mutex::new(problems));
+    builder.build_parallel().run(|| {
+        let mut part = Part { found: Vec::new(), all: &found };
+        let problems = &shared_problems;
+        Box::new(move |entry| {
+            let looked =
+                entry.map_err(|error| error.to_string()).and_then(|entry| part.look(&entry));
+            looked.unwrap_or_else(|problem| {
+                problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
+                WalkState::Continue
+            })
+        })
+    });
+
+    let mut problems = shared_problems.into_inner().unwrap_or_else(PoisonError::into_inner);
+    problems.sort_unstable();
+    problems.iter().for_each(|problem| on_error(problem));
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_unstable_by(|one, other| one.source.path().cmp(other.source.path()));
+    found.dedup_by(|one, other| one.source.path() == other.source.path());
+    found
+}
+
+/// A root that exists; where it is a symbolic link, what it leads to.
+fn resolve(root: &Path) -> io::Result<PathBuf> {
+    if root.symlink_metadata()?.is_symlink() { root.canonicalize() } else { Ok(root.to_owned()) }
+}
+
+fn may_enter(entry: &DirEntry) -> bool {
+    let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+    entry.depth() == 0
+        || !is_folder
+        || (entry.file_name() != "node_modules" && entry.file_name() != ".git")
+}
+
+/// What one thread finds, added to what all find when the thread ends.
+struct Part<'a> {
+    found: Vec<Found>,
+    all: &'a Mutex<Vec<Found>>,
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.found);
+    }
+}
+
+impl Part<'_> {
+    fn look(&mut self, entry: &DirEntry) -> Result<WalkState, String> {
+        let path = entry.path();
+        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let Some(kind) = entry.file_type() else { return Ok(WalkState::Continue) };
+        if kind.is_dir() {
+            if entry.file_name() != "events" {
+                return Ok(WalkState::Continue);
+            }
+            let folder = event_folder(path).map_err(|error| said(&error))?;
+            let Some(folder) = folder else { return Ok(WalkState::Continue) };
+            self.found.push(folder);
+            return Ok(WalkState::Skip);
+        }
+        if kind.is_file() && is_candidate(path) {
+            let metadata = entry.metadata().map_err(|error| said(&error))?;
+            let source = Source::File(entry.path().to_owned());
+            let (size, modified_ns) = (metadata.len(), modified(&metadata));
+            self.found.push(Found { source, size, modified_ns });
+        }
+        Ok(WalkState::Continue)
+    }
+}
+
+fn is_candidate(path: &Path) -> bool {
+    let Some(name) = path.file_name() else { return false };
+    let has_extension = path
+        .extension()
+        .is_some_and(|own| EXTENSIONS.iter().any(|extension| own.eq_ignore_ascii_case(extension)));
+    name == DATABASE || (has_extension && name != BASE_STATE)
+}
+
+/// A folder `events` as one session, if it holds event files of `OpenHands`: `event-00000-….json`
+/// beside `base_state.json`, or, in older versions, `0.json` in a folder of `sessions` or
+/// `conversations`.
+fn event_folder(path: &Path) -> io::Result<Option<Found>> {
+    let Some(session) = path.parent() else { return Ok(None) };
+    let of_sdk = session.join(BASE_STATE).is_file();
+    let kept_in = session.parent().and_then(Path::file_name);
+    let of_older = kept_in.is_some_and(|name| name == "sessions" || name == "conversations");
+    if !of_sdk && !of_older {
+        return Ok(None);
+    }
+    let mut files = Vec::new();
+    let (mut size, mut modified_ns) = (0, i64::MIN);
+    for entry in path.read_dir()? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(number) = name.to_str().and_then(|name| event_number(name, of_sdk)) else {
+            continue;
+        };
+        let metadata = entry.metadata()?;
+        if metadata.is_file() {
+            size += metadata.len();
+            modified_ns = modified_ns.max(modified(&metadata));
+            files.push((number, entry.path()));
+        }
+    }
+    if files.is_empty() {
+        return Ok(None);
+    }
+    // By number: names stop sorting where the digits run out.
+    files.sort_unstable();
+    let files = files.into_iter().map(|(_, file)| file).collect();
+    let source = Source::Folder { path: session.to_owned(), files };
+    Ok(Some(Found { source, size, modified_ns }))
+}
+
+/// The number of an event file.
+fn event_number(name: &str, of_sdk: bool) -> Option<u64> {
+    let stem = name.strip_suffix(".json")?;
+    let number = if of_sdk { stem.strip_prefix("event-")?.split('-').next()? } else { stem };
+    number.parse().ok()
+}
+
+fn modified(metadata: &Metadata) -> i64 {
+    let nanoseconds = |duration: std::time::Duration| i64::try_from(duration.as_nanos()).ok();
+    let time = metadata.modified().ok();
+    let since = time.and_then(|time| match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => nanoseconds(after),
+        Err(before) => nanoseconds(before.duration()).map(|duration| -duration),
+    });
+    since.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn write(root: &Path, name: &str, text: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn names(root: &Path, found: &[Found]) -> Vec<String> {
+        let name = |found: &Found| {
+            let path = found.source.path().strip_prefix(root).unwrap();
+            format!("{} {}", path.display(), found.size)
+        };
+        found.iter().map(name).collect()
+    }
+
+    #[test]
+    fn candidates_by_name_wherever_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for name in [
+            ".hidden/a.jsonl",
+            "b/c.traj.json",
+            "b/d.traj",
+            "b/e.NDJSON",
+            "b/state.db",
+            "b/other.db",
+            "b/notes.md",
+            "node_modules/x.json",
+            "b/.git/y.json",
+            "b/node_modules",
+            "ignored.json",
+        ] {
+            write(root, name, "12345");
+        }
+        write(root, ".gitignore", "ignored.json\n");
+        let expected = [
+            ".hidden/a.jsonl 5",
+            "b/c.traj.json 5",
+            "b/d.traj 5",
+            "b/e.NDJSON 5",
+            "b/state.db 5",
+            "ignored.json 5",
+        ];
+        let mut problems = Vec::new();
+        let roots = [root.to_owned(), root.join("b"), root.join("none"), root.join("b/d.traj")];
+        let found = find(&roots, |problem| problems.push(problem.to_owned()));
+        assert_eq!(names(root, &found), expected);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("none: "), "{problems:?}");
+        let recent = found[0].modified_ns;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        assert!(i64::try_from(now).unwrap() - recent < 3_600_000_000_000);
+        let file = find(&[root.join("b/d.traj")], |problem| panic!("{problem}"));
+        assert_eq!(names(root, &file), ["b/d.traj 5"]);
+        assert!(find(&[], |problem| panic!("{problem}")).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_only_as_roots() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        write(&root, "real/a.json", "1");
+        fs::create_dir(root.join("walked")).unwrap();
+        std::os::unix::fs::symlink(root.join("real"), root.join("walked/link")).unwrap();
+        std::os::unix::fs::symlink("loop", root.join("walked/loop")).unwrap();
+        assert!(find(&[root.join("walked")], |problem| panic!("{problem}")).is_empty());
+        let found = find(&[root.join("walked/link")], |problem| panic!("{problem}"));
+        assert_eq!(names(&root, &found), ["real/a.json 1"]);
+    }
+
+    #[test]
+    fn a_folder_of_events_is_one_source() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        write(root, "conversations/c1/base_state.json", "{}");
+        for (number, text) in [("100000", "123"), ("99999", "12"), ("00002", "1")] {
+            write(root, &format!("conversations/c1/events/event-{number}-ab.json"), text);
+        }
+        let old = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789);
+        for number in ["00002", "99999"] {
+            let path = root.join(format!("conversations/c1/events/event-{number}-ab.json"));
+            fs::File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+        }
+        write(root, "sessions/s1/events/10.json", "{}");
+        write(root, "sessions/s1/events/9.json", "{}");
+        write(root, "elsewhere/events/event-1.json", "{}");
+        let found = find(&[root.to_owned()], |problem| panic!("{problem}"));
+        assert_eq!(
+            names(root, &found),
+            ["conversations/c1 6", "elsewhere/events/event-1.json 2", "sessions/s1 4"]
+        );
+        let Source::Folder { files, .. } = &found[0].source else { panic!("no folder") };
+        let ends = |file: &PathBuf, end: &str| file.to_string_lossy().ends_with(end);
+        assert!(ends(&files[0], "00002-ab.json") && ends(&files[2], "100000-ab.json"));
+        assert!(found[0].modified_ns > 1_700_000_000_123_456_789);
+        let Source::Folder { files, .. } = &found[2].source else { panic!("no folder") };
+        assert!(ends(&files[0], "events/9.json"));
+    }
+}

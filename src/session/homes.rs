@@ -1,0 +1,108 @@
+//! Where each agent keeps its sessions. Knows names only: looks at no disk, so what it names may
+//! not exist.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A folder or a file in which an agent keeps sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// The agent, in the words of its format's name.
+    pub agent: &'static str,
+    /// The folder, or the database file.
+    pub path: PathBuf,
+}
+
+/// The usual homes of every agent, for a user whose home folder is `home`.
+///
+/// `variable` looks up the environment; an empty value is as good as none. Honoured are
+/// `HERMES_HOME`, `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `MSWEA_GLOBAL_CONFIG_DIR` and
+/// `XDG_CONFIG_HOME`. Without a home folder only what variables name is returned.
+pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> Vec<Home> {
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let below = |path: &str| home.map(|home| home.join(path));
+    let mut homes = Vec::new();
+    let mut add = |agent, root: Option<PathBuf>, parts: &[&str]| {
+        let Some(root) = root else { return };
+        homes.extend(parts.iter().map(|part| Home { agent, path: root.join(part) }));
+    };
+
+    let hermes = named("HERMES_HOME").or_else(|| below(".hermes"));
+    add("hermes", hermes, &["sessions", "state.db"]);
+
+    let configuration = named("XDG_CONFIG_HOME").or_else(|| below(".config"));
+    if let Some(claude) = named("CLAUDE_CONFIG_DIR") {
+        add("claude-code", Some(claude), &["projects"]);
+    } else {
+        add("claude-code", below(".claude"), &["projects"]);
+        add("claude-code", configuration.clone(), &["claude/projects"]);
+    }
+
+    let codex = named("CODEX_HOME").or_else(|| below(".codex"));
+    add("codex", codex, &["sessions", "archived_sessions"]);
+    add("gemini-cli", below(".gemini"), &["tmp"]);
+    add("pi", below(".pi"), &["agent/sessions"]);
+    // The SDK's, and those of the versions before it.
+    add("open-hands-sdk", below(".openhands"), &["conversations"]);
+    add("open-hands", below(".openhands"), &["sessions"]);
+
+    if let Some(mini) = named("MSWEA_GLOBAL_CONFIG_DIR") {
+        add("mini-swe-agent", Some(mini), &[""]);
+    } else {
+        add("mini-swe-agent", configuration, &["mini-swe-agent"]);
+        add("mini-swe-agent", below("Library/Application Support"), &["mini-swe-agent"]);
+    }
+    homes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(variables: &[(&str, &str)], home: Option<&str>) -> Vec<String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(own, _)| *own == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let all = homes(variable, home.map(Path::new));
+        all.into_iter().map(|home| format!("{} {}", home.agent, home.path.display())).collect()
+    }
+
+    #[test]
+    fn below_the_home_folder() {
+        assert_eq!(
+            paths(&[], Some("/h")),
+            [
+                "hermes /h/.hermes/sessions",
+                "hermes /h/.hermes/state.db",
+                "claude-code /h/.claude/projects",
+                "claude-code /h/.config/claude/projects",
+                "codex /h/.codex/sessions",
+                "codex /h/.codex/archived_sessions",
+                "gemini-cli /h/.gemini/tmp",
+                "pi /h/.pi/agent/sessions",
+                "open-hands-sdk /h/.openhands/conversations",
+                "open-hands /h/.openhands/sessions",
+                "mini-swe-agent /h/.config/mini-swe-agent",
+                "mini-swe-agent /h/Library/Application Support/mini-swe-agent",
+            ]
+        );
+    }
+
+    #[test]
+    fn variables_move_them_and_empty_ones_do_not() {
+        let variables = [
+            ("HERMES_HOME", "/data/hermes"),
+            ("CLAUDE_CONFIG_DIR", "/data/claude"),
+            ("CODEX_HOME", ""),
+            ("MSWEA_GLOBAL_CONFIG_DIR", "/data/mini"),
+        ];
+        let found = paths(&variables, Some("/h"));
+        assert_eq!(found[0], "hermes /data/hermes/sessions");
+        assert_eq!(found[1], "hermes /data/hermes/state.db");
+        assert_eq!(found[2], "claude-code /data/claude/projects");
+        assert_eq!(found[3], "codex /h/.codex/sessions");
+        assert_eq!(found.last().unwrap(), "mini-swe-agent /data/mini/");
+        assert_eq!(paths(&variables[1..3], None), ["claude-code /data/claude/projects"]);
+    }
+}
