@@ -5,13 +5,13 @@
 //! `extra.actions`; its result is the next message that is not the model's. No message but an
 //! interruption is typed by a person: the first one is a template around the task.
 
+mod message;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::ReadError;
@@ -20,9 +20,8 @@ use super::failure;
 use super::feed::Feed;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::time::Moment;
-use super::tokens::Tokens;
-use super::wire::{Content, Int, Json, List, Object, each, otherwise_default};
+use super::wire::{Object, each, otherwise_default};
+use message::{Function, Info, Message, command_of, split_fence, split_returncode};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
@@ -36,7 +35,7 @@ impl Document for Trajectory {
         deserializer: D,
         feed: &mut Feed<'_>,
     ) -> Result<(), D::Error> {
-        feed.head.agent = "mini-swe-agent".to_owned();
+        "mini-swe-agent".clone_into(&mut feed.head.agent);
         deserializer.deserialize_any(Root { feed })
     }
 }
@@ -67,7 +66,7 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
                 "messages" => map.next_value_seed(each(|message| run.send(message, self.feed)))?,
                 "instance_id" => {
-                    self.feed.head.id = map.next_value::<Text<'de>>()?.as_str().to_owned();
+                    map.next_value::<Text<'de>>()?.as_str().clone_into(&mut self.feed.head.id);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -77,113 +76,6 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
     }
 
     otherwise_default!(scalar);
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Info<'a> {
-    #[serde(borrow)]
-    exit_status: Text<'a>,
-    #[serde(borrow)]
-    mini_version: Text<'a>,
-    #[serde(borrow)]
-    config: Object<Config<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Config<'a> {
-    #[serde(borrow)]
-    model: Object<Model<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Model<'a> {
-    #[serde(borrow)]
-    model_name: Text<'a>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Message<'a> {
-    #[serde(borrow)]
-    role: Text<'a>,
-    #[serde(borrow)]
-    content: Content<'a>,
-    #[serde(borrow)]
-    reasoning_content: Text<'a>,
-    #[serde(borrow)]
-    tool_calls: List<Call<'a>>,
-    #[serde(borrow)]
-    tool_call_id: Text<'a>,
-    /// Of the responses interface: `message`, `function_call_output`.
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    call_id: Text<'a>,
-    /// Of the responses interface: the items of an answer, or the result of a call.
-    #[serde(borrow)]
-    output: Text<'a>,
-    #[serde(borrow)]
-    object: Text<'a>,
-    #[serde(borrow)]
-    model: Text<'a>,
-    usage: Object<Tokens>,
-    #[serde(borrow)]
-    extra: Object<Extra<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Call<'a> {
-    #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    function: Object<Function<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    arguments: Json,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Extra<'a> {
-    #[serde(borrow)]
-    actions: List<Action<'a>>,
-    returncode: Int,
-    #[serde(borrow)]
-    exception_info: Text<'a>,
-    #[serde(borrow)]
-    response: Object<Response<'a>>,
-    timestamp: Moment,
-    #[serde(borrow)]
-    interrupt_type: Text<'a>,
-    #[serde(borrow)]
-    exit_status: Text<'a>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Action<'a> {
-    #[serde(borrow)]
-    command: Text<'a>,
-    #[serde(borrow)]
-    tool_call_id: Text<'a>,
-}
-
-/// The provider's reply; its choices repeat the message.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Response<'a> {
-    #[serde(borrow)]
-    model: Text<'a>,
-    usage: Object<Tokens>,
 }
 
 /// Where a run is.
@@ -362,50 +254,5 @@ impl Run {
             feed.head.model(&model.model_name);
         }
         self.end(&info.exit_status, None, feed);
-    }
-}
-
-/// The text before the only fenced command of an answer, and the command.
-fn split_fence(content: &str) -> (&str, Option<&str>) {
-    let mut found = None;
-    for opening in ["```bash", "```mswea_bash_command"] {
-        for (at, _) in content.match_indices(opening) {
-            let rest = &content[at + opening.len()..];
-            let Some((_, body)) = rest.split_once('\n').filter(|(line, _)| line.trim().is_empty())
-            else {
-                continue;
-            };
-            let Some((command, _)) = body.split_once("\n```") else { continue };
-            if found.is_some() {
-                // The agent refuses an answer with several commands.
-                return (content, None);
-            }
-            found = Some((content[..at].trim_end(), command.trim()));
-        }
-    }
-    found.map_or((content, None), |(text, command)| (text, Some(command)))
-}
-
-/// The exit code that a message states, and the output without the tags around it.
-fn split_returncode(content: &str) -> (Option<i64>, &str) {
-    let Some((_, rest)) = content.split_once("<returncode>") else { return (None, content) };
-    let Some((code, rest)) = rest.split_once("</returncode>") else { return (None, content) };
-    let Ok(code) = code.trim().parse() else { return (None, content) };
-    let output = rest.trim();
-    let output = output.strip_prefix("<output>").unwrap_or(output);
-    let output = output.strip_suffix("</output>").unwrap_or(output);
-    (Some(code), output.trim_matches('\n'))
-}
-
-/// The command in the arguments of a call, or the arguments where they hold none.
-fn command_of(arguments: Json) -> Text<'static> {
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct Arguments {
-        command: Json,
-    }
-    match serde_json::from_str::<Arguments>(&arguments.0) {
-        Ok(inner) if !inner.command.0.is_empty() => inner.command.0,
-        _ => arguments.0,
     }
 }

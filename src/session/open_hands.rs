@@ -66,7 +66,9 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
         }
         feed.end();
         let mut run = Run::of_evaluation();
-        history.into_iter().for_each(|event| run.send(event, feed));
+        for event in history {
+            run.send(event, feed);
+        }
         let unnamed = format!("{}#{number}", feed.stem());
         record.note_run(&unnamed, feed);
         feed.end();
@@ -100,7 +102,9 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let mut run = Run::default();
         while let Some(Entries(records)) = list.next_element()? {
-            records.into_iter().for_each(|record| run.send(record, self.feed));
+            for record in records {
+                run.send(record, self.feed);
+            }
         }
         Ok(())
     }
@@ -111,7 +115,9 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "history" => map.next_value_seed(each(|Entries(records): Entries<'de>| {
-                    records.into_iter().for_each(|record| run.send(record, self.feed));
+                    for record in records {
+                        run.send(record, self.feed);
+                    }
                 }))?,
                 "instance_id" => about.instance_id = map.next_value()?,
                 "issue" => about.issue = map.next_value()?,

@@ -124,7 +124,7 @@ struct Conversation {
 
 impl Conversation {
     fn send(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
-        feed.head.agent = "open-hands-sdk".to_owned();
+        "open-hands-sdk".clone_into(&mut feed.head.agent);
         let time = record.timestamp.0;
         match record.kind.as_str() {
             "MessageEvent" => self.message(record, feed),

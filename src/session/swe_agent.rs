@@ -64,7 +64,7 @@ impl Reader for Trajectory {
                 deserializer.deserialize_any(Search { found })
             }
             Trajectory::Reading(found) => {
-                feed.head.agent = "swe-agent".to_owned();
+                "swe-agent".clone_into(&mut feed.head.agent);
                 feed.notes.dropped_records = found.demonstrations;
                 if found.has_steps {
                     for (role, text) in &found.opening {
@@ -302,7 +302,7 @@ impl Replay {
             feed.head.model(&model.name.0);
         }
         if let Some(problem) = self.problem_statement.0 {
-            feed.head.id = problem.id.0.as_str().to_owned();
+            problem.id.0.as_str().clone_into(&mut feed.head.id);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::wire::{Int, Object};
 /// `input_tokens`; both count what came from the cache among them.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct Counts {
     prompt_tokens: Int,
     completion_tokens: Int,
     input_tokens: Int,
@@ -28,7 +28,7 @@ struct Details {
     cached_tokens: Int,
 }
 
-impl Tokens {
+impl Counts {
     /// The counts; `None` when there are none.
     pub(super) fn usage(&self) -> Option<Usage> {
         let either = |one: Int, other: Int| one.count().max(other.count());
@@ -59,8 +59,8 @@ mod tests {
             r#"{"input_tokens":100,"output_tokens":20,"input_tokens_details":{"cached_tokens":30}}"#,
             r#"{"prompt_tokens":100,"completion_tokens":20,"cache_read_tokens":"30"}"#,
         ] {
-            assert_eq!(serde_json::from_str::<Tokens>(json).unwrap().usage(), expected, "{json}");
+            assert_eq!(serde_json::from_str::<Counts>(json).unwrap().usage(), expected, "{json}");
         }
-        assert_eq!(serde_json::from_str::<Tokens>(r#"{"prompt_tokens":0}"#).unwrap().usage(), None);
+        assert_eq!(serde_json::from_str::<Counts>(r#"{"prompt_tokens":0}"#).unwrap().usage(), None);
     }
 }

@@ -1,3 +1,5 @@
+//! Fixtures of mini-swe-agent, written and counted by hand. Must not hold anything of a real session.
+
 use crate::session::mutation::survives_damage;
 use crate::session::{
     Collector, Format, Mark, Origin, Outcome, Role, Session, Source, Usage, read,
@@ -126,7 +128,7 @@ fn the_format_may_stand_out_of_sight_and_the_model_in_the_configuration() {
 
 #[test]
 fn timeouts_and_exceptions_are_failures() {
-    let json = r#"[{"role": "user", "content": "task"},
+    let json = r#"[{"role": "user", "content": "Fix it, then echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"},
       {"role": "assistant", "content": "```bash\nsleep 99\n```"},
       {"role": "user", "content": "The last command <command>sleep 99</command> timed out and has been killed."},
       {"role": "assistant", "content": "```bash\nls\n```"},
@@ -137,6 +139,14 @@ fn timeouts_and_exceptions_are_failures() {
     let expected = [(Outcome::Failed, None), (Outcome::Failed, Some(-1)), (Outcome::Pending, None)];
     assert_eq!(outcomes(&session), expected);
     assert_eq!(session.events[4].results[0].error.as_str(), "docker died");
+}
+
+#[test]
+fn a_chat_about_a_shell_is_a_chat() {
+    let json = r#"[{"role": "user", "content": "How do I list files?"},
+      {"role": "assistant", "content": "So:\n```bash\nls\n```"}]"#;
+    let reading = read(&Source::bytes("chat.json", json), &mut Collector::default()).unwrap();
+    assert_eq!(reading.format, Format::Chat);
 }
 
 #[test]

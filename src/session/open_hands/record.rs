@@ -11,7 +11,7 @@ use super::super::event::Event;
 use super::super::feed::Feed;
 use super::super::text::Text;
 use super::super::time::Moment;
-use super::super::tokens::Tokens;
+use super::super::tokens::Counts;
 use super::super::wire::{Content, Flag, Int, Json, Object, otherwise_default};
 
 /// An event, or an evaluated run with its events in `history`.
@@ -119,12 +119,12 @@ struct LlmConfig<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Metrics {
-    accumulated_token_usage: Object<Tokens>,
+    accumulated_token_usage: Object<Counts>,
 }
 
 impl Metrics {
     pub(super) fn note(&self, feed: &mut Feed<'_>) {
-        let total = self.accumulated_token_usage.0.as_ref().and_then(Tokens::usage);
+        let total = self.accumulated_token_usage.0.as_ref().and_then(Counts::usage);
         feed.head.usage = total.or(feed.head.usage);
     }
 }
@@ -163,7 +163,7 @@ pub(super) struct Response<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) model: Text<'a>,
-    pub(super) usage: Object<Tokens>,
+    pub(super) usage: Object<Counts>,
 }
 
 /// Arguments of an action: those of the tool as JSON, and what `OpenHands` keeps among them.

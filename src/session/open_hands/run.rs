@@ -3,7 +3,7 @@
 use super::super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use super::super::failure;
 use super::super::feed::Feed;
-use super::super::tokens::Tokens;
+use super::super::tokens::Counts;
 use super::super::wire::Content;
 use super::record::{Record, ToolCallMetadata};
 
@@ -32,7 +32,7 @@ impl Run {
 
     /// Hands an event on.
     pub(super) fn send(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
-        feed.head.agent = "open-hands".to_owned();
+        "open-hands".clone_into(&mut feed.head.agent);
         if let Some(metrics) = &record.llm_metrics.0 {
             metrics.note(feed);
         }
@@ -166,8 +166,8 @@ impl Run {
         if !reply.id.is_empty() && self.reply == reply.id.as_str() {
             return (true, None);
         }
-        self.reply = reply.id.as_str().to_owned();
-        (false, reply.usage.0.as_ref().and_then(Tokens::usage))
+        reply.id.as_str().clone_into(&mut self.reply);
+        (false, reply.usage.0.as_ref().and_then(Counts::usage))
     }
 
     fn observation(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
@@ -204,18 +204,20 @@ impl Run {
         let code = metadata.exit_code.0.or(extras.exit_code.0).or(record.exit_code.0);
         // -1 stands for a command that has not ended yet.
         let exit_code = code.filter(|code| *code >= 0);
-        let is_page_error = extras.error.is_set();
         let failed = kind == "error"
-            || is_page_error
+            || extras.error.is_set()
             || exit_code.is_some_and(|code| code != 0)
             || (code.is_none() && record.success.0 == Some(false))
             || is_traceback(&text);
         let outcome = match (kind, failed, code) {
             ("user_rejected", ..) => Outcome::Rejected,
             (_, true, _) => Outcome::Failed,
-            ("success", ..) | (_, _, Some(0)) => Outcome::Ok,
+            (_, _, Some(0)) => Outcome::Ok,
             (_, _, Some(_)) => Outcome::Unknown,
             (_, _, None) if failure::is_failure_text(&text) => Outcome::Failed,
+            // A failure of these is an observation `error`.
+            ("success" | "read" | "write" | "edit" | "think" | "delegate", ..) => Outcome::Ok,
+            ("browse", ..) if extras.error.0 == Some(false) => Outcome::Ok,
             (_, _, None) => Outcome::Unknown,
         };
         let call_id = call_id.into();

@@ -1,3 +1,5 @@
+//! Fixtures of `OpenHands` before its SDK, written and counted by hand. Must not hold anything of a real session.
+
 use std::fs;
 
 use crate::session::mutation::survives_damage;
@@ -192,6 +194,7 @@ fn one_evaluated_run_written_over_many_lines() {
 
 #[test]
 fn what_a_subagent_does_is_labelled() {
+    use Origin::{Agent, Human, Subagent};
     let json = r#"[{"id":1,"source":"user","action":"message","args":{"content":"go"}},
       {"id":2,"source":"agent","action":"delegate","args":{"agent":"Browser","inputs":{"task":"look"}}},
       {"id":3,"source":"agent","action":"browse","args":{"url":"http://x"}},
@@ -200,9 +203,27 @@ fn what_a_subagent_does_is_labelled() {
       {"id":6,"source":"agent","action":"message","args":{"content":"ok"}}]"#;
     let (sessions, _) = sessions(&Source::bytes("t.json", json));
     let origins: Vec<_> = sessions[0].events.iter().map(|event| event.origin).collect();
-    use Origin::{Agent, Human, Subagent};
     assert_eq!(origins, [Human, Agent, Subagent, Subagent, Agent, Agent]);
     assert_eq!(outcomes(&sessions[0])[0], ("browse".to_owned(), Outcome::Failed, None));
+}
+
+#[test]
+fn results_without_an_exit_code() {
+    for (kind, content, extras, outcome) in [
+        ("read", "text", "{}", Outcome::Ok),
+        ("edit", "ERROR:\\nno match", "{}", Outcome::Failed),
+        ("think", "Your thought has been logged.", "{}", Outcome::Ok),
+        ("browse", "page", r#"{"error":false}"#, Outcome::Ok),
+        ("run_ipython", "2", "{}", Outcome::Unknown),
+        ("run", "x", r#"{"metadata":"odd","exit_code":"0"}"#, Outcome::Ok),
+    ] {
+        let json = format!(
+            r#"[{{"id":1,"source":"agent","action":"{kind}","args":{{"x":1}}}},
+            {{"id":2,"cause":1,"source":"agent","observation":"{kind}","content":"{content}","extras":{extras}}}]"#
+        );
+        let (sessions, _) = sessions(&Source::bytes("t.json", json));
+        assert_eq!(sessions[0].events[1].results[0].outcome, outcome, "{kind} {content}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::super::event::Usage;
 use super::super::feed::Feed;
 use super::super::text::Text;
 use super::super::time::Moment;
-use super::super::tokens::Tokens;
+use super::super::tokens::Counts;
 use super::super::wire::{Content, Flag, Int, Json, Object, otherwise_default};
 
 /// An event of any kind.
@@ -226,7 +226,7 @@ impl Totals {
 struct Metrics<'a> {
     #[serde(borrow)]
     model_name: Text<'a>,
-    accumulated_token_usage: Object<Tokens>,
+    accumulated_token_usage: Object<Counts>,
 }
 
 impl<'de> Deserialize<'de> for Totals {
@@ -248,7 +248,7 @@ impl<'de> Deserialize<'de> for Totals {
                         continue;
                     };
                     let tokens = metrics.accumulated_token_usage.0;
-                    let Some(usage) = tokens.as_ref().and_then(Tokens::usage) else { continue };
+                    let Some(usage) = tokens.as_ref().and_then(Counts::usage) else { continue };
                     totals.usage += usage;
                     if totals.models.len() < MOST_MODELS {
                         totals.models.push(metrics.model_name.as_str().to_owned());

@@ -18,8 +18,8 @@ pub(super) struct Message<'a> {
     role: Text<'a>,
     #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
-    message_type: Text<'a>,
+    #[serde(borrow, rename = "message_type")]
+    kind: Text<'a>,
     #[serde(borrow)]
     thought: Text<'a>,
     #[serde(borrow)]
@@ -52,7 +52,7 @@ struct Function<'a> {
 impl Message<'_> {
     /// Shown to the model as an example, not done by it.
     pub(super) fn is_demonstration(&self) -> bool {
-        self.is_demo.is_set() || self.message_type.as_str() == "demonstration"
+        self.is_demo.is_set() || self.kind.as_str() == "demonstration"
     }
 
     pub(super) fn role(&self) -> Role {

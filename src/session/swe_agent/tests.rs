@@ -1,3 +1,5 @@
+//! Fixtures of SWE-agent, written and counted by hand. Must not hold anything of a real session.
+
 use crate::session::mutation::survives_damage;
 use crate::session::{Collector, Format, Origin, Outcome, Role, Session, Source, Usage, read};
 
@@ -131,9 +133,10 @@ fn torn_in_the_history_and_in_the_steps() {
         assert!(reading.notes.torn.is_some());
         collector.into_sessions().remove(0)
     };
-    // The task and three steps with their results, and what was said of the second.
+    // The task, three steps with their results, and one answered by the harness.
     assert_eq!(torn("\"submission\"").events.len(), 10);
-    assert_eq!(torn("\"submit\"").events.len(), 5);
+    // Two steps with their results and one answered by the harness; no task.
+    assert_eq!(torn("\"submit\"").events.len(), 6);
 }
 
 #[test]
