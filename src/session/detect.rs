@@ -164,8 +164,7 @@ impl Outline {
         if self.has("trajectory") || self.is_swe_history() {
             return Some(Format::SweAgent);
         }
-        let is_events = |outline: &Outline| outline.format() == Some(Format::OpenHands);
-        if self.inner("history").is_some_and(is_events) {
+        if self.inner("history").is_some_and(Outline::is_events) {
             return Some(Format::OpenHands);
         }
         if self.has("source") && (self.has("action") || self.has("observation")) {
@@ -176,6 +175,10 @@ impl Outline {
                 inner.elements.iter().any(|element| !element.mark("role").is_empty())
             })
         };
+        if self.has("info") && is_chat("messages") {
+            // The trajectory format is the last key, out of sight in a large file.
+            return Some(Format::MiniSweAgent);
+        }
         if ["messages", "traj", "history"].into_iter().any(is_chat) {
             return Some(Format::Chat);
         }
@@ -207,6 +210,17 @@ impl Outline {
         })
     }
 
+    /// A list of `OpenHands` events. In older ones, nothing but action and observation tells, and
+    /// the two may stand together in a list of their own.
+    fn is_events(&self) -> bool {
+        let is_event = |element: &Outline| {
+            element.mark("role").is_empty() && (element.has("action") || element.has("observation"))
+        };
+        self.elements
+            .iter()
+            .any(|element| is_event(element) || (element.is_list && element.is_events()))
+    }
+
     fn format_of_list(&self) -> Option<Format> {
         let from_elements = self.elements.iter().find_map(Outline::format);
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
@@ -220,8 +234,10 @@ impl Outline {
         if messages == 0 || messages + 1 < self.elements.len() {
             return None;
         }
-        let fenced = self.elements.iter().any(|element| element.has("is:bash fence"));
-        Some(if fenced { Format::MiniSweAgent } else { Format::Chat })
+        // A fence alone is any chat about a shell.
+        let says = |mark| self.elements.iter().any(|element| element.has(mark));
+        let is_agent = says("is:bash fence") && says("is:shell protocol");
+        Some(if is_agent { Format::MiniSweAgent } else { Format::Chat })
     }
 
     fn describe(&self) -> String {
@@ -274,9 +290,12 @@ impl<'de> Visitor<'de> for Fill<'_> {
                     self.outline.marks.push((name, value));
                 }
             } else if key == "content" {
-                let Fenced(fenced) = map.next_value()?;
-                if fenced {
+                let Shell { fence, protocol } = map.next_value()?;
+                if fence {
                     self.outline.keys.push("is:bash fence".to_owned());
+                }
+                if protocol {
+                    self.outline.keys.push("is:shell protocol".to_owned());
                 }
             } else if let Some(name) = find(&INNER).filter(|_| self.depth < 3) {
                 self.outline.inner.push((name, Outline::default()));
@@ -319,12 +338,22 @@ impl<'de> Deserialize<'de> for Short {
     }
 }
 
-/// Whether a text holds a fenced bash block.
-struct Fenced(bool);
+/// Whether a text holds a fenced bash block, and words of mini-swe-agent's protocol.
+struct Shell {
+    fence: bool,
+    protocol: bool,
+}
 
-impl<'de> Deserialize<'de> for Fenced {
+impl<'de> Deserialize<'de> for Shell {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
+        const PROTOCOL: [&str; 3] = [
+            "<returncode>",
+            "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+            "MINI_SWE_AGENT_FINAL_OUTPUT",
+        ];
         let text = super::Text::deserialize(deserializer)?;
-        Ok(Fenced(text.contains("```bash") || text.contains("```mswea_bash_command")))
+        let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        Ok(Shell { fence: holds(&FENCES), protocol: holds(&PROTOCOL) })
     }
 }
