@@ -11,7 +11,6 @@ mod failure;
 mod feed;
 mod find;
 mod format;
-mod homes;
 mod lines;
 #[cfg(test)]
 mod mutation;
