@@ -135,7 +135,7 @@ static EXIT_CODE: LazyLock<Regex> = LazyLock::new(|| {
 
 impl fmt::Display for ErrorClass {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+        formatter.pad(self.name())
     }
 }
 

@@ -116,7 +116,7 @@ impl TaskType {
 
 impl fmt::Display for TaskType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+        formatter.pad(self.name())
     }
 }
 

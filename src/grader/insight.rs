@@ -74,7 +74,7 @@ impl SelfGrader {
         Ok(Coverage {
             found,
             read: found - count(FileOutcome::Unreadable),
-            graded: count(FileOutcome::Graded),
+            graded: self.store.graded_sessions().await?,
             not_gradable: count(FileOutcome::NotGradable),
             unchanged,
             unreadable: count(FileOutcome::Unreadable),

@@ -20,7 +20,7 @@ mod insight;
 mod scan;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -167,6 +167,7 @@ impl SelfGrader {
         let ((found, problems), known) = (walked.unwrap_or_default(), known?);
         let mut scan = Scan { found: found.len() as u64, problems, ..Scan::default() };
 
+        self.release_vanished(&found, &known).await?;
         let mut files: Vec<Found> = found.into_iter().filter(|file| self.is_wanted(file)).collect();
         let before = files.len();
         files.retain(|file| !scan::looks_unchanged(file, &known));
@@ -211,6 +212,24 @@ impl SelfGrader {
         scan.grades.sort_by_key(|grade| order.get(&grade.session_file));
         scan.skipped.sort_by_key(|(path, _)| order.get(path));
         Ok(scan)
+    }
+
+    /// Files that are gone no longer hold their sessions: a copy elsewhere takes them over. Their
+    /// grades stay.
+    async fn release_vanished(
+        &self,
+        found: &[Found],
+        known: &HashMap<String, KnownFile>,
+    ) -> Result<(), StoreError> {
+        let found: HashSet<_> =
+            found.iter().map(|file| file.source.path().to_string_lossy()).collect();
+        let is_gone = |path: &&String| {
+            !found.contains(path.as_str())
+                && self.options.sources.iter().any(|source| Path::new(path).starts_with(source))
+                && !Path::new(path).exists()
+        };
+        let gone: Vec<String> = known.keys().filter(is_gone).cloned().collect();
+        if gone.is_empty() { Ok(()) } else { self.store.release_files(&gone).await }
     }
 
     fn is_wanted(&self, file: &Found) -> bool {

@@ -37,6 +37,10 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         if let Some(format) = outline.format() {
             return Ok(format);
         }
+        if outline.mark("type") == "thread.started" {
+            let what = "the output of `codex exec --json`, not a stored rollout";
+            return Err(ReadError::Unrecognised(what.to_owned()));
+        }
         seen.push(outline);
     }
     let document = Outline::of_beginning(start);
@@ -85,6 +89,10 @@ const CLAUDE_TYPES: [&str; 12] = [
     "ai-title",
 ];
 
+/// Record types of a Codex rollout; its first lines may be torn away.
+const CODEX_TYPES: [&str; 5] =
+    ["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
+
 impl Outline {
     /// `None` when the line is no complete JSON value of its own.
     fn of_line(line: &[u8]) -> Option<Self> {
@@ -129,10 +137,10 @@ impl Outline {
         if self.mark("trajectory_format").starts_with("mini-swe-agent") {
             return Some(Format::MiniSweAgent);
         }
-        if self.has("payload") && kind == "session_meta" {
+        if self.has("payload") && self.has("timestamp") && CODEX_TYPES.contains(&kind) {
             return Some(Format::Codex);
         }
-        if self.has("projectHash") && self.has("sessionId") {
+        if self.has("projectHash") && self.has("sessionId") || self.is_contents("history") {
             return Some(Format::GeminiCli);
         }
         if self.has("session_id") && self.has("session_start") && self.has("messages") {
@@ -156,8 +164,7 @@ impl Outline {
         if self.has("trajectory") || self.is_swe_history() {
             return Some(Format::SweAgent);
         }
-        let is_events = |outline: &Outline| outline.format() == Some(Format::OpenHands);
-        if self.inner("history").is_some_and(is_events) {
+        if self.inner("history").is_some_and(Outline::is_events) {
             return Some(Format::OpenHands);
         }
         if self.has("source") && (self.has("action") || self.has("observation")) {
@@ -168,6 +175,10 @@ impl Outline {
                 inner.elements.iter().any(|element| !element.mark("role").is_empty())
             })
         };
+        if self.has("info") && is_chat("messages") {
+            // The trajectory format is the last key, out of sight in a large file.
+            return Some(Format::MiniSweAgent);
+        }
         if ["messages", "traj", "history"].into_iter().any(is_chat) {
             return Some(Format::Chat);
         }
@@ -181,6 +192,15 @@ impl Outline {
         !self.mark("role").is_empty() && (self.has("content") || self.has("tool_calls"))
     }
 
+    /// A list of Gemini's `Content`.
+    fn is_contents(&self, name: &str) -> bool {
+        self.inner(name).is_some_and(|list| list.elements.iter().any(Outline::is_content))
+    }
+
+    fn is_content(&self) -> bool {
+        self.has("parts") && ["user", "model"].contains(&self.mark("role"))
+    }
+
     /// SWE-agent's history names the agent in each message and has no other list beside it.
     fn is_swe_history(&self) -> bool {
         self.inner("history").is_some_and(|history| {
@@ -190,18 +210,34 @@ impl Outline {
         })
     }
 
+    /// A list of `OpenHands` events. In older ones, nothing but action and observation tells, and
+    /// the two may stand together in a list of their own.
+    fn is_events(&self) -> bool {
+        let is_event = |element: &Outline| {
+            element.mark("role").is_empty() && (element.has("action") || element.has("observation"))
+        };
+        self.elements
+            .iter()
+            .any(|element| is_event(element) || (element.is_list && element.is_events()))
+    }
+
     fn format_of_list(&self) -> Option<Format> {
         let from_elements = self.elements.iter().find_map(Outline::format);
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
             return from_elements;
+        }
+        if self.elements.iter().any(Outline::is_content) {
+            return Some(Format::GeminiCli);
         }
         let messages = self.elements.iter().filter(|element| element.is_message()).count();
         // The last one may be torn.
         if messages == 0 || messages + 1 < self.elements.len() {
             return None;
         }
-        let fenced = self.elements.iter().any(|element| element.has("is:bash fence"));
-        Some(if fenced { Format::MiniSweAgent } else { Format::Chat })
+        // A fence alone is any chat about a shell.
+        let says = |mark| self.elements.iter().any(|element| element.has(mark));
+        let is_agent = says("is:bash fence") && says("is:shell protocol");
+        Some(if is_agent { Format::MiniSweAgent } else { Format::Chat })
     }
 
     fn describe(&self) -> String {
@@ -254,9 +290,12 @@ impl<'de> Visitor<'de> for Fill<'_> {
                     self.outline.marks.push((name, value));
                 }
             } else if key == "content" {
-                let Fenced(fenced) = map.next_value()?;
-                if fenced {
+                let Shell { fence, protocol } = map.next_value()?;
+                if fence {
                     self.outline.keys.push("is:bash fence".to_owned());
+                }
+                if protocol {
+                    self.outline.keys.push("is:shell protocol".to_owned());
                 }
             } else if let Some(name) = find(&INNER).filter(|_| self.depth < 3) {
                 self.outline.inner.push((name, Outline::default()));
@@ -299,12 +338,22 @@ impl<'de> Deserialize<'de> for Short {
     }
 }
 
-/// Whether a text holds a fenced bash block.
-struct Fenced(bool);
+/// Whether a text holds a fenced bash block, and words of mini-swe-agent's protocol.
+struct Shell {
+    fence: bool,
+    protocol: bool,
+}
 
-impl<'de> Deserialize<'de> for Fenced {
+impl<'de> Deserialize<'de> for Shell {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
+        const PROTOCOL: [&str; 3] = [
+            "<returncode>",
+            "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+            "MINI_SWE_AGENT_FINAL_OUTPUT",
+        ];
         let text = super::Text::deserialize(deserializer)?;
-        Ok(Fenced(text.contains("```bash") || text.contains("```mswea_bash_command")))
+        let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        Ok(Shell { fence: holds(&FENCES), protocol: holds(&PROTOCOL) })
     }
 }

@@ -48,7 +48,9 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
     });
     let Some(first) = resolved.next() else {
         drop(resolved);
-        problems.iter().for_each(|problem| on_error(problem));
+        for problem in &problems {
+            on_error(problem);
+        }
         return Vec::new();
     };
     let mut builder = WalkBuilder::new(first);
@@ -73,7 +75,9 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
 
     let mut problems = shared_problems.into_inner().unwrap_or_else(PoisonError::into_inner);
     problems.sort_unstable();
-    problems.iter().for_each(|problem| on_error(problem));
+    for problem in &problems {
+        on_error(problem);
+    }
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_unstable_by(|one, other| one.source.path().cmp(other.source.path()));
     found.dedup_by(|one, other| one.source.path() == other.source.path());

@@ -1,6 +1,8 @@
 //! JSON lines: split on line breaks, parsed one by one, a bad one skipped and counted.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 use memchr::memchr;
 use serde::Deserialize;
@@ -106,6 +108,24 @@ impl<'s> Lines<'s> {
 }
 
 impl<'l> Line<'l> {
+    /// A file that holds one record and no more. One that is too long, or gone by now, is skipped
+    /// and counted.
+    pub(super) fn of_file(
+        path: &Path,
+        number: u64,
+        buffer: &'l mut Vec<u8>,
+        notes: &mut Notes,
+    ) -> Option<Self> {
+        buffer.clear();
+        let read = File::open(path)
+            .and_then(|file| file.take(LONGEST_LINE as u64 + 1).read_to_end(buffer));
+        if read.is_err() || buffer.len() > LONGEST_LINE {
+            notes.bad_records += 1;
+            return None;
+        }
+        Some(Self { number, bytes: buffer, unended: false })
+    }
+
     /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
     /// repaired text of a line that needs it.
     pub(super) fn parse<'a, T: Deserialize<'a>>(

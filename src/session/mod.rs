@@ -11,6 +11,7 @@ mod failure;
 mod feed;
 mod find;
 mod format;
+mod homes;
 mod lines;
 #[cfg(test)]
 mod mutation;
@@ -19,6 +20,7 @@ mod source;
 mod text;
 mod thinking;
 mod time;
+mod tokens;
 mod wire;
 
 mod atif;

@@ -1,9 +1,135 @@
-//! To be written.
+//! `OpenHands` before its SDK: a list of events (actions and observations), in one file or one
+//! file each; and the evaluation's `output.jsonl`, one run with its `history` per line.
+//!
+//! An observation names its action in `cause`; where events have no ids, it belongs to the last
+//! action. Each event repeats the model's reply in `tool_call_metadata`: only its id, model and
+//! token counts are read, once per reply.
+
+mod record;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::ReadError;
 use super::feed::Feed;
-use super::source::Source;
+use super::lines::Line;
+use super::source::{Document, Source};
+use super::text::Text;
+use super::wire::{each, otherwise_default};
+use record::{Entries, Record};
+use run::Run;
 
-pub(super) fn read(_source: &Source, _feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    Err(ReadError::Unrecognised("to be written".to_owned()))
+/// Reads events.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    if let Source::Folder { files, .. } = source {
+        let (mut buffer, mut scratch) = (Vec::new(), Vec::new());
+        let mut run = Run::default();
+        for (number, path) in (1..).zip(files) {
+            let line = Line::of_file(path, number, &mut buffer, &mut feed.notes);
+            let record =
+                line.and_then(|line| line.parse::<Record<'_>>(&mut scratch, &mut feed.notes));
+            if let Some(record) = record {
+                run.send(record, feed);
+            }
+        }
+        return Ok(());
+    }
+    if is_lines(source)? { read_lines(source, feed) } else { source.document::<Events>(feed) }
+}
+
+/// Whether the first line is an object of its own.
+fn is_lines(source: &Source) -> Result<bool, ReadError> {
+    let mut lines = source.lines()?;
+    let mut notes = super::Notes::default();
+    let Some(line) = lines.next(&mut notes)? else { return Ok(false) };
+    Ok(line.bytes.trim_ascii_start().starts_with(b"{")
+        && line.parse::<IgnoredAny>(&mut Vec::new(), &mut notes).is_some())
+}
+
+fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut lines = source.lines()?;
+    let mut scratch = Vec::new();
+    let mut run = Run::default();
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        let number = line.number;
+        let Some(mut record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
+            continue;
+        };
+        let history = std::mem::take(&mut record.history.0);
+        if history.is_empty() {
+            run.send(record, feed);
+            continue;
+        }
+        feed.end();
+        let mut run = Run::of_evaluation();
+        for event in history {
+            run.send(event, feed);
+        }
+        let unnamed = format!("{}#{number}", feed.stem());
+        record.note_run(&unnamed, feed);
+        feed.end();
+    }
+    Ok(())
+}
+
+/// One JSON value: a list of events, or one evaluated run.
+struct Events;
+
+impl Document for Events {
+    fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), D::Error> {
+        deserializer.deserialize_any(Root { feed })
+    }
+}
+
+struct Root<'f, 's> {
+    feed: &'f mut Feed<'s>,
+}
+
+impl<'de> Visitor<'de> for Root<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("events")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let mut run = Run::default();
+        while let Some(Entries(records)) = list.next_element()? {
+            for record in records {
+                run.send(record, self.feed);
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut run = Run::of_evaluation();
+        let mut about = Record::default();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "history" => map.next_value_seed(each(|Entries(records): Entries<'de>| {
+                    for record in records {
+                        run.send(record, self.feed);
+                    }
+                }))?,
+                "instance_id" => about.instance_id = map.next_value()?,
+                "issue" => about.issue = map.next_value()?,
+                "error" => about.error = map.next_value()?,
+                "metadata" => about.metadata = map.next_value()?,
+                "metrics" => about.metrics = map.next_value()?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        about.note_run("", self.feed);
+        Ok(())
+    }
+
+    otherwise_default!(scalar);
 }

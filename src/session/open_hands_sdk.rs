@@ -1,9 +1,329 @@
-//! To be written.
+//! Events of the `OpenHands` SDK: as JSON lines, as a list, or one file each in the folder of a
+//! conversation, beside `base_state.json`.
+//!
+//! Several actions may come from one reply of the model (`llm_response_id`). Token counts are
+//! sums in state updates and in `base_state.json`, not in the events.
+
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::ReadError;
+use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
 use super::feed::Feed;
-use super::source::Source;
+use super::lines::Line;
+use super::source::{Document, Source};
+use super::text::Text;
+use super::wire::{Json, Object, otherwise_default};
+use record::{BaseState, Observation, Record};
 
-pub(super) fn read(_source: &Source, _feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    Err(ReadError::Unrecognised("to be written".to_owned()))
+/// Reads a conversation.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    match source {
+        Source::Folder { path, files } => {
+            read_folder(path, files, feed);
+            Ok(())
+        }
+        _ if is_list(source)? => source.document::<Events>(feed),
+        _ => {
+            let mut lines = source.lines()?;
+            let (mut scratch, mut conversation) = (Vec::new(), Conversation::default());
+            while let Some(line) = lines.next(&mut feed.notes)? {
+                if let Some(record) = line.parse(&mut scratch, &mut feed.notes) {
+                    conversation.send(record, feed);
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn read_folder(path: &Path, files: &[std::path::PathBuf], feed: &mut Feed<'_>) {
+    let (mut buffer, mut scratch) = (Vec::new(), Vec::new());
+    let mut conversation = Conversation::default();
+    for (number, file) in (1..).zip(files) {
+        let line = Line::of_file(file, number, &mut buffer, &mut feed.notes);
+        let record = line.and_then(|line| line.parse(&mut scratch, &mut feed.notes));
+        if let Some(record) = record {
+            conversation.send(record, feed);
+        }
+    }
+    // It may be absent or half written: the events count without it.
+    let mut unread = super::Notes::default();
+    let line = Line::of_file(&path.join("base_state.json"), 0, &mut buffer, &mut unread);
+    let state = line.and_then(|line| line.parse::<BaseState<'_>>(&mut scratch, &mut unread));
+    if let Some(state) = state {
+        state.note(feed);
+    }
+}
+
+/// Whether the events stand in one JSON list, or one of them is written over several lines.
+fn is_list(source: &Source) -> Result<bool, ReadError> {
+    let mut lines = source.lines()?;
+    let mut notes = super::Notes::default();
+    let Some(line) = lines.next(&mut notes)? else { return Ok(false) };
+    let start = line.bytes.trim_ascii();
+    Ok(start.starts_with(b"[") || start == b"{")
+}
+
+struct Events;
+
+impl Document for Events {
+    fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), D::Error> {
+        deserializer.deserialize_any(Root { feed })
+    }
+}
+
+struct Root<'f, 's> {
+    feed: &'f mut Feed<'s>,
+}
+
+impl<'de> Visitor<'de> for Root<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("events")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let mut conversation = Conversation::default();
+        while let Some(Object(record)) = list.next_element::<Object<Record<'de>>>()? {
+            match record {
+                Some(record) => conversation.send(record, self.feed),
+                None => self.feed.notes.bad_records += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        let record = Record::deserialize(MapAccessDeserializer::new(map))?;
+        Conversation::default().send(record, self.feed);
+        Ok(())
+    }
+
+    otherwise_default!(scalar);
+}
+
+/// Where a conversation is.
+#[derive(Default)]
+struct Conversation {
+    /// Id of the last reply of the model.
+    reply: String,
+}
+
+impl Conversation {
+    fn send(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        "open-hands-sdk".clone_into(&mut feed.head.agent);
+        let time = record.timestamp.0;
+        match record.kind.as_str() {
+            "MessageEvent" => self.message(record, feed),
+            "ActionEvent" => self.action(record, feed),
+            "ACPToolCallEvent" => acp_call(record, feed),
+            "ObservationEvent" => {
+                let observation = record.observation.0.unwrap_or_default();
+                observation.note_folder(feed);
+                let result = result_of(observation, record.tool_call_id, record.tool_name);
+                send_result(result, time, feed);
+            }
+            "AgentErrorEvent" if !record.tool_call_id.is_empty() => {
+                let result = ToolResult {
+                    call_id: record.tool_call_id,
+                    tool: record.tool_name,
+                    text: record.error,
+                    outcome: Outcome::Failed,
+                    ..ToolResult::default()
+                };
+                send_result(result, time, feed);
+            }
+            "UserRejectObservation" => {
+                let result = ToolResult {
+                    call_id: record.tool_call_id,
+                    tool: record.tool_name,
+                    text: record.rejection_reason,
+                    outcome: Outcome::Rejected,
+                    ..ToolResult::default()
+                };
+                send_result(result, time, feed);
+            }
+            "SystemPromptEvent" => {
+                feed.event(Event { text: record.system_prompt, time, ..Event::default() });
+            }
+            "PauseEvent" | "InterruptEvent" => {
+                let (role, origin, mark) = (Role::User, Origin::Human, Some(Mark::Interrupted));
+                feed.event(Event { role, origin, time, mark, ..Event::default() });
+            }
+            "Condensation" => {
+                let (text, mark) = (record.summary, Some(Mark::Compacted));
+                feed.event(Event { text, time, mark, ..Event::default() });
+            }
+            "AgentErrorEvent" | "ConversationErrorEvent" | "ServerErrorEvent" => {
+                let parts = [record.code.as_str(), record.detail.as_str(), record.error.as_str()];
+                let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                let text = parts.join(": ").into();
+                let mark = record.code.starts_with("LLM").then_some(Mark::ApiError);
+                feed.event(Event { text, time, mark, ..Event::default() });
+            }
+            "ConversationStateUpdateEvent" => {
+                feed.notes.ignored_records += 1;
+                if matches!(record.key.as_str(), "stats" | "full_state")
+                    && let Some(state) = record.value.0
+                {
+                    state.note(feed);
+                }
+            }
+            _ => feed.notes.ignored_records += 1,
+        }
+    }
+
+    fn message(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        let message = record.llm_message.0.unwrap_or_default();
+        let text = message.content.0;
+        let time = record.timestamp.0;
+        let (role, origin) = match (record.source.as_str(), message.role.as_str()) {
+            ("agent", _) | (_, "assistant") => {
+                let continues = self.continues(&record.llm_response_id);
+                let (text, reasoning) = split_thought(&text, message.reasoning_content);
+                feed.event(Event {
+                    role: Role::Assistant,
+                    origin: Origin::Agent,
+                    text: text.into(),
+                    reasoning,
+                    time,
+                    continues,
+                    ..Event::default()
+                });
+                return;
+            }
+            (_, "system") => (Role::System, Origin::Harness),
+            ("user", _) => (Role::User, Origin::Human),
+            // Feedback of hooks and the like.
+            _ => (Role::User, Origin::Harness),
+        };
+        feed.event(Event { role, origin, text, time, ..Event::default() });
+    }
+
+    fn action(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        let (given, arguments) = match record.tool_call.0 {
+            Some(call) => (call.name, call.arguments.0),
+            None => <(Text<'_>, Text<'_>)>::default(),
+        };
+        let name = if record.tool_name.is_empty() { given } else { record.tool_name };
+        // The parsed action lacks what only explains the call; without one nothing was run.
+        let action = record.action.0;
+        let arguments = if action.is_empty() { arguments } else { action };
+        let thought = record.thought.0;
+        let (text, reasoning) = split_thought(&thought, record.reasoning_content);
+        let mut text = Text::from(text);
+        if name.as_str() == "finish" {
+            text.join(&message_in(&arguments));
+        }
+        let continues = self.continues(&record.llm_response_id);
+        let call = ToolCall { id: record.tool_call_id, name, arguments };
+        feed.event(Event {
+            role: Role::Assistant,
+            origin: Origin::Agent,
+            text,
+            reasoning,
+            calls: vec![call],
+            time: record.timestamp.0,
+            continues,
+            ..Event::default()
+        });
+    }
+
+    /// Whether it comes from the same reply of the model as the last one.
+    fn continues(&mut self, reply: &str) -> bool {
+        let continues = !reply.is_empty() && self.reply == reply;
+        reply.clone_into(&mut self.reply);
+        continues
+    }
+}
+
+/// A call of an agent that is driven from outside: call and result in one event, which comes
+/// again until it has ended.
+fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
+    let has_failed = record.is_error.is_set() || record.status.as_str() == "failed";
+    if !has_failed && record.status.as_str() != "completed" {
+        feed.notes.ignored_records += 1;
+        return;
+    }
+    let is_subagent = !record.parent_tool_call_id.is_empty();
+    let origin = if is_subagent { Origin::Subagent } else { Origin::Agent };
+    let time = record.timestamp.0;
+    let id = record.tool_call_id;
+    let call = ToolCall {
+        id: id.as_str().into(),
+        name: if record.tool_kind.is_empty() { record.title } else { record.tool_kind },
+        arguments: record.raw_input.0,
+    };
+    let result = ToolResult {
+        call_id: id.as_str().into(),
+        text: record.raw_output.0,
+        outcome: if has_failed { Outcome::Failed } else { Outcome::Ok },
+        ..ToolResult::default()
+    };
+    // How many calls of a model these took is not known.
+    let (role, continues, calls) = (Role::Assistant, true, vec![call]);
+    feed.event(Event { role, origin, calls, time, continues, ..Event::default() });
+    feed.event(Event { role: Role::Tool, origin, results: vec![result], time, ..Event::default() });
+}
+
+fn send_result(result: ToolResult<'_>, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+    let (role, origin) = (Role::Tool, Origin::Agent);
+    feed.event(Event { role, origin, results: vec![result], time, ..Event::default() });
+}
+
+fn result_of<'a>(
+    observation: Observation<'a>,
+    call_id: Text<'a>,
+    tool: Text<'a>,
+) -> ToolResult<'a> {
+    let code = observation.code();
+    // -1 stands for a command that has not ended yet, or never began.
+    let exit_code = code.filter(|code| *code >= 0);
+    let stated = observation.error.as_str();
+    let has_error = !matches!(stated, "" | "false");
+    let is_error = observation.is_error.is_set() || has_error;
+    let outcome = match (is_error, code) {
+        (true, _) => Outcome::Failed,
+        (false, Some(0) | None) => Outcome::Ok,
+        (false, Some(code)) if code > 0 => Outcome::Failed,
+        (false, Some(_)) => Outcome::Unknown,
+    };
+    let text =
+        if observation.content.0.is_empty() { observation.output } else { observation.content.0 };
+    let error = if has_error && stated != "true" { observation.error } else { Text::default() };
+    ToolResult { call_id, tool, text, outcome, exit_code, error }
+}
+
+/// The text without the thoughts that some models write before it, and the thoughts.
+fn split_thought<'a>(text: &'a str, reasoning: Text<'a>) -> (&'a str, Text<'a>) {
+    let split =
+        text.trim_start().strip_prefix("<think>").and_then(|rest| rest.split_once("</think>"));
+    match split {
+        Some((thought, rest)) if reasoning.is_empty() => (rest.trim(), thought.trim().into()),
+        Some((_, rest)) => (rest.trim(), reasoning),
+        None => (text, reasoning),
+    }
+}
+
+/// The `message` in a call's arguments: what the agent says when it finishes.
+fn message_in(arguments: &str) -> Text<'static> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Finish {
+        message: Json,
+    }
+    serde_json::from_str::<Finish>(arguments).unwrap_or_default().message.0
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use serde::de::Deserializer;
@@ -42,6 +43,29 @@ pub(super) trait Document {
         deserializer: D,
         feed: &mut Feed<'_>,
     ) -> Result<(), D::Error>;
+}
+
+/// A [`Document`] whose reader remembers something: what an earlier reading of it found.
+pub(super) trait Reader {
+    /// As [`Document::read`]. May be called twice for one reading, if the text needs repair.
+    fn read<'de, D: Deserializer<'de>>(
+        &mut self,
+        deserializer: D,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), D::Error>;
+}
+
+/// The reader of a format that remembers nothing.
+struct Stateless<T>(PhantomData<T>);
+
+impl<T: Document> Reader for Stateless<T> {
+    fn read<'de, D: Deserializer<'de>>(
+        &mut self,
+        deserializer: D,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), D::Error> {
+        T::read(deserializer, feed)
+    }
 }
 
 impl Source {
@@ -95,19 +119,28 @@ impl Source {
     /// Reads the one JSON value of the source. Where it breaks off or is malformed, what came
     /// before counts, and a note says where.
     pub(super) fn document<T: Document>(&self, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+        self.document_by(&mut Stateless::<T>(PhantomData), feed)
+    }
+
+    /// As [`Self::document`], by a reader that remembers something.
+    pub(super) fn document_by(
+        &self,
+        reader: &mut impl Reader,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), ReadError> {
         if self.size()? > IN_MEMORY {
             let bounded = BoundedStrings::new(self.open()?);
-            let reader = BufReader::with_capacity(256 * 1024, bounded);
-            let mut deserializer = serde_json::Deserializer::from_reader(reader);
-            if let Err(error) = T::read(&mut deserializer, feed) {
+            let input = BufReader::with_capacity(256 * 1024, bounded);
+            let mut deserializer = serde_json::Deserializer::from_reader(input);
+            if let Err(error) = reader.read(&mut deserializer, feed) {
                 feed.notes.torn = Some(place(&error));
             }
             return Ok(());
         }
         let mut bytes = Vec::new();
         self.open()?.read_to_end(&mut bytes)?;
-        let read = |bytes: &[u8], feed: &mut Feed<'_>| {
-            T::read(&mut serde_json::Deserializer::from_slice(bytes), feed)
+        let mut read = |bytes: &[u8], feed: &mut Feed<'_>| {
+            reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed)
         };
         let mut result = read(&bytes, feed);
         if result.is_err()

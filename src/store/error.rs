@@ -137,7 +137,7 @@ impl StoreError {
         if matches!(error, sqlx::Error::PoolTimedOut) {
             return StoreError::Busy { place };
         }
-        let code = error.as_database_error().and_then(|error| error.code());
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         let code = code.and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
         let why = || error.as_database_error().map(ToString::to_string).unwrap_or_default();
         match code {

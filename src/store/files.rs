@@ -12,6 +12,9 @@ use super::row::{count, time};
 use super::{Store, StoreError, bound};
 use crate::session::Format;
 
+/// Files in one row of [`Store::known_files`].
+const PACKED: i64 = 10_000;
+
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,7 +60,7 @@ impl FileOutcome {
 
 impl fmt::Display for FileOutcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+        formatter.pad(self.name())
     }
 }
 
@@ -103,6 +106,41 @@ pub struct KnownFile {
 impl Store {
     /// Every file that was looked into, by path. Without those that are to be read again.
     pub async fn known_files(&self) -> Result<HashMap<String, KnownFile>, StoreError> {
+        match self.known_files_packed().await? {
+            Some(known) => Ok(known),
+            None => self.known_files_row_by_row().await,
+        }
+    }
+
+    /// Many files in each row, because handing over a row costs more than reading it. Nothing
+    /// where that does not work out: a line break in a path, a row that another program wrote.
+    async fn known_files_packed(&self) -> Result<Option<HashMap<String, KnownFile>>, StoreError> {
+        let query = "SELECT COUNT(*) AS files, MAX(path) AS last, string_agg(CAST(size AS TEXT) \
+                     || ' ' || CAST(modified_ns AS TEXT) || ' ' || digest || ' ' || path, $3) \
+                     AS packed FROM (SELECT * FROM session_files WHERE path > $1 AND size >= 0 \
+                     AND length(digest) = 64 ORDER BY path LIMIT $2) AS files";
+        let mut known = HashMap::new();
+        let mut last = String::new();
+        loop {
+            let query = sqlx::query(query).bind(last).bind(PACKED).bind("\n");
+            let rows = self.fetch(query, |row| {
+                Ok((row.number("files")?, row.optional_text("last"), row.optional_text("packed")))
+            });
+            let (files, newest, packed): (usize, _, _) = match rows.await?.items.pop() {
+                Some((0, ..)) => return Ok(Some(known)),
+                Some((files, Some(newest), Some(packed))) => (files, newest, packed),
+                _ => return Ok(None),
+            };
+            let before = known.len();
+            known.extend(packed.split('\n').map_while(unpacked));
+            if known.len() != before + files {
+                return Ok(None);
+            }
+            last = newest;
+        }
+    }
+
+    async fn known_files_row_by_row(&self) -> Result<HashMap<String, KnownFile>, StoreError> {
         let query = "SELECT path, size, modified_ns, digest FROM session_files WHERE size >= 0";
         let rows = self.fetch(sqlx::query(query), |row| {
             let known = KnownFile {
@@ -178,6 +216,19 @@ impl Store {
         });
         Ok(rows.await?.items.into_iter().collect())
     }
+}
+
+/// One file: `<size> <modified_ns> <digest> <path>`.
+fn unpacked(line: &str) -> Option<(String, KnownFile)> {
+    let (size, rest) = line.split_once(' ')?;
+    let (modified_ns, rest) = rest.split_once(' ')?;
+    let (digest, path) = rest.split_at_checked(64)?;
+    let known = KnownFile {
+        size: size.parse().ok()?,
+        modified_ns: modified_ns.parse().ok()?,
+        digest: digest.to_owned(),
+    };
+    Some((path.strip_prefix(' ')?.to_owned(), known))
 }
 
 fn nanoseconds(time: Timestamp) -> i64 {

@@ -27,6 +27,13 @@ impl Store {
         self.fetch(query, grade_row::read).await
     }
 
+    /// How many sessions have a grade.
+    pub async fn graded_sessions(&self) -> Result<u64, StoreError> {
+        let query = sqlx::query("SELECT COUNT(*) AS sessions FROM session_grades");
+        let what = || "the number of grades".to_owned();
+        Ok(self.fetch_one(query, what, |row| row.number("sessions")).await?.unwrap_or_default())
+    }
+
     /// The grades that count in `from..to`, oldest first; of one agent, where one is named.
     pub async fn grades_between(
         &self,

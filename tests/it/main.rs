@@ -42,3 +42,4 @@ mod hostile_output;
 mod architecture;
 mod cli;
 mod readme;
+mod real_sessions;

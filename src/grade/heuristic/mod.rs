@@ -77,9 +77,12 @@ impl Sink for Heuristic<'_> {
     fn end(&mut self, head: Head) {
         let own = std::mem::take(&mut self.own);
         let subagents = std::mem::take(&mut self.subagents);
-        // A file may hold nothing but a subagent's work: then that is what is graded.
-        let is_subagent = own.model_calls == 0 && subagents.model_calls > 0;
-        let tally = if is_subagent { subagents } else { own };
+        // A file may hold nothing but a subagent's work: then that is what is graded. Its prompt
+        // is marked as a subagent's even where its answers are not.
+        let tally = match own.model_calls {
+            0 if subagents.model_calls > 0 => subagents,
+            _ => Tally { request: own.request.or(subagents.request), ..own },
+        };
         self.gradings.push(self.grade(head, tally));
     }
 

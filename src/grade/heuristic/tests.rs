@@ -164,6 +164,11 @@ fn only_the_sessions_own_agent_counts() {
         .say(Role::Assistant, Origin::Subagent, "It is all finished by now.")
         .grade();
     assert!(alone.task_completed);
+    let own_file = session()
+        .say(Role::User, Origin::Subagent, "fix everything")
+        .answers("It is all finished by now.")
+        .grade();
+    assert_eq!(own_file.details.task_type, TaskType::Debugging);
 }
 
 #[test]

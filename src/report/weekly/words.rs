@@ -78,9 +78,12 @@ pub(super) fn metric(metric: Metric) -> &'static str {
 /// What became of the files, in one line: `412 files found, 398 read, 377 sessions graded, 14
 /// skipped: …`.
 pub fn coverage_text(coverage: &Coverage) -> String {
-    let &Coverage { found, read, graded, .. } = coverage;
+    let &Coverage { found, read, graded, unchanged, .. } = coverage;
+    let unchanged = match unchanged {
+        0 => String::new(),
+        count => format!(" ({count} of them unchanged since the last scan)"),
+    };
     let reasons: Vec<(u64, String)> = [
-        (coverage.unchanged, format!("{} unchanged since the last time", coverage.unchanged)),
         (coverage.not_gradable, format!("{} with too little to grade", coverage.not_gradable)),
         (coverage.no_session, format!("{} without a session", coverage.no_session)),
         (coverage.duplicate, format!("{} duplicate", coverage.duplicate)),
@@ -93,7 +96,7 @@ pub fn coverage_text(coverage: &Coverage) -> String {
     let reasons: Vec<String> = reasons.into_iter().map(|(_, words)| words).collect();
     let why = if skipped > 0 { format!(": {}", all_of(&reasons)) } else { String::new() };
     format!(
-        "{} found, {read} read, {} graded, {skipped} skipped{why}.",
+        "{} found{unchanged}, {read} read, {} graded, {skipped} skipped{why}.",
         plural(found, "file"),
         plural(graded, "session"),
     )

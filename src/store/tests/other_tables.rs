@@ -41,6 +41,37 @@ async fn an_unchanged_file_can_get_a_new_date() {
 }
 
 #[tokio::test]
+async fn known_files_are_whatever_their_paths_and_however_many() {
+    let store = store().await;
+    let mut files: Vec<_> = (0..11).map(|number| file(&format!("/s/ü {number}"), vec![])).collect();
+    store.save(&files).await.unwrap();
+    // As many as take more than one row.
+    execute(
+        &store,
+        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1500) \
+         INSERT INTO session_files SELECT path || n || ' x', n, n, digest, scanned_at, outcome, \
+         reason, format, sessions, graded, notes_json FROM session_files, n",
+    )
+    .await;
+    let known = store.known_files().await.unwrap();
+    assert_eq!(known.len(), 11 * 1501);
+    assert_eq!((known["/s/ü 31500 x"].size, known["/s/ü 31500 x"].modified_ns), (1500, 1500));
+    assert_eq!(known["/s/ü 10"].digest, files[0].file.digest);
+    for odd in ["/s/two\nlines", "/s/x\n1 1 y"] {
+        let mut odd_file = file(odd, vec![]);
+        odd_file.file.digest = "cd".repeat(32);
+        files.push(odd_file);
+    }
+    store.save(&files).await.unwrap();
+    let again = store.known_files().await.unwrap();
+    assert_eq!(again.len(), known.len() + 2);
+    assert_eq!(again["/s/two\nlines"].digest, "cd".repeat(32));
+    execute(&store, "UPDATE session_files SET path = CAST(x'2fff' AS TEXT) WHERE path = '/s/ü 1'")
+        .await;
+    assert_eq!(store.known_files().await.unwrap().len(), again.len() - 1);
+}
+
+#[tokio::test]
 async fn a_week_has_one_report() {
     let store = store().await;
     let report = |day: &str, json: &str| StoredReport {

@@ -1,0 +1,387 @@
+//! `OpenAI` Codex CLI rollouts: JSON lines of `{timestamp, type, payload}`, or in the oldest files
+//! the bare payloads.
+//!
+//! Codex says most things twice: as a `response_item` (what the model saw and said) and as an
+//! `event_msg` (what the user interface showed). Response items are read; of the events only what
+//! they alone tell: what the human typed, how tools really ended, tokens, interruptions, rollbacks.
+//!
+//! There are no message ids. One model call is a run of the model's items (reasoning, messages,
+//! calls of tools) up to the next tool output or user message, so that parallel calls belong to
+//! one. In recorded sessions this gives exactly one call per `token_count`.
+//!
+//! Two things show only later in a file: turns that were rolled back, and in rare orders the
+//! outcome of a tool or that user messages come as events. Then the file is read a second time
+//! with that knowledge (`Known`).
+
+mod ending;
+mod meter;
+mod output;
+mod record;
+mod replay;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use super::ReadError;
+use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult};
+use super::feed::Feed;
+use super::source::Source;
+use super::text::Text;
+use super::time::Moment;
+use ending::{Ending, Endings};
+use meter::Meter;
+use output::Output;
+use record::{Payload, Record};
+use replay::Replay;
+use turns::Turns;
+
+/// Reads a rollout.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let known = pass(source, feed, Known::default())?;
+    if known.is_news {
+        feed.restart();
+        pass(source, feed, known)?;
+    }
+    Ok(())
+}
+
+/// Reads the file once; what the next pass should know.
+fn pass(source: &Source, feed: &mut Feed<'_>, known: Known) -> Result<Known, ReadError> {
+    let mut rollout = Rollout::new(feed, known);
+    rollout.read(source)?;
+    Ok(rollout.end())
+}
+
+/// What an earlier pass found out.
+#[derive(Default)]
+struct Known {
+    /// There is something that this pass did not know when it was needed.
+    is_news: bool,
+    /// What humans typed comes as `user_message` events.
+    user_events: bool,
+    turns: Turns,
+    endings: Endings,
+}
+
+/// What Codex reports as an item or a record and again as an event, in either order.
+#[derive(PartialEq)]
+enum Echo {
+    Compaction,
+    UserMessage,
+}
+
+/// A rollout while it is read.
+struct Rollout<'f, 's> {
+    feed: &'f mut Feed<'s>,
+    known: Known,
+    /// This pass.
+    turns: Turns,
+    replay: Replay,
+    is_subagent: bool,
+    /// The model is at work: its next item continues the call.
+    in_call: bool,
+    /// The last event, where Codex says it again.
+    echo: Option<Echo>,
+    /// A user message that an event may repeat.
+    waiting: Option<(Text<'static>, Moment)>,
+    /// A user message without event was taken for a human's.
+    guessed: bool,
+    usage: Meter,
+}
+
+impl<'f, 's> Rollout<'f, 's> {
+    fn new(feed: &'f mut Feed<'s>, known: Known) -> Self {
+        feed.head.agent = "codex".into();
+        Self {
+            feed,
+            known,
+            turns: Turns::default(),
+            replay: Replay::default(),
+            is_subagent: false,
+            in_call: false,
+            echo: None,
+            waiting: None,
+            guessed: false,
+            usage: Meter::default(),
+        }
+    }
+
+    fn read(&mut self, source: &Source) -> Result<(), ReadError> {
+        let mut lines = source.lines()?;
+        let mut scratch = Vec::new();
+        while let Some(line) = lines.next(&mut self.feed.notes)? {
+            let number = line.number;
+            let notes = &mut self.feed.notes;
+            let Some(record) = line.parse::<Record<'_>>(&mut scratch, notes) else { continue };
+            let (kind, time) = (record.kind, record.timestamp);
+            if let Some(payload) = record.payload.0 {
+                self.record(number, &kind, time, payload);
+            } else if let Some(payload) = line.parse::<Payload<'_>>(&mut Vec::new(), notes) {
+                // The oldest layout: the first line is the meta record, without a type.
+                let is_meta = kind.is_empty() && !payload.id.is_empty();
+                let kind = if is_meta { "session_meta" } else { "response_item" };
+                self.record(number, kind, time, payload);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the session; what the next pass should know.
+    fn end(mut self) -> Known {
+        self.flush();
+        for (call_id, ending) in self.known.endings.unanswered() {
+            let result = ToolResult { call_id: call_id.into(), ..ending.result(Text::default()) };
+            self.result(result, Moment::default());
+        }
+        self.feed.head.usage = self.usage.total();
+        self.known.is_news = self.known.endings.is_news()
+            || !self.turns.drops_the_same(&self.known.turns)
+            || self.guessed && self.known.user_events;
+        self.known.turns = self.turns;
+        self.known.endings.begin_pass();
+        self.known
+    }
+
+    fn record(&mut self, line: u64, kind: &str, time: Moment, payload: Payload<'_>) {
+        if kind == "session_meta" {
+            self.meta(time, &payload);
+            return;
+        }
+        if self.replay.covers(kind, &payload, time) {
+            self.feed.notes.dropped_records += 1;
+            if payload.kind.as_str() == "token_count" {
+                self.usage.begin(payload.info.total());
+            }
+            return;
+        }
+        if self.known.turns.is_dropped(line) {
+            self.feed.notes.dropped_records += 1;
+            if payload.kind.as_str() == "token_count" {
+                // What was rolled back was paid for all the same.
+                self.usage.see(payload.info.total());
+            }
+            self.turns.note(line, kind, &payload);
+            return;
+        }
+        self.turns.note(line, kind, &payload);
+        match kind {
+            "response_item" => self.item(time, payload),
+            "event_msg" => self.message(time, payload),
+            "turn_context" => {
+                self.feed.head.model(&payload.model);
+                if self.feed.head.cwd.is_none() {
+                    self.feed.head.cwd = record::named(&payload.cwd);
+                }
+            }
+            "compacted" => self.compaction(payload.message.0, time),
+            _ => self.feed.notes.ignored_records += 1,
+        }
+    }
+
+    /// The first one counts. Another one belongs to the history of the session from which this
+    /// one was forked.
+    fn meta(&mut self, time: Moment, payload: &Payload<'_>) {
+        if self.replay.has_begun() {
+            if self.feed.is_empty() && self.waiting.is_none() {
+                self.replay.found_parent(payload);
+                self.feed.head.parent = self.replay.parent().map(str::to_owned);
+                self.feed.notes.dropped_records += 1;
+            } else {
+                self.feed.notes.ignored_records += 1;
+            }
+            return;
+        }
+        self.replay.begin(payload, time);
+        self.is_subagent = payload.is_subagent();
+        let head = &mut self.feed.head;
+        payload.id.as_str().clone_into(&mut head.id);
+        head.agent_version = record::named(&payload.cli_version);
+        head.cwd = record::named(&payload.cwd);
+        head.parent = self.replay.parent().map(str::to_owned);
+        let is_name = !payload.source.0.is_empty() && !payload.source.0.starts_with('{');
+        let platform = if is_name { &payload.source.0 } else { &payload.originator };
+        head.platform = record::named(platform);
+        if let Some(time) = payload.timestamp.0.or(time.0) {
+            head.saw(time);
+        }
+    }
+
+    fn item(&mut self, time: Moment, payload: Payload<'_>) {
+        let Payload { call_id: id, name, content, summary, .. } = payload;
+        match payload.kind.as_str() {
+            "message" | "" => self.chat(payload.role.as_str(), content.0, time),
+            "reasoning" => {
+                let mut reasoning = summary;
+                reasoning.join(&content.0);
+                // Encrypted thoughts say nothing; the next item begins the call.
+                if !reasoning.is_empty() {
+                    self.assistant(Event { reasoning, ..Event::default() }, time);
+                }
+            }
+            "function_call" => self.call(id, name, payload.arguments.0, time),
+            "custom_tool_call" => self.call(id, name, payload.input, time),
+            "local_shell_call" => self.call(id, "local_shell".into(), payload.action.0, time),
+            "tool_search_call" => {
+                self.call(id, "tool_search".into(), payload.arguments.0, time);
+            }
+            // The provider runs it; it has no id and no result.
+            "web_search_call" => {
+                self.call(Text::default(), "web_search".into(), payload.action.0, time);
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                let mut result = payload.output.result();
+                if let Some(ending) = self.known.endings.answer(&id, &result) {
+                    result = ending.result(result.text);
+                }
+                result.call_id = id;
+                self.result(result, time);
+            }
+            "tool_search_output" => {
+                let outcome = Ending::of_status(&payload.status).unwrap_or_default().outcome;
+                let result = ToolResult { call_id: id, outcome, ..ToolResult::default() };
+                self.result(result, time);
+            }
+            // Another agent speaks to this one.
+            "agent_message" => self.user(Origin::Harness, content.0, time),
+            _ => self.feed.notes.ignored_records += 1,
+        }
+    }
+
+    fn message(&mut self, time: Moment, payload: Payload<'_>) {
+        match payload.kind.as_str() {
+            "user_message" => {
+                // The event is the better copy: take back the item that waits.
+                self.waiting = None;
+                self.known.user_events = true;
+                let text = payload.message.0;
+                let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
+                self.user(origin, text, time);
+                self.echo = Some(Echo::UserMessage);
+            }
+            "token_count" => self.usage.see(payload.info.total()),
+            "exec_command_end"
+            | "patch_apply_end"
+            | "mcp_tool_call_end"
+            | "dynamic_tool_call_response" => {
+                if let Some(ending) = Ending::of_event(&payload) {
+                    self.known.endings.note(&payload.call_id, ending);
+                }
+            }
+            "turn_aborted" if payload.reason.as_str() != "review_ended" => {
+                let text = Text::from(format!("turn aborted: {}", payload.reason));
+                self.mark(Mark::Interrupted, Origin::Human, text, time);
+            }
+            "error" | "stream_error" => {
+                let mut text = payload.message.0;
+                text.join(&payload.error.0);
+                self.mark(Mark::ApiError, Origin::Harness, text, time);
+            }
+            "context_compacted" => self.compaction(Text::default(), time),
+            _ => self.feed.notes.ignored_records += 1,
+        }
+    }
+
+    fn chat(&mut self, role: &str, text: Text<'_>, time: Moment) {
+        match role {
+            "assistant" => self.assistant(Event { text, ..Event::default() }, time),
+            "user" if is_harness(&text) => self.user(Origin::Harness, text, time),
+            "user" => {
+                self.flush();
+                if self.echo.take() != Some(Echo::UserMessage) {
+                    self.waiting = Some((text.into_owned(), time));
+                }
+            }
+            _ => {
+                let event = Event { role: Role::System, text, ..Event::default() };
+                self.send(event, Origin::Harness, time);
+            }
+        }
+    }
+
+    /// Sends the user message that no event has repeated. Where humans speak in events, it is
+    /// none of theirs.
+    fn flush(&mut self) {
+        if let Some((text, time)) = self.waiting.take() {
+            self.guessed |= !self.known.user_events;
+            let origin = if self.known.user_events { Origin::Harness } else { Origin::Human };
+            self.user(origin, text, time);
+        }
+    }
+
+    fn user(&mut self, origin: Origin, text: Text<'_>, time: Moment) {
+        self.flush();
+        self.in_call = false;
+        let text = if origin == Origin::Human { request(text) } else { text };
+        self.send(Event { role: Role::User, text, ..Event::default() }, origin, time);
+    }
+
+    fn assistant(&mut self, event: Event<'_>, time: Moment) {
+        self.flush();
+        let continues = std::mem::replace(&mut self.in_call, true);
+        self.send(Event { role: Role::Assistant, continues, ..event }, Origin::Agent, time);
+    }
+
+    fn call(&mut self, id: Text<'_>, name: Text<'_>, arguments: Text<'_>, time: Moment) {
+        self.known.endings.begin(&id);
+        let calls = vec![ToolCall { id, name, arguments }];
+        self.assistant(Event { calls, ..Event::default() }, time);
+    }
+
+    fn result(&mut self, result: ToolResult<'_>, time: Moment) {
+        self.in_call = false;
+        let results = vec![result];
+        self.send(Event { role: Role::Tool, results, ..Event::default() }, Origin::Agent, time);
+    }
+
+    fn mark(&mut self, mark: Mark, origin: Origin, text: Text<'_>, time: Moment) {
+        self.in_call = false;
+        let mark = Some(mark);
+        self.send(Event { role: Role::System, text, mark, ..Event::default() }, origin, time);
+    }
+
+    /// Reported as a record and as an event.
+    fn compaction(&mut self, text: Text<'_>, time: Moment) {
+        if self.echo != Some(Echo::Compaction) {
+            self.mark(Mark::Compacted, Origin::Harness, text, time);
+            self.echo = Some(Echo::Compaction);
+        }
+    }
+
+    fn send(&mut self, event: Event<'_>, origin: Origin, time: Moment) {
+        self.flush();
+        self.echo = None;
+        let origin = if self.is_subagent { Origin::Subagent } else { origin };
+        self.feed.event(Event { origin, time: time.0, ..event });
+    }
+}
+
+/// What people type is put below a description of their editor.
+fn request(text: Text<'_>) -> Text<'_> {
+    const HEADING: &str = "## My request for Codex:";
+    match text.split_once(HEADING).map(|(_, request)| request.trim()) {
+        Some(request) if !request.is_empty() => Text::from(request.to_owned()),
+        _ => text,
+    }
+}
+
+/// Whether Codex wrote this user message itself.
+fn is_harness(text: &str) -> bool {
+    const BEGINNINGS: [&str; 14] = [
+        "# AGENTS.md instructions",
+        "<INSTRUCTIONS>",
+        "<agents_md>",
+        "<apps_instructions>",
+        "<collaboration_mode>",
+        "<environment_context>",
+        "<model_switch>",
+        "<permissions instructions>",
+        "<skill>",
+        "<subagent_notification>",
+        "<turn_aborted>",
+        "<user_action>",
+        "<user_instructions>",
+        "<user_shell_command>",
+    ];
+    let text = text.trim_start();
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}

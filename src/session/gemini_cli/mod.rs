@@ -1,0 +1,41 @@
+//! Gemini CLI chats, in three forms: one JSON object with `messages`; JSON lines (a header,
+//! messages, `$set` and `$rewindTo`), also under a `.json` name; and the checkpoints of
+//! `/chat save`, which are bare Gemini `Content`s.
+//!
+//! One `gemini` message is one model call. A message holds its tool calls together with their
+//! results: they become two events.
+
+mod checkpoint;
+mod document;
+mod lines;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::io::{BufRead, BufReader, Read};
+
+use super::ReadError;
+use super::feed::Feed;
+use super::source::Source;
+
+/// Reads a chat or a checkpoint.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    feed.head.agent = "gemini-cli".into();
+    if is_lines(source)? { lines::read(source, feed) } else { document::read(source, feed) }
+}
+
+/// Whether the first line is a JSON object of its own, without messages, as the header of the
+/// line form is. The name says nothing.
+fn is_lines(source: &Source) -> Result<bool, ReadError> {
+    const LONGEST_HEADER: u64 = 256 * 1024;
+    let mut first = Vec::new();
+    let mut start = BufReader::new(source.open()?.take(LONGEST_HEADER));
+    while first.iter().all(u8::is_ascii_whitespace) {
+        first.clear();
+        if start.read_until(b'\n', &mut first)? == 0 {
+            return Ok(false);
+        }
+    }
+    let keys = serde_json::from_slice::<document::Keys>(&first);
+    Ok(keys.is_ok_and(|keys| !keys.is_document))
+}

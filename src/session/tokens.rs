@@ -1,0 +1,66 @@
+//! Token counts as chat interfaces state them, under the names of several providers.
+
+use serde::Deserialize;
+
+use super::event::Usage;
+use super::wire::{Int, Object};
+
+/// A `usage` object. Chat completions say `prompt_tokens`, the responses interface says
+/// `input_tokens`; both count what came from the cache among them.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Counts {
+    prompt_tokens: Int,
+    completion_tokens: Int,
+    input_tokens: Int,
+    output_tokens: Int,
+    prompt_tokens_details: Object<Details>,
+    input_tokens_details: Object<Details>,
+    /// As `litellm` copies it from Anthropic.
+    cache_read_input_tokens: Int,
+    /// As `OpenHands` sums it.
+    cache_read_tokens: Int,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Int,
+}
+
+impl Counts {
+    /// The counts; `None` when there are none.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let either = |one: Int, other: Int| one.count().max(other.count());
+        let details = |object: &Object<Details>| {
+            object.0.as_ref().map_or(Int::default(), |details| details.cached_tokens)
+        };
+        let input = either(self.prompt_tokens, self.input_tokens);
+        let cached =
+            either(details(&self.prompt_tokens_details), details(&self.input_tokens_details))
+                .max(either(self.cache_read_input_tokens, self.cache_read_tokens));
+        let output = either(self.completion_tokens, self.output_tokens);
+        let usage = Usage { input: input.saturating_sub(cached), output, cached };
+        (usage != Usage::default()).then_some(usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_the_same_counts() {
+        let expected = Some(Usage { input: 70, output: 20, cached: 30 });
+        for json in [
+            r#"{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":30}}"#,
+            r#"{"prompt_tokens":100,"completion_tokens":20,"cache_read_input_tokens":30,
+                "prompt_tokens_details":null}"#,
+            r#"{"input_tokens":100,"output_tokens":20,"input_tokens_details":{"cached_tokens":30}}"#,
+            r#"{"prompt_tokens":100,"completion_tokens":20,"cache_read_tokens":"30"}"#,
+        ] {
+            assert_eq!(serde_json::from_str::<Counts>(json).unwrap().usage(), expected, "{json}");
+        }
+        assert_eq!(serde_json::from_str::<Counts>(r#"{"prompt_tokens":0}"#).unwrap().usage(), None);
+    }
+}

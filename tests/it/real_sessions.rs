@@ -1,0 +1,156 @@
+//! Real public sessions, where they are at hand: every file has a stated outcome, and the numbers
+//! that the README gives for the grades are what the code computes.
+//!
+//! The files are not part of the project. Their folder is `SELFTEST_TEST_DATA`, else
+//! `../shared/data` beside the checkout; without it these tests say so and do nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use selftest::grade::heuristic::{Grading, Heuristic, Occasion};
+use selftest::grade::{GradeRecord, Weights};
+use selftest::redact::Redactor;
+use selftest::session::{Collector, Format, Outcome, ReadError, Session, find, read};
+use selftest::stats::auc;
+
+/// The folder of recorded sessions, or words on stderr.
+fn sessions() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let data = std::env::var_os("SELFTEST_TEST_DATA")
+        .map_or_else(|| root.join("../shared/data"), PathBuf::from);
+    let folder = data.join("sessions");
+    if folder.is_dir() {
+        return Some(folder.canonicalize().unwrap());
+    }
+    eprintln!("SKIPPED: no real sessions in {}; set SELFTEST_TEST_DATA", folder.display());
+    None
+}
+
+fn grade(path: &Path) -> Vec<GradeRecord> {
+    let occasion = Occasion {
+        session_file: "x",
+        modified: "2026-01-01T00:00:00Z".parse().unwrap(),
+        graded_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+    };
+    let redactor = Redactor::default();
+    let mut heuristic = Heuristic::new(occasion, Weights::default(), &redactor);
+    read(&selftest::session::Source::file(path), &mut heuristic).unwrap();
+    let graded = heuristic.into_gradings().into_iter().filter_map(|grading| match grading {
+        Grading::Graded(record) => Some(*record),
+        Grading::NotGradable { .. } => None,
+    });
+    graded.collect()
+}
+
+/// What the listing says of a file.
+struct Listed {
+    format: String,
+    tool_calls: u64,
+    tool_errors: u64,
+}
+
+/// The listing, by path.
+fn listing(folder: &Path) -> BTreeMap<PathBuf, Listed> {
+    let text = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+    let mut rows = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let head = rows.next().unwrap();
+    let column = |name: &str| head.iter().position(|own| *own == name).unwrap();
+    let (format, file) = (column("fmt"), column("file"));
+    let (calls, errors) = (column("tool_calls"), column("tool_errors"));
+    rows.filter(|row| row.len() > errors)
+        .map(|row| {
+            let number = |at: usize| row[at].parse().unwrap_or(0);
+            let listed = Listed {
+                format: row[format].to_owned(),
+                tool_calls: number(calls),
+                tool_errors: number(errors),
+            };
+            (folder.join(row[file]), listed)
+        })
+        .collect()
+}
+
+fn count(sessions: &[Session]) -> (u64, u64) {
+    let events = || sessions.iter().flat_map(|session| &session.events);
+    let calls = events().map(|event| event.calls.len() as u64).sum();
+    // The listing does not tell refusals from failures: the records' flag is the same.
+    let failed =
+        |outcome: Outcome| u64::from(matches!(outcome, Outcome::Failed | Outcome::Rejected));
+    let errors =
+        events().flat_map(|event| &event.results).map(|result| failed(result.outcome)).sum();
+    (calls, errors)
+}
+
+#[test]
+fn every_file_has_a_stated_outcome() {
+    let Some(folder) = sessions() else { return };
+    let listing = listing(&folder);
+    let found = find(&[folder.clone()], |problem| panic!("{problem}"));
+    assert!(found.len() > 150, "{} files", found.len());
+    let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
+    let mut faults = Vec::new();
+    for found in &found {
+        let path = found.source.path();
+        let shown = path.strip_prefix(&folder).unwrap().display();
+        let mut collector = Collector::default();
+        let outcome = match read(&found.source, &mut collector) {
+            Ok(reading) => {
+                let sessions = collector.into_sessions();
+                assert_eq!(reading.sessions, sessions.len() as u64, "{shown}");
+                let listed = listing.get(path);
+                // The listing counts what the records flag; formats without a flag are read from
+                // the text, and it does not count them.
+                let flagged = [Format::ClaudeCode];
+                if let Some(listed) = listed.filter(|_| flagged.contains(&reading.format)) {
+                    let (calls, errors) = count(&sessions);
+                    if (calls, errors) != (listed.tool_calls, listed.tool_errors) {
+                        faults.push(format!(
+                            "{shown}: {calls} calls and {errors} errors, listed are {} and {}",
+                            listed.tool_calls, listed.tool_errors
+                        ));
+                    }
+                }
+                reading.format.to_string()
+            }
+            Err(ReadError::NoSession { format, .. }) => format!("{format} without a session"),
+            Err(ReadError::Unrecognised(_)) => {
+                let format = listing.get(path).map_or("unlisted", |listed| &listed.format);
+                format!("{format}: not recognised")
+            }
+            Err(error) => panic!("{shown}: {error}"),
+        };
+        *outcomes.entry(outcome).or_default() += 1;
+    }
+    assert_eq!(faults, Vec::<String>::new());
+    eprintln!("{outcomes:#?}");
+}
+
+/// How well the rules' grades tell success from failure, against the rewards that the benchmark
+/// tau-bench computed from the state of its database.
+#[test]
+fn the_readme_tells_how_well_the_rules_predict_success() {
+    let Some(folder) = sessions() else { return };
+    let file = folder.join("openai-chat/tau-bench_gpt-4o-airline_even.json");
+    let runs: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let rewards: Vec<bool> =
+        runs.as_array().unwrap().iter().map(|run| run["reward"].as_f64().unwrap() > 0.5).collect();
+    let grades = grade(&file);
+    assert_eq!(grades.len(), rewards.len());
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let grades_of: [(&str, fn(&GradeRecord) -> f64); 3] = [
+        ("task_completed", |grade| f64::from(u8::from(grade.task_completed))),
+        ("response_quality", |grade| grade.response_quality.get().into()),
+        ("tool_calls_efficient", |grade| grade.tool_calls_efficient.get().into()),
+    ];
+    for (name, value) in grades_of {
+        let scored: Vec<_> = grades.iter().map(value).zip(rewards.iter().copied()).collect();
+        let found = auc(&scored).unwrap();
+        let interval = found.interval.unwrap();
+        let (low, high) = (interval.low, interval.high);
+        let row = format!("| `{name}` | {:.2} | {low:.2} to {high:.2} |", found.area);
+        eprintln!("{row}");
+        assert!(readme.contains(&row), "the README has no row {row}");
+    }
+}
