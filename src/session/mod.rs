@@ -29,7 +29,6 @@ mod claude_code;
 mod codex;
 mod gemini_cli;
 mod hermes;
-mod homes;
 mod mini_swe_agent;
 mod open_hands;
 mod open_hands_sdk;
