@@ -11,7 +11,6 @@ mod failure;
 mod feed;
 mod find;
 mod format;
-mod homes;
 mod lines;
 #[cfg(test)]
 mod mutation;
@@ -29,6 +28,7 @@ mod claude_code;
 mod codex;
 mod gemini_cli;
 mod hermes;
+mod homes;
 mod mini_swe_agent;
 mod open_hands;
 mod open_hands_sdk;
