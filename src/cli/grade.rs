@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 /// Flags of every action on recorded sessions.
 #[derive(Debug, Clone, Args)]
@@ -111,7 +111,9 @@ pub enum GradeAction {
 
 /// What a person says about a session.
 #[derive(Debug, Args)]
-#[group(id = "grades", required = true, multiple = true)]
+// Not the group of the struct itself, to which the session and the reason would belong too.
+#[group(skip)]
+#[command(group(ArgGroup::new("grades").required(true).multiple(true)))]
 pub struct OverrideArgs {
     /// Its id or the beginning of its id
     pub session: String,

@@ -12,6 +12,7 @@ use super::{eprint, print, since};
 use crate::cli::{GlobalArgs, SessionArgs, SessionsAction};
 use crate::exit::Exit;
 use crate::redact::Redactor;
+use crate::report::escape::terminal;
 use crate::report::transcript::transcript;
 use crate::session::{self, Collector, Event, Found, Head, Outcome, Role, Sink, Source};
 use crate::text::one_line;
@@ -185,12 +186,12 @@ fn table(rows: &[Row]) -> String {
         text += &format!(
             "{:<20} {:<14} {:>5} {:>5} {:>6}  {:<38} {}\n",
             start.as_deref().unwrap_or("-"),
-            one_line(&row.head.agent, 14),
+            terminal(&row.head.agent, 14),
             row.messages,
             row.tool_calls,
             row.tool_errors,
-            row.head.id,
-            one_line(&row.request, COLUMN),
+            terminal(&row.head.id, 200),
+            terminal(&row.request, COLUMN),
         );
     }
     text

@@ -7,6 +7,7 @@ use regex::Regex;
 use super::record::{Evidence, Point};
 use super::tally::{Passage, Tally};
 use super::weights::CompletionWeights;
+use crate::redact::REDACTED;
 
 /// "Low error rate relative to total calls": the bound of the row "good" of §7.2.
 const FEW_ERRORS: f64 = 0.1;
@@ -37,7 +38,14 @@ pub(super) fn error_rate(tally: &Tally) -> f64 {
 }
 
 /// The indicators that were found: the task counts as completed when their sum is above 0.
-pub(super) fn indicators(tally: &Tally, weights: &CompletionWeights) -> Vec<Evidence> {
+///
+/// Words are taken from the redacted text: a cut can take a secret's name away from its value,
+/// and then nothing shows any more that it is one.
+pub(super) fn indicators(
+    tally: &Tally,
+    weights: &CompletionWeights,
+    redact: &dyn Fn(&str) -> String,
+) -> Vec<Evidence> {
     let mut found = Vec::new();
     let nothing = Passage::default();
     let response = tally.response.as_ref().unwrap_or(&nothing);
@@ -47,9 +55,10 @@ pub(super) fn indicators(tally: &Tally, weights: &CompletionWeights) -> Vec<Evid
         (Point::SaysFailed, &FAILED, weights.says_failed),
     ];
     for (point, pattern, worth) in phrases {
-        if let Some(words) = said(&response.text, pattern) {
+        if said(&response.text, pattern).is_some() {
             let event = Some(response.event);
-            found.push(Evidence { point, worth, event, words: words.to_owned() });
+            let words = said(&redact(&response.text), pattern).unwrap_or(REDACTED).to_owned();
+            found.push(Evidence { point, worth, event, words });
         }
     }
     let rate = error_rate(tally);
@@ -113,7 +122,7 @@ mod tests {
             response: Some(Passage { event: 7, text: response.to_owned() }),
             ..Tally::default()
         };
-        let found = indicators(&tally, &CompletionWeights::default());
+        let found = indicators(&tally, &CompletionWeights::default(), &str::to_owned);
         found.iter().map(|evidence| evidence.point).collect()
     }
 

@@ -9,6 +9,7 @@ use super::level::Level;
 use super::record::{Evidence, Point};
 use super::tally::{Passage, Tally};
 use super::weights::QualityWeights;
+use crate::redact::REDACTED;
 
 /// 3 or more errors in a row (§3.2).
 const REPEATED: u64 = 3;
@@ -35,16 +36,22 @@ pub(super) fn had_infinite_loop_risk(tally: &Tally) -> bool {
     tally.longest_error_run >= LOOP_ERRORS || tally.model_calls > LOOP_CALLS
 }
 
-/// The points of the quality formula that apply.
-pub(super) fn quality(tally: &Tally, weights: &QualityWeights) -> Vec<Evidence> {
+/// The points of the quality formula that apply. Words are taken from the redacted text, as
+/// those of [`super::completion::indicators`] are.
+pub(super) fn quality(
+    tally: &Tally,
+    weights: &QualityWeights,
+    redact: &dyn Fn(&str) -> String,
+) -> Vec<Evidence> {
     let nothing = Passage::default();
     let response = tally.response.as_ref().unwrap_or(&nothing);
     let length = response.text.chars().count();
     let in_response = Some(response.event);
-    let link = LINKS.find(&response.text).map(|hit| hit.start());
-    let around = |at: usize| {
-        let end = response.text.floor_char_boundary(at + 80);
-        response.text[at..end].to_owned()
+    let has_link = LINKS.is_match(&response.text);
+    let around_link = || {
+        let shown = redact(&response.text);
+        let link = LINKS.find(&shown).map(|hit| hit.start());
+        link.map_or(REDACTED, |at| &shown[at..shown.floor_char_boundary(at + 80)]).to_owned()
     };
     let rows = [
         (
@@ -71,9 +78,9 @@ pub(super) fn quality(tally: &Tally, weights: &QualityWeights) -> Vec<Evidence> 
         (
             Point::HasLinks,
             weights.has_links,
-            link.is_some(),
+            has_link,
             in_response,
-            link.map(around).unwrap_or_default(),
+            if has_link { around_link() } else { String::new() },
         ),
         (
             Point::RepeatedErrors,
@@ -152,7 +159,7 @@ mod tests {
 
     fn points(tally: &Tally) -> (u8, Vec<Point>) {
         let weights = QualityWeights::default();
-        let found = quality(tally, &weights);
+        let found = quality(tally, &weights, &str::to_owned);
         let sum: f64 = found.iter().map(|evidence| evidence.worth).sum();
         let points = found.iter().map(|evidence| evidence.point).collect();
         (Level::nearest(weights.base + sum).get(), points)

@@ -84,7 +84,7 @@ pub struct Scan {
     pub unreadable: u64,
     /// Another file holds the same session, at least as long.
     pub duplicate: u64,
-    /// The grades made now, as the rules see them.
+    /// The grades made now, as the rules see them; those of the newest files first.
     pub grades: Vec<GradeRecord>,
     /// Files without a grade, and why: path and words. At most [`Scan::MOST_SKIPPED`].
     pub skipped: Vec<(String, String)>,
@@ -181,6 +181,8 @@ impl SelfGrader {
             Which::All | Which::QuietSince(_) => usize::MAX,
         };
         observer.found(files.len().min(wanted), before - files.len());
+        let name = |file: &Found| file.source.path().to_string_lossy().into_owned();
+        let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
 
         let mut files = files.into_iter().peekable();
         while files.peek().is_some() && scan.grades.len() < wanted {
@@ -192,7 +194,7 @@ impl SelfGrader {
             let known = part
                 .iter()
                 .filter_map(|file| {
-                    let path = file.source.path().to_string_lossy().into_owned();
+                    let path = name(file);
                     known.get(&path).map(|known| (path, known.clone()))
                 })
                 .collect();
@@ -206,6 +208,9 @@ impl SelfGrader {
             };
             self.store_results(scan::start(task), &mut scan, observer).await?;
         }
+        // Threads end when they end; people read the newest first.
+        scan.grades.sort_by_key(|grade| order.get(&grade.session_file));
+        scan.skipped.sort_by_key(|(path, _)| order.get(path));
         Ok(scan)
     }
 

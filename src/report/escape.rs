@@ -92,7 +92,7 @@ pub fn terminal(text: &str, limit: usize) -> String {
 
 /// Shows characters that hide or reorder text, or steer a terminal, by their number. Line
 /// feeds and tabs stay.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_treacherous(c) {

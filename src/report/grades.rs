@@ -50,9 +50,14 @@ pub fn line(grade: &GradeRecord) -> String {
         grade.total_api_calls,
         grade.total_errors,
         grade.details.task_type.name(),
-        terminal(&grade.session_id, 2 * ID),
+        session(&grade.session_id),
         terminal(grade.task_summary.as_deref().unwrap_or_default(), REQUEST),
     )
+}
+
+/// An id that fits into its column. Cut without a sign: what is left still finds the session.
+fn session(id: &str) -> String {
+    terminal(id, 2 * ID).chars().take(ID).collect()
 }
 
 fn yes_no(value: bool) -> &'static str {
@@ -199,7 +204,7 @@ fn compared(comparison: &Comparison) -> String {
         let _ = writeln!(
             text,
             "  {:<ID$} {} by the rules, {} by the other: {}",
-            terminal(&one.session_id, 2 * ID),
+            session(&one.session_id),
             one.rules,
             one.rater,
             terminal(reason, WORDS)

@@ -1,11 +1,11 @@
 //! A recorded session for people to read: one line a fact, numbered as evidence numbers them.
-//! Pure. The texts are foreign: secrets are redacted, control characters dropped, lengths bounded.
+//! Pure. The texts are foreign: secrets are redacted, nothing steers a terminal, lengths are bounded.
 
 use std::fmt::Write as _;
 
+use super::escape::{terminal, visible};
 use crate::redact::Redactor;
 use crate::session::{Event, Mark, Origin, Outcome, Role, Session, Text};
-use crate::text::one_line;
 
 /// Bytes of a text when it is not printed whole.
 const BEGINNING: usize = 400;
@@ -18,7 +18,7 @@ pub fn transcript(session: &Session, redactor: &Redactor, full: bool) -> String 
     let mut text = String::new();
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let _ = writeln!(text, "{name:<10} {}", one_line(&redactor.apply(&value), BEGINNING));
+            let _ = writeln!(text, "{name:<10} {}", terminal(&redactor.apply(&value), BEGINNING));
         }
     };
     fact("session", Some(head.id.clone()));
@@ -63,24 +63,24 @@ fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, full: bo
         let words = redactor.apply(words);
         if full {
             for line in words.lines() {
-                let _ = writeln!(text, "  {label}{}", clean(line));
+                let _ = writeln!(text, "  {label}{}", visible(line));
             }
         } else {
-            let _ = writeln!(text, "  {label}{}", one_line(&words, BEGINNING));
+            let _ = writeln!(text, "  {label}{}", terminal(&words, BEGINNING));
         }
     };
     body("(thinks) ", &event.reasoning);
     body("", &event.text);
     for call in &event.calls {
-        let arguments = one_line(&redactor.apply(&call.arguments), ARGUMENTS);
-        let _ = writeln!(text, "  -> {} {arguments}", one_line(&call.name, 80));
+        let arguments = terminal(&redactor.apply(&call.arguments), ARGUMENTS);
+        let _ = writeln!(text, "  -> {} {arguments}", terminal(&call.name, 80));
     }
     for result in &event.results {
         let code = result.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
         let _ =
-            write!(text, "  <- {} {}{code}", one_line(&result.tool, 80), outcome(result.outcome));
+            write!(text, "  <- {} {}{code}", terminal(&result.tool, 80), outcome(result.outcome));
         let words = if result.error.is_empty() { &result.text } else { &result.error };
-        let words = one_line(&redactor.apply(words), BEGINNING);
+        let words = terminal(&redactor.apply(words), BEGINNING);
         let _ = if words.is_empty() { writeln!(text) } else { writeln!(text, ": {words}") };
     }
 }
@@ -105,10 +105,6 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Pending => "no result",
         Outcome::Unknown => "returned",
     }
-}
-
-fn clean(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 25] = [
     &["config"],
     &["config", "check"],
     &["config", "show"],
@@ -16,6 +16,18 @@ const COMMANDS: [&[&str]; 13] = [
     &["model", "list"],
     &["model", "pull"],
     &["model", "path"],
+    &["grade"],
+    &["grade", "latest"],
+    &["grade", "summary"],
+    &["grade", "weekly"],
+    &["grade", "file"],
+    &["grade", "watch"],
+    &["grade", "show"],
+    &["grade", "override"],
+    &["grade", "agreement"],
+    &["sessions"],
+    &["sessions", "list"],
+    &["sessions", "show"],
     &["completions"],
     &["man"],
     &[],

@@ -30,6 +30,9 @@ mod transport;
 // Systems under test.
 mod sut;
 
+// Recorded sessions.
+mod grade;
+
 // What goes wrong.
 mod bad_input;
 mod bad_server;

@@ -4,26 +4,48 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::report::Report;
 use crate::workspace::{Workspace, files};
 
-fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.read_to_end(&mut bytes);
-        bytes
-    })
+/// What comes out of a process, as it comes.
+struct Output {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Output {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let gathered = Arc::clone(&bytes);
+        let thread = std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut part) {
+                gathered.lock().unwrap().extend_from_slice(&part[..count]);
+            }
+        });
+        Self { bytes, thread }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
+    }
+
+    fn whole(self) -> String {
+        self.thread.join().unwrap();
+        String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
+    }
 }
 
 /// A process that has not ended yet.
 #[must_use]
 pub(crate) struct Running {
     child: Child,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Output,
+    stderr: Output,
     started: Instant,
     workspace: Workspace,
 }
@@ -37,15 +59,26 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stdout = collect(child.stdout.take().unwrap());
-        let stderr = collect(child.stderr.take().unwrap());
+        let stdout = Output::of(child.stdout.take().unwrap());
+        let stderr = Output::of(child.stderr.take().unwrap());
         Self { child, stdout, stderr, started: Instant::now(), workspace }
     }
 
     /// Waits until a condition of the world outside holds.
     #[track_caller]
-    pub(crate) fn until(mut self, what: &str, holds: impl Fn() -> bool) -> Self {
-        while !holds() {
+    pub(crate) fn until(self, what: &str, holds: impl Fn() -> bool) -> Self {
+        self.until_it(what, |_| holds())
+    }
+
+    /// Waits until stdout holds the text.
+    #[track_caller]
+    pub(crate) fn until_stdout(self, part: &str) -> Self {
+        self.until_it(&format!("`{part}` on stdout"), |own| own.stdout.so_far().contains(part))
+    }
+
+    #[track_caller]
+    fn until_it(mut self, what: &str, holds: impl Fn(&Self) -> bool) -> Self {
+        while !holds(&self) {
             let over = self.child.try_wait().unwrap().is_some();
             if over || self.started.elapsed() > self.workspace.limit() {
                 let _ = self.child.kill();
@@ -78,9 +111,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         };
         let elapsed = self.started.elapsed();
-        let text =
-            |pipe: JoinHandle<Vec<u8>>| String::from_utf8_lossy(&pipe.join().unwrap()).into_owned();
-        let (stdout, stderr) = (text(self.stdout), text(self.stderr));
+        let (stdout, stderr) = (self.stdout.whole(), self.stderr.whole());
         let run = Run { status, stdout, stderr, elapsed, workspace: self.workspace };
         assert!(run.status.is_some(), "ended by the watchdog:\n{}", run.transcript());
         run

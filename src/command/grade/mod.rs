@@ -43,6 +43,13 @@ pub(super) async fn execute(
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let setup = Setup::new(action, args, global).await?;
+    let result = act(action, &setup).await;
+    // So that the file alone is the whole database: people copy it.
+    setup.grader.store().clone().close().await;
+    result
+}
+
+async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
     match action {
         GradeAction::Latest { count } => {
             let mut bar = ScanBar::new(&setup.project.environment);
@@ -54,18 +61,18 @@ pub(super) async fn execute(
             let scan = setup.scan().await?;
             setup.show(&scan)
         }
-        GradeAction::Summary { days, no_scan } => weekly::summary(&setup, *days, *no_scan).await,
+        GradeAction::Summary { days, no_scan } => weekly::summary(setup, *days, *no_scan).await,
         GradeAction::Weekly { week, no_scan } => {
-            weekly::report(&setup, week.as_deref(), *no_scan).await
+            weekly::report(setup, week.as_deref(), *no_scan).await
         }
         GradeAction::Watch { quiet, interval, once } => {
-            watch::watch(&setup, *quiet, *interval, *once).await
+            watch::watch(setup, *quiet, *interval, *once).await
         }
-        GradeAction::Show { session } => show(&setup, session).await,
-        GradeAction::Override(made) => add_override(&setup, made).await,
+        GradeAction::Show { session } => show(setup, session).await,
+        GradeAction::Override(made) => add_override(setup, made).await,
         GradeAction::Agreement => {
             let agreement = setup.grader.agreement().await?;
-            if args.json {
+            if setup.args.json {
                 print(&format!("{:#}\n", json!(agreement)))?;
             } else {
                 print(&grades::agreement(&agreement))?;

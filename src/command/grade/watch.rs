@@ -35,18 +35,21 @@ pub(super) async fn watch(
         eprint(&format!("watching {} places; Ctrl-C ends it\n", setup.roots.len()));
     }
     let mut has_heading = false;
+    // One for all looks: between two of them no interrupt is lost.
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(interrupt);
     loop {
         let look = look(setup, quiet, &mut has_heading);
         tokio::select! {
             result = look => result?,
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Passed),
+            _ = &mut interrupt => return Ok(Exit::Passed),
         }
         if once {
             return Ok(Exit::Passed);
         }
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Passed),
+            _ = &mut interrupt => return Ok(Exit::Passed),
         }
     }
 }

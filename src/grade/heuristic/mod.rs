@@ -100,12 +100,13 @@ impl Heuristic<'_> {
         if tally.model_calls == 0 {
             return Grading::NotGradable { session_id, reason: "the agent never answered" };
         }
+        let redacted = |text: &str| self.redactor.apply(text).into_owned();
         let redact = |text: &str| one_line(&self.redactor.apply(text), WORDS);
 
         let (tool_calls_efficient, row) = response::efficiency(&tally);
-        let indicators = completion::indicators(&tally, &self.weights.completion);
+        let indicators = completion::indicators(&tally, &self.weights.completion, &redacted);
         let task_completed = sum(&indicators) > 0.0;
-        let points = response::quality(&tally, &self.weights.quality);
+        let points = response::quality(&tally, &self.weights.quality, &redacted);
         let response_quality = Level::nearest(self.weights.quality.base + sum(&points));
         let recovery = recovery(&tally);
 

@@ -261,3 +261,16 @@ fn a_tool_name_for_each_call_fills_no_memory() {
     assert_eq!(record.details.tools.len(), 501);
     assert_eq!(record.details.tools["(other tools)"].calls, 200);
 }
+
+#[test]
+fn no_cut_bares_a_secret() {
+    // Near the phrase stands the value alone, and in the beginning of the link no `@`.
+    let said = "I set DB_PASSWORD=correct-horse-9 for the whole of the shop, the work is done";
+    let linked = format!("see https://shop:{}@shop.example/", "correct-horse-".repeat(8));
+    for text in [said, &linked] {
+        let record = session().asks("set it").answers(text).grade();
+        let words: Vec<_> = record.details.evidence.iter().map(|one| &*one.words).collect();
+        assert!(words.iter().all(|words| !words.contains("horse")), "{words:?}");
+        assert!(words.iter().any(|words| words.contains("[redacted]")), "{words:?}");
+    }
+}

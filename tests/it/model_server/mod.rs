@@ -6,7 +6,7 @@
 mod call;
 mod reply;
 mod script;
-mod wire;
+pub(crate) mod wire;
 
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,0 +1,118 @@
+//! A week that is really worse than the four before it: who is told, and how often.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::weekly::five_weeks;
+use crate::model_server::wire::{Connection, HttpRequest};
+use crate::run::Run;
+use crate::workspace::{NOBODY, Workspace};
+
+/// Keeps what is posted to it, until the tests end.
+struct Receiver {
+    address: String,
+    requests: Arc<Mutex<Vec<HttpRequest>>>,
+}
+
+impl Receiver {
+    fn answering(code: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/hook?token=t0p-s3cret", listener.local_addr().unwrap());
+        let requests = Arc::<Mutex<Vec<HttpRequest>>>::default();
+        let received = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut connection = Connection::new(stream.unwrap());
+                if let Some(request) = connection.read() {
+                    received.lock().unwrap().push(request);
+                    connection.write(code, &[], b"");
+                }
+            }
+        });
+        Self { address, requests }
+    }
+}
+
+fn told(workspace: Workspace, alerts: &str) -> Workspace {
+    workspace.grade_config(&format!("{{ alerts: {{ {alerts} }} }}"))
+}
+
+#[track_caller]
+fn report(workspace: &Workspace) -> Run {
+    workspace.clone().grade(&["weekly", "--week=2026-W47"]).run().exit(0)
+}
+
+fn metrics(body: &[u8]) -> Vec<String> {
+    let body: Value = serde_json::from_slice(body).unwrap();
+    assert_eq!((&body["kind"], &body["week"]), (&"selftest.alerts".into(), &"2026-W47".into()));
+    let alerts = body["alerts"].as_array().unwrap();
+    alerts.iter().map(|alert| alert["metric"].as_str().unwrap().to_owned()).collect()
+}
+
+const ALL: [&str; 3] = ["completion_rate", "tool_efficiency", "error_rate"];
+
+#[test]
+fn on_stdout_and_in_the_report() {
+    let workspace = five_weeks();
+    let run = report(&workspace);
+    assert_eq!(run.stdout.matches("ALERT: ").count(), 3, "{}", run.stdout);
+    let run = run.stdout_contains("ALERT: Completion rate: worse than before, 0 % this week");
+    let page = run.read("docs/reports/weekly/2026-W47.md");
+    assert!(page.contains("Completion rate: worse than before"), "{page}");
+    let index = run.read("docs/reports/weekly/index.md");
+    assert!(index.contains("completion rate, tool efficiency, error rate"), "{index}");
+    // What is on the page is said again: only receivers are spared.
+    assert_eq!(report(&workspace).stdout.matches("ALERT: ").count(), 3);
+}
+
+#[test]
+fn a_week_like_the_others_raises_none() {
+    let workspace = five_weeks();
+    let run = workspace.grade(&["weekly", "--week=2026-W46"]).run().exit(0);
+    assert!(!run.stdout.contains("ALERT"), "{}", run.stdout);
+}
+
+#[test]
+fn a_command_gets_them_once() {
+    let workspace = told(five_weeks(), r#"command: [sh, -c, "cat >> told.json"]"#);
+    let run = report(&workspace);
+    assert_eq!(metrics(run.read("told.json").as_bytes()), ALL);
+    let run = report(&workspace);
+    assert_eq!(metrics(run.read("told.json").as_bytes()), ALL, "and not a second time");
+}
+
+#[test]
+fn a_webhook_gets_them_once() {
+    let receiver = Receiver::answering(204);
+    let workspace = told(five_weeks(), &format!("webhook: \"{}\"", receiver.address));
+    let run = report(&workspace);
+    assert_eq!(run.stdout.matches("ALERT: ").count(), 3);
+    let _ = report(&workspace);
+    let requests = receiver.requests.lock().unwrap();
+    let [request] = &requests[..] else { panic!("{} requests", requests.len()) };
+    assert_eq!((&*request.method, &*request.path), ("POST", "/hook?token=t0p-s3cret"));
+    let kind = request.headers.iter().find(|(name, _)| name == "content-type");
+    assert_eq!(kind.unwrap().1, "application/json");
+    assert_eq!(metrics(&request.body), ALL);
+}
+
+#[test]
+fn a_receiver_that_fails_is_a_warning() {
+    let refusing = Receiver::answering(500);
+    for (alerts, words) in [
+        (
+            r#"command: [sh, -c, "exit 3"]"#.to_owned(),
+            "alert command \"sh\" failed: exit status: 3",
+        ),
+        ("command: [no-such-program-here]".to_owned(), "alert command \"no-such-program-here\""),
+        (format!("webhook: \"{}\"", refusing.address), "the server answered 500"),
+        (format!("webhook: \"http://{NOBODY}/hook?token=t0p-s3cret\""), "alert webhook failed"),
+    ] {
+        let run = report(&told(five_weeks(), &alerts));
+        assert!(run.stdout.contains("2026-W47.md") && run.stdout.contains("ALERT: "));
+        let run = run.stderr_contains("warning: the ").stderr_contains(words);
+        assert!(!run.stderr.contains("t0p-s3cret"), "{}", run.stderr);
+    }
+}

@@ -1,0 +1,122 @@
+//! `selftest grade file PATH…`
+
+use serde_json::json;
+
+use super::recording::{Recording, id};
+use crate::workspace::Workspace;
+
+#[test]
+fn files_and_folders() {
+    let workspace = Workspace::new()
+        .file("one.jsonl", Recording::success(&id(1)).text())
+        .session(&Recording::stuck(&id(2)))
+        .session(&Recording::recovered(&id(3)))
+        .args(["grade", "file", "one.jsonl", "sessions", "--json"]);
+    let mut ids = workspace.run().exit(0).graded();
+    ids.sort();
+    assert_eq!(ids, [id(1), id(2), id(3)]);
+    let run = workspace.args(["grade", "file", "one.jsonl"]).run().exit(0);
+    run.stderr_contains("1 files found, 1 unchanged");
+}
+
+#[test]
+fn a_path_that_is_not_there_is_named() {
+    let workspace = Workspace::new().session(&Recording::success(&id(1)));
+    let run = workspace.clone().args(["grade", "file", "sessions", "lost.jsonl"]).run().exit(2);
+    let _ = run.one_error(&["lost.jsonl", "No such file"]);
+    assert!(
+        !workspace.path(".selftest").exists(),
+        "nothing is made before the paths are looked at"
+    );
+    let _ = workspace.args(["grade", "file"]).run().exit(2).stderr_contains("PATH");
+}
+
+#[test]
+fn what_is_no_session_is_said_to_be_none() {
+    for (name, text, words) in [
+        (
+            "notes.json",
+            r#"{"shopping": ["milk"]}"#,
+            "no known session format: objects with the keys shopping",
+        ),
+        ("words.jsonl", "not json at all\n", "no known session format: no JSON object"),
+        ("empty.jsonl", "", "the file is empty"),
+        ("binary.json", "\u{0}\u{1}\u{2}\u{fffd}", "no known session format"),
+    ] {
+        let run = Workspace::new().file(name, text).args(["grade", "file", name]).run().exit(4);
+        assert_eq!(run.stdout, "", "{name}");
+        run.stderr_contains("1 without a session").stderr_contains(name).stderr_contains(words);
+    }
+    // Not by its content, but by its name.
+    let run = Workspace::new().file("notes.txt", "hello").args(["grade", "file", "notes.txt"]);
+    let _ = run.run().exit(4).stderr_contains("notes.txt");
+}
+
+#[test]
+fn too_little_is_no_average_grade() {
+    let unanswered = Recording::new(&id(1)).asks("Are you there?");
+    let workspace = Workspace::new().session(&unanswered).args(["grade", "file", "sessions"]);
+    let run = workspace.run().exit(4).stderr_contains("1 with too little in it");
+    run.stderr_contains("the agent never answered");
+    assert_eq!(workspace.sql("SELECT outcome, reason FROM session_files")[0][0], "not_gradable");
+    assert_eq!(workspace.sql("SELECT session_id FROM session_grades"), [[""; 0]; 0]);
+}
+
+#[test]
+fn a_torn_file_is_graded_up_to_the_tear() {
+    let whole = Recording::success(&id(1));
+    let workspace = Workspace::new().file("torn.jsonl", whole.torn()).args([
+        "grade",
+        "file",
+        "torn.jsonl",
+        "--json",
+    ]);
+    let run = workspace.run().exit(0);
+    assert_eq!(run.graded(), [id(1)]);
+    let grade = &run.json()["grades"][0];
+    assert_eq!(grade["details"]["tool_calls"], 1);
+    assert_eq!(grade["total_api_calls"], 1, "the last message is behind the tear");
+    let notes = &workspace.sql("SELECT notes_json FROM session_files")[0][0];
+    let notes: serde_json::Value = serde_json::from_str(notes).unwrap();
+    assert_eq!(notes["torn"], "line 4", "{notes}");
+
+    let workspace = workspace.file("torn.jsonl", whole.text());
+    let healed = workspace.run().exit(0).json();
+    assert_eq!(healed["grades"][0]["total_api_calls"], 2);
+}
+
+#[test]
+fn an_endless_loop_is_seen() {
+    let workspace = Workspace::new()
+        .session(&Recording::looping(&id(1)))
+        .args(["grade", "file", "sessions", "--json"]);
+    let json = workspace.run().exit(0).json();
+    let grade = &json["grades"][0];
+    for (field, value) in [
+        ("task_completed", json!(false)),
+        ("errors_recovered", json!(false)),
+        ("had_repeated_errors", json!(true)),
+        ("had_infinite_loop_risk", json!(true)),
+        ("total_errors", json!(60)),
+        ("total_api_calls", json!(60)),
+        ("tool_calls_efficient", json!(1)),
+        ("response_quality", json!(1)),
+    ] {
+        assert_eq!(grade[field], value, "{field} of {grade:#}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_cannot_be_read_is_no_session_lost() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let workspace = Workspace::new().session(&Recording::success(&id(1)));
+    let file = workspace.path(&format!("sessions/{}.jsonl", id(1)));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
+    if std::fs::read(&file).is_ok() {
+        // Root reads everything.
+        return;
+    }
+    let run = workspace.args(["grade", "file", "sessions"]).run().exit(4);
+    run.stderr_contains("unreadable").stderr_contains("Permission denied");
+}

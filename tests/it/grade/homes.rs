@@ -1,0 +1,99 @@
+//! Sessions are found where agents keep them, without a flag.
+
+use serde_json::{Value, json};
+
+use super::recording::{Recording, id};
+use crate::workspace::Workspace;
+
+/// What Hermes writes of one conversation.
+fn hermes() -> String {
+    let call = json!({
+        "id": "c1",
+        "function": { "name": "terminal", "arguments": "{\"command\": \"ls\"}" },
+    });
+    json!({
+        "session_id": "20261117_100000_ab12cd",
+        "model": "m-1",
+        "platform": "cli",
+        "session_start": "2026-11-17T10:00:00",
+        "messages": [
+            { "role": "user", "content": "List the folder" },
+            { "role": "assistant", "content": "", "tool_calls": [call] },
+            { "role": "tool", "tool_call_id": "c1", "content": "{\"output\": \"a\", \"exit_code\": 0}" },
+            { "role": "assistant", "content": "Done: here is the list, it holds one file." },
+        ],
+    })
+    .to_string()
+}
+
+/// What Codex writes of one conversation.
+fn codex() -> String {
+    let said = |role: &str, kind: &str, text: &str| {
+        let content = json!([{ "type": kind, "text": text }]);
+        ("response_item", json!({ "type": "message", "role": role, "content": content }))
+    };
+    let call = json!({
+        "type": "function_call",
+        "name": "shell",
+        "arguments": "{\"command\": [\"ls\"]}",
+        "call_id": "c1",
+    });
+    let output = r#"{"output":"cart.rs\n","metadata":{"exit_code":0,"duration_seconds":0.0}}"#;
+    let result = json!({ "type": "function_call_output", "call_id": "c1", "output": output });
+    let meta = json!({ "id": "019b8d9c-1000-7000-8000-000000000001", "cwd": "/work/shop" });
+    let records = [
+        ("session_meta", meta),
+        said("user", "input_text", "Which files are there?"),
+        ("event_msg", json!({ "type": "user_message", "message": "Which files are there?" })),
+        ("response_item", call),
+        ("response_item", result),
+        said("assistant", "output_text", "Done: here is the only file, cart.rs."),
+    ];
+    let line = |(number, (kind, payload)): (usize, (&str, Value))| {
+        let time = format!("2026-11-17T10:00:{number:02}Z");
+        format!("{}\n", json!({ "timestamp": time, "type": kind, "payload": payload }))
+    };
+    records.into_iter().enumerate().map(line).collect()
+}
+
+fn agents(workspace: &Workspace) -> Vec<String> {
+    let json = workspace.clone().args(["grade", "latest", "--json"]).run().exit(0).json();
+    let agent = |grade: &Value| grade["details"]["agent"].as_str().unwrap().to_owned();
+    let mut agents: Vec<String> = json["grades"].as_array().unwrap().iter().map(agent).collect();
+    agents.sort();
+    agents
+}
+
+#[test]
+fn below_the_home_folder_and_where_variables_say() {
+    let recording = Recording::success(&id(1));
+    let workspace = Workspace::new()
+        .file("../home/.claude/projects/-work-app/one.jsonl", recording.text())
+        .file("../hermes/sessions/session_one.json", hermes())
+        .file("../home/.codex/sessions/2026/11/17/ignored.jsonl", codex());
+    let hermes_home = workspace.path("../hermes");
+    let workspace = workspace.env("HERMES_HOME", hermes_home);
+    let empty = workspace.path("../nothing");
+    let workspace = workspace.env("CODEX_HOME", empty);
+    assert_eq!(agents(&workspace), ["claude-code", "hermes"]);
+}
+
+#[test]
+fn rollouts_of_codex() {
+    let workspace = Workspace::new()
+        .file("../elsewhere/sessions/2026/11/17/rollout-2026-11-17T10-00-00-019b.jsonl", codex());
+    let home = workspace.path("../elsewhere");
+    assert_eq!(agents(&workspace.env("CODEX_HOME", home)), ["codex"]);
+}
+
+#[test]
+fn where_no_agent_lives_there_is_nothing_to_grade() {
+    for words in [&["grade", "latest"][..], &["grade", "latest", "--json"], &["sessions", "list"]] {
+        let run = Workspace::new().args(words).run().exit(4);
+        run.stderr_contains("none of the known agents keeps sessions here")
+            .stderr_contains("hint: name a file or folder with --source");
+    }
+    let workspace = Workspace::new().file("empty/readme.txt", "no session");
+    let run = workspace.args(["grade", "latest", "--source", "empty"]).run().exit(4);
+    run.stderr_contains("no recorded session was found in").stderr_contains("/project/empty");
+}

@@ -1,0 +1,153 @@
+//! `selftest grade latest`: which files are read, and which are not read again.
+
+use super::recording::{Recording, id};
+use crate::workspace::Workspace;
+
+/// Three sessions, the one with the lowest number written last.
+fn three() -> Workspace {
+    let written = |workspace: Workspace, number: u32| {
+        workspace.old_session(&Recording::success(&id(number)), u64::from(number))
+    };
+    (1..=3).fold(Workspace::new(), written)
+}
+
+#[test]
+fn the_newest_come_first_and_the_next_ones_in_the_next_run() {
+    let workspace = three();
+    let two = workspace.clone().grade(&["latest", "2", "--json"]);
+    assert_eq!(two.run().exit(0).graded(), [id(1), id(2)]);
+    assert_eq!(two.run().exit(0).graded(), [id(3)]);
+    let run = two.run().exit(0);
+    assert_eq!(run.graded(), [] as [String; 0]);
+    assert_eq!(run.json()["unchanged"], 3);
+    run.stderr_contains("3 files found, 3 unchanged, 0 read: 0 sessions graded");
+    let newer = two.session(&Recording::success(&id(4)));
+    assert_eq!(newer.run().exit(0).graded(), [id(4)]);
+}
+
+#[test]
+fn a_changed_file_is_graded_again_and_a_touched_one_is_not() {
+    let workspace = three().grade(&["latest", "--json"]);
+    assert_eq!(workspace.run().exit(0).graded().len(), 3);
+    let file = format!("sessions/{}.jsonl", id(2));
+    let workspace = workspace.aged(&file, 9);
+    let touched = workspace.run().exit(0).json();
+    assert_eq!((&touched["unchanged"], &touched["read"]), (&3.into(), &0.into()));
+
+    let changed = workspace.session(&Recording::stuck(&id(2)));
+    let run = changed.run().exit(0);
+    assert_eq!(run.graded(), [id(2)]);
+    assert_eq!(run.json()["grades"][0]["task_completed"], false);
+    let kept = "SELECT task_completed FROM session_grades ORDER BY session_id";
+    assert_eq!(changed.sql(kept), [["1"], ["0"], ["1"]]);
+}
+
+#[test]
+fn the_same_session_counts_once() {
+    let original = Recording::success(&id(1));
+    let workspace = Workspace::new()
+        .session(&original)
+        .file("sessions/backup/copy.jsonl", original.text())
+        .grade(&["latest", "--json"]);
+    let json = workspace.run().exit(0).json();
+    assert_eq!((&json["graded"], &json["duplicate"]), (&1.into(), &1.into()), "{json:#}");
+    assert!(json["skipped"][0][1].as_str().unwrap().contains("same session"), "{json:#}");
+    assert_eq!(workspace.sql("SELECT session_id FROM session_grades"), [[id(1)]]);
+
+    let longer = original.asks("And the lexer?").says("The lexer was fine before.");
+    let workspace = workspace.file("sessions/backup/copy.jsonl", longer.text());
+    assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
+    let kept = workspace.sql("SELECT session_file FROM session_grades");
+    assert!(kept[0][0].ends_with("backup/copy.jsonl"), "{kept:?}");
+}
+
+#[test]
+fn only_what_was_asked_for() {
+    let chat = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"Hello!"}]"#;
+    let workspace = three().file("sessions/chat.json", chat).aged("sessions/chat.json", 40);
+    let graded = |words: &[&str]| {
+        let arguments = [&["latest", "--json"], words].concat();
+        let run = workspace.clone().grade(&arguments).run();
+        let ids = run.graded();
+        (ids, run)
+    };
+    for none in [["--since=1h", "--agent=claude-code"], ["--since=1d", "--agent=chat"]] {
+        let (ids, run) = graded(&none);
+        assert_eq!(ids, [] as [String; 0], "{none:?}");
+        let _ = run.exit(4);
+    }
+    assert_eq!(graded(&["--agent", "chat"]).0, ["chat"]);
+    assert_eq!(graded(&["--since", "2d"]).0, [id(1), id(2), id(3)]);
+    let wrong = workspace.grade(&["latest", "--since", "soon"]).run().exit(2);
+    let _ = wrong.one_error(&["--since", "soon"]);
+}
+
+#[test]
+fn several_sources() {
+    let workspace = Workspace::new()
+        .file("left/a.jsonl", Recording::success(&id(1)).text())
+        .file("right/deep/b.jsonl", Recording::success(&id(2)).text())
+        .file("elsewhere/c.jsonl", Recording::success(&id(3)).text())
+        .args(["grade", "latest", "--json", "--source", "left", "--source", "right/deep/b.jsonl"]);
+    let mut ids = workspace.run().exit(0).graded();
+    ids.sort();
+    assert_eq!(ids, [id(1), id(2)]);
+    let missing = workspace.args(["grade", "latest", "--source", "lost"]).run().exit(2);
+    let _ = missing.one_error(&["--source lost", "No such file"]);
+}
+
+#[test]
+fn sources_of_the_configuration() {
+    let workspace = Workspace::new()
+        .grade_config("{ sources: [recorded] }")
+        .file("recorded/a.jsonl", Recording::success(&id(1)).text())
+        .args(["grade", "latest", "--json"]);
+    assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
+}
+
+#[test]
+fn json_is_stable() {
+    let at = "2026-11-17T10:00:00Z";
+    let recording = Recording::on(&id(1), at, false);
+    let run = Workspace::new().session(&recording).grade(&["latest", "--json"]).run().exit(0);
+    let _ = run.snapshot("grade_latest_json");
+}
+
+#[test]
+fn every_outcome_in_the_table() {
+    let run = Workspace::new()
+        .old_session(&Recording::success(&id(1)), 1)
+        .old_session(&Recording::recovered(&id(2)), 2)
+        .old_session(&Recording::stuck(&id(3)), 3)
+        .old_session(&Recording::looping(&id(4)), 4)
+        .file("sessions/torn.jsonl", Recording::success(&id(5)).torn())
+        .aged("sessions/torn.jsonl", 5)
+        .file("sessions/empty.jsonl", "")
+        .aged("sessions/empty.jsonl", 6)
+        .file("sessions/notes.json", r#"{"shopping": ["milk"]}"#)
+        .aged("sessions/notes.json", 7)
+        .old_session(&Recording::new(&id(6)).asks("Are you there?"), 8)
+        .grade(&["latest", "20"])
+        .run()
+        .exit(0);
+    let _ = run.snapshot("grade_latest").snapshot_stderr("grade_latest_coverage");
+}
+
+#[test]
+fn columns_stay_aligned_whatever_the_ids() {
+    let long = format!("session-{}", "x".repeat(80));
+    let hostile = "a\u{1b}[31m\u{202e}b";
+    let workspace = Workspace::new()
+        .file("sessions/a.jsonl", Recording::success(&long).text())
+        .file("sessions/b.jsonl", Recording::success(hostile).text())
+        .file("sessions/c.jsonl", Recording::success("short").text())
+        .grade(&["latest"]);
+    let run = workspace.run().exit(0);
+    let column = |line: &str| line[..line.find("Fix the parser").unwrap()].chars().count();
+    let columns: Vec<usize> = run.stdout.lines().skip(1).map(column).collect();
+    assert!(columns.iter().all(|column| *column == columns[0]), "{}", run.stdout);
+    assert!(!run.stdout.contains(['\u{1b}', '\u{202e}']), "{:?}", run.stdout);
+    let shown = run.stdout.split_whitespace().find(|word| word.starts_with("session-x")).unwrap();
+    assert_eq!(shown.len(), 36);
+    let _ = workspace.args(["grade", "show", shown]).run().exit(0).stdout_contains(&long);
+}

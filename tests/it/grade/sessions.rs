@@ -1,0 +1,123 @@
+//! `selftest sessions`: what was recorded, listed and printed.
+
+use serde_json::json;
+
+use super::recording::{Recording, id};
+use crate::workspace::Workspace;
+
+const AT: &str = "2026-11-17T10:00:00Z";
+
+fn recorded() -> Workspace {
+    Workspace::new()
+        .old_session(&Recording::on(&id(1), AT, true), 1)
+        .old_session(&Recording::on(&id(2), AT, false), 2)
+        .file("sessions/chat.json", r#"{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"Hello!"}]}"#)
+        .aged("sessions/chat.json", 3)
+        .file("sessions/notes.json", r#"{"shopping": ["milk"]}"#)
+}
+
+fn sessions(workspace: &Workspace, words: &[&str]) -> Workspace {
+    workspace.clone().args([&["sessions"], words, &["--source", "sessions"]].concat())
+}
+
+#[test]
+fn the_list_begins_with_the_newest() {
+    let workspace = recorded();
+    let _ = sessions(&workspace, &["list"]).run().exit(0).snapshot("sessions_list");
+    let json = sessions(&workspace, &["list", "--json"]).run().exit(0).json();
+    let rows: Vec<(&str, u64, u64)> = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let count = |field: &str| row[field].as_u64().unwrap();
+            (row["id"].as_str().unwrap(), count("tool_calls"), count("tool_errors"))
+        })
+        .collect();
+    assert_eq!(rows, [(&*id(1), 1, 0), (&*id(2), 3, 3), ("chat", 0, 0)]);
+}
+
+#[test]
+fn less_of_the_list() {
+    let workspace = recorded();
+    for (words, count) in [
+        (&["--limit=2"][..], 2),
+        (&["--limit=0"], 3),
+        (&["--agent=chat"], 1),
+        (&["--since=90h"], 3),
+        (&["--since=1h"], 0),
+    ] {
+        let words = [&["list", "--json"], words].concat();
+        let run = sessions(&workspace, &words).run().exit(if count == 0 { 4 } else { 0 });
+        assert_eq!(run.json().as_array().unwrap().len(), count, "{words:?}");
+    }
+}
+
+#[test]
+fn a_session_by_id_by_its_beginning_and_by_path() {
+    let workspace = recorded();
+    let run = sessions(&workspace, &["show", "00000002"]).run().exit(0).snapshot("sessions_show");
+    let path = format!("sessions/{}.jsonl", id(2));
+    for named in [id(2), path] {
+        let other = sessions(&workspace, &["show", &named]).run().exit(0);
+        assert_eq!(other.stdout, run.stdout);
+    }
+    let json = sessions(&workspace, &["show", "00000002", "--json"]).run().exit(0).json();
+    assert_eq!(json[0]["id"], id(2).as_str(), "{json:#}");
+    assert_eq!(json[0]["events"][0]["text"], "Deploy the shop to the test server");
+    assert_eq!(json[0]["events"][0]["origin"], "human");
+}
+
+#[test]
+fn what_cannot_be_shown() {
+    let workspace = recorded();
+    let run = sessions(&workspace, &["show", "feed"]).run().exit(2).one_error(&["\"feed\""]);
+    let _ = run.stderr_contains("hint: `selftest sessions list`");
+    let run = sessions(&workspace, &["show", "sessions/notes.json"]).run().exit(2);
+    let _ = run.one_error(&["sessions/notes.json", "no known session format"]);
+}
+
+#[test]
+fn long_texts_are_cut_unless_asked_for() {
+    let words = "word ".repeat(400) + "end-of-it";
+    let workspace = Workspace::new().session(&Recording::new(&id(1)).asks(&words).says("Done."));
+    let short = sessions(&workspace, &["show", "0000"]).run().exit(0);
+    assert!(!short.stdout.contains("end-of-it"), "{}", short.stdout);
+    let _ = sessions(&workspace, &["show", "0000", "--full"])
+        .run()
+        .exit(0)
+        .stdout_contains("end-of-it");
+}
+
+#[test]
+fn nothing_in_a_session_steers_the_terminal() {
+    let evil = "x\u{1b}[2J\u{1b}]8;;http://evil.example\u{7}\u{9b}31m\u{202e}\u{200b}\r\u{8}y";
+    let recording = Recording::new(&format!("0000{evil}"))
+        .asks(evil)
+        .calls(evil, &json!({ evil: evil }), Err(evil))
+        .calls(evil, &json!({ evil: evil }), Ok(evil))
+        .says(evil);
+    let workspace = Workspace::new().file("sessions/evil.jsonl", recording.text());
+    for words in [
+        &["sessions", "list"][..],
+        &["sessions", "list", "--json"],
+        &["sessions", "show", "0000"],
+        &["sessions", "show", "0000", "--full"],
+        &["sessions", "show", "0000", "--json"],
+        &["grade", "latest"],
+        &["grade", "show", "0000"],
+        &["grade", "summary"],
+    ] {
+        let source = ["--source", "sessions"];
+        let run = workspace.clone().args([words, &source].concat()).run().exit(0);
+        for text in [&run.stdout, &run.stderr] {
+            if words.contains(&"--json") {
+                assert!(!text.contains(['\u{1b}', '\u{7}', '\r']), "{words:?}: {text:?}");
+                continue;
+            }
+            let obeyed =
+                |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202e}' | '\u{200b}');
+            assert!(!text.contains(obeyed), "{words:?}: {text:?}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The database as another program sees it.
+
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::workspace::Workspace;
+
+/// Where the database is by default.
+pub(super) const DATABASE: &str = ".selftest/selftest.db";
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+impl Workspace {
+    /// Runs a statement on a database of the project. Its rows, each value as text; nothing
+    /// stands for NULL.
+    #[track_caller]
+    pub(super) fn sql_in(&self, database: &str, statement: &str) -> Vec<Vec<String>> {
+        let address = format!("sqlite:{}", self.path(database).display());
+        runtime().block_on(async {
+            let mut connection = SqliteConnection::connect(&address).await.unwrap();
+            let statement = sqlx::query(AssertSqlSafe(statement.to_owned()));
+            let rows = statement.fetch_all(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+            let text = |row: &sqlx::sqlite::SqliteRow, column: usize| {
+                row.try_get_unchecked::<Option<String>, _>(column).unwrap().unwrap_or_default()
+            };
+            rows.iter()
+                .map(|row| (0..row.len()).map(|column| text(row, column)).collect())
+                .collect()
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn sql(&self, statement: &str) -> Vec<Vec<String>> {
+        self.sql_in(DATABASE, statement)
+    }
+}
