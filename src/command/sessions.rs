@@ -207,7 +207,7 @@ fn show(
 ) -> Result<Exit, Failure> {
     let path = project.path(Path::new(session));
     let sessions = if path.exists() {
-        let found = find(&[path.clone()]);
+        let found = find(std::slice::from_ref(&path));
         let source = found.into_iter().next().map_or(Source::file(path), |found| found.source);
         let mut collector = Collector::default();
         session::read(&source, &mut collector)

@@ -152,7 +152,7 @@ mod tests {
             (10, 41, 100, 1),
             (3, 3, 3, 1),
         ] {
-            let tally = Tally { tool_calls, errors, model_calls, ..Tally::default() };
+            let tally = Tally { model_calls, tool_calls, errors, ..Tally::default() };
             assert_eq!(efficiency(&tally).0.get(), level, "{tool_calls} {errors} {model_calls}");
         }
     }
@@ -188,9 +188,9 @@ mod tests {
     #[test]
     fn the_penalties() {
         let tally = |longest_error_run, errors, model_calls| Tally {
-            longest_error_run,
-            errors,
             model_calls,
+            errors,
+            longest_error_run,
             ..Tally::default()
         };
         assert_eq!(points(&tally(2, 5, 50)), (3, vec![]));
