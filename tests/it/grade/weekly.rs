@@ -50,7 +50,7 @@ fn assert_xml(text: &str) {
     let entity = Regex::new(r"&(amp|lt|gt|quot|apos|#\d+|#x[0-9a-fA-F]+);").unwrap();
     let mut open = Vec::new();
     let mut end = 0;
-    let mut check_text = |text: &str| {
+    let check_text = |text: &str| {
         assert!(!text.contains(['<', '>']), "a stray bracket in {text:?}");
         assert!(!entity.replace_all(text, "").contains('&'), "a stray & in {text:?}");
     };
