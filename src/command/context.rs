@@ -7,9 +7,7 @@ use anyhow::{Context as _, anyhow};
 use super::failure::Failure;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Environment, Flag, Resolved};
-
-/// Folders that hold hints, rubrics, verdicts or state: no system under test may read them.
-const PROTECTED: [&str; 4] = ["prompts", ".selftest", config::DEFAULT_PATH, "config/schema.json"];
+use crate::sut::project::ANSWER_KEYS;
 
 /// A project folder with the environment of this process.
 pub(super) struct Project {
@@ -55,8 +53,11 @@ impl Project {
     /// Every path that holds an answer key.
     pub(super) fn protected(&self, resolved: &Resolved) -> Vec<PathBuf> {
         let (json, markdown) = self.report_folders(resolved);
-        let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|path| self.folder.join(path)).collect();
-        let shown = resolved.path.iter().chain([&json, &markdown]);
+        // The schema names the rubric's defaults.
+        let fixed = ANSWER_KEYS.iter().chain(&["config/schema.json"]);
+        let mut paths: Vec<PathBuf> = fixed.map(|path| self.folder.join(path)).collect();
+        let weekly = self.shown.join(&resolved.config.grade.weekly_folder);
+        let shown = resolved.path.iter().chain([&json, &markdown, &weekly]);
         paths.extend(shown.filter_map(|path| std::path::absolute(path).ok()));
         paths.sort();
         paths.dedup();

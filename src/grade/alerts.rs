@@ -16,7 +16,7 @@ pub struct AlertSettings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub alpha: f64,
     /// Fewest sessions on each side of a test.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub min_sessions: u64,
     /// A program and its arguments that get the alerts. Absent: none is started.
     #[serde(skip_serializing_if = "Option::is_none")]

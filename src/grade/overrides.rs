@@ -63,14 +63,14 @@ impl Field {
     /// Sets the value; `false` when it is out of range.
     #[must_use]
     pub fn set(self, record: &mut GradeRecord, value: u8) -> bool {
+        fn assign<T>(place: &mut T, value: Option<T>) -> bool {
+            value.map(|value| *place = value).is_some()
+        }
         let flag = match value {
             0 => Some(false),
             1 => Some(true),
             _ => None,
         };
-        fn assign<T>(place: &mut T, value: Option<T>) -> bool {
-            value.map(|value| *place = value).is_some()
-        }
         match self {
             Field::TaskCompleted => assign(&mut record.task_completed, flag),
             Field::ToolCallsEfficient => {

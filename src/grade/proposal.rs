@@ -250,7 +250,7 @@ mod tests {
     fn a_misleading_phrase_loses_its_weight() {
         // People say that "done" without a named output was never done.
         let example = |number: usize| {
-            let truth = number % 2 == 0;
+            let truth = number.is_multiple_of(2);
             let points: &[Point] = if truth { &[Point::NamesOutput] } else { &[Point::SaysDone] };
             judged(number, points, Field::TaskCompleted, truth.into())
         };
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn where_people_agree_or_are_too_few_nothing_is_proposed() {
         let agreeing = |number: usize| {
-            let truth = number % 2 == 0;
+            let truth = number.is_multiple_of(2);
             let points: &[Point] = if truth { &[Point::SaysDone] } else { &[Point::SaysFailed] };
             judged(number, points, Field::TaskCompleted, truth.into())
         };
@@ -280,7 +280,7 @@ mod tests {
         // Long answers were judged to be worth nothing extra.
         let example = |number: usize| {
             let points: &[Point] =
-                if number % 2 == 0 { &[Point::Over500, Point::Over1000] } else { &[] };
+                if number.is_multiple_of(2) { &[Point::Over500, Point::Over1000] } else { &[] };
             judged(number, points, Field::ResponseQuality, Level::new(3).unwrap().get())
         };
         let found = proposal((0..30).map(example).collect());

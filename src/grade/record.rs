@@ -10,6 +10,7 @@ use super::{ErrorClass, Level, TaskType};
 
 /// One graded session. The fields up to `had_user_clarification` are the seed's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the seed's columns")]
 pub struct GradeRecord {
     /// Unique.
     pub session_id: String,

@@ -17,7 +17,7 @@ const PER_RULE: usize = 5;
 #[serde(deny_unknown_fields, default)]
 pub struct SuggestionRules {
     /// Fewest sessions (for recovery: sessions with errors) before any rule speaks of them.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub min_sessions: u64,
     /// The completion rate speaks below this.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -35,16 +35,16 @@ pub struct SuggestionRules {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub tool_error_rate: f64,
     /// … and at least so many calls.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub tool_min_errors: u64,
     /// A class of errors is common when it is at least this share of all errors …
     #[schemars(range(min = 0.0, max = 1.0))]
     pub error_share: f64,
     /// … at least so many …
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub error_min_count: u64,
     /// … in at least so many sessions.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub error_min_sessions: u64,
 }
 

@@ -1,15 +1,32 @@
 //! Recorded sessions from disk to grades in the store, and from there to patterns and reports:
 //! the library interface of seed 000 §11.2.
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! ```
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use selftest::grader::{Options, SelfGrader};
 //!
-//! let grader = SelfGrader::open(".selftest/selftest.db", Options::default()).await?;
-//! let grades = grader.grade_latest_sessions(10, &mut ()).await?.grades;
-//! let patterns = grader.identify_patterns(7).await?;
-//! let report = grader.generate_weekly_report(None).await?;
-//! println!("{}", grader.grades_summary(7).await?);
+//! # let folder = tempfile::tempdir()?;
+//! # let sessions = folder.path().join("sessions");
+//! # std::fs::create_dir(&sessions)?;
+//! let session = r#"{"session_start": "2026-11-20T10:00:00Z", "session_id": "s1", "messages": [
+//!     {"role": "user", "content": "fix the login"},
+//!     {"role": "assistant", "content": "Done: the login works again."}]}"#;
+//! std::fs::write(sessions.join("s1.json"), session)?;
+//!
+//! let options = Options { sources: vec![sessions], ..Options::default() };
+//! let grader = SelfGrader::open(":memory:", options).await?;
+//!
+//! let scan = grader.grade_latest_sessions(10, &mut ()).await?;
+//! assert!(scan.grades[0].task_completed);
+//!
+//! let patterns = grader.identify_patterns(36_500).await?;
+//! assert_eq!(patterns.task_types.items[0].task_type.name(), "debugging");
+//!
+//! let report = grader.generate_weekly_report(Some("2026-W47".parse()?)).await?;
+//! assert_eq!(report.summary.sessions, 1);
+//!
+//! assert!(grader.grades_summary(36_500).await?.starts_with("1 session"));
 //! # Ok(()) }
 //! ```
 //!

@@ -161,6 +161,7 @@ impl Agent<'_> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
 struct Totals {
     total_prompt_tokens: Int,
     total_completion_tokens: Int,
@@ -207,6 +208,7 @@ struct Step<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
 struct Metrics {
     prompt_tokens: Int,
     completion_tokens: Int,

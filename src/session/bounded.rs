@@ -63,7 +63,7 @@ impl<R: Read> BoundedStrings<R> {
                 return true;
             }
             Escape::None => {
-                let begins_character = byte < 0x80 || byte >= 0xc0;
+                let begins_character = !(0x80..0xc0).contains(&byte);
                 let may_cut = begins_character && (byte != b'\\' || !self.after_unicode);
                 self.cutting |= self.length > self.longest && may_cut;
                 if byte == b'\\' {

@@ -194,6 +194,7 @@ impl std::ops::AddAssign for Usage {
 
 impl Usage {
     /// What came on top of an earlier count of the same model call.
+    #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
             input: self.input.saturating_sub(earlier.input),

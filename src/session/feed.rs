@@ -60,6 +60,7 @@ pub(super) struct Feed<'s> {
     sink: &'s mut dyn Sink,
     pairing: Pairing,
     stem: String,
+    folder: String,
     events: u64,
     sessions: u64,
 }
@@ -72,6 +73,7 @@ impl<'s> Feed<'s> {
             sink,
             pairing: Pairing::default(),
             stem: source.stem(),
+            folder: source.folder(),
             events: 0,
             sessions: 0,
         }
@@ -143,6 +145,16 @@ impl<'s> Feed<'s> {
         self.head = Head::default();
         self.notes = Notes::default();
         self.events = 0;
+    }
+
+    /// An id for one run of a benchmark's instance: an instance is run many times, and what tells
+    /// the runs apart is their folder.
+    pub(super) fn run_of(&self, instance: &str) -> String {
+        if self.folder.is_empty() {
+            instance.to_owned()
+        } else {
+            format!("{}/{instance}", self.folder)
+        }
     }
 
     /// Whether nothing has been handed to the sink for good: then the whole source can be read

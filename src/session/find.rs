@@ -35,7 +35,7 @@ const BASE_STATE: &str = "base_state.json";
 ///
 /// Hidden files count, `.gitignore` does not. Symbolic links are followed only where they are
 /// roots themselves; `node_modules` and `.git` are never entered. A root that is a file is a
-/// candidate if its name is one of a session. What cannot be looked into is said to `on_error`,
+/// candidate whatever its name. What cannot be looked into is said to `on_error`,
 /// in words that name the path, and left out.
 pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
     let mut problems = Vec::new();
@@ -122,7 +122,8 @@ impl Part<'_> {
             self.found.push(folder);
             return Ok(WalkState::Skip);
         }
-        if kind.is_file() && is_candidate(path) {
+        // Whoever names a file means it, whatever it is called.
+        if kind.is_file() && (entry.depth() == 0 || is_candidate(path)) {
             let metadata = entry.metadata().map_err(|error| said(&error))?;
             let source = Source::File(entry.path().to_owned());
             let (size, modified_ns) = (metadata.len(), modified(&metadata));

@@ -66,7 +66,7 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
                 "messages" => map.next_value_seed(each(|message| run.send(message, self.feed)))?,
                 "instance_id" => {
-                    map.next_value::<Text<'de>>()?.as_str().clone_into(&mut self.feed.head.id);
+                    self.feed.head.id = self.feed.run_of(&map.next_value::<Text<'de>>()?);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

@@ -82,6 +82,17 @@ pub enum ReadError {
 /// Reads every session of a source into `sink`, in the format that its content shows.
 ///
 /// A torn or partly broken source is read as far as it goes; [`Reading::notes`] says so.
+///
+/// ```
+/// use selftest::session::{Collector, Format, Source, read};
+///
+/// let chat = r#"[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]"#;
+/// let mut collector = Collector::default();
+/// let reading = read(&Source::bytes("chat.json", chat), &mut collector)?;
+/// assert_eq!(reading.format, Format::Chat);
+/// assert_eq!(collector.into_sessions()[0].events[1].text.as_str(), "hi");
+/// # Ok::<(), selftest::session::ReadError>(())
+/// ```
 pub fn read(source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
     read_as(detect::detect(source)?, source, sink)
 }

@@ -94,6 +94,12 @@ impl Source {
         crate::text::one_line(if stem.is_empty() { &name } else { stem }, 200)
     }
 
+    /// Name of the folder that it is in; empty where there is none.
+    pub(super) fn folder(&self) -> String {
+        let name = self.path().parent().and_then(Path::file_name).unwrap_or_default();
+        crate::text::one_line(&name.to_string_lossy(), 80)
+    }
+
     /// The bytes from the beginning; of a folder its files, each followed by a line break.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {

@@ -302,7 +302,7 @@ impl Replay {
             feed.head.model(&model.name.0);
         }
         if let Some(problem) = self.problem_statement.0 {
-            problem.id.0.as_str().clone_into(&mut feed.head.id);
+            feed.head.id = feed.run_of(&problem.id.0);
         }
     }
 }

@@ -46,6 +46,9 @@ fn the_template_documents_the_true_defaults() {
             (Some(4), Some(8))
         );
         assert_eq!(config.judge.think.take(), Some(false));
+        let alerts = &mut config.grade.alerts;
+        assert_eq!(alerts.command.take().unwrap(), ["./notify", "--team"]);
+        assert_eq!(alerts.webhook.take().as_deref(), Some("https://example.org/hook"));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
         config.scenarios[1] = plain.config.scenarios[1].clone();
         assert_eq!(config.rubric.take().as_deref(), Some(Rubric::default().categories()));

@@ -168,7 +168,7 @@ fn lead(report: &WeeklyReport) -> Vec<String> {
         }
     };
     sentences.push(format!(
-        "Of 5, mean tool efficiency was {} and mean answer quality {}{earlier}.",
+        "On a scale of 1 to 5, tool efficiency averaged {} and answer quality {}{earlier}.",
         words::mean(now.avg_tool_efficiency),
         words::mean(now.avg_response_quality),
     ));

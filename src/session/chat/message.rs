@@ -88,8 +88,9 @@ impl<'a> Message<'a> {
         thinking::add(&mut self.reasoning, thought);
     }
 
+    #[expect(clippy::match_same_arms, reason = "the rows are read from top to bottom")]
     pub(super) fn send(self, feed: &mut Feed<'_>, place: Place) {
-        feed.head.agent = "chat".to_owned();
+        "chat".clone_into(&mut feed.head.agent);
         let is_named = !self.name.is_empty() && self.tool_call_id.is_empty();
         match (self.role.as_str(), place) {
             ("user" | "assistant", Place::FirstOfHistory) if is_named => {

@@ -1,3 +1,4 @@
+//! Codex rollouts, from hand-written files to counted totals.
 use super::read as read_codex;
 use crate::session::feed::Feed;
 use crate::session::mutation::survives_damage;

@@ -1,3 +1,5 @@
+//! Gemini CLI chats in all their shapes, from hand-written files to counted totals.
+
 use crate::session::mutation::survives_damage;
 use crate::session::{
     Collector, Format, Mark, Notes, Origin, Outcome, Role, Session, Source, Usage, read,

@@ -29,7 +29,7 @@ struct About<'a> {
 pub(in crate::session) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut lines = source.lines()?;
     let mut scratch = Vec::new();
-    feed.head.agent = AGENT.to_owned();
+    AGENT.clone_into(&mut feed.head.agent);
     while let Some(line) = lines.next(&mut feed.notes)? {
         let Some(record) = line.parse::<Object<Message<'_>>>(&mut scratch, &mut feed.notes) else {
             continue;

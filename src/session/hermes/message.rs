@@ -50,6 +50,7 @@ pub(super) struct Message<'a> {
 /// A tool call; `name` and `arguments` may stand in `function` or beside it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
 pub(super) struct Call<'a> {
     #[serde(borrow)]
     id: Text<'a>,

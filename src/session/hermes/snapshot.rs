@@ -53,7 +53,7 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let feed = self.feed;
-        feed.head.agent = AGENT.to_owned();
+        AGENT.clone_into(&mut feed.head.agent);
         let known = |text: &Text<'_>| (!text.is_empty()).then(|| crate::text::one_line(text, 400));
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {

@@ -77,7 +77,10 @@ async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
         let row = match rows.try_next().await {
             Ok(Some(row)) => row,
             Ok(None) => break,
-            Err(error) => return Ok(tear(feed, &error)),
+            Err(error) => {
+                tear(feed, &error);
+                break;
+            }
         };
         let id = rows::text(&row, 0);
         feed.head = note(&row);
@@ -88,7 +91,8 @@ async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
         };
         feed.end();
         if let Err(error) = result {
-            return Ok(tear(feed, &error));
+            tear(feed, &error);
+            break;
         }
     }
     Ok(())
@@ -123,7 +127,7 @@ async fn open(path: &Path) -> Result<SqliteConnection, ReadError> {
 
 fn note(row: &SqliteRow) -> Head {
     let known = |at: usize| {
-        Some(rows::text(row, at)).filter(|text| !text.is_empty()).map(|text| text.into_owned())
+        Some(rows::text(row, at)).filter(|text| !text.is_empty()).map(std::borrow::Cow::into_owned)
     };
     let line = |at: usize| known(at).map(|text| crate::text::one_line(&text, 400));
     let count = |at: usize| rows::text(row, at).parse::<u64>().ok();

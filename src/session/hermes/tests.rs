@@ -8,7 +8,7 @@ use crate::session::{
 /// 2 human messages, of which one in front of a summary's end and one by `/steer`; 4 of the
 /// harness (a summary, a review, a skill, the rules); 3 model calls; 5 tool calls: ok by its
 /// meaning, failed, rejected, a file that landed, one never answered.
-const SNAPSHOT: &str = r##"{
+const SNAPSHOT: &str = r#"{
   "session_id": "20260429_200500_ab12cd", "model": "m-1", "platform": "cli",
   "session_start": "2026-04-29T20:05:00", "last_updated": "2026-04-29T20:06:00.5",
   "model_config": {"cwd": "/work"}, "system_prompt": "rules", "message_count": 13,
@@ -35,7 +35,7 @@ const SNAPSHOT: &str = r##"{
      "reasoning_details": [{"type": "reasoning.text", "text": "why"}]},
     {"role": "session_meta"}, 7
   ]
-}"##;
+}"#;
 
 const GATEWAY: &str = concat!(
     r#"{"role":"session_meta","tools":[{"a":1}],"model":"m-1","platform":"slack","timestamp":"2026-04-29T20:05:00.214"}"#,
