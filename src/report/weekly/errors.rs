@@ -66,7 +66,11 @@ fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
     Bar {
         y: 44 + 26 * at,
         tool: label(&tool.tool),
-        numbers: format!("{} of {} calls{rate}", tool.errors, tool.calls),
+        numbers: match tool.calls {
+            // Some formats record results without the calls.
+            0 => plural(tool.errors, "error"),
+            calls => format!("{} of {calls} calls{rate}", tool.errors),
+        },
         width: format!("{width:.1}"),
         end: format!("{:.1}", LEFT + width + 8.0),
     }

@@ -82,7 +82,7 @@ fn proposed_weights_can_be_pasted_into_the_configuration() {
     assert_eq!(run.read("config/selftest.yaml"), configuration, "nothing is changed by itself");
 
     let (_, proposed) = run.stdout.split_once("nothing is changed by itself:\n").unwrap();
-    let yaml: String = proposed.lines().map(|line| format!("{}\n", &line[2..])).collect();
+    let yaml = proposed.lines().map(|line| &line[2..]).collect::<Vec<_>>().join("\n");
     assert!(yaml.starts_with("grade:\n  weights:\n    completion:\n      "), "{yaml}");
     let workspace = workspace.config(configuration + &yaml);
     let _ = workspace.clone().args(["config", "check"]).run().exit(0);

@@ -126,13 +126,31 @@ fn a_damaged_database_is_said_to_be_damaged() {
     let _ = workspace.run().exit(0);
     let path = workspace.path(DATABASE);
     let beside = files(path.parent().unwrap());
-    assert_eq!(beside, [path.clone()], "closed, so that a copy of the file is all of it");
+    assert_eq!(
+        beside,
+        std::slice::from_ref(&path),
+        "closed, so that a copy of the file is all of it"
+    );
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[100..].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
     let run = workspace.run().exit(5).one_error(&["selftest.db"]);
     assert!(!run.stdout.contains(&id(1)), "{}", run.stdout);
     let _ = run.stderr_contains("hint:");
+}
+
+#[test]
+fn several_processes_may_use_it_at_once() {
+    let workspace = (0..20).fold(Workspace::new(), |workspace, number| {
+        workspace.session(&Recording::success(&id(number)))
+    });
+    let workspace = workspace.grade(&["summary", "--json"]);
+    let running: Vec<_> = (0..4).map(|_| workspace.spawn()).collect();
+    for one in running {
+        assert_eq!(one.wait().exit(0).json()["summary"]["sessions"], 20);
+    }
+    assert_eq!(workspace.sql("SELECT count(*) FROM session_grades"), [["20"]]);
+    assert_eq!(workspace.sql("SELECT DISTINCT outcome FROM session_files"), [["graded"]]);
 }
 
 #[test]

@@ -106,17 +106,12 @@ fn an_endless_loop_is_seen() {
     }
 }
 
-#[cfg(unix)]
 #[test]
-fn a_file_that_cannot_be_read_is_no_session_lost() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let workspace = Workspace::new().session(&Recording::success(&id(1)));
-    let file = workspace.path(&format!("sessions/{}.jsonl", id(1)));
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
-    if std::fs::read(&file).is_ok() {
-        // Root reads everything.
-        return;
-    }
-    let run = workspace.args(["grade", "file", "sessions"]).run().exit(4);
-    run.stderr_contains("unreadable").stderr_contains("Permission denied");
+fn paths_count_from_the_project_folder() {
+    let workspace = Workspace::new()
+        .file("shop/one.jsonl", Recording::success(&id(1)).text())
+        .args(["grade", "file", "one.jsonl", "--json", "-C", "shop"]);
+    assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
+    assert!(workspace.path("shop/.selftest/selftest.db").is_file());
+    assert!(!workspace.path(".selftest").exists());
 }

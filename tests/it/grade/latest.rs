@@ -62,6 +62,19 @@ fn the_same_session_counts_once() {
 }
 
 #[test]
+fn a_file_that_was_moved_keeps_its_session() {
+    let recording = Recording::success(&id(1));
+    let workspace = Workspace::new().session(&recording).grade(&["latest", "--json"]);
+    assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
+    let old = workspace.path(&format!("sessions/{}.jsonl", id(1)));
+    std::fs::rename(old, workspace.path("sessions/kept.jsonl")).unwrap();
+    assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
+    let kept = workspace.sql("SELECT session_file FROM session_grades");
+    assert!(kept[0][0].ends_with("sessions/kept.jsonl"), "{kept:?}");
+    assert_eq!(workspace.run().exit(0).json()["unchanged"], 1);
+}
+
+#[test]
 fn only_what_was_asked_for() {
     let chat = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"Hello!"}]"#;
     let workspace = three().file("sessions/chat.json", chat).aged("sessions/chat.json", 40);

@@ -35,11 +35,11 @@ impl Recording {
     }
 
     pub(super) fn asks(self, text: &str) -> Self {
-        self.record("user", json!(text))
+        self.record("user", &json!(text))
     }
 
     pub(super) fn says(self, text: &str) -> Self {
-        self.record("assistant", json!([{ "type": "text", "text": text }]))
+        self.record("assistant", &json!([{ "type": "text", "text": text }]))
     }
 
     /// A call, and what the tool gave back.
@@ -48,11 +48,11 @@ impl Recording {
         let (Ok(words) | Err(words)) = result;
         self.record(
             "assistant",
-            json!([{ "type": "tool_use", "id": call, "name": tool, "input": input }]),
+            &json!([{ "type": "tool_use", "id": call, "name": tool, "input": input }]),
         )
         .record(
             "user",
-            json!([{
+            &json!([{
                 "type": "tool_result",
                 "tool_use_id": call,
                 "content": words,
@@ -117,7 +117,7 @@ impl Recording {
         if succeeds { begun.done() } else { begun.gives_up() }
     }
 
-    fn record(mut self, kind: &str, content: Value) -> Self {
+    fn record(mut self, kind: &str, content: &Value) -> Self {
         let number = self.records.len();
         let seconds = SignedDuration::from_secs(number.try_into().unwrap());
         let mut record = json!({
@@ -142,14 +142,15 @@ impl Recording {
 
     /// The file.
     pub(super) fn text(&self) -> String {
-        self.records.iter().map(|record| format!("{record}\n")).collect()
+        let lines: Vec<String> = self.records.iter().map(Value::to_string).collect();
+        lines.join("\n") + "\n"
     }
 
     /// The file as it is when the writer dies in the middle of the last record.
     pub(super) fn torn(&self) -> String {
         let text = self.text();
         let last = text.trim_end().rfind('\n').unwrap();
-        text[..(last + text.len()) / 2].to_owned()
+        text[..usize::midpoint(last, text.len())].to_owned()
     }
 }
 

@@ -17,6 +17,18 @@ fn one_look() {
 }
 
 #[test]
+fn one_line_of_json_for_each_grade() {
+    let workspace =
+        Workspace::new().session(&Recording::success(&id(1))).session(&Recording::stuck(&id(2)));
+    let run = workspace.grade(&["watch", "--once", "--quiet=0", "--json"]).run().exit(0);
+    let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let lines: Vec<_> = run.stdout.lines().map(parse).collect();
+    let mut ids: Vec<_> = lines.iter().map(|grade| grade["session_id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [id(1), id(2)]);
+}
+
+#[test]
 fn spans_that_are_none() {
     for flag in ["--quiet=-1", "--interval=nan", "--quiet=1e9"] {
         let run = Workspace::new().grade(&["watch", "--once", flag]);
