@@ -36,7 +36,7 @@ pub struct Comparison {
     /// Agreement beyond chance; quadratic weights for grades of 1 to 5. Absent where chance
     /// agreement is complete.
     pub kappa: Option<f64>,
-    /// Its 95 % interval.
+    /// Its 95 % interval; absent where it cannot be told.
     pub kappa_interval: Option<Interval>,
     /// Mean of the rater's grade less that of the rules.
     pub mean_difference: f64,
@@ -142,7 +142,8 @@ impl Comparison {
             against: against.to_owned(),
             agreeing: Share::new(same as u64, numbers.len() as u64),
             kappa: kappa.map(|kappa| kappa.kappa),
-            kappa_interval: kappa.map(|kappa| kappa.interval),
+            // Where one rater is constant the error is 0 by the formula, and says nothing.
+            kappa_interval: kappa.filter(|k| k.standard_error > 0.0).map(|k| k.interval),
             mean_difference,
             disagreements: pairs,
         }

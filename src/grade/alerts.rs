@@ -79,6 +79,9 @@ pub struct Alerts {
     pub min_sessions: u64,
     /// One for each metric.
     pub checks: Vec<Alert>,
+    /// Raised ones that every configured receiver has got.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivered: Vec<Metric>,
 }
 
 impl Alerts {
@@ -95,6 +98,7 @@ impl Alerts {
             alpha: settings.alpha,
             min_sessions: settings.min_sessions.max(1),
             checks: Vec::new(),
+            delivered: Vec::new(),
         };
         alerts.completion(now, before);
         let ranks = "Mann-Whitney rank test, one-sided";

@@ -21,7 +21,7 @@ const MOST_REPORTS: u64 = 1040;
 pub struct WeeklyOutcome {
     /// The report.
     pub report: WeeklyReport,
-    /// Alerts that no earlier version of this week's report held.
+    /// Alerts that no receiver has got yet.
     pub new_alerts: Vec<Alert>,
     /// What went wrong with handing them on, one line each.
     pub faults: Vec<String>,
@@ -88,7 +88,7 @@ impl SelfGrader {
         &self,
         week: Option<Week>,
     ) -> Result<WeeklyReport, StoreError> {
-        Ok(self.weekly_report(week, 0).await?.0)
+        self.weekly_report(week, 0).await
     }
 
     /// The report of a week, kept in the store; alerts that are new go to the receivers of the
@@ -98,29 +98,27 @@ impl SelfGrader {
         week: Option<Week>,
         unchanged: u64,
     ) -> Result<WeeklyOutcome, StoreError> {
-        let (report, earlier) = self.weekly_report(week, unchanged).await?;
-        let was_raised = |alert: &Alert| {
-            earlier
-                .iter()
-                .flat_map(|report| report.alerts.raised())
-                .any(|old| old.metric == alert.metric)
-        };
-        let new_alerts: Vec<Alert> =
-            report.alerts.raised().filter(|alert| !was_raised(alert)).cloned().collect();
+        let mut report = self.weekly_report(week, unchanged).await?;
+        let is_new = |alert: &&Alert| !report.alerts.delivered.contains(&alert.metric);
+        let new_alerts: Vec<Alert> = report.alerts.raised().filter(is_new).cloned().collect();
         let settings = &self.options.settings.alerts;
         let faults = deliver::deliver(settings, report.week, &new_alerts).await;
+        // What did not arrive is sent again with the next report.
+        if faults.is_empty() && !new_alerts.is_empty() {
+            report.alerts.delivered.extend(new_alerts.iter().map(|alert| alert.metric));
+            self.keep(&report).await?;
+        }
         let stored = self.store.weekly_reports(MOST_REPORTS).await?.items;
         let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
         let others = stored.iter().filter_map(read).collect();
         Ok(WeeklyOutcome { report, new_alerts, faults, others })
     }
 
-    /// The new report, and the one that the store held before.
     async fn weekly_report(
         &self,
         week: Option<Week>,
         unchanged: u64,
-    ) -> Result<(WeeklyReport, Option<WeeklyReport>), StoreError> {
+    ) -> Result<WeeklyReport, StoreError> {
         let now = Timestamp::now();
         let week = week.unwrap_or_else(|| Week::of(now));
         let (start, end) = week.bounds();
@@ -130,18 +128,23 @@ impl SelfGrader {
         let coverage = self.coverage(unchanged).await?;
         let settings = &self.options.settings;
         let (rules, alerts) = (&settings.suggestions, &settings.alerts);
-        let report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);
+        let mut report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);
         let earlier = self.store.weekly_report(report.week_start).await?;
-        let earlier = earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
-        let report_json = serde_json::to_string(&report).unwrap_or_default();
+        let earlier: Option<WeeklyReport> =
+            earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
+        report.alerts.delivered = earlier.map(|old| old.alerts.delivered).unwrap_or_default();
+        self.keep(&report).await?;
+        Ok(report)
+    }
+
+    async fn keep(&self, report: &WeeklyReport) -> Result<(), StoreError> {
         let stored = StoredReport {
             week_start: report.week_start,
             week_end: report.week_end,
-            generated_at: now,
-            report_json,
+            generated_at: report.generated_at,
+            report_json: serde_json::to_string(report).unwrap_or_default(),
         };
-        self.store.save_weekly_report(&stored).await?;
-        Ok((report, earlier))
+        self.store.save_weekly_report(&stored).await
     }
 
     /// How the rules' grades agree with people and with graders by model (§10.2, §13.2).

@@ -195,8 +195,11 @@ fn compared(comparison: &Comparison) -> String {
             100.0 * interval.high
         );
     }
-    if let (Some(kappa), Some(interval)) = (comparison.kappa, comparison.kappa_interval) {
-        let _ = write!(text, ", kappa {kappa:.2} ({:.2} to {:.2})", interval.low, interval.high);
+    if let Some(kappa) = comparison.kappa {
+        let _ = write!(text, ", kappa {kappa:.2}");
+    }
+    if let Some(interval) = comparison.kappa_interval {
+        let _ = write!(text, " ({:.2} to {:.2})", interval.low, interval.high);
     }
     let _ = writeln!(text, ", mean difference {:+.2}", comparison.mean_difference);
     for one in &comparison.disagreements {

@@ -28,3 +28,4 @@ pub use files::{ReportFiles, ReportFilesError, ReportPaths};
 pub use observer::{ReportHandle, ReportObserver};
 pub use progress::ProgressObserver;
 pub use terminal::Style;
+pub use wording::plural;

@@ -44,7 +44,7 @@ pub(super) fn cases(count: u32) -> String {
 }
 
 /// A count with its noun.
-pub(super) fn plural(count: impl Into<u64>, noun: &str) -> String {
+pub fn plural(count: impl Into<u64>, noun: &str) -> String {
     let count: u64 = count.into();
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

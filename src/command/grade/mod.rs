@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::grade::{Field, GradeRecord, Override, overrides};
 use crate::grader::{Options, Scan, SelfGrader};
 use crate::redact::Redactor;
-use crate::report::grades;
+use crate::report::{grades, plural};
 use crate::store::StoreError;
 use crate::text::one_line;
 use progress::ScanBar;
@@ -140,11 +140,11 @@ impl<'a> Setup<'a> {
 /// What a scan found, read, graded and skipped, and why.
 fn coverage_words(scan: &Scan) -> String {
     let mut text = format!(
-        "{} files found, {} unchanged, {} read: {} sessions graded",
-        scan.found,
+        "{} found, {} unchanged, {} read: {} graded",
+        plural(scan.found, "file"),
         scan.unchanged,
         scan.read,
-        scan.grades.len()
+        plural(scan.grades.len() as u64, "session")
     );
     for (count, what) in [
         (scan.not_gradable, "with too little in it"),

@@ -7,6 +7,7 @@ use super::words;
 use crate::grade::WeeklyReport;
 use crate::grade::patterns::ToolPattern;
 use crate::report::escape;
+use crate::report::wording::plural;
 
 /// Most bars.
 const BARS: usize = 10;

@@ -116,3 +116,15 @@ fn a_receiver_that_fails_is_a_warning() {
         assert!(!run.stderr.contains("t0p-s3cret"), "{}", run.stderr);
     }
 }
+
+#[test]
+fn what_did_not_arrive_is_sent_again() {
+    let workspace =
+        told(five_weeks(), r#"command: [sh, -c, "cat > told.json; test -e receiver-is-up"]"#);
+    let run = report(&workspace).stderr_contains("warning: the alert command");
+    assert_eq!(metrics(run.read("told.json").as_bytes()), ALL);
+    let workspace = workspace.file("told.json", "").file("receiver-is-up", "");
+    assert_eq!(metrics(report(&workspace).read("told.json").as_bytes()), ALL);
+    let workspace = workspace.file("told.json", "nothing");
+    assert_eq!(report(&workspace).read("told.json"), "nothing", "it has arrived");
+}

@@ -16,7 +16,7 @@ fn files_and_folders() {
     ids.sort();
     assert_eq!(ids, [id(1), id(2), id(3)]);
     let run = workspace.args(["grade", "file", "one.jsonl"]).run().exit(0);
-    run.stderr_contains("1 files found, 1 unchanged");
+    run.stderr_contains("1 file found, 1 unchanged");
 }
 
 #[test]
