@@ -95,7 +95,8 @@ pub(super) fn start(task: Task) -> Results {
     for _ in 0..threads.min(task.files.len()) {
         let (task, next, stop) = (task.clone(), next.clone(), stop.clone());
         let sender = sender.clone();
-        tokio::task::spawn_blocking(move || {
+        // No thread of the runtime: the reader of databases has a runtime of its own.
+        std::thread::spawn(move || {
             let mut buffer = Vec::new();
             while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if stop.load(Ordering::Relaxed) {
