@@ -65,14 +65,22 @@ const SHAPES: &[Shape] = &[
     shape_with_digit(concat!(secret_name!(), r#"\s*[:=]\s*)[^\s"'`&(){}<>\[\]$,;]{6,}"#)),
 ];
 
+/// The pattern with word boundaries of ASCII: with those of Unicode the regex engine leaves its
+/// fast path at the first character that is not ASCII. They stand in more places, so that nothing
+/// less is replaced.
+fn ascii_boundaries(shape: &Shape) -> String {
+    shape.pattern.replace(r"\b", r"(?-u:\b)")
+}
+
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSet::new(SHAPES.iter().map(|shape| shape.pattern))
+    RegexSet::new(SHAPES.iter().map(ascii_boundaries))
         .expect("the patterns are constants, and a test compiles them")
 });
 
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let compile = |shape: &Shape| {
-        Regex::new(shape.pattern).expect("the patterns are constants, and a test compiles them")
+        Regex::new(&ascii_boundaries(shape))
+            .expect("the patterns are constants, and a test compiles them")
     };
     SHAPES.iter().map(compile).collect()
 });

@@ -25,7 +25,7 @@ static FAILED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(failed|unable to|could not|couldn['’]t)\b"));
 
 fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("the patterns are constants")
+    Regex::new(&super::ascii_boundaries(text)).expect("the patterns are constants")
 }
 
 /// Errors in a tenth of the calls or fewer.

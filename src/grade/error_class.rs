@@ -74,7 +74,10 @@ impl ErrorClass {
         const LOOKED_AT: usize = 4000;
         let head = &words[..words.floor_char_boundary(LOOKED_AT)];
         let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT))..];
-        let found = [head, tail].iter().find_map(|part| {
+        // A short text is its own beginning and end.
+        let parts = [head, tail];
+        let parts = if words.len() > LOOKED_AT { &parts[..] } else { &parts[..1] };
+        let found = parts.iter().find_map(|part| {
             PATTERNS
                 .matches(part)
                 .iter()
@@ -125,12 +128,13 @@ const ORDER: [(ErrorClass, &str); 7] = [
 ];
 
 static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSet::new(ORDER.map(|(_, pattern)| pattern)).expect("the patterns are constants")
+    RegexSet::new(ORDER.map(|(_, pattern)| super::ascii_boundaries(pattern)))
+        .expect("the patterns are constants")
 });
 
 static EXIT_CODE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#)
-        .expect("the pattern is a constant")
+    let pattern = r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#;
+    Regex::new(&super::ascii_boundaries(pattern)).expect("the pattern is a constant")
 });
 
 impl fmt::Display for ErrorClass {

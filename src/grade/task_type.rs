@@ -65,7 +65,8 @@ const PATTERNS: [(TaskType, &str); 10] = [
 ];
 
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSet::new(PATTERNS.map(|(_, pattern)| pattern)).expect("the patterns are constants")
+    RegexSet::new(PATTERNS.map(|(_, pattern)| super::ascii_boundaries(pattern)))
+        .expect("the patterns are constants")
 });
 
 impl TaskType {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use jiff::Timestamp;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
+use twox_hash::XxHash3_128;
 
 use crate::grade::Weights;
 use crate::grade::heuristic::{Grading, Heuristic, Occasion};
@@ -24,6 +24,13 @@ const REASON: usize = 300;
 
 /// Results that wait to be stored: bounded, so that memory does not grow when the disk is slow.
 const WAITING: usize = 256;
+
+/// Files up to this size are read once, for digest and reader together. Larger ones are read
+/// piece by piece, so that memory does not grow with the file.
+const IN_MEMORY: u64 = 16 * 1024 * 1024;
+
+/// Begins a SQLite database, which has to be read as a file.
+const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// What came of one file.
 #[derive(Debug)]
@@ -88,12 +95,14 @@ pub(super) fn start(task: Task) -> Results {
     for _ in 0..threads.min(task.files.len()) {
         let (task, next, stop) = (task.clone(), next.clone(), stop.clone());
         let sender = sender.clone();
-        tokio::task::spawn_blocking(move || {
+        // No thread of the runtime: the reader of databases has a runtime of its own.
+        std::thread::spawn(move || {
+            let mut buffer = Vec::new();
             while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                if let Some(examined) = examine(found, &task)
+                if let Some(examined) = examine(found, &task, &mut buffer)
                     && sender.blocking_send(examined).is_err()
                 {
                     return;
@@ -105,9 +114,33 @@ pub(super) fn start(task: Task) -> Results {
 }
 
 /// Reads and grades one file; `None` when it is of another agent than the one asked for.
-fn examine(found: &Found, task: &Task) -> Option<Examined> {
+fn examine(found: &Found, task: &Task, buffer: &mut Vec<u8>) -> Option<Examined> {
     let path = found.source.path().to_string_lossy().into_owned();
-    let digest = digest(&found.source);
+    let loaded = load(found, &path, buffer);
+    let source = loaded.as_ref().unwrap_or(&found.source);
+    let examined = examine_source(found, source, path, task);
+    if let Some(Source::Bytes { bytes, .. }) = loaded {
+        *buffer = bytes;
+    }
+    examined
+}
+
+/// The content of a file that is not too large, in `buffer`, under its path; `None` where it has
+/// to be read from the file.
+fn load(found: &Found, path: &str, buffer: &mut Vec<u8>) -> Option<Source> {
+    let Source::File(file) = &found.source else { return None };
+    if found.size > IN_MEMORY {
+        return None;
+    }
+    buffer.clear();
+    // It may have grown.
+    let count = File::open(file).ok()?.take(IN_MEMORY + 1).read_to_end(buffer).ok()?;
+    let whole = count as u64 <= IN_MEMORY && !buffer.starts_with(SQLITE);
+    whole.then(|| Source::bytes(path, std::mem::take(buffer)))
+}
+
+fn examine_source(found: &Found, source: &Source, path: String, task: &Task) -> Option<Examined> {
+    let digest = digest(source);
     let known = task.known.get(&path);
     if let (Some(known), Ok(digest)) = (known, &digest)
         && known.digest == *digest
@@ -121,7 +154,7 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
     let modified = Timestamp::from_nanosecond(found.modified_ns.into()).unwrap_or(task.now);
     let occasion = Occasion { session_file: &path, modified, graded_at: task.now };
     let mut heuristic = Heuristic::new(occasion, task.weights, &task.redactor);
-    let reading = session::read(&found.source, &mut heuristic);
+    let reading = session::read(source, &mut heuristic);
     let gradings = heuristic.into_gradings();
     let sessions = gradings.len() as u64;
 
@@ -170,23 +203,26 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
     Some(Examined::Read(Box::new(FileResult { file, grades })))
 }
 
-/// SHA-256 of the content, in hexadecimal; of a folder that of its files, one after the other.
+/// XXH3 of the content, 128 bits in hexadecimal; of a folder that of its files, one after the
+/// other. It only tells whether a file has changed, and takes a tenth of the time of SHA-256,
+/// which would be a seventh of all time.
 fn digest(source: &Source) -> std::io::Result<String> {
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 256 * 1024];
+    let mut hasher = XxHash3_128::new();
+    let mut buffer = Vec::new();
     let mut add = |path: &Path| -> std::io::Result<()> {
         let mut file = File::open(path)?;
+        buffer.resize(256 * 1024, 0);
         loop {
             match file.read(&mut buffer)? {
                 0 => return Ok(()),
-                count => hasher.update(&buffer[..count]),
+                count => hasher.write(&buffer[..count]),
             }
         }
     };
     match source {
         Source::File(path) => add(path)?,
         Source::Folder { files, .. } => files.iter().try_for_each(|path| add(path))?,
-        Source::Bytes { bytes, .. } => hasher.update(bytes),
+        Source::Bytes { bytes, .. } => hasher.write(bytes),
     }
-    Ok(crate::digest::hex(&hasher.finalize()))
+    Ok(format!("xxh3:{:032x}", hasher.finish_128()))
 }

@@ -1,7 +1,5 @@
 //! Which format a source is in, by its content alone: names lie, and one `.json` holds JSON lines.
 
-use std::io::Read as _;
-
 use serde::Deserialize;
 use serde::de::{self, Deserializer as _, MapAccess, SeqAccess, Visitor};
 
@@ -20,8 +18,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// The format of a source.
 pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
-    let mut start = Vec::new();
-    source.open()?.take(LOOKED_AT).read_to_end(&mut start)?;
+    let start = source.beginning(LOOKED_AT)?;
     if start.starts_with(SQLITE) {
         return Ok(Format::HermesState);
     }

@@ -14,6 +14,11 @@ pub trait Sink {
     /// Forget the events of the current session: they come again, without those of a branch that
     /// turned out to be abandoned.
     fn restart(&mut self);
+    /// Whether the output of tools that worked is looked at. Else a reader may leave it out, and
+    /// with it the note that it is cut; it is most of what a session holds.
+    fn wants_outputs(&self) -> bool {
+        true
+    }
 }
 
 /// What a reader could not use. Each is a count.
@@ -82,6 +87,11 @@ impl<'s> Feed<'s> {
     /// Name of the source, for sessions without an id of their own.
     pub(super) fn stem(&self) -> &str {
         &self.stem
+    }
+
+    /// See [`Sink::wants_outputs`].
+    pub(super) fn wants_outputs(&self) -> bool {
+        self.sink.wants_outputs()
     }
 
     /// Whether the current session has no event yet.

@@ -1,5 +1,6 @@
 //! JSON lines: split on line breaks, parsed one by one, a bad one skipped and counted.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -17,7 +18,7 @@ const CHUNK: usize = 256 * 1024;
 /// The lines of a stream.
 pub(super) struct Lines<'s> {
     input: Box<dyn Read + 's>,
-    buffer: Vec<u8>,
+    buffer: Cow<'s, [u8]>,
     /// The unread part of the buffer.
     start: usize,
     end: usize,
@@ -36,7 +37,14 @@ pub(super) struct Line<'a> {
 
 impl<'s> Lines<'s> {
     pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
-        Self { input, buffer: vec![0; CHUNK], start: 0, end: 0, number: 0, at_end: false }
+        let buffer = Cow::Owned(Vec::new());
+        Self { input, buffer, start: 0, end: 0, number: 0, at_end: false }
+    }
+
+    /// The lines of bytes in memory, which are not copied.
+    pub(super) fn of_bytes(bytes: &'s [u8]) -> Self {
+        let (input, buffer, end) = (Box::new(io::empty()), Cow::Borrowed(bytes), bytes.len());
+        Self { input, buffer, start: 0, end, number: 0, at_end: true }
     }
 
     /// The next line that is not blank. One that is too long is skipped and counted.
@@ -89,14 +97,15 @@ impl<'s> Lines<'s> {
 
     /// Moves the unread part to the front and reads more behind it.
     fn fill(&mut self) -> io::Result<()> {
-        self.buffer.copy_within(self.start..self.end, 0);
+        let buffer = self.buffer.to_mut();
+        buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if self.end + CHUNK > self.buffer.len() {
-            self.buffer.resize((self.end + CHUNK).next_power_of_two(), 0);
+        if self.end + CHUNK > buffer.len() {
+            buffer.resize((self.end + CHUNK).next_power_of_two(), 0);
         }
         let count = loop {
-            match self.input.read(&mut self.buffer[self.end..]) {
+            match self.input.read(&mut buffer[self.end..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }

@@ -1,5 +1,6 @@
 //! Where session bytes come from: a file, a folder of event files, or memory.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::marker::PhantomData;
@@ -111,7 +112,21 @@ impl Source {
 
     /// The lines from the beginning.
     pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
-        Ok(Lines::new(self.open()?))
+        Ok(match self {
+            Source::Bytes { bytes, .. } => Lines::of_bytes(bytes),
+            Source::File(_) | Source::Folder { .. } => Lines::new(self.open()?),
+        })
+    }
+
+    /// The first bytes, at most so many.
+    pub(super) fn beginning(&self, most: u64) -> io::Result<Cow<'_, [u8]>> {
+        if let Source::Bytes { bytes, .. } = self {
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            return Ok(Cow::Borrowed(&bytes[..bytes.len().min(most)]));
+        }
+        let mut start = Vec::new();
+        self.open()?.take(most).read_to_end(&mut start)?;
+        Ok(Cow::Owned(start))
     }
 
     fn size(&self) -> io::Result<u64> {
@@ -143,8 +158,7 @@ impl Source {
             }
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        self.open()?.read_to_end(&mut bytes)?;
+        let bytes = self.beginning(u64::MAX)?;
         let mut read = |bytes: &[u8], feed: &mut Feed<'_>| {
             reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed)
         };

@@ -73,7 +73,7 @@ pub struct FileRecord {
     pub size: u64,
     /// When it was last changed, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// SHA-256 of its content, in hexadecimal.
+    /// Digest of its content.
     pub digest: String,
     /// When it was looked into.
     pub scanned_at: Timestamp,
@@ -99,7 +99,7 @@ pub struct KnownFile {
     pub size: u64,
     /// When it was last changed, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// SHA-256 of its content, in hexadecimal.
+    /// Digest of its content.
     pub digest: String,
 }
 

@@ -89,6 +89,10 @@ impl Sink for Heuristic<'_> {
     fn restart(&mut self) {
         (self.own, self.subagents) = (Tally::default(), Tally::default());
     }
+
+    fn wants_outputs(&self) -> bool {
+        false
+    }
 }
 
 impl Heuristic<'_> {

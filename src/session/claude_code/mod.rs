@@ -112,7 +112,7 @@ impl Reader {
         keep: &mut impl FnMut(&Link) -> bool,
     ) {
         self.head(&record, feed);
-        let said = Said::take(&mut record);
+        let said = Said::take(&mut record, feed.wants_outputs());
         if !record.uuid.is_none() && !keep(&self.link(&record, &said)) {
             feed.notes.dropped_records += 1;
             return;
@@ -252,12 +252,8 @@ impl Reader {
                 }
                 // Of tools that run at the provider.
                 kind if kind.ends_with("_tool_result") => {
-                    let is_error = block.is_error.is_set();
-                    event.results.push(outcome::result_of(
-                        block.tool_use_id,
-                        block.content.0,
-                        is_error,
-                    ));
+                    let (is_error, text) = (block.is_error.is_set(), block.content());
+                    event.results.push(outcome::result_of(block.tool_use_id, text, is_error));
                 }
                 _ => {}
             }

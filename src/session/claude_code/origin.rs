@@ -1,5 +1,7 @@
 //! Who is behind the text of a `user` record: most of them were not typed by a person.
 
+use memchr::memmem;
+
 use crate::session::Text;
 
 /// How texts begin that the program wrote as if the user had.
@@ -74,6 +76,7 @@ pub(super) fn without_reminders(text: Text<'_>) -> Text<'_> {
 /// The text without `open…close`, or `None` when there is no such element. One that is not
 /// closed stays: it may be what the text is about.
 fn cut_elements(text: &str, open: &str, close: &str) -> Option<String> {
+    memmem::find(text.as_bytes(), open.as_bytes())?;
     let mut kept = String::new();
     let mut rest = text;
     while let Some((before, from)) = rest.split_once(open) {

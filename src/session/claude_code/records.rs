@@ -149,12 +149,18 @@ pub(super) struct Block<'a> {
     #[serde(borrow)]
     pub(super) tool_use_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) content: Content<'a>,
+    content: Option<&'a RawValue>,
     pub(super) is_error: Flag,
     pub(super) source: Media,
 }
 
 impl<'a> Block<'a> {
+    /// The output of a tool. Most are never looked at, so that they are read when asked for.
+    pub(super) fn content(&self) -> Text<'a> {
+        let read = |json: &'a RawValue| serde_json::from_str::<Content<'a>>(json.get()).ok();
+        self.content.and_then(read).unwrap_or_default().0
+    }
+
     pub(super) fn arguments(&self) -> Text<'a> {
         self.input.map(|json| Text::new(json.get())).unwrap_or_default()
     }

@@ -40,11 +40,11 @@ pub(super) struct User<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// Takes it out of the record.
-    pub(super) fn take(record: &mut Record<'a>) -> Self {
+    /// Takes it out of the record; the output of calls that worked only if `outputs` are wanted.
+    pub(super) fn take(record: &mut Record<'a>, outputs: bool) -> Self {
         let message = record.message.0.take();
         match (record.kind.as_str(), message) {
-            ("user", Some(message)) => Said::User(user(record, message)),
+            ("user", Some(message)) => Said::User(user(record, message, outputs)),
             ("assistant", Some(message)) => assistant(record, message),
             ("system", _) => system(record),
             ("attachment", _) => record.attachment.0.take().map_or(Said::Nothing, queued),
@@ -53,7 +53,7 @@ impl<'a> Said<'a> {
     }
 }
 
-fn user<'a>(record: &Record<'a>, message: Message<'a>) -> User<'a> {
+fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a> {
     let is_harness = record.is_meta.is_set()
         || record.is_compact_summary.is_set()
         || record.is_visible_in_transcript_only.is_set()
@@ -63,7 +63,11 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>) -> User<'a> {
     for block in message.content.0 {
         match block.kind.as_str() {
             "tool_result" => {
-                let text = origin::without_reminders(block.content.0);
+                let text = if outputs || is_hermes || block.is_error.is_set() {
+                    origin::without_reminders(block.content())
+                } else {
+                    Text::default()
+                };
                 user.results.push(if is_hermes && block.is_error.0.is_none() {
                     ToolResult { call_id: block.tool_use_id, ..failure::result_of(text) }
                 } else {

@@ -1,5 +1,7 @@
 //! `/steer`: what a person says while a tool runs. Hermes appends it to the last tool result.
 
+use memchr::memmem;
+
 /// Newer frame. Its opening line goes on in words that change from version to version.
 const OPEN: &str = "[OUT-OF-BAND USER MESSAGE";
 const CLOSE: &str = "[/OUT-OF-BAND USER MESSAGE]";
@@ -23,7 +25,7 @@ pub(super) fn split(text: &str) -> Option<(&str, &str)> {
         };
         return Some((before.trim_end(), said.trim()));
     }
-    let at = whole.rfind(OLD)?;
+    let at = memmem::rfind(whole.as_bytes(), OLD.as_bytes())?;
     Some((whole[..at].trim_end(), whole[at + OLD.len()..].trim()))
 }
 

@@ -1,0 +1,292 @@
+//! How fast recorded sessions are read and graded: `cargo bench --bench ingest`.
+//!
+//! Generates sessions of the shape of recorded ones in a temporary folder, grades them with the
+//! real binary, and compares that with merely parsing the same bytes and with a straightforward
+//! program in Python. Each measurement is a process of its own, with all files in the page cache.
+//! Ends with an error when a limit is passed or when Python comes to other totals.
+//!
+//! `SELFTEST_BENCH_MB` sets another size than 1000 MB, `SELFTEST_BENCH_FILES` another number of
+//! small files than 100,000.
+
+#![expect(clippy::print_stdout, reason = "the numbers are the result")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
+
+#[path = "ingest/claude.rs"]
+mod claude;
+#[path = "ingest/codex.rs"]
+mod codex;
+#[path = "ingest/corpus.rs"]
+mod corpus;
+#[path = "ingest/hermes.rs"]
+mod hermes;
+#[path = "ingest/measure.rs"]
+mod measure;
+#[path = "ingest/words.rs"]
+mod words;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use corpus::Pools;
+use measure::{Cost, median, run};
+use serde_json::Value;
+
+const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
+const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/ingest.py");
+
+const RUNS: usize = 5;
+
+/// What Python and the program must agree on, and by how much they may differ.
+const TOTALS: [(&str, f64); 8] = [
+    ("sessions", 0.0),
+    ("model_calls", 0.0),
+    ("tool_calls", 0.0),
+    ("errors", 0.0),
+    ("mean_completed", 1e-9),
+    ("mean_efficient", 1e-9),
+    ("mean_quality", 1e-9),
+    ("mean_recovered", 1e-9),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, what, folder] = arguments.as_slice()
+        && what == "parse"
+    {
+        measure::parse(folder.as_ref());
+        return ExitCode::SUCCESS;
+    }
+    // For a look at the corpus, or at what a profiler says of it.
+    if let [_, what, folder, megabytes] = arguments.as_slice()
+        && what == "write"
+    {
+        corpus::write(folder.as_ref(), megabytes.parse::<u64>().unwrap() * 1_000_000);
+        return ExitCode::SUCCESS;
+    }
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |value| value.parse().unwrap())
+    };
+    let megabytes = number("SELFTEST_BENCH_MB", 1000);
+    let bench = Bench { folder: tempfile::tempdir().unwrap(), good: true };
+    bench.measure(megabytes, number("SELFTEST_BENCH_FILES", 100_000))
+}
+
+struct Bench {
+    folder: tempfile::TempDir,
+    good: bool,
+}
+
+impl Bench {
+    fn measure(mut self, megabytes: u64, small_files: u64) -> ExitCode {
+        self.corpus(megabytes);
+        self.huge(megabytes);
+        self.unchanged(small_files);
+        if self.good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    fn row(&mut self, name: &str, value: f64, unit: &str, limit: Option<Limit>) {
+        let verdict = match limit {
+            Some(limit) if limit.is_passed(value) => {
+                self.good = false;
+                format!("PASSED THE LIMIT ({limit:?})")
+            }
+            Some(limit) => format!("({limit:?})"),
+            None => String::new(),
+        };
+        println!("{name:<44}{value:>9.2} {unit:<6}{verdict}");
+    }
+
+    /// Grades in a fresh database.
+    fn grade(&self, source: &Path, pinned: bool, json: bool) -> (Vec<u8>, Cost) {
+        let database = self.folder.path().join("grades.db");
+        forget(&database);
+        self.grade_into(&database, source, pinned, json)
+    }
+
+    fn grade_into(
+        &self,
+        database: &Path,
+        source: &Path,
+        pinned: bool,
+        json: bool,
+    ) -> (Vec<u8>, Cost) {
+        let mut command = match pinned {
+            true => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", "0", SELFTEST]);
+                command
+            }
+            false => Command::new(SELFTEST),
+        };
+        command
+            .args(["grade", "latest", "100000000", "--source"])
+            .arg(source)
+            .arg("--db")
+            .arg(database)
+            .args(json.then_some("--json"))
+            .current_dir(self.folder.path())
+            .env("CI", "1")
+            .stderr(std::process::Stdio::null());
+        run(&mut command)
+    }
+
+    /// The whole corpus against the mere parser, and a part of it against Python.
+    fn corpus(&mut self, megabytes: u64) {
+        let corpus = self.folder.path().join("corpus");
+        let files = corpus::write(&corpus, megabytes * 1_000_000);
+        println!("{megabytes} MB in {files} files; median of {RUNS} runs");
+        let (mut parses, mut grades) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            let this = std::env::current_exe().unwrap();
+            parses.push(run(Command::new(this).arg("parse").arg(&corpus)).1);
+            grades.push(self.grade(&corpus, false, false).1);
+        }
+        let (parse, grade) = (median(parses), median(grades));
+        let ratio = grade.wall.as_secs_f64() / parse.wall.as_secs_f64();
+        let cpu_ratio = grade.cpu.as_secs_f64() / parse.cpu.as_secs_f64();
+        self.row("parsing only, 2 threads", parse.wall.as_secs_f64(), "s", None);
+        self.row("reading, grading, storing", grade.wall.as_secs_f64(), "s", None);
+        self.row("  times parsing only", ratio, "times", Some(Limit::AtMost(2.5)));
+        self.row("  CPU", grade.cpu.as_secs_f64(), "s", None);
+        self.row("  CPU, times parsing only", cpu_ratio, "times", None);
+        self.row("  peak memory", mb(grade.peak_bytes), "MB", Some(Limit::AtMost(200.0)));
+
+        let part = corpus.join("part");
+        let bytes = size(&part);
+        println!("Python on {:.0} MB of it, one file in {}", mb(bytes), corpus::PART);
+        let mut python = [Vec::new(), Vec::new()];
+        let mut ours = [Vec::new(), Vec::new()];
+        let mut totals = Value::Null;
+        for _ in 0..RUNS.min(3) {
+            for (place, processes) in ["1", "2"].into_iter().enumerate() {
+                let mut command = Command::new("python3");
+                let (said, cost) = run(command.arg(PYTHON).arg(processes).arg(&part));
+                totals = serde_json::from_slice(&said).unwrap();
+                python[place].push(cost);
+                ours[place].push(self.grade(&part, place == 0, false).1);
+            }
+        }
+        for (name, python, ours) in [
+            ("one process against one thread", python[0].clone(), ours[0].clone()),
+            ("two processes against two threads", python[1].clone(), ours[1].clone()),
+        ] {
+            let (python, ours) = (median(python).wall, median(ours).wall);
+            let ratio = python.as_secs_f64() / ours.as_secs_f64();
+            println!("{name}:");
+            self.row("  Python", python.as_secs_f64(), "s", None);
+            self.row("  selftest", ours.as_secs_f64(), "s", None);
+            self.row("  Python / selftest", ratio, "times", Some(Limit::AtLeast(10.0)));
+        }
+        self.compare(&totals, &part);
+        std::fs::remove_dir_all(corpus).unwrap();
+    }
+
+    /// Whether both came to the same: else the comparison would say nothing.
+    fn compare(&mut self, python: &Value, part: &Path) {
+        let (said, _) = self.grade(part, false, true);
+        let scan: Value = serde_json::from_slice(&said).unwrap();
+        let ours = totals(scan["grades"].as_array().unwrap());
+        for ((name, tolerance), ours) in TOTALS.into_iter().zip(ours) {
+            let theirs = python[name].as_f64().unwrap();
+            let same = (theirs - ours).abs() <= tolerance;
+            self.good &= same;
+            let verdict = if same { "" } else { "  NOT THE SAME" };
+            println!("  {name:<16} Python {theirs:>12.4}, selftest {ours:>12.4}{verdict}");
+        }
+    }
+
+    /// One file that is much larger than the memory that may be used.
+    fn huge(&mut self, megabytes: u64) {
+        println!("one file of {megabytes} MB");
+        let (pools, bytes) = (Pools::new(), megabytes * 1_000_000);
+        let folder = self.folder.path().join("huge");
+        let writes: [(&str, &dyn Fn()); 4] = [
+            ("JSON lines", &|| _ = corpus::claude(&pools, &folder, 1, bytes)),
+            ("one document", &|| _ = hermes::write(&pools, &folder, 1, bytes)),
+            ("one string in a document", &|| {
+                hermes::write_one_string(&pools, &folder.join("session_giant.json"), bytes);
+            }),
+            ("one line of JSON lines", &|| {
+                corpus::one_line(&pools, &folder.join("giant.jsonl"), bytes);
+            }),
+        ];
+        for (name, write) in writes {
+            write();
+            let (said, cost) = self.grade(&folder, false, true);
+            let scan: Value = serde_json::from_slice(&said).unwrap();
+            let graded = scan["grades"].as_array().unwrap().len();
+            assert_eq!(graded, 1, "{name}: {}", scan["skipped"]);
+            self.row(&format!("{name}: time"), cost.wall.as_secs_f64(), "s", None);
+            let limit = Some(Limit::AtMost(200.0));
+            self.row(&format!("{name}: peak memory"), mb(cost.peak_bytes), "MB", limit);
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+
+    /// Many small files, and the same once more.
+    fn unchanged(&mut self, files: u64) {
+        let folder = self.folder.path().join("small");
+        corpus::write_small(&folder, files);
+        println!("{files} small files");
+        let database = self.folder.path().join("small.db");
+        let (_, first) = self.grade_into(&database, &folder, false, false);
+        let again = (0..RUNS).map(|_| self.grade_into(&database, &folder, false, false).1);
+        let again = median(again.collect());
+        self.row("first time", first.wall.as_secs_f64(), "s", None);
+        self.row("unchanged", again.wall.as_secs_f64(), "s", Some(Limit::AtMost(3.0)));
+        let peak = first.peak_bytes.max(again.peak_bytes);
+        self.row("  peak memory", mb(peak), "MB", None);
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Limit {
+    fn is_passed(self, value: f64) -> bool {
+        match self {
+            Limit::AtMost(limit) => value > limit,
+            Limit::AtLeast(limit) => value < limit,
+        }
+    }
+}
+
+/// The totals of grades, in the order of [`TOTALS`].
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 sessions")]
+fn totals(grades: &[Value]) -> [f64; 8] {
+    let sum = |value: &dyn Fn(&Value) -> f64| grades.iter().map(value).sum::<f64>();
+    let flag = |value: &Value| f64::from(u8::from(value.as_bool().unwrap()));
+    let number = |value: &Value| value.as_f64().unwrap();
+    let count = grades.len() as f64;
+    [
+        count,
+        sum(&|grade| number(&grade["total_api_calls"])),
+        sum(&|grade| number(&grade["details"]["tool_calls"])),
+        sum(&|grade| number(&grade["total_errors"])),
+        sum(&|grade| flag(&grade["task_completed"])) / count,
+        sum(&|grade| number(&grade["tool_calls_efficient"])) / count,
+        sum(&|grade| number(&grade["response_quality"])) / count,
+        sum(&|grade| flag(&grade["errors_recovered"])) / count,
+    ]
+}
+
+fn size(folder: &Path) -> u64 {
+    let mut paths = Vec::new();
+    measure::files(folder, &mut paths);
+    paths.iter().map(|path| path.metadata().unwrap().len()).sum()
+}
+
+/// Removes a database with what stands beside it.
+fn forget(database: &Path) {
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", database.display()));
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes far below 2^53")]
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
