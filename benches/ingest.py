@@ -221,7 +221,7 @@ def negated(before):
 
 
 def error_class(words, code):
-    head, tail = words[:4000], words[-4000:]
+    head, tail = words[:1500], words[-1500:]
     for part in (head, tail):
         for name, rule in ERRORS:
             if rule.search(part):

@@ -84,7 +84,7 @@ impl<'w, 'c> Claude<'w, 'c> {
         loop {
             let before = self.parent.clone();
             self.prompt();
-            for _ in 0..1 + self.random.below(24) {
+            for _ in 0..=self.random.below(24) {
                 self.step();
             }
             self.answer();

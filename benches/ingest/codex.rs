@@ -35,7 +35,7 @@ pub(crate) fn write(pools: &Pools, folder: &Path, number: u64, size: u64) -> u64
         ];
         record(&mut to, &mut clock, kinds[0], &prompt, "\"}]}}");
         record(&mut to, &mut clock, kinds[1], &prompt, "\",\"kind\":\"plain\"}}");
-        for _ in 0..1 + random.below(20) {
+        for _ in 0..=random.below(20) {
             step(&mut to, &mut random, &mut clock);
             input += 1000 + random.below(60_000);
             output += 20 + random.below(900);

@@ -172,6 +172,7 @@ impl<'c> Writer<'c> {
         self.bytes_of(&text);
     }
 
+    #[expect(clippy::unused_self, reason = "beside the other pools")]
     pub(crate) fn base64_text(&self, random: &mut Random, length: usize) -> Vec<u8> {
         let mut text = Vec::with_capacity(length + 10);
         words::base64(random, length, &mut text);

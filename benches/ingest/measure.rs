@@ -19,6 +19,7 @@ pub(crate) struct Cost {
 
 /// Runs a command to its end; its standard output, and what it has cost.
 #[expect(unsafe_code, reason = "the standard library does not tell what one child has cost")]
+#[expect(clippy::zombie_processes, reason = "wait4 waits for it")]
 pub(crate) fn run(command: &mut Command) -> (Vec<u8>, Cost) {
     let started = Instant::now();
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();

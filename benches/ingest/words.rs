@@ -207,7 +207,9 @@ pub(crate) fn base64(random: &mut Random, length: usize, out: &mut Vec<u8>) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for _ in 0..length.div_ceil(10) {
         let bits = random.next();
-        out.extend((0..10).map(|place| ALPHABET[(bits >> (6 * place)) as usize & 63]));
+        out.extend(
+            (0..10).map(|place| ALPHABET[usize::try_from((bits >> (6 * place)) & 63).unwrap()]),
+        );
     }
 }
 

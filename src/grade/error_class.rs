@@ -71,7 +71,7 @@ impl ErrorClass {
     /// is what is left of a program that ended with an exit code other than 0.
     pub fn of(words: &str, exit_code: Option<i64>) -> Self {
         /// Errors stand at the beginning or at the end; between them is output.
-        const LOOKED_AT: usize = 4000;
+        const LOOKED_AT: usize = 1500;
         let head = &words[..words.floor_char_boundary(LOOKED_AT)];
         let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT))..];
         // A short text is its own beginning and end.

@@ -101,7 +101,10 @@ pub struct Scan {
     pub unreadable: u64,
     /// Another file holds the same session, at least as long.
     pub duplicate: u64,
-    /// The grades made now, as the rules see them; those of the newest files first.
+    /// Sessions graded now.
+    pub sessions: u64,
+    /// The grades made now, as the rules see them; those of the newest files first. At most
+    /// [`Scan::MOST_GRADES`]; the store has all.
     pub grades: Vec<GradeRecord>,
     /// Files without a grade, and why: path and words. At most [`Scan::MOST_SKIPPED`].
     pub skipped: Vec<(String, String)>,
@@ -110,6 +113,8 @@ pub struct Scan {
 }
 
 impl Scan {
+    /// Most grades that are handed back: memory must not grow with a first scan of everything.
+    pub const MOST_GRADES: usize = 10_000;
     /// Most skipped files that are named.
     pub const MOST_SKIPPED: usize = 1000;
 }
@@ -202,11 +207,14 @@ impl SelfGrader {
         let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
 
         let mut files = files.into_iter().peekable();
-        while files.peek().is_some() && scan.grades.len() < wanted {
+        while files.peek().is_some() && scan.sessions < wanted as u64 {
             // Most files hold one session: a few at a time until there are enough.
             let part: Vec<Found> = match wanted {
                 usize::MAX => files.by_ref().collect(),
-                wanted => files.by_ref().take(wanted - scan.grades.len()).collect(),
+                wanted => {
+                    let graded = usize::try_from(scan.sessions).unwrap_or(usize::MAX);
+                    files.by_ref().take(wanted - graded).collect()
+                }
             };
             let known = part
                 .iter()
@@ -294,11 +302,13 @@ impl Scan {
         let FileResult { file, grades } = result;
         let had_grades = !grades.is_empty();
         let is_kept = |grade: &GradeRecord| !lost.contains(&(&grade.session_id, &file.path));
-        let kept = grades.into_iter().filter(is_kept);
-        let before = self.grades.len();
-        self.grades.extend(kept);
+        let mut kept: Vec<GradeRecord> = grades.into_iter().filter(is_kept).collect();
+        let before = self.sessions;
+        self.sessions += kept.len() as u64;
+        kept.truncate(Self::MOST_GRADES.saturating_sub(self.grades.len()));
+        self.grades.append(&mut kept);
         let (count, why) = match file.outcome {
-            FileOutcome::Graded if had_grades && self.grades.len() == before => {
+            FileOutcome::Graded if had_grades && self.sessions == before => {
                 let why = "another file holds the same session, at least as long".to_owned();
                 (&mut self.duplicate, Some(why))
             }

@@ -10,13 +10,14 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::ReadError;
+use super::content::Content;
 use super::event::{Event, Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use super::failure;
 use super::feed::Feed;
 use super::source::{Document, Source};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Content, Flag, Int, Json, List, Object, each, otherwise_default};
+use super::wire::{Flag, Int, Json, List, Object, each, otherwise_default};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {

@@ -9,11 +9,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::ReadError;
+use super::content::Content;
 use super::feed::Feed;
 use super::lines::repair;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::wire::{Content, otherwise_default};
+use super::wire::otherwise_default;
 
 mod message;
 mod tags;

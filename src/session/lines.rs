@@ -145,7 +145,10 @@ impl<'l> Line<'l> {
     where
         'l: 'a,
     {
-        if let Ok(record) = serde_json::from_slice(self.bytes) {
+        // Checked once and as a whole: the parser would check each string by itself.
+        if let Ok(text) = std::str::from_utf8(self.bytes)
+            && let Ok(record) = serde_json::from_str(text)
+        {
             return Some(record);
         }
         if let Some(repaired) = repair(self.bytes) {

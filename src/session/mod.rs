@@ -5,6 +5,7 @@
 
 mod bounded;
 mod collect;
+mod content;
 mod detect;
 pub mod event;
 mod failure;

@@ -159,8 +159,9 @@ impl Source {
             return Ok(());
         }
         let bytes = self.beginning(u64::MAX)?;
-        let mut read = |bytes: &[u8], feed: &mut Feed<'_>| {
-            reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed)
+        let mut read = |bytes: &[u8], feed: &mut Feed<'_>| match std::str::from_utf8(bytes) {
+            Ok(text) => reader.read(&mut serde_json::Deserializer::from_str(text), feed),
+            Err(_) => reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed),
         };
         let mut result = read(&bytes, feed);
         if result.is_err()

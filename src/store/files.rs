@@ -118,7 +118,7 @@ impl Store {
         let query = "SELECT COUNT(*) AS files, MAX(path) AS last, string_agg(CAST(size AS TEXT) \
                      || ' ' || CAST(modified_ns AS TEXT) || ' ' || digest || ' ' || path, $3) \
                      AS packed FROM (SELECT * FROM session_files WHERE path > $1 AND size >= 0 \
-                     AND length(digest) = 64 ORDER BY path LIMIT $2) AS files";
+                     AND digest <> '' AND digest NOT LIKE '% %' ORDER BY path LIMIT $2) AS files";
         let mut known = HashMap::new();
         let mut last = String::new();
         loop {
@@ -222,13 +222,13 @@ impl Store {
 fn unpacked(line: &str) -> Option<(String, KnownFile)> {
     let (size, rest) = line.split_once(' ')?;
     let (modified_ns, rest) = rest.split_once(' ')?;
-    let (digest, path) = rest.split_at_checked(64)?;
+    let (digest, path) = rest.split_once(' ')?;
     let known = KnownFile {
         size: size.parse().ok()?,
         modified_ns: modified_ns.parse().ok()?,
         digest: digest.to_owned(),
     };
-    Some((path.strip_prefix(' ')?.to_owned(), known))
+    Some((path.to_owned(), known))
 }
 
 fn nanoseconds(time: Timestamp) -> i64 {

@@ -1,10 +1,10 @@
 //! Keeping what became of files, and deciding between files that hold the same session: the one
 //! with more messages counts, of equals the one that was there first.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use super::bound::TEXT;
 use super::row::count;
@@ -37,6 +37,75 @@ struct Holder {
     messages: i64,
 }
 
+/// Which file holds which session, for the files and sessions of a batch: asked once for all of
+/// them, and kept up to date while the batch is written.
+#[derive(Default)]
+struct Held {
+    by_session: HashMap<String, Holder>,
+    by_file: HashMap<String, HashSet<String>>,
+}
+
+/// Values of one question to the database.
+const ASKED: usize = 200;
+
+impl Held {
+    async fn before(
+        connection: &mut AnyConnection,
+        batch: &[FileResult],
+    ) -> Result<Self, sqlx::Error> {
+        let mut held = Self::default();
+        let files = batch.iter().map(|result| bound::text(&result.file.path, bound::PATH));
+        held.ask(connection, "session_file", files.collect()).await?;
+        let grades = batch.iter().flat_map(|result| &result.grades);
+        held.ask(connection, "session_id", grades.map(grade_row::session_id).collect()).await?;
+        Ok(held)
+    }
+
+    async fn ask(
+        &mut self,
+        connection: &mut AnyConnection,
+        column: &str,
+        values: Vec<String>,
+    ) -> Result<(), sqlx::Error> {
+        for part in values.chunks(ASKED) {
+            let places: Vec<String> = (1..=part.len()).map(|place| format!("${place}")).collect();
+            let query = format!(
+                "SELECT session_id, session_file, messages FROM session_grades \
+                 WHERE {column} IN ({})",
+                places.join(", ")
+            );
+            let query = sqlx::query(AssertSqlSafe(query));
+            let query = part.iter().fold(query, |query, value| query.bind(value.clone()));
+            for row in query.fetch_all(&mut *connection).await? {
+                let session_id: String = row.try_get(0).unwrap_or_default();
+                // What another program wrote without a number of messages wins against nothing.
+                let messages = row.try_get(2).unwrap_or_default();
+                self.note(&session_id, &row.try_get::<String, _>(1).unwrap_or_default(), messages);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, session_id: &str, file: &str, messages: i64) {
+        let holder = Holder { file: file.to_owned(), messages };
+        if let Some(before) = self.by_session.insert(session_id.to_owned(), holder)
+            && let Some(sessions) = self.by_file.get_mut(&before.file)
+        {
+            sessions.remove(session_id);
+        }
+        self.by_file.entry(file.to_owned()).or_default().insert(session_id.to_owned());
+    }
+
+    fn forget(&mut self, file: &str, sessions: &HashSet<String>) {
+        for session_id in sessions {
+            self.by_session.remove(session_id);
+        }
+        if let Some(kept) = self.by_file.get_mut(file) {
+            kept.retain(|session_id| !sessions.contains(session_id));
+        }
+    }
+}
+
 impl Store {
     /// Keeps the results of many files at once: all of them or, on an error, none.
     ///
@@ -53,8 +122,10 @@ impl Store {
             return Ok(lost);
         }
         let mut writing = self.begin().await?;
+        let held = Held::before(&mut writing, batch).await;
+        let mut held = held.map_err(|error| self.failed(error))?;
         for result in batch {
-            let saved = save(&mut writing, result, &mut lost).await;
+            let saved = save(&mut writing, &mut held, result, &mut lost).await;
             saved.map_err(|error| self.failed(error))?;
         }
         self.commit(writing).await?;
@@ -75,17 +146,19 @@ impl Store {
 
 async fn save(
     connection: &mut AnyConnection,
+    held: &mut Held,
     result: &FileResult,
     lost: &mut Vec<Lost>,
 ) -> Result<(), sqlx::Error> {
     let path = bound::text(&result.file.path, bound::PATH);
-    let mut own = sessions_of(connection, &path).await?;
+    let mut own = held.by_file.get(&path).cloned().unwrap_or_default();
     let (mut graded, mut winner) = (0, None);
     for (session_id, grade) in largest(&result.grades) {
-        let holder = holder(connection, &session_id).await?.filter(|holder| holder.file != path);
-        if let Some(Holder { file: other, messages }) = holder {
-            let wins = messages < count(grade.details.messages);
-            let (file, kept) = if wins { (&other, &path) } else { (&path, &other) };
+        let messages = count(grade.details.messages);
+        let holder = held.by_session.get(&session_id).filter(|holder| holder.file != path);
+        if let Some(Holder { file: other, messages: others }) = holder {
+            let wins = *others < messages;
+            let (file, kept) = if wins { (other, &path) } else { (&path, other) };
             let why = bound::text(&format!("session {session_id} is graded from {kept}"), TEXT);
             let (session_id, file, kept) = (session_id.clone(), file.clone(), kept.clone());
             lost.push(Lost { session_id, file, kept });
@@ -93,9 +166,10 @@ async fn save(
                 winner = Some(why);
                 continue;
             }
-            displace(connection, &other, &why).await?;
+            displace(connection, other, &why).await?;
         }
         grade_row::write(connection, grade, &path).await?;
+        held.note(&session_id, &path, messages);
         own.remove(&session_id);
         graded += 1;
     }
@@ -106,6 +180,7 @@ async fn save(
     }
     if file.outcome != FileOutcome::Unreadable && !own.is_empty() {
         forget(connection, &path, &own).await?;
+        held.forget(&path, &own);
     }
     files::write(connection, &file).await
 }
@@ -120,29 +195,6 @@ fn largest(grades: &[GradeRecord]) -> BTreeMap<String, &GradeRecord> {
         }
     }
     largest
-}
-
-/// The sessions whose grade comes from a file.
-async fn sessions_of(
-    connection: &mut AnyConnection,
-    path: &str,
-) -> Result<HashSet<String>, sqlx::Error> {
-    let query = sqlx::query("SELECT session_id FROM session_grades WHERE session_file = $1");
-    let rows = query.bind(path.to_owned()).fetch_all(connection).await?;
-    Ok(rows.iter().filter_map(|row| row.try_get(0).ok()).collect())
-}
-
-async fn holder(
-    connection: &mut AnyConnection,
-    session_id: &str,
-) -> Result<Option<Holder>, sqlx::Error> {
-    let query = "SELECT session_file, messages FROM session_grades WHERE session_id = $1";
-    let row = sqlx::query(query).bind(session_id.to_owned()).fetch_optional(connection).await?;
-    // What another program wrote without a number of messages wins against nothing.
-    Ok(row.map(|row| Holder {
-        file: row.try_get(0).unwrap_or_default(),
-        messages: row.try_get(1).unwrap_or_default(),
-    }))
 }
 
 /// Notes at a file that one of its grades gave way to that of another file.

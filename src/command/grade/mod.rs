@@ -144,7 +144,7 @@ fn coverage_words(scan: &Scan) -> String {
         plural(scan.found, "file"),
         scan.unchanged,
         scan.read,
-        plural(scan.grades.len() as u64, "session")
+        plural(scan.sessions, "session")
     );
     for (count, what) in [
         (scan.not_gradable, "with too little in it"),

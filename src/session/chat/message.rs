@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 
+use crate::session::content::Content;
 use crate::session::event::{Event, Origin, Role, ToolCall, ToolResult};
 use crate::session::feed::Feed;
 use crate::session::text::Text;
 use crate::session::time::Moment;
-use crate::session::wire::{Content, Json, List, Object};
+use crate::session::wire::{Json, List, Object};
 use crate::session::{failure, thinking};
 
 use super::tags;

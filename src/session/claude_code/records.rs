@@ -12,9 +12,10 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::session::Text;
+use crate::session::content::{Content, Media};
 use crate::session::event::Usage;
 use crate::session::time::Moment;
-use crate::session::wire::{Content, Flag, Int, Media, Object, otherwise_default};
+use crate::session::wire::{Flag, Int, Object, otherwise_default};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]

@@ -6,10 +6,11 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
+use crate::session::content::Content;
 use crate::session::event::{Outcome, ToolResult};
 use crate::session::failure;
 use crate::session::text::Text;
-use crate::session::wire::{Content, Int, Object, otherwise_default};
+use crate::session::wire::{Int, Object, otherwise_default};
 
 /// Lines at the beginning of an output among which an exit code may stand.
 const HEADER_LINES: usize = 6;

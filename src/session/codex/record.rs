@@ -4,10 +4,11 @@
 use serde::Deserialize;
 
 use super::Output;
+use crate::session::content::Content;
 use crate::session::event::Usage;
 use crate::session::text::Text;
 use crate::session::time::Moment;
-use crate::session::wire::{Content, Flag, Int, Json, Object};
+use crate::session::wire::{Flag, Int, Json, Object};
 
 /// One line.
 #[derive(Deserialize, Default)]

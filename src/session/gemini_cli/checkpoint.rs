@@ -4,10 +4,11 @@
 use serde::Deserialize;
 
 use super::message::{FunctionResponse, exit_code, is_harness};
+use crate::session::content::Media;
 use crate::session::event::{Event, Origin, Outcome, Role, ToolCall, ToolResult};
 use crate::session::feed::Feed;
 use crate::session::text::Text;
-use crate::session::wire::{Flag, Json, List, Media, Object};
+use crate::session::wire::{Flag, Json, List, Object};
 
 /// What the program answers itself to the context that it set up.
 const CANNED: &str = "Got it. Thanks for the context!";

@@ -4,11 +4,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
 
+use crate::session::content::Content;
 use crate::session::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use crate::session::feed::Feed;
 use crate::session::text::Text;
 use crate::session::time::Moment;
-use crate::session::wire::{Content, Int, Json, List, Object};
+use crate::session::wire::{Int, Json, List, Object};
 
 /// One message.
 #[derive(Deserialize, Default)]

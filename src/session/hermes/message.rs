@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 
+use crate::session::content::Content;
 use crate::session::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
 use crate::session::feed::Feed;
 use crate::session::text::Text;
 use crate::session::time::Moment;
-use crate::session::wire::{Content, Flag, Json, List, Object};
+use crate::session::wire::{Flag, Json, List, Object};
 use crate::session::{failure, thinking};
 
 use super::{prompt, steer};

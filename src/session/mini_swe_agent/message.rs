@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 
+use super::super::content::Content;
 use super::super::text::Text;
 use super::super::time::Moment;
 use super::super::tokens::Counts;
-use super::super::wire::{Content, Int, Json, List, Object};
+use super::super::wire::{Int, Json, List, Object};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]

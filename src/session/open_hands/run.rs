@@ -1,10 +1,10 @@
 //! From the events of one `OpenHands` run to those of the neutral model.
 
+use super::super::content::Content;
 use super::super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use super::super::failure;
 use super::super::feed::Feed;
 use super::super::tokens::Counts;
-use super::super::wire::Content;
 use super::record::{Record, ToolCallMetadata};
 
 /// What the evaluation says in the place of a user who has nothing to add.

@@ -5,12 +5,13 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use super::super::content::Content;
 use super::super::event::Usage;
 use super::super::feed::Feed;
 use super::super::text::Text;
 use super::super::time::Moment;
 use super::super::tokens::Counts;
-use super::super::wire::{Content, Flag, Int, Json, Object, otherwise_default};
+use super::super::wire::{Flag, Int, Json, Object, otherwise_default};
 
 /// An event of any kind.
 #[derive(Deserialize, Default)]

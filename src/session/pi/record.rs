@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 use super::{Text, ToolCall};
+use crate::session::content::Media;
 use crate::session::time::Moment;
-use crate::session::wire::{Flag, Int, Json, Media, Object, otherwise_default};
+use crate::session::wire::{Flag, Int, Json, Object, otherwise_default};
 
 /// A header or an entry.
 #[derive(Deserialize, Default)]

@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 
+use super::super::content::Content;
 use super::super::event::{Event, Origin, Role, ToolCall, ToolResult};
 use super::super::feed::Feed;
 use super::super::text::Text;
-use super::super::wire::{Content, Flag, Json, List, Object};
+use super::super::wire::{Flag, Json, List, Object};
 use super::{call_of, observation};
 
 /// Messages before the first answer that are kept.

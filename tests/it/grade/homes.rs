@@ -97,3 +97,20 @@ fn where_no_agent_lives_there_is_nothing_to_grade() {
     let run = workspace.args(["grade", "latest", "--source", "empty"]).run().exit(4);
     run.stderr_contains("no recorded session was found in").stderr_contains("/project/empty");
 }
+
+#[test]
+fn the_database_of_hermes() {
+    let workspace = Workspace::new().file("../home/.hermes/state.db", "");
+    let state = "../home/.hermes/state.db";
+    for statement in [
+        "CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, model TEXT, started_at REAL)",
+        "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, \
+         tool_calls TEXT, active INTEGER DEFAULT 1)",
+        "INSERT INTO sessions VALUES ('s1', 'cli', 'm-1', 1777493100.0)",
+        "INSERT INTO messages (session_id, role, content) VALUES ('s1', 'user', 'List the folder'), \
+         ('s1', 'assistant', 'Done: here is the list, it holds one file.')",
+    ] {
+        workspace.sql_in(state, statement);
+    }
+    assert_eq!(agents(&workspace), ["hermes"]);
+}

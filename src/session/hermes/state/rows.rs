@@ -7,10 +7,11 @@ use serde::Deserialize;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
+use crate::session::content::Content;
 use crate::session::feed::Feed;
 use crate::session::text::Text;
 use crate::session::time::Moment;
-use crate::session::wire::{Content, Flag, Object};
+use crate::session::wire::{Flag, Object};
 
 use super::super::message::Message;
 use super::columns::Columns;
