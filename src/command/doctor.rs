@@ -15,9 +15,9 @@ use super::run::Setup;
 use crate::cli::{Cli, GlobalArgs};
 use crate::config::{Config, Resolved};
 use crate::exit::Exit;
-use crate::judge::Verdict;
 use crate::judge::ask::Judge;
 use crate::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
+use crate::judge::{UnscoredReason, Verdict};
 use crate::model::locate::{FetchObserver, Locator};
 use crate::model::{ChatModel, ModelError, StructuredMode};
 use crate::prompts::PromptLibrary;
@@ -248,6 +248,15 @@ async fn probe(
                 "a valid verdict in {seconds:.1} s and {calls} call(s), {}; overall {}",
                 held.unwrap_or_default(),
                 card.overall
+            ),
+        ),
+        // A valid reply all the same: what is looked at here is its form.
+        Verdict::Unscored { reason: UnscoredReason::CantTell, .. } => findings.good(
+            what,
+            format!(
+                "a valid verdict in {seconds:.1} s and {calls} call(s), {}; the judge could not \
+                 tell whether Paris is the capital of France",
+                held.unwrap_or_default()
             ),
         ),
         Verdict::Unscored { reason, detail, .. } => findings.bad(
