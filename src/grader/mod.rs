@@ -70,14 +70,14 @@ pub struct Options {
 
 /// Is told how a scan goes on. `()` is told and forgets.
 pub trait ScanObserver: Send {
-    /// That many files are to be read; so many others are unchanged.
-    fn found(&mut self, to_read: usize, unchanged: usize);
+    /// That many files are to be read.
+    fn found(&mut self, to_read: usize);
     /// One file was read and, where it holds gradable sessions, graded.
     fn read(&mut self, result: &FileResult);
 }
 
 impl ScanObserver for () {
-    fn found(&mut self, _: usize, _: usize) {}
+    fn found(&mut self, _: usize) {}
     fn read(&mut self, _: &FileResult) {}
 }
 
@@ -202,7 +202,7 @@ impl SelfGrader {
             Which::Latest(n) => n,
             Which::All | Which::QuietSince(_) => usize::MAX,
         };
-        observer.found(files.len().min(wanted), before - files.len());
+        observer.found(files.len().min(wanted));
         let name = |file: &Found| file.source.path().to_string_lossy().into_owned();
         let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
 

@@ -30,7 +30,7 @@ impl ScanBar {
 }
 
 impl ScanObserver for ScanBar {
-    fn found(&mut self, to_read: usize, _: usize) {
+    fn found(&mut self, to_read: usize) {
         if !self.is_terminal || to_read < WORTH_A_BAR {
             return;
         }
