@@ -126,7 +126,7 @@ impl Bench {
         run(&mut command)
     }
 
-    /// The whole corpus against the mere parser, and a part of it against Python.
+    /// The corpus against the mere parser and against Python.
     fn corpus(&mut self, megabytes: u64) {
         let corpus = self.folder.path().join("corpus");
         let files = corpus::write(&corpus, megabytes * 1_000_000);
@@ -147,19 +147,16 @@ impl Bench {
         self.row("  CPU, times parsing only", cpu_ratio, "times", None);
         self.row("  peak memory", mb(grade.peak_bytes), "MB", Some(Limit::AtMost(200.0)));
 
-        let part = corpus.join("part");
-        let bytes = size(&part);
-        println!("Python on {:.0} MB of it, one file in {}", mb(bytes), corpus::PART);
         let mut python = [Vec::new(), Vec::new()];
         let mut ours = [Vec::new(), Vec::new()];
         let mut totals = Value::Null;
         for _ in 0..RUNS.min(3) {
             for (place, processes) in ["1", "2"].into_iter().enumerate() {
                 let mut command = Command::new("python3");
-                let (said, cost) = run(command.arg(PYTHON).arg(processes).arg(&part));
+                let (said, cost) = run(command.arg(PYTHON).arg(processes).arg(&corpus));
                 totals = serde_json::from_slice(&said).unwrap();
                 python[place].push(cost);
-                ours[place].push(self.grade(&part, place == 0, false).1);
+                ours[place].push(self.grade(&corpus, place == 0, false).1);
             }
         }
         let [one, two] = python.map(|costs| median(costs).wall.as_secs_f64());
@@ -176,13 +173,13 @@ impl Bench {
             self.row("  selftest", ours, "s", None);
             self.row("  Python / selftest", python / ours, "times", limit);
         }
-        self.compare(&totals, &part);
+        self.compare(&totals, &corpus);
         std::fs::remove_dir_all(corpus).unwrap();
     }
 
     /// Whether both came to the same: else the comparison would say nothing.
-    fn compare(&mut self, python: &Value, part: &Path) {
-        let (said, _) = self.grade(part, false, true);
+    fn compare(&mut self, python: &Value, corpus: &Path) {
+        let (said, _) = self.grade(corpus, false, true);
         let scan: Value = serde_json::from_slice(&said).unwrap();
         let ours = totals(scan["grades"].as_array().unwrap());
         for ((name, tolerance), ours) in TOTALS.into_iter().zip(ours) {
@@ -270,12 +267,6 @@ fn totals(grades: &[Value]) -> [f64; 8] {
         sum(&|grade| number(&grade["response_quality"])) / count,
         sum(&|grade| flag(&grade["errors_recovered"])) / count,
     ]
-}
-
-fn size(folder: &Path) -> u64 {
-    let mut paths = Vec::new();
-    measure::files(folder, &mut paths);
-    paths.iter().map(|path| path.metadata().unwrap().len()).sum()
 }
 
 /// Removes a database with what stands beside it.

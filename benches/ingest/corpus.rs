@@ -11,20 +11,16 @@ use super::{codex, hermes};
 /// Sizes of files: a mean of about 1 MB, as in projects that are worked on every day.
 const FILE: Spread = Spread(350_000, 2_500_000, 20_000_000);
 
-/// One file in so many is also in the folder that Python reads.
-pub(crate) const PART: u64 = 10;
-
-/// Writes about so many bytes below `folder`: into `part`, and the rest into `rest`.
+/// Writes about so many bytes below `folder`.
 pub(crate) fn write(folder: &Path, bytes: u64) -> u64 {
     let pools = Pools::new();
     let (mut written, mut files) = (0, 0);
     while written < bytes {
         let size = Random(files ^ 0x51ce).length(FILE) as u64;
-        let below = folder.join(if files % PART == 0 { "part" } else { "rest" });
-        written += match files / PART % 10 {
-            0..7 => claude(&pools, &below, files, size),
-            7..9 => codex::write(&pools, &below, files, size),
-            _ => hermes::write(&pools, &below, files, size),
+        written += match files % 10 {
+            0..7 => claude(&pools, folder, files, size),
+            7..9 => codex::write(&pools, folder, files, size),
+            _ => hermes::write(&pools, folder, files, size),
         };
         files += 1;
     }

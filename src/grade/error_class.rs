@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexSet};
+use regex::{RegexSet, SetMatches};
 use serde::{Deserialize, Serialize};
 
 /// What kind of error a tool met.
@@ -74,22 +74,19 @@ impl ErrorClass {
         const LOOKED_AT: usize = 1500;
         let head = &words[..words.floor_char_boundary(LOOKED_AT)];
         let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT))..];
-        // A short text is its own beginning and end.
-        let parts = [head, tail];
-        let parts = if words.len() > LOOKED_AT { &parts[..] } else { &parts[..1] };
-        let found = parts.iter().find_map(|part| {
-            PATTERNS
-                .matches(part)
-                .iter()
-                .next()
-                .and_then(|at| ORDER.get(at))
-                .map(|(class, _)| *class)
+        let in_head = PATTERNS.matches(head);
+        let first = |matches: &SetMatches| {
+            matches.iter().next().and_then(|at| ORDER.get(at)).map(|(class, _)| *class)
+        };
+        let found = first(&in_head).or_else(|| {
+            // A short text is its own beginning and end.
+            (words.len() > LOOKED_AT).then(|| first(&PATTERNS.matches(tail))).flatten()
         });
         let by_code = || match exit_code {
             // What `timeout` and shells end with.
             Some(124) => Some(ErrorClass::Timeout),
             Some(code) if code != 0 => Some(ErrorClass::CommandFailed),
-            _ => EXIT_CODE.is_match(head).then_some(ErrorClass::CommandFailed),
+            _ => in_head.matched(ORDER.len()).then_some(ErrorClass::CommandFailed),
         };
         found.or_else(by_code).unwrap_or(ErrorClass::Unknown)
     }
@@ -127,14 +124,13 @@ const ORDER: [(ErrorClass, &str); 7] = [
     ),
 ];
 
-static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSet::new(ORDER.map(|(_, pattern)| super::ascii_boundaries(pattern)))
-        .expect("the patterns are constants")
-});
+/// An exit code in plain words.
+const EXIT_CODE: &str = r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#;
 
-static EXIT_CODE: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r#"(?i)("exit_code"|exit(ed with)?( code| status)|returncode)\D{0,12}-?[1-9]|\bcommand failed\b|command not found"#;
-    Regex::new(&super::ascii_boundaries(pattern)).expect("the pattern is a constant")
+/// Those of [`ORDER`], and behind them [`EXIT_CODE`]: one search for all.
+static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
+    let patterns = ORDER.iter().map(|(_, pattern)| *pattern).chain([EXIT_CODE]);
+    RegexSet::new(patterns.map(super::ascii_boundaries)).expect("the patterns are constants")
 });
 
 impl fmt::Display for ErrorClass {

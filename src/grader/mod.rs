@@ -269,6 +269,8 @@ impl SelfGrader {
     ) -> Result<(), StoreError> {
         let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
         while let Some(first) = results.next().await {
+            // Transactions and statements have a cost of their own.
+            results.gather(BATCH).await;
             let mut next = Some(first);
             while let Some(examined) = next {
                 match examined {
@@ -281,7 +283,6 @@ impl SelfGrader {
                         batch.push(*result);
                     }
                 }
-                // What is there already goes into the same transaction.
                 next = if batch.len() < BATCH { results.ready() } else { None };
             }
             let lost = self.store.save(&batch).await?;

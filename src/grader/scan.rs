@@ -2,35 +2,32 @@
 //!
 //! Threads, no runtime: results go through a channel to whoever stores them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
+use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use twox_hash::XxHash3_128;
 
 use crate::grade::Weights;
 use crate::grade::heuristic::{Grading, Heuristic, Occasion};
 use crate::redact::Redactor;
-use crate::session::{self, Found, ReadError, Source};
+use crate::session::{self, Digest, Found, ReadError, Source};
 use crate::store::{FileOutcome, FileRecord, FileResult, KnownFile};
 
 /// Bytes of a reason.
 const REASON: usize = 300;
 
 /// Results that wait to be stored: bounded, so that memory does not grow when the disk is slow.
-const WAITING: usize = 256;
+const WAITING: usize = 1024;
 
-/// Files up to this size are read once, for digest and reader together. Larger ones are read
-/// piece by piece, so that memory does not grow with the file.
-const IN_MEMORY: u64 = 16 * 1024 * 1024;
-
-/// Begins a SQLite database, which has to be read as a file.
-const SQLITE: &[u8] = b"SQLite format 3\0";
+/// How often, and after what time, one looks whether results have gathered.
+const GLANCES: u32 = 10;
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// What came of one file.
 #[derive(Debug)]
@@ -71,6 +68,8 @@ impl Drop for Stop {
 /// Results of a scan, as they come.
 pub(super) struct Results {
     receiver: mpsc::Receiver<Examined>,
+    /// Ends when the last thread does.
+    working: mpsc::Receiver<Infallible>,
     _stop: Stop,
 }
 
@@ -80,29 +79,43 @@ impl Results {
         self.receiver.recv().await
     }
 
+    /// Waits a moment until there are `enough` results or no more to come.
+    pub(super) async fn gather(&mut self, enough: usize) {
+        for _ in 0..GLANCES {
+            if self.receiver.len() >= enough
+                || tokio::time::timeout(GLANCE, self.working.recv()).await.is_ok()
+            {
+                return;
+            }
+        }
+    }
+
     /// A result that is there already.
     pub(super) fn ready(&mut self) -> Option<Examined> {
         self.receiver.try_recv().ok()
     }
 }
 
-/// Examines every file of the task, in its order.
-pub(super) fn start(task: Task) -> Results {
+/// Examines every file of the task.
+pub(super) fn start(mut task: Task) -> Results {
+    // The largest first, so that no thread is left with one at the end.
+    task.files.sort_by_key(|found| Reverse(found.size));
     let (sender, receiver) = mpsc::channel(WAITING);
+    let (at_work, working) = mpsc::channel(1);
     let stop = Arc::new(AtomicBool::new(false));
     let (task, next) = (Arc::new(task), Arc::new(AtomicUsize::new(0)));
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     for _ in 0..threads.min(task.files.len()) {
         let (task, next, stop) = (task.clone(), next.clone(), stop.clone());
-        let sender = sender.clone();
+        let (sender, at_work) = (sender.clone(), at_work.clone());
         // No thread of the runtime: the reader of databases has a runtime of its own.
         std::thread::spawn(move || {
-            let mut buffer = Vec::new();
+            let _at_work = at_work;
             while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                if let Some(examined) = examine(found, &task, &mut buffer)
+                if let Some(examined) = examine(found, &task)
                     && sender.blocking_send(examined).is_err()
                 {
                     return;
@@ -110,51 +123,31 @@ pub(super) fn start(task: Task) -> Results {
             }
         });
     }
-    Results { receiver, _stop: Stop(stop) }
+    Results { receiver, working, _stop: Stop(stop) }
 }
 
 /// Reads and grades one file; `None` when it is of another agent than the one asked for.
-fn examine(found: &Found, task: &Task, buffer: &mut Vec<u8>) -> Option<Examined> {
+fn examine(found: &Found, task: &Task) -> Option<Examined> {
     let path = found.source.path().to_string_lossy().into_owned();
-    let loaded = load(found, &path, buffer);
-    let source = loaded.as_ref().unwrap_or(&found.source);
-    let examined = examine_source(found, source, path, task);
-    if let Some(Source::Bytes { bytes, .. }) = loaded {
-        *buffer = bytes;
-    }
-    examined
-}
-
-/// The content of a file that is not too large, in `buffer`, under its path; `None` where it has
-/// to be read from the file.
-fn load(found: &Found, path: &str, buffer: &mut Vec<u8>) -> Option<Source> {
-    let Source::File(file) = &found.source else { return None };
-    if found.size > IN_MEMORY {
-        return None;
-    }
-    buffer.clear();
-    // It may have grown.
-    let count = File::open(file).ok()?.take(IN_MEMORY + 1).read_to_end(buffer).ok()?;
-    let whole = count as u64 <= IN_MEMORY && !buffer.starts_with(SQLITE);
-    whole.then(|| Source::bytes(path, std::mem::take(buffer)))
-}
-
-fn examine_source(found: &Found, source: &Source, path: String, task: &Task) -> Option<Examined> {
-    let digest = digest(source);
-    let known = task.known.get(&path);
-    if let (Some(known), Ok(digest)) = (known, &digest)
-        && known.digest == *digest
+    if let Some(known) = task.known.get(&path)
+        && let Ok(digest) = digest_of(&found.source)
+        && known.digest == digest
     {
         let (size, modified_ns) = (found.size, found.modified_ns);
-        return Some(Examined::Touched(
-            path,
-            KnownFile { size, modified_ns, digest: digest.clone() },
-        ));
+        return Some(Examined::Touched(path, KnownFile { size, modified_ns, digest }));
     }
+    let source = match &found.source {
+        Source::File(file) => Source::Watched(file.clone(), Digest::default()),
+        other => other.clone(),
+    };
     let modified = Timestamp::from_nanosecond(found.modified_ns.into()).unwrap_or(task.now);
     let occasion = Occasion { session_file: &path, modified, graded_at: task.now };
     let mut heuristic = Heuristic::new(occasion, task.weights, &task.redactor);
-    let reading = session::read(source, &mut heuristic);
+    let reading = session::read(&source, &mut heuristic);
+    let digest = match &source {
+        Source::Watched(file, digest) => digest.finish(file),
+        other => digest_of(other),
+    };
     let gradings = heuristic.into_gradings();
     let sessions = gradings.len() as u64;
 
@@ -203,26 +196,9 @@ fn examine_source(found: &Found, source: &Source, path: String, task: &Task) -> 
     Some(Examined::Read(Box::new(FileResult { file, grades })))
 }
 
-/// XXH3 of the content, 128 bits in hexadecimal; of a folder that of its files, one after the
-/// other. It only tells whether a file has changed, and takes a tenth of the time of SHA-256,
-/// which would be a seventh of all time.
-fn digest(source: &Source) -> std::io::Result<String> {
-    let mut hasher = XxHash3_128::new();
-    let mut buffer = Vec::new();
-    let mut add = |path: &Path| -> std::io::Result<()> {
-        let mut file = File::open(path)?;
-        buffer.resize(256 * 1024, 0);
-        loop {
-            match file.read(&mut buffer)? {
-                0 => return Ok(()),
-                count => hasher.write(&buffer[..count]),
-            }
-        }
-    };
+fn digest_of(source: &Source) -> std::io::Result<String> {
     match source {
-        Source::File(path) => add(path)?,
-        Source::Folder { files, .. } => files.iter().try_for_each(|path| add(path))?,
-        Source::Bytes { bytes, .. } => hasher.write(bytes),
+        Source::Folder { files, .. } => Digest::of_files(files.iter().map(PathBuf::as_path)),
+        other => Digest::of_files([other.path()]),
     }
-    Ok(format!("xxh3:{:032x}", hasher.finish_128()))
 }

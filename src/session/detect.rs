@@ -8,8 +8,11 @@ use super::format::Format;
 use super::source::Source;
 use super::wire::otherwise_default;
 
+/// Bytes that are looked at first: enough for the first lines of nearly every file of JSON lines.
+const FIRST_LOOK: u64 = 32 * 1024;
+
 /// Bytes that are looked at.
-const LOOKED_AT: u64 = 1024 * 1024;
+const LOOKED_AT: u64 = 256 * 1024;
 
 /// Lines that are looked at.
 const LINES: usize = 20;
@@ -18,27 +21,22 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// The format of a source.
 pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
-    let start = source.beginning(LOOKED_AT)?;
+    let start = source.beginning(FIRST_LOOK)?;
     if start.starts_with(SQLITE) {
         return Ok(Format::HermesState);
     }
-    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
+    let has_more = start.len() as u64 == FIRST_LOOK;
+    if let Some(format) = of_lines(without_mark(&start), &mut Vec::new())? {
+        return Ok(format);
+    }
+    let start = if has_more { source.beginning(LOOKED_AT)? } else { start };
+    let start = without_mark(&start);
     if start.iter().all(u8::is_ascii_whitespace) {
         return Err(ReadError::Empty);
     }
     let mut seen = Vec::new();
-    let lines = start.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    for line in lines.take(LINES) {
-        // A line that stands for itself. The first line of a pretty-printed document does not.
-        let Some(outline) = Outline::of_line(line) else { continue };
-        if let Some(format) = outline.format() {
-            return Ok(format);
-        }
-        if outline.mark("type") == "thread.started" {
-            let what = "the output of `codex exec --json`, not a stored rollout";
-            return Err(ReadError::Unrecognised(what.to_owned()));
-        }
-        seen.push(outline);
+    if let Some(format) = of_lines(start, &mut seen)? {
+        return Ok(format);
     }
     let document = Outline::of_beginning(start);
     if let Some(format) = document.format() {
@@ -50,6 +48,29 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     }
     let shown = seen.first().unwrap_or(&document).describe();
     Err(ReadError::Unrecognised(shown))
+}
+
+/// Without a byte order mark.
+fn without_mark(start: &[u8]) -> &[u8] {
+    start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start)
+}
+
+/// The format that one of the first lines shows; those that show none are put into `seen`.
+fn of_lines(start: &[u8], seen: &mut Vec<Outline>) -> Result<Option<Format>, ReadError> {
+    let lines = start.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    for line in lines.take(LINES) {
+        // A line that stands for itself. The first line of a pretty-printed document does not.
+        let Some(outline) = Outline::of_line(line) else { continue };
+        if let Some(format) = outline.format() {
+            return Ok(Some(format));
+        }
+        if outline.mark("type") == "thread.started" {
+            let what = "the output of `codex exec --json`, not a stored rollout";
+            return Err(ReadError::Unrecognised(what.to_owned()));
+        }
+        seen.push(outline);
+    }
+    Ok(None)
 }
 
 /// The shape of a JSON value: the keys of an object, and a few short values that tell formats

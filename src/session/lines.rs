@@ -36,8 +36,11 @@ pub(super) struct Line<'a> {
 }
 
 impl<'s> Lines<'s> {
-    pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
-        let buffer = Cow::Owned(Vec::new());
+    /// Of about `size` bytes.
+    pub(super) fn new(input: Box<dyn Read + 's>, size: u64) -> Self {
+        // One more, so that the end is seen without growing.
+        let chunk = usize::try_from(size).map_or(CHUNK, |size| CHUNK.min(size.saturating_add(1)));
+        let buffer = Cow::Owned(vec![0; chunk]);
         Self { input, buffer, start: 0, end: 0, number: 0, at_end: false }
     }
 
@@ -101,7 +104,7 @@ impl<'s> Lines<'s> {
         buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if self.end + CHUNK > buffer.len() {
+        if self.end == buffer.len() {
             buffer.resize((self.end + CHUNK).next_power_of_two(), 0);
         }
         let count = loop {
@@ -146,7 +149,7 @@ impl<'l> Line<'l> {
         'l: 'a,
     {
         // Checked once and as a whole: the parser would check each string by itself.
-        if let Ok(text) = std::str::from_utf8(self.bytes)
+        if let Ok(text) = simdutf8::basic::from_utf8(self.bytes)
             && let Ok(record) = serde_json::from_str(text)
         {
             return Some(record);
@@ -209,7 +212,7 @@ mod tests {
 
     fn all(bytes: &[u8]) -> (Vec<String>, Notes) {
         let mut notes = Notes::default();
-        let mut lines = Lines::new(Box::new(bytes));
+        let mut lines = Lines::new(Box::new(bytes), 10);
         let mut found = Vec::new();
         while let Some(line) = lines.next(&mut notes).unwrap() {
             found.push(format!("{}:{}", line.number, String::from_utf8_lossy(line.bytes)));
@@ -251,7 +254,7 @@ mod tests {
     #[test]
     fn a_bad_last_line_is_a_tear_and_any_other_is_counted() {
         let mut notes = Notes::default();
-        let mut lines = Lines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]));
+        let mut lines = Lines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]), 0);
         let mut values = Vec::new();
         while let Some(line) = lines.next(&mut notes.clone()).unwrap() {
             values.extend(line.parse::<u64>(&mut Vec::new(), &mut notes));

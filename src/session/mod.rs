@@ -7,7 +7,8 @@ mod bounded;
 mod collect;
 mod content;
 mod detect;
-pub mod event;
+mod digest;
+mod event;
 mod failure;
 mod feed;
 mod find;
@@ -37,6 +38,7 @@ mod pi;
 mod swe_agent;
 
 pub use collect::{Collector, Session};
+pub use digest::Digest;
 pub use event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 pub use feed::{Notes, Sink};
 pub use find::{Found, find};

@@ -10,6 +10,7 @@ use serde::de::Deserializer;
 
 use super::ReadError;
 use super::bounded::BoundedStrings;
+use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, repair};
 
@@ -21,6 +22,8 @@ const IN_MEMORY: u64 = 32 * 1024 * 1024;
 pub enum Source {
     /// One file.
     File(PathBuf),
+    /// One file, whose digest is taken while it is read.
+    Watched(PathBuf, Digest),
     /// A folder with one event per file, as `OpenHands` keeps them; the files in order.
     Folder {
         /// The folder that stands for the session.
@@ -83,7 +86,7 @@ impl Source {
     /// The path, or the name of bytes in memory.
     pub fn path(&self) -> &Path {
         match self {
-            Source::File(path) | Source::Folder { path, .. } => path,
+            Source::File(path) | Source::Watched(path, _) | Source::Folder { path, .. } => path,
             Source::Bytes { name, .. } => Path::new(name),
         }
     }
@@ -105,6 +108,9 @@ impl Source {
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
             Source::File(path) => Box::new(File::open(path)?),
+            Source::Watched(path, digest) => {
+                Box::new(Watched::new(File::open(path)?, digest.clone()))
+            }
             Source::Bytes { bytes, .. } => Box::new(bytes.as_slice()),
             Source::Folder { files, .. } => Box::new(Joined { files: files.iter(), current: None }),
         })
@@ -114,7 +120,8 @@ impl Source {
     pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
         Ok(match self {
             Source::Bytes { bytes, .. } => Lines::of_bytes(bytes),
-            Source::File(_) | Source::Folder { .. } => Lines::new(self.open()?),
+            Source::File(_) | Source::Watched(..) => Lines::new(self.open()?, self.size()?),
+            Source::Folder { .. } => Lines::new(self.open()?, u64::MAX),
         })
     }
 
@@ -125,13 +132,15 @@ impl Source {
             return Ok(Cow::Borrowed(&bytes[..bytes.len().min(most)]));
         }
         let mut start = Vec::new();
+        // And one more, so that the end is seen without growing.
+        start.reserve(usize::try_from(most.min(self.size()? + 1)).unwrap_or_default());
         self.open()?.take(most).read_to_end(&mut start)?;
         Ok(Cow::Owned(start))
     }
 
     fn size(&self) -> io::Result<u64> {
         match self {
-            Source::File(path) => Ok(path.metadata()?.len()),
+            Source::File(path) | Source::Watched(path, _) => Ok(path.metadata()?.len()),
             Source::Bytes { bytes, .. } => Ok(bytes.len() as u64),
             Source::Folder { .. } => Ok(0),
         }
@@ -159,7 +168,7 @@ impl Source {
             return Ok(());
         }
         let bytes = self.beginning(u64::MAX)?;
-        let mut read = |bytes: &[u8], feed: &mut Feed<'_>| match std::str::from_utf8(bytes) {
+        let mut read = |bytes: &[u8], feed: &mut Feed<'_>| match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => reader.read(&mut serde_json::Deserializer::from_str(text), feed),
             Err(_) => reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed),
         };

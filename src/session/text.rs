@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
 use memchr::memmem;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -12,6 +13,9 @@ const KEPT_END: usize = 16 * 1024;
 
 /// Runs of base64 longer than this are replaced by a note.
 const LONGEST_BASE64: usize = 256;
+
+/// What stands before it.
+static BASE64: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(";base64,"));
 
 /// Foreign text of at most about 32 KiB.
 ///
@@ -29,7 +33,7 @@ impl<'a> Text<'a> {
     /// Bounds a text.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
         let value = text.into();
-        if value.len() > LONGEST_BASE64 && memmem::find(value.as_bytes(), b";base64,").is_some() {
+        if value.len() > LONGEST_BASE64 && BASE64.find(value.as_bytes()).is_some() {
             let (without, cut) = without_base64(&value);
             let rest = Self::bounded(Cow::Owned(without));
             return Self { cut: rest.cut + cut, ..rest };
@@ -138,7 +142,7 @@ fn without_base64(text: &str) -> (String, usize) {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte);
     let mut result = String::with_capacity(text.len().min(2 * KEPT_END));
     let (mut from, mut cut) = (0, 0);
-    for hit in memmem::find_iter(text.as_bytes(), b";base64,") {
+    for hit in BASE64.find_iter(text.as_bytes()) {
         let start = hit + ";base64,".len();
         if start < from {
             continue;

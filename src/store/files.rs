@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::AnyConnection;
 
+use super::insert::{AnyQuery, Insert};
 use super::row::{count, time};
 use super::{Store, StoreError, bound};
 use crate::session::Format;
@@ -239,21 +240,34 @@ fn nanoseconds(time: Timestamp) -> i64 {
     })
 }
 
-/// Inserts or replaces the record of a file.
+const INSERT: Insert<'_> = Insert {
+    table: "session_files",
+    key: "path",
+    columns: &[
+        "path",
+        "size",
+        "modified_ns",
+        "digest",
+        "scanned_at",
+        "outcome",
+        "reason",
+        "format",
+        "sessions",
+        "graded",
+        "notes_json",
+    ],
+};
+
+/// Inserts or replaces the records of different files.
 pub(super) async fn write(
     connection: &mut AnyConnection,
-    file: &FileRecord,
+    files: &[FileRecord],
 ) -> Result<(), sqlx::Error> {
-    let query = "INSERT INTO session_files (path, size, modified_ns, digest, scanned_at, outcome, \
-                 reason, format, sessions, graded, notes_json) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
-                 ON CONFLICT (path) DO UPDATE SET size = excluded.size, \
-                 modified_ns = excluded.modified_ns, digest = excluded.digest, \
-                 scanned_at = excluded.scanned_at, outcome = excluded.outcome, \
-                 reason = excluded.reason, format = excluded.format, \
-                 sessions = excluded.sessions, graded = excluded.graded, \
-                 notes_json = excluded.notes_json";
-    sqlx::query(query)
+    INSERT.run(connection, files, bind).await
+}
+
+fn bind<'q>(query: AnyQuery<'q>, file: &FileRecord) -> AnyQuery<'q> {
+    query
         .bind(bound::text(&file.path, bound::PATH))
         .bind(count(file.size))
         .bind(file.modified_ns)
@@ -265,7 +279,4 @@ pub(super) async fn write(
         .bind(count(file.sessions))
         .bind(count(file.graded))
         .bind(bound::json(file.notes_json.as_deref()))
-        .execute(connection)
-        .await
-        .map(drop)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::AnyConnection;
 
 use super::bound;
+use super::insert::{AnyQuery, Insert};
 use super::row::{Columns, count, time};
 use crate::grade::{Details, ErrorClass, ErrorCount, GradeRecord, Level, TaskType, ToolUse};
 use crate::session::Usage;
@@ -12,39 +13,54 @@ use crate::session::Usage;
 /// The agent of a row that names none.
 const UNKNOWN_AGENT: &str = "unknown";
 
-/// Inserts a grade, or replaces that of the same session. `file` it is graded from.
+/// Inserts a grade, or replaces that of the same session.
+const INSERT: Insert<'_> = Insert {
+    table: "session_grades",
+    key: "session_id",
+    columns: &[
+        "session_id",
+        "session_file",
+        "graded_at",
+        "task_completed",
+        "tool_calls_efficient",
+        "response_quality",
+        "errors_recovered",
+        "total_api_calls",
+        "model",
+        "platform",
+        "session_start",
+        "duration_seconds",
+        "task_summary",
+        "total_errors",
+        "error_types",
+        "tools_with_errors",
+        "had_repeated_errors",
+        "had_infinite_loop_risk",
+        "had_user_clarification",
+        "agent",
+        "task_type",
+        "counts_at",
+        "messages",
+        "details_json",
+    ],
+};
+
+/// A grade and the file that it is graded from.
+pub(super) type Graded<'a> = (&'a GradeRecord, String);
+
+/// Inserts grades of different sessions, each in place of what was there of its session.
 pub(super) async fn write(
     connection: &mut AnyConnection,
-    grade: &GradeRecord,
-    file: &str,
+    grades: &[Graded<'_>],
 ) -> Result<(), sqlx::Error> {
-    let query = "INSERT INTO session_grades (session_id, session_file, graded_at, \
-        task_completed, tool_calls_efficient, response_quality, errors_recovered, \
-        total_api_calls, model, platform, session_start, duration_seconds, task_summary, \
-        total_errors, error_types, tools_with_errors, had_repeated_errors, \
-        had_infinite_loop_risk, had_user_clarification, agent, task_type, counts_at, messages, \
-        details_json) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-        $19, $20, $21, $22, $23, $24) \
-        ON CONFLICT (session_id) DO UPDATE SET session_file = excluded.session_file, \
-        graded_at = excluded.graded_at, task_completed = excluded.task_completed, \
-        tool_calls_efficient = excluded.tool_calls_efficient, \
-        response_quality = excluded.response_quality, \
-        errors_recovered = excluded.errors_recovered, \
-        total_api_calls = excluded.total_api_calls, model = excluded.model, \
-        platform = excluded.platform, session_start = excluded.session_start, \
-        duration_seconds = excluded.duration_seconds, task_summary = excluded.task_summary, \
-        total_errors = excluded.total_errors, error_types = excluded.error_types, \
-        tools_with_errors = excluded.tools_with_errors, \
-        had_repeated_errors = excluded.had_repeated_errors, \
-        had_infinite_loop_risk = excluded.had_infinite_loop_risk, \
-        had_user_clarification = excluded.had_user_clarification, agent = excluded.agent, \
-        task_type = excluded.task_type, counts_at = excluded.counts_at, \
-        messages = excluded.messages, details_json = excluded.details_json";
+    INSERT.run(connection, grades, bind).await
+}
+
+fn bind<'q>(query: AnyQuery<'q>, (grade, file): &Graded<'_>) -> AnyQuery<'q> {
     let classes: Vec<&str> = grade.error_types.iter().map(|class| class.name()).collect();
     let tools = grade.tools_with_errors.iter().take(bound::NAMES);
     let tools: Vec<String> = tools.map(|tool| bound::text(tool, bound::NAME)).collect();
-    sqlx::query(query)
+    query
         .bind(session_id(grade))
         .bind(file.to_owned())
         .bind(time(grade.graded_at))
@@ -69,9 +85,6 @@ pub(super) async fn write(
         .bind(time(grade.details.counts_at))
         .bind(count(grade.details.messages))
         .bind(bound::details(grade))
-        .execute(connection)
-        .await
-        .map(drop)
 }
 
 /// The session's id as it is stored.

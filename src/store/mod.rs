@@ -10,6 +10,7 @@ mod error;
 mod files;
 mod grade_row;
 mod grades;
+mod insert;
 mod overrides;
 mod quality;
 mod row;

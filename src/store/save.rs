@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use super::bound::TEXT;
+use super::grade_row::Graded;
 use super::row::count;
 use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, grade_row};
 use crate::grade::GradeRecord;
@@ -43,6 +44,25 @@ struct Holder {
 struct Held {
     by_session: HashMap<String, Holder>,
     by_file: HashMap<String, HashSet<String>>,
+}
+
+/// Rows that are still to be written, so that they go into one statement. Their keys differ.
+#[derive(Default)]
+struct Pending<'a> {
+    grades: Vec<Graded<'a>>,
+    files: Vec<FileRecord>,
+}
+
+impl Pending<'_> {
+    /// Before a statement that looks at rows or changes them.
+    async fn write(&mut self, connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        grade_row::write(connection, &std::mem::take(&mut self.grades)).await?;
+        files::write(connection, &std::mem::take(&mut self.files)).await
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.files.iter().any(|pending| pending.path == file)
+    }
 }
 
 /// Values of one question to the database.
@@ -124,10 +144,12 @@ impl Store {
         let mut writing = self.begin().await?;
         let held = Held::before(&mut writing, batch).await;
         let mut held = held.map_err(|error| self.failed(error))?;
+        let mut pending = Pending::default();
         for result in batch {
-            let saved = save(&mut writing, &mut held, result, &mut lost).await;
+            let saved = save(&mut writing, &mut held, &mut pending, result, &mut lost).await;
             saved.map_err(|error| self.failed(error))?;
         }
+        pending.write(&mut writing).await.map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
         Ok(lost)
     }
@@ -144,13 +166,17 @@ impl Store {
     }
 }
 
-async fn save(
+async fn save<'a>(
     connection: &mut AnyConnection,
     held: &mut Held,
-    result: &FileResult,
+    pending: &mut Pending<'a>,
+    result: &'a FileResult,
     lost: &mut Vec<Lost>,
 ) -> Result<(), sqlx::Error> {
     let path = bound::text(&result.file.path, bound::PATH);
+    if pending.has(&result.file.path) {
+        pending.write(connection).await?;
+    }
     let mut own = held.by_file.get(&path).cloned().unwrap_or_default();
     let (mut graded, mut winner) = (0, None);
     for (session_id, grade) in largest(&result.grades) {
@@ -166,9 +192,10 @@ async fn save(
                 winner = Some(why);
                 continue;
             }
+            pending.write(connection).await?;
             displace(connection, other, &why).await?;
         }
-        grade_row::write(connection, grade, &path).await?;
+        pending.grades.push((grade, path.clone()));
         held.note(&session_id, &path, messages);
         own.remove(&session_id);
         graded += 1;
@@ -179,10 +206,12 @@ async fn save(
         file.reason = winner;
     }
     if file.outcome != FileOutcome::Unreadable && !own.is_empty() {
+        pending.write(connection).await?;
         forget(connection, &path, &own).await?;
         held.forget(&path, &own);
     }
-    files::write(connection, &file).await
+    pending.files.push(file);
+    Ok(())
 }
 
 /// For each session the grade with most messages: a file may hold one twice.

@@ -2,14 +2,13 @@
 //! whatever is skipped here (`toolUseResult` repeats the content and is often most of a line)
 //! costs no more than finding its end.
 
-use std::collections::hash_map::DefaultHasher;
 use std::fmt;
-use std::hash::Hasher as _;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use twox_hash::XxHash3_64;
 
 use crate::session::Text;
 use crate::session::content::{Content, Media};
@@ -156,6 +155,10 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
+    fn of_text(text: Text<'a>) -> Self {
+        Block { kind: Text::from("text"), text, ..Block::default() }
+    }
+
     /// The output of a tool. Most are never looked at, so that they are read when asked for.
     pub(super) fn content(&self) -> Text<'a> {
         let read = |json: &'a RawValue| serde_json::from_str::<Content<'a>>(json.get()).ok();
@@ -171,49 +174,53 @@ impl<'a> Block<'a> {
 #[derive(Default)]
 pub(super) struct Blocks<'a>(pub(super) Vec<Block<'a>>);
 
-impl<'a> Blocks<'a> {
-    fn of_text(text: Text<'a>) -> Self {
-        Self(vec![Block { kind: Text::from("text"), text, ..Block::default() }])
+impl<'de: 'a, 'a> Deserialize<'de> for Blocks<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut blocks = Vec::new();
+        AddBlocks(&mut blocks).deserialize(deserializer)?;
+        Ok(Blocks(blocks))
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Blocks<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyBlocks;
+/// Adds what there is to blocks: without a list of its own for each, of which there are many.
+struct AddBlocks<'v, 'a>(&'v mut Vec<Block<'a>>);
 
-        impl<'de> Visitor<'de> for AnyBlocks {
-            type Value = Blocks<'de>;
+impl<'de> DeserializeSeed<'de> for AddBlocks<'_, 'de> {
+    type Value = ();
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("text or a list of blocks")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Blocks::of_text(Text::new(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Blocks::of_text(Text::new(text).into_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut all = Vec::new();
-                while let Some(Blocks(blocks)) = list.next_element()? {
-                    all.extend(blocks);
-                }
-                Ok(Blocks(all))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let block = Block::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Blocks(vec![block]))
-            }
-
-            otherwise_default!(number boolean null);
-        }
-
-        deserializer.deserialize_any(AnyBlocks)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
+}
+
+impl<'de> Visitor<'de> for AddBlocks<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("text or a list of blocks")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<(), E> {
+        self.0.push(Block::of_text(Text::new(text)));
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.push(Block::of_text(Text::new(text).into_owned()));
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(AddBlocks(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        self.0.push(Block::deserialize(MapAccessDeserializer::new(map))?);
+        Ok(())
+    }
+
+    otherwise_default!(number boolean null);
 }
 
 /// An id as a number: ids are only compared, and a large file has many. 0 stands for none.
@@ -236,9 +243,7 @@ impl From<&str> for Id {
         if text.is_empty() {
             return Id::default();
         }
-        let mut hasher = DefaultHasher::new();
-        hasher.write(text.as_bytes());
-        Id(hasher.finish().max(1))
+        Id(XxHash3_64::oneshot(text.as_bytes()).max(1))
     }
 }
 

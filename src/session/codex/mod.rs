@@ -116,7 +116,7 @@ impl<'f, 's> Rollout<'f, 's> {
             let (kind, time) = (record.kind, record.timestamp);
             if let Some(payload) = record.payload.0 {
                 self.record(number, &kind, time, payload);
-            } else if let Some(payload) = line.parse::<Payload<'_>>(&mut Vec::new(), notes) {
+            } else if let Some(payload) = line.parse::<Box<Payload<'_>>>(&mut Vec::new(), notes) {
                 // The oldest layout: the first line is the meta record, without a type.
                 let is_meta = kind.is_empty() && !payload.id.is_empty();
                 let kind = if is_meta { "session_meta" } else { "response_item" };
@@ -142,7 +142,7 @@ impl<'f, 's> Rollout<'f, 's> {
         self.known
     }
 
-    fn record(&mut self, line: u64, kind: &str, time: Moment, payload: Payload<'_>) {
+    fn record(&mut self, line: u64, kind: &str, time: Moment, payload: Box<Payload<'_>>) {
         if kind == "session_meta" {
             self.meta(time, &payload);
             return;
@@ -206,8 +206,8 @@ impl<'f, 's> Rollout<'f, 's> {
         }
     }
 
-    fn item(&mut self, time: Moment, payload: Payload<'_>) {
-        let Payload { call_id: id, name, content, summary, .. } = payload;
+    fn item(&mut self, time: Moment, payload: Box<Payload<'_>>) {
+        let Payload { call_id: id, name, content, summary, .. } = *payload;
         match payload.kind.as_str() {
             "message" | "" => self.chat(payload.role.as_str(), content.0, time),
             "reasoning" => {
@@ -247,7 +247,7 @@ impl<'f, 's> Rollout<'f, 's> {
         }
     }
 
-    fn message(&mut self, time: Moment, payload: Payload<'_>) {
+    fn message(&mut self, time: Moment, payload: Box<Payload<'_>>) {
         match payload.kind.as_str() {
             "user_message" => {
                 // The event is the better copy: take back the item that waits.

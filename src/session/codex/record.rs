@@ -18,7 +18,7 @@ pub(super) struct Record<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
-    pub(super) payload: Object<Payload<'a>>,
+    pub(super) payload: Object<Box<Payload<'a>>>,
 }
 
 /// Any payload.

@@ -52,7 +52,7 @@ const SESSION: [&str; 12] = [
 /// Must not be called on a thread that runs async tasks. Bytes in memory are refused: SQLite
 /// needs a file.
 pub(in crate::session) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let Source::File(path) = source else {
+    let (Source::File(path) | Source::Watched(path, _)) = source else {
         return Err(foreign("a SQLite database can only be read from a file".to_owned()));
     };
     if tokio::runtime::Handle::try_current().is_ok() {

@@ -1,0 +1,124 @@
+//! Digests of session files. They only tell whether a file has changed, so that a quick one will
+//! do: SHA-256 would be a seventh of the time of reading and grading.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use twox_hash::XxHash3_128;
+
+const CHUNK: usize = 256 * 1024;
+
+/// The digest of one file, taken from what its reader reads anyway.
+#[derive(Debug, Clone, Default)]
+pub struct Digest(Arc<Mutex<Taken>>);
+
+#[derive(Default)]
+struct Taken {
+    hasher: XxHash3_128,
+    /// So many bytes from the beginning are in it.
+    bytes: u64,
+}
+
+impl fmt::Debug for Taken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} after {} bytes", self.text(), self.bytes)
+    }
+}
+
+impl Taken {
+    /// Takes what is new in `bytes`, which stand at `offset`: a reader may read a part twice.
+    fn see(&mut self, offset: u64, bytes: &[u8]) {
+        let known = self.bytes.checked_sub(offset).and_then(|known| usize::try_from(known).ok());
+        if let Some(new) = known.and_then(|known| bytes.get(known..)) {
+            self.hasher.write(new);
+            self.bytes += new.len() as u64;
+        }
+    }
+
+    fn read(&mut self, mut input: impl Read) -> io::Result<()> {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match input.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.hasher.write(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("xxh3:{:032x}", self.hasher.finish_128())
+    }
+}
+
+impl Digest {
+    /// The digest of the file, after the reader has read it; reads what the reader has left out.
+    pub fn finish(&self, path: &Path) -> io::Result<String> {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = File::open(path)?;
+        if file.metadata()?.len() > taken.bytes {
+            file.seek(SeekFrom::Start(taken.bytes))?;
+            taken.read(file)?;
+        }
+        Ok(taken.text())
+    }
+
+    /// The digest of files, one after the other.
+    pub fn of_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> io::Result<String> {
+        let mut taken = Taken::default();
+        paths.into_iter().try_for_each(|path| taken.read(File::open(path)?))?;
+        Ok(taken.text())
+    }
+}
+
+/// Hands a file on and lets the digest see it.
+pub(super) struct Watched<R> {
+    input: R,
+    digest: Digest,
+    offset: u64,
+}
+
+impl<R: Read> Watched<R> {
+    /// `input` from its beginning.
+    pub(super) fn new(input: R, digest: Digest) -> Self {
+        Self { input, digest, offset: 0 }
+    }
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        let mut taken = self.digest.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.see(self.offset, &buffer[..count]);
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_twice_or_not_at_all_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("session.jsonl");
+        let content: Vec<u8> = (0..700_000_u32).map(|at| (at % 251) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let whole = Digest::of_files([path.as_path()]).unwrap();
+        for parts in [vec![], vec![10], vec![10, 300_000, 5], vec![700_000, 700_000]] {
+            let digest = Digest::default();
+            for part in parts {
+                let file = Watched::new(File::open(&path).unwrap(), digest.clone());
+                file.take(part).read_to_end(&mut Vec::new()).unwrap();
+            }
+            assert_eq!(digest.finish(&path).unwrap(), whole);
+        }
+        std::fs::write(&path, &content[1..]).unwrap();
+        assert_ne!(Digest::of_files([path.as_path()]).unwrap(), whole);
+    }
+}
