@@ -1,13 +1,14 @@
 //! JSON lines: split on line breaks, parsed one by one, a bad one skipped and counted.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Deref;
 use std::path::Path;
 
 use memchr::memchr;
 use serde::Deserialize;
 
+use super::buffer::Buffer;
 use super::feed::Notes;
 
 /// A longer line is skipped: memory must not grow with a foreign file.
@@ -18,7 +19,7 @@ const CHUNK: usize = 256 * 1024;
 /// The lines of a stream.
 pub(super) struct Lines<'s> {
     input: Box<dyn Read + 's>,
-    buffer: Cow<'s, [u8]>,
+    buffer: Bytes<'s>,
     /// The unread part of the buffer.
     start: usize,
     end: usize,
@@ -36,17 +37,14 @@ pub(super) struct Line<'a> {
 }
 
 impl<'s> Lines<'s> {
-    /// Of about `size` bytes.
-    pub(super) fn new(input: Box<dyn Read + 's>, size: u64) -> Self {
-        // One more, so that the end is seen without growing.
-        let chunk = usize::try_from(size).map_or(CHUNK, |size| CHUNK.min(size.saturating_add(1)));
-        let buffer = Cow::Owned(vec![0; chunk]);
+    pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
+        let buffer = Bytes::Own(Buffer::new());
         Self { input, buffer, start: 0, end: 0, number: 0, at_end: false }
     }
 
     /// The lines of bytes in memory, which are not copied.
     pub(super) fn of_bytes(bytes: &'s [u8]) -> Self {
-        let (input, buffer, end) = (Box::new(io::empty()), Cow::Borrowed(bytes), bytes.len());
+        let (input, buffer, end) = (Box::new(io::empty()), Bytes::Given(bytes), bytes.len());
         Self { input, buffer, start: 0, end, number: 0, at_end: true }
     }
 
@@ -100,15 +98,19 @@ impl<'s> Lines<'s> {
 
     /// Moves the unread part to the front and reads more behind it.
     fn fill(&mut self) -> io::Result<()> {
-        let buffer = self.buffer.to_mut();
+        let Bytes::Own(buffer) = &mut self.buffer else {
+            self.at_end = true;
+            return Ok(());
+        };
         buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if self.end == buffer.len() {
-            buffer.resize((self.end + CHUNK).next_power_of_two(), 0);
+        let room = self.end..self.end + CHUNK;
+        if room.end > buffer.len() {
+            buffer.resize(room.end.next_power_of_two(), 0);
         }
         let count = loop {
-            match self.input.read(&mut buffer[self.end..]) {
+            match self.input.read(&mut buffer[room.clone()]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }
@@ -116,6 +118,23 @@ impl<'s> Lines<'s> {
         self.end += count;
         self.at_end = count == 0;
         Ok(())
+    }
+}
+
+/// Bytes of lines.
+enum Bytes<'s> {
+    Own(Buffer),
+    Given(&'s [u8]),
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Own(buffer) => buffer,
+            Bytes::Given(bytes) => bytes,
+        }
     }
 }
 
@@ -212,7 +231,7 @@ mod tests {
 
     fn all(bytes: &[u8]) -> (Vec<String>, Notes) {
         let mut notes = Notes::default();
-        let mut lines = Lines::new(Box::new(bytes), 10);
+        let mut lines = Lines::new(Box::new(bytes));
         let mut found = Vec::new();
         while let Some(line) = lines.next(&mut notes).unwrap() {
             found.push(format!("{}:{}", line.number, String::from_utf8_lossy(line.bytes)));
@@ -254,7 +273,7 @@ mod tests {
     #[test]
     fn a_bad_last_line_is_a_tear_and_any_other_is_counted() {
         let mut notes = Notes::default();
-        let mut lines = Lines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]), 0);
+        let mut lines = Lines::new(Box::new(&b"{\"a\":\n1\n{\"a\": 1"[..]));
         let mut values = Vec::new();
         while let Some(line) = lines.next(&mut notes.clone()).unwrap() {
             values.extend(line.parse::<u64>(&mut Vec::new(), &mut notes));

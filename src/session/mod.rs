@@ -4,6 +4,7 @@
 //! with the file. Nothing here grades, prints or stores, and no foreign text becomes a path.
 
 mod bounded;
+mod buffer;
 mod collect;
 mod content;
 mod detect;

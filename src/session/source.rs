@@ -10,6 +10,7 @@ use serde::de::Deserializer;
 
 use super::ReadError;
 use super::bounded::BoundedStrings;
+use super::buffer::Buffer;
 use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, repair};
@@ -120,8 +121,9 @@ impl Source {
     pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
         Ok(match self {
             Source::Bytes { bytes, .. } => Lines::of_bytes(bytes),
-            Source::File(_) | Source::Watched(..) => Lines::new(self.open()?, self.size()?),
-            Source::Folder { .. } => Lines::new(self.open()?, u64::MAX),
+            Source::File(_) | Source::Watched(..) | Source::Folder { .. } => {
+                Lines::new(self.open()?)
+            }
         })
     }
 
@@ -132,8 +134,6 @@ impl Source {
             return Ok(Cow::Borrowed(&bytes[..bytes.len().min(most)]));
         }
         let mut start = Vec::new();
-        // And one more, so that the end is seen without growing.
-        start.reserve(usize::try_from(most.min(self.size()? + 1)).unwrap_or_default());
         self.open()?.take(most).read_to_end(&mut start)?;
         Ok(Cow::Owned(start))
     }
@@ -167,15 +167,23 @@ impl Source {
             }
             return Ok(());
         }
-        let bytes = self.beginning(u64::MAX)?;
+        let mut buffer = Buffer::new();
+        let bytes = match self {
+            Source::Bytes { bytes, .. } => bytes.as_slice(),
+            _ => {
+                buffer.clear();
+                self.open()?.read_to_end(&mut buffer)?;
+                buffer.as_slice()
+            }
+        };
         let mut read = |bytes: &[u8], feed: &mut Feed<'_>| match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => reader.read(&mut serde_json::Deserializer::from_str(text), feed),
             Err(_) => reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed),
         };
-        let mut result = read(&bytes, feed);
+        let mut result = read(bytes, feed);
         if result.is_err()
             && feed.can_restart()
-            && let Some(repaired) = repair(&bytes)
+            && let Some(repaired) = repair(bytes)
         {
             feed.restart();
             feed.notes.repaired_records += 1;
