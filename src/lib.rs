@@ -37,5 +37,7 @@ pub mod cli;
 pub mod grader;
 
 pub mod config;
+pub mod mcp;
+pub mod server;
 
 pub mod command;

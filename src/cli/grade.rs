@@ -98,6 +98,39 @@ pub enum GradeAction {
         #[arg(long)]
         once: bool,
     },
+    /// Let a model grade one session: problem solved, tests added, code clean, edge cases
+    Session {
+        /// Its id or the beginning of its id
+        session: String,
+        /// The model; default: grade.quality.model of the configuration
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
+    },
+    /// Let a model grade the sessions that it has not graded yet, newest first
+    Backfill {
+        /// Most sessions per model
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+        /// The models, separated by commas; default: grade.quality.model of the configuration
+        #[arg(long = "model", value_name = "NAMES", value_delimiter = ',')]
+        models: Vec<String>,
+        /// Sessions at once; default: grade.quality.concurrency of the configuration
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+        concurrency: Option<u32>,
+        /// Do not look for new sessions first
+        #[arg(long)]
+        no_scan: bool,
+    },
+    /// List the newest grades by models
+    Recent {
+        /// Only those with at least this overall score
+        #[arg(long, value_name = "SCORE", value_parser = unit)]
+        min_overall: Option<f64>,
+        /// Most grades to list
+        #[arg(long, value_name = "N", default_value_t = 20,
+            value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
     /// Print the grade of a session with the evidence behind it
     Show {
         /// Its id or the beginning of its id
@@ -134,4 +167,9 @@ pub struct OverrideArgs {
     /// Why, for those who read it later
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
+}
+
+fn unit(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0.0 to 1.0".to_owned())
 }

@@ -1,6 +1,7 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
 mod grade;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use serve::ServeArgs;
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -152,6 +154,21 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         action: SessionsAction,
+    },
+    /// Serve the web page and the HTTP API
+    Serve {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// How it is reached.
+        #[command(flatten)]
+        serve: ServeArgs,
+    },
+    /// Serve grades and reports to an agent: Model Context Protocol on stdin and stdout
+    Mcp {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
     },
     /// List, fetch or find model weights for the embedded engine
     Model {

@@ -7,9 +7,11 @@ mod doctor;
 mod failure;
 mod grade;
 mod init;
+mod mcp;
 mod model;
 mod run;
 mod schema;
+mod serve;
 mod sessions;
 mod settings;
 mod since;
@@ -50,6 +52,10 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Sessions { sessions, action }) => {
             sessions::execute(&action, &sessions, &global)
         }
+        Some(Command::Serve { sessions, serve }) => {
+            runtime()?.block_on(serve::execute(&serve, &sessions, &global))
+        }
+        Some(Command::Mcp { sessions }) => runtime()?.block_on(mcp::execute(&sessions, &global)),
         Some(Command::Model { action }) => runtime()?.block_on(model::execute(action, &global)),
         Some(Command::Completions { shell }) => {
             let mut text = Vec::new();

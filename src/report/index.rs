@@ -6,8 +6,8 @@ use std::io::{BufReader, Read};
 
 use askama::Template;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use super::escape::{self, Markdown, inline};
 use super::wording;
@@ -23,14 +23,18 @@ pub(super) const TREND_FILE: &str = "trend.svg";
 const HEAD: u64 = 4 * 1024 * 1024;
 
 /// One run in the list.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct RunEntry {
-    pub(super) run_id: RunId,
-    pub(super) started_at: Timestamp,
-    pub(super) summary: Summary,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunEntry {
+    /// Name of the run.
+    pub run_id: RunId,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Counts over its cases.
+    pub summary: Summary,
     /// Absent for a run that did not end.
-    pub(super) outcome: Option<Outcome>,
-    pub(super) judge: String,
+    pub outcome: Option<Outcome>,
+    /// The judge's model.
+    pub judge: String,
 }
 
 /// What was found in the folder.

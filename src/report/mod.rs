@@ -13,6 +13,7 @@ pub mod terminal;
 pub mod transcript;
 pub mod weekly;
 
+mod archive;
 mod index;
 mod markdown;
 mod reading;
@@ -24,7 +25,9 @@ mod wording;
 #[cfg(test)]
 mod fixture;
 
+pub use archive::{RunArchive, RunFile};
 pub use files::{ReportFiles, ReportFilesError, ReportPaths};
+pub use index::RunEntry;
 pub use observer::{ReportHandle, ReportObserver};
 pub use progress::ProgressObserver;
 pub use terminal::Style;

@@ -12,6 +12,7 @@ mod grade_row;
 mod grades;
 mod insert;
 mod overrides;
+mod page;
 mod quality;
 mod row;
 mod save;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, KnownFile};
+pub use page::{Cursor, Page};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
 pub use weekly::StoredReport;
@@ -37,11 +39,12 @@ use address::Place;
 const MIGRATIONS_TABLE: &str = "selftest_migrations";
 
 /// The tables as they came to be. A migration that was released is never changed.
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     ("grades", include_str!("../../migrations/sqlite/0001_grades.sql")),
     ("files", include_str!("../../migrations/sqlite/0002_files.sql")),
     ("overrides", include_str!("../../migrations/sqlite/0003_overrides.sql")),
     ("quality", include_str!("../../migrations/sqlite/0004_quality.sql")),
+    ("browsing", include_str!("../../migrations/sqlite/0005_browsing.sql")),
 ];
 
 /// Several processes may use one database at the same time: readers do not wait, writers take

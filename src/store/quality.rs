@@ -1,8 +1,16 @@
-//! The table `session_quality_grades` (seed 003): grades by a language model. Only read here.
+//! The table `session_quality_grades` (seed 003): grades by a language model.
 
-use super::row::{Columns, Rows};
-use super::{Store, StoreError};
+use sqlx::AnyConnection;
+
+use super::page::{Cursor, Page};
+use super::row::{Columns, Rows, time};
+use super::{Store, StoreError, bound};
 use crate::grade::QualityGrade;
+
+/// A grade counts as long as there is none by a newer version of the rubric for its session.
+const LATEST: &str = "grade.rubric_version = (SELECT MAX(rubric_version) \
+                      FROM session_quality_grades AS newest \
+                      WHERE newest.session_id = grade.session_id)";
 
 fn read(row: &Columns<'_>) -> Result<QualityGrade, String> {
     let score = |name: &str| match row.optional_float(name) {
@@ -27,8 +35,122 @@ fn read(row: &Columns<'_>) -> Result<QualityGrade, String> {
 }
 
 impl Store {
-    /// Every grade by a model, oldest first.
+    /// Every grade by a model, of all versions of the rubric, oldest first.
     pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
         self.fetch(sqlx::query("SELECT * FROM session_quality_grades ORDER BY ts, id"), read).await
     }
+
+    /// The grades of a session by the latest version of the rubric, one for each model.
+    pub async fn quality_of(&self, session_id: &str) -> Result<Rows<QualityGrade>, StoreError> {
+        let query = format!(
+            "SELECT * FROM session_quality_grades AS grade \
+             WHERE session_id = $1 AND {LATEST} ORDER BY grader_model"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(query));
+        self.fetch(query.bind(bound::text(session_id, bound::NAME)), read).await
+    }
+
+    /// The newest grades by the latest version of the rubric, newest first; only those with at
+    /// least that overall score, where one is given.
+    pub async fn recent_quality(
+        &self,
+        min_overall: Option<f64>,
+        limit: u32,
+        after: Option<&Cursor>,
+    ) -> Result<Page<QualityGrade>, StoreError> {
+        let query = format!(
+            "SELECT * FROM session_quality_grades AS grade WHERE {LATEST} \
+             AND (CAST($1 AS REAL) IS NULL OR overall >= $1) \
+             AND (CAST($2 AS TEXT) IS NULL OR ts < $2 OR (ts = $2 AND id < $3)) \
+             ORDER BY ts DESC, id DESC LIMIT $4"
+        );
+        let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);
+        let query = sqlx::query(sqlx::AssertSqlSafe(query))
+            .bind(min_overall)
+            .bind(after.and_then(|cursor| cursor.value.clone()))
+            .bind(id)
+            .bind(i64::from(limit) + 1);
+        // What is left out as unreadable is still a row that the next page begins behind.
+        let rows = self
+            .fetch(query, |row| {
+                let place =
+                    Cursor { value: row.optional_text("ts"), id: row.integer("id")?.to_string() };
+                Ok((place, read(row).ok()))
+            })
+            .await?;
+        let page = Page::of(rows.items, limit, |(place, _)| place.clone());
+        Ok(Page {
+            items: page.items.into_iter().filter_map(|(_, grade)| grade).collect(),
+            next: page.next,
+        })
+    }
+
+    /// The sessions, newest first, that have a grade by rules but none by this model and version
+    /// of the rubric, at most `limit`: id and file. Since a moment, where one is given.
+    pub async fn without_quality(
+        &self,
+        model: &str,
+        rubric_version: u32,
+        since: Option<jiff::Timestamp>,
+        agent: Option<&str>,
+        limit: u64,
+    ) -> Result<Rows<(String, String)>, StoreError> {
+        let query = "SELECT session_id, session_file FROM session_grades AS session \
+                     WHERE (CAST($1 AS TEXT) IS NULL OR counts_at >= $1) \
+                     AND (CAST($2 AS TEXT) IS NULL OR agent = $2) \
+                     AND NOT EXISTS (SELECT 1 FROM session_quality_grades AS grade \
+                     WHERE grade.session_id = session.session_id \
+                     AND grader_model = $3 AND rubric_version = $4) \
+                     ORDER BY counts_at DESC, session_id LIMIT $5";
+        let query = sqlx::query(query)
+            .bind(since.map(time))
+            .bind(agent.map(ToOwned::to_owned))
+            .bind(bound::text(model, bound::NAME))
+            .bind(i64::from(rubric_version))
+            .bind(super::row::count(limit));
+        self.fetch(query, |row| Ok((row.text("session_id")?, row.text("session_file")?))).await
+    }
+
+    /// Keeps a grade by a model, in place of an older one of the same session, model and version
+    /// of the rubric, and brings the session's average up to date.
+    pub async fn save_quality(&self, grade: &QualityGrade) -> Result<(), StoreError> {
+        let mut writing = self.begin().await?;
+        let saved = save(&mut writing, grade).await;
+        saved.map_err(|error| self.failed(error))?;
+        self.commit(writing).await
+    }
+}
+
+async fn save(connection: &mut AnyConnection, grade: &QualityGrade) -> Result<(), sqlx::Error> {
+    let query = "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, \
+                 ts, problem_solved, tests_added, code_clean, edge_cases, overall, reasoning, \
+                 details_json) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+                 ON CONFLICT (session_id, grader_model, rubric_version) DO UPDATE SET \
+                 ts = excluded.ts, problem_solved = excluded.problem_solved, \
+                 tests_added = excluded.tests_added, code_clean = excluded.code_clean, \
+                 edge_cases = excluded.edge_cases, overall = excluded.overall, \
+                 reasoning = excluded.reasoning, details_json = excluded.details_json";
+    let session_id = bound::text(&grade.session_id, bound::NAME);
+    let details = grade.details.as_ref().map(ToString::to_string);
+    sqlx::query(query)
+        .bind(session_id.clone())
+        .bind(bound::text(&grade.model, bound::NAME))
+        .bind(i64::from(grade.rubric_version))
+        .bind(time(grade.ts))
+        .bind(grade.problem_solved)
+        .bind(grade.tests_added)
+        .bind(grade.code_clean)
+        .bind(grade.edge_cases)
+        .bind(grade.overall)
+        .bind(bound::optional(grade.reasoning.as_deref(), bound::TEXT))
+        .bind(bound::json(details.as_deref()))
+        .execute(&mut *connection)
+        .await?;
+    let query = format!(
+        "UPDATE session_grades SET quality = (SELECT AVG(overall) \
+         FROM session_quality_grades AS grade WHERE session_id = $1 AND {LATEST}) \
+         WHERE session_id = $1"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(session_id);
+    query.execute(connection).await.map(drop)
 }

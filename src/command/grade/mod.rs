@@ -68,6 +68,9 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
         GradeAction::Watch { quiet, interval, once } => {
             watch::watch(setup, *quiet, *interval, *once).await
         }
+        GradeAction::Session { .. } | GradeAction::Backfill { .. } | GradeAction::Recent { .. } => {
+            Ok(Exit::NothingRan)
+        }
         GradeAction::Show { session } => show(setup, session).await,
         GradeAction::Override(made) => add_override(setup, made).await,
         GradeAction::Agreement => {
@@ -171,7 +174,7 @@ fn coverage_words(scan: &Scan) -> String {
 }
 
 /// An address as it is, a path below the project folder.
-fn database(project: &Project, db: &str) -> String {
+pub(super) fn database(project: &Project, db: &str) -> String {
     if db.contains(':') {
         return db.to_owned();
     }

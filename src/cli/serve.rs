@@ -1,0 +1,28 @@
+//! The flags of `selftest serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// How the server is reached.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Address and port; port 0 takes a free one. Another address than that of this machine needs
+    /// a token
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
+    pub addr: SocketAddr,
+    /// Ask every visitor for this token
+    #[arg(long, value_name = "TEXT", env = "SELFTEST_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Ask every visitor for the token in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
+    /// Answer requests to this host name too; may be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    pub hosts: Vec<String>,
+    /// The model that grades sessions on request; default: grade.quality.model of the
+    /// configuration
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}

@@ -1,0 +1,1 @@
+//! The MCP server: grades and reports for agents, on stdin and stdout.

@@ -1,0 +1,82 @@
+//! Reading the JSON reports of a folder back: which runs there are, and one of them.
+//!
+//! No path is made of foreign text: a run is found by its name among the files that are there.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::document::ReportDocument;
+use super::index::{RunEntry, read_entry};
+use crate::sut::namespace::RunId;
+
+/// Larger reports are not shown.
+const LARGEST: u64 = 256 * 1024 * 1024;
+
+/// The folder of the JSON reports.
+#[derive(Debug, Clone)]
+pub struct RunArchive {
+    folder: PathBuf,
+}
+
+/// A report file by what tells whether it has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFile {
+    /// Name of the run.
+    pub run_id: RunId,
+    /// Bytes.
+    pub size: u64,
+    /// When it was last written.
+    pub modified: SystemTime,
+    path: PathBuf,
+}
+
+impl RunArchive {
+    /// The reports in that folder, which need not exist.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The report files, newest first by name.
+    pub fn files(&self) -> io::Result<Vec<RunFile>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut files: Vec<RunFile> =
+            entries.filter_map(|entry| run_file(&entry.ok()?.path())).collect();
+        files.sort_by(|a, b| b.run_id.as_str().cmp(a.run_id.as_str()));
+        Ok(files)
+    }
+
+    /// What the head of a report says; `None` where the file is no report.
+    pub fn entry(&self, file: &RunFile) -> Option<RunEntry> {
+        read_entry(File::open(&file.path).ok()?)
+    }
+
+    /// The file of a run, where there is one.
+    pub fn find(&self, run_id: &str) -> io::Result<Option<RunFile>> {
+        Ok(self.files()?.into_iter().find(|file| file.run_id.as_str() == run_id))
+    }
+
+    /// The whole report of a file, or why it cannot be read.
+    pub fn read(&self, file: &RunFile) -> io::Result<ReportDocument> {
+        let mut text = Vec::new();
+        File::open(&file.path)?.take(LARGEST).read_to_end(&mut text)?;
+        serde_json::from_slice(&text).map_err(io::Error::other)
+    }
+}
+
+fn run_file(path: &Path) -> Option<RunFile> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
+    let run_id = RunId::try_from(name.to_owned()).ok()?;
+    let metadata = path.metadata().ok().filter(fs::Metadata::is_file)?;
+    let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some(RunFile { run_id, size: metadata.len(), modified, path: path.to_owned() })
+}
