@@ -6,6 +6,7 @@ mod context;
 mod doctor;
 mod failure;
 mod grade;
+mod grading;
 mod init;
 mod mcp;
 mod model;

@@ -34,6 +34,7 @@
 
 mod deliver;
 mod insight;
+pub mod quality;
 mod scan;
 
 use std::collections::{HashMap, HashSet};

@@ -9,6 +9,7 @@ pub mod files;
 pub mod grades;
 pub mod observer;
 pub mod progress;
+pub mod quality;
 pub mod terminal;
 pub mod transcript;
 pub mod weekly;

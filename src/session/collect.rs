@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::event::{Event, Head};
 use super::feed::Sink;
+use super::text::Text;
 
 /// Bytes of text after which further events of a session are only counted.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -20,15 +21,39 @@ pub struct Session {
     pub left_out: u64,
 }
 
+impl Session {
+    /// Changes every text in it, to take secrets out before any of it is cut.
+    pub fn rewrite(&mut self, change: impl Fn(&str) -> String) {
+        let rewrite = |text: &mut Text<'static>| {
+            *text = std::mem::take(text).map(|text| Some(change(text)));
+        };
+        for event in &mut self.events {
+            rewrite(&mut event.text);
+            rewrite(&mut event.reasoning);
+            event.calls.iter_mut().for_each(|call| rewrite(&mut call.arguments));
+            for result in &mut event.results {
+                rewrite(&mut result.text);
+                rewrite(&mut result.error);
+            }
+        }
+    }
+}
+
 /// Collects the sessions of a source.
 #[derive(Debug, Default)]
 pub struct Collector {
     sessions: Vec<Session>,
     current: Session,
     bytes: usize,
+    only: Option<String>,
 }
 
 impl Collector {
+    /// Collects the session of that id and drops all others.
+    pub fn only(session_id: &str) -> Self {
+        Self { only: Some(session_id.to_owned()), ..Self::default() }
+    }
+
     /// The sessions in the order of the source.
     pub fn into_sessions(self) -> Vec<Session> {
         self.sessions
@@ -50,10 +75,19 @@ impl Sink for Collector {
 
     fn end(&mut self, head: Head) {
         let session = std::mem::take(&mut self.current);
-        self.sessions.push(Session { head, ..session });
+        if self.only.is_some() {
+            // What is dropped takes no room.
+            self.bytes = 0;
+        }
+        if self.only.as_ref().is_none_or(|only| *only == head.id) {
+            self.sessions.push(Session { head, ..session });
+        }
     }
 
     fn restart(&mut self) {
         self.current = Session::default();
+        if self.only.is_some() {
+            self.bytes = 0;
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `selftest grade`: grades recorded sessions by rules, shows grades, writes weekly reports.
 
 mod progress;
+mod quality;
 mod watch;
 mod weekly;
 
@@ -16,6 +17,7 @@ use super::sessions::{nothing_found, roots};
 use super::{eprint, print, since};
 use crate::cli::{GlobalArgs, GradeAction, OverrideArgs, SessionArgs};
 use crate::exit::Exit;
+use crate::grade::quality::combine;
 use crate::grade::{Field, GradeRecord, Override, overrides};
 use crate::grader::{Options, Scan, SelfGrader};
 use crate::redact::Redactor;
@@ -69,7 +71,7 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
             watch::watch(setup, *quiet, *interval, *once).await
         }
         GradeAction::Session { .. } | GradeAction::Backfill { .. } | GradeAction::Recent { .. } => {
-            Ok(Exit::NothingRan)
+            quality::act(action, setup).await
         }
         GradeAction::Show { session } => show(setup, session).await,
         GradeAction::Override(made) => add_override(setup, made).await,
@@ -202,12 +204,21 @@ async fn find(setup: &Setup<'_>, session: &str) -> Result<GradeRecord, Failure> 
 async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
     let grade = find(setup, session).await?;
     let made = setup.grader.store().overrides_of(&grade.session_id).await?.items;
+    let by_models = setup.grader.store().quality_of(&grade.session_id).await?.items;
+    let average = combine(&by_models);
     if setup.args.json {
         let counts = overrides::apply(grade.clone(), &made);
-        let json = json!({ "by_rules": grade, "overrides": made, "counts": counts });
+        let json = json!({
+            "by_rules": grade,
+            "overrides": made,
+            "counts": counts,
+            "by_models": by_models,
+            "average_of_models": average,
+        });
         print(&format!("{json:#}\n"))?;
     } else {
         print(&grades::card(&grade, &made))?;
+        print(&crate::report::quality::card(&by_models, average.as_ref()))?;
     }
     Ok(Exit::Passed)
 }

@@ -9,6 +9,7 @@ mod sqlite;
 mod file;
 mod homes;
 mod latest;
+mod quality;
 mod secrets;
 mod watch;
 

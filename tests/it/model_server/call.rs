@@ -12,6 +12,8 @@ pub(crate) enum Role {
     Generator,
     Sut,
     Judge,
+    /// Grades a recorded session.
+    Grader,
     /// No schema, or one of none of these: a probe.
     Other,
 }
@@ -85,7 +87,9 @@ impl Call {
             Some(schema) => schema["properties"].get(field).is_some(),
             None => self.text().contains(&format!("\"{field}\"")),
         };
-        if named("reasoning") {
+        if named("problem_solved") {
+            Role::Grader
+        } else if named("reasoning") {
             Role::Judge
         } else if named("hints") {
             Role::Generator

@@ -23,6 +23,7 @@ pub(crate) struct Script {
     generator: Answer,
     sut: Answer,
     judge: Answer,
+    grader: Answer,
     pub(super) delay: Duration,
     pub(super) refuses_schema: bool,
     pub(super) refuses_json_object: bool,
@@ -39,6 +40,7 @@ impl Default for Script {
             generator: Box::new(|call| generated(call).into()),
             sut: Box::new(|call| answered(call).into()),
             judge: Box::new(|call| verdict(call, 0.9).into()),
+            grader: Box::new(|call| quality(call, [Some(0.9), Some(0.5), Some(0.7), None]).into()),
             delay: Duration::ZERO,
             refuses_schema: false,
             refuses_json_object: false,
@@ -76,12 +78,21 @@ impl Script {
         self
     }
 
+    pub(crate) fn grader<R: Into<Reply>>(
+        mut self,
+        answer: impl Fn(&Call) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.grader = Box::new(move |call| answer(call).into());
+        self
+    }
+
     /// The same misbehaviour for every role.
     pub(crate) fn always(self, reply: Reply) -> Self {
-        let (second, third) = (reply.clone(), reply.clone());
+        let [second, third, fourth] = [reply.clone(), reply.clone(), reply.clone()];
         self.generator(move |_| reply.clone())
             .sut(move |_| second.clone())
             .judge(move |_| third.clone())
+            .grader(move |_| fourth.clone())
     }
 
     /// Every chat call takes this long.
@@ -149,9 +160,29 @@ impl Script {
             Role::Generator => (self.generator)(call),
             Role::Sut => (self.sut)(call),
             Role::Judge => (self.judge)(call),
+            Role::Grader => (self.grader)(call),
             Role::Other => call.schema().map_or("ok".into(), |schema| sample(schema).into()),
         }
     }
+}
+
+/// A grade of a session with these scores: problem solved, tests added, code clean, edge cases.
+/// Each is supported by what the person said first.
+pub(crate) fn quality(call: &Call, scores: [Option<f64>; 4]) -> Value {
+    let text = call.text();
+    let said = text.lines().find_map(|line| Some(line.split_once(" user] ")?.1));
+    let quote: String = said.unwrap_or("nobody said a word").chars().take(60).collect();
+    let names = ["problem_solved", "tests_added", "code_clean", "edge_cases_handled"];
+    let mut grade = Map::new();
+    for (name, score) in names.into_iter().zip(scores) {
+        let reasoning = format!("why {name}");
+        grade.insert(
+            name.to_owned(),
+            json!({ "evidence": quote, "reasoning": reasoning, "score": score }),
+        );
+    }
+    grade.insert("summary".to_owned(), json!("The parser was mended and one test was run."));
+    Value::Object(grade)
 }
 
 /// A prompt like no other, with hints.

@@ -1,0 +1,204 @@
+//! `selftest grade session|backfill|recent`: grades by models.
+
+use std::io::IsTerminal as _;
+
+use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{Setup, coverage_words, find};
+use crate::cli::GradeAction;
+use crate::command::failure::Failure;
+use crate::command::grading::quality_graders;
+use crate::command::{eprint, print, since};
+use crate::config::Environment;
+use crate::exit::Exit;
+use crate::grade::QualityGrade;
+use crate::grade::quality::RUBRIC_VERSION;
+use crate::grader::quality::{Backfill, BackfillObserver, QualityFault};
+use crate::report::{plural, quality};
+use crate::text::one_line;
+
+pub(super) async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
+    match action {
+        GradeAction::Session { session, model } => {
+            one_session(setup, session, model.as_deref()).await
+        }
+        GradeAction::Backfill { limit, models, concurrency, no_scan } => {
+            if !no_scan {
+                let scan = setup.scan().await?;
+                eprint(&coverage_words(&scan));
+            }
+            backfill(setup, limit.unwrap_or(u64::MAX), models, *concurrency).await
+        }
+        GradeAction::Recent { min_overall, limit } => recent(setup, *min_overall, *limit).await,
+        _ => Err(Failure::usage(anyhow!("not a grade by a model"))),
+    }
+}
+
+async fn one_session(
+    setup: &Setup<'_>,
+    session: &str,
+    model: Option<&str>,
+) -> Result<Exit, Failure> {
+    // A session that nobody has looked at yet is looked for.
+    let found = match find(setup, session).await {
+        Ok(found) => found,
+        Err(_) => {
+            setup.scan().await?;
+            find(setup, session).await?
+        }
+    };
+    let resolved = setup.project.load(Vec::new())?;
+    let names: Vec<String> = model.map(ToOwned::to_owned).into_iter().collect();
+    let store = setup.grader.store();
+    for grader in quality_graders(&setup.project, &resolved, store, &names, 1).await? {
+        let grade = grader.grade(&found.session_id, &found.session_file);
+        let grade = match interruptible(grade).await {
+            None => return Ok(Exit::Interrupted),
+            Some(Ok(grade)) => grade,
+            Some(Err(fault)) => return Err(fault.into()),
+        };
+        if setup.args.json {
+            print(&format!("{:#}\n", json!(grade)))?;
+        } else {
+            print(quality::card(std::slice::from_ref(&grade), None).trim_start())?;
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+async fn backfill(
+    setup: &Setup<'_>,
+    limit: u64,
+    names: &[String],
+    concurrency: Option<u32>,
+) -> Result<Exit, Failure> {
+    let resolved = setup.project.load(Vec::new())?;
+    let concurrency = concurrency.unwrap_or(resolved.config.grade.quality.concurrency);
+    let now = Timestamp::now();
+    let since = setup.args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
+    let agent = setup.args.agent.as_deref();
+    let store = setup.grader.store();
+    if store.graded_sessions().await? == 0 {
+        super::nothing_found(&setup.roots);
+        return Ok(Exit::NothingRan);
+    }
+    let graders = quality_graders(&setup.project, &resolved, store, names, concurrency).await?;
+    let (mut graded, mut skipped) = (0, 0);
+    for grader in graders {
+        let model = grader.model_id().to_owned();
+        let waiting = store.without_quality(&model, RUBRIC_VERSION, since, agent, limit).await?;
+        if waiting.items.is_empty() {
+            eprint(&format!("{model}: every session has its grade\n"));
+            continue;
+        }
+        let mut bar = BackfillBar::new(&setup.project.environment, setup.args.json);
+        let run = grader.backfill(waiting.items, concurrency as usize, &mut bar);
+        let done = interruptible(run).await;
+        bar.bar.finish_and_clear();
+        let Some(Backfill { graded: now, skipped: not, stopped }) = done else {
+            eprint(&format!(
+                "{model}: interrupted; {} kept. The same command goes on\n",
+                plural(bar.graded, "grade")
+            ));
+            return Ok(Exit::Interrupted);
+        };
+        eprint(&format!("{model}: {} graded, {not} without a grade\n", plural(now, "session")));
+        graded += now;
+        skipped += not;
+        if let Some(fault) = stopped {
+            eprint("what was graded is kept; the same command goes on\n");
+            return Err(fault.into());
+        }
+    }
+    Ok(if skipped > 0 && graded == 0 { Exit::Inconclusive } else { Exit::Passed })
+}
+
+async fn recent(setup: &Setup<'_>, min_overall: Option<f64>, limit: u32) -> Result<Exit, Failure> {
+    let page = setup.grader.store().recent_quality(min_overall, limit, None).await?;
+    if setup.args.json {
+        print(&format!("{:#}\n", json!(page.items)))?;
+    } else if page.items.is_empty() {
+        eprint("no grades by models yet; `selftest grade backfill` makes them\n");
+    } else {
+        print(&quality::table(&page.items))?;
+    }
+    Ok(Exit::Passed)
+}
+
+/// The result, or nothing on Ctrl-C.
+async fn interruptible<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        result = work => Some(result),
+        // Without signals there is nobody who could interrupt.
+        Ok(()) = tokio::signal::ctrl_c() => None,
+    }
+}
+
+/// How a backfill goes on: a bar on a terminal, and a line for each grade on stdout.
+struct BackfillBar {
+    bar: ProgressBar,
+    json: bool,
+    graded: u64,
+}
+
+impl BackfillBar {
+    fn new(environment: &Environment, json: bool) -> Self {
+        let is_terminal = std::io::stderr().is_terminal() && !environment.ci;
+        let target =
+            if is_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        Self { bar, json, graded: 0 }
+    }
+
+    fn tell(&self, text: &str) {
+        // A reader that went away is no reason to lose grades.
+        self.bar.suspend(|| drop(print(text)));
+    }
+}
+
+impl BackfillObserver for BackfillBar {
+    fn found(&mut self, sessions: u64) {
+        let style = "{bar:30} {pos}/{len} sessions  {elapsed}, {eta} to go";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_length(sessions);
+        if !self.json {
+            self.tell(&quality::heading());
+        }
+    }
+
+    fn graded(&mut self, grade: &QualityGrade) {
+        self.graded += 1;
+        self.bar.inc(1);
+        let line = if self.json { format!("{}\n", json!(grade)) } else { quality::line(grade) };
+        self.tell(&line);
+    }
+
+    fn skipped(&mut self, session_id: &str, fault: &QualityFault) {
+        self.bar.inc(1);
+        let (id, why) = (one_line(session_id, 80), one_line(&fault.to_string(), 400));
+        self.bar.suspend(|| eprint(&format!("no grade for {id}: {why}\n")));
+    }
+}
+
+impl From<QualityFault> for Failure {
+    fn from(fault: QualityFault) -> Self {
+        let lasting = fault.is_lasting();
+        match fault {
+            QualityFault::Store(error) => error.into(),
+            QualityFault::Prompt(error) => error.into(),
+            fault => {
+                let hint = lasting.then_some("`selftest doctor` looks at the models");
+                let mut failure = Self::setup(anyhow::Error::new(fault)).hint(hint);
+                if !lasting {
+                    failure.exit = Exit::Inconclusive;
+                }
+                failure
+            }
+        }
+    }
+}

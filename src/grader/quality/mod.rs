@@ -1,0 +1,261 @@
+//! Grades of recorded sessions by a model (seed 003): reads a session, condenses it, asks the model,
+//! keeps the grade. A reply that is no grade is never kept.
+//!
+//! Prints nothing. What the model is asked and what its reply means is `grade::quality`'s.
+
+mod backfill;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::grade::QualityGrade;
+use crate::grade::quality::{
+    About, QualityReader, QualitySettings, REPLY_NAME, RUBRIC_VERSION, TEMPLATE, is_edited, render,
+    reply_schema,
+};
+use crate::judge::UnscoredReason;
+use crate::judge::asking::{Limits, ask};
+use crate::judge::evidence::Nonce;
+use crate::model::{
+    CallRecord, ChatModel, ChatRequest, Message, ReplySchema, Sampling, estimate_tokens,
+};
+use crate::prompts::{PromptError, PromptLibrary};
+use crate::redact::Redactor;
+use crate::session::{self, Budget, Calibration, Collector, Condensed, condense};
+use crate::store::{Store, StoreError};
+pub use backfill::{Backfill, BackfillObserver};
+
+/// Tokens for a malformed reply and the words about it, when the model is asked again.
+const REASK_TOKENS: u32 = 1000;
+
+/// A budget below this holds no session worth a grade.
+const LEAST_TOKENS: u32 = 400;
+
+/// Characters of a string in the reply on engines where length is the cost of a call.
+const BRIEF: usize = 120;
+
+/// Lets one model grade sessions. Clones share what was learned of the model's tokens.
+#[derive(Clone)]
+pub struct QualityGrader {
+    store: Store,
+    model: Arc<dyn ChatModel>,
+    settings: QualitySettings,
+    library: Arc<PromptLibrary>,
+    redactor: Redactor,
+    reader: Arc<QualityReader>,
+    schema: ReplySchema,
+    /// Context window of every call.
+    context_tokens: u32,
+    /// Of it for the session.
+    transcript_tokens: u32,
+    calibration: Arc<Mutex<Calibration>>,
+}
+
+/// Why there is no grade. Nothing is kept then.
+#[derive(Debug, thiserror::Error)]
+pub enum QualityFault {
+    /// The session cannot be read any more.
+    #[error("session {session_id}: {why}")]
+    Session {
+        /// The session.
+        session_id: String,
+        /// Why.
+        why: String,
+    },
+    /// The model gave no grade.
+    #[error("{}: {detail}", reason.describe())]
+    Unscored {
+        /// Which kind.
+        reason: UnscoredReason,
+        /// What exactly was wrong.
+        detail: String,
+    },
+    /// The prompt cannot be rendered.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl QualityFault {
+    /// Whether the next session would meet the same.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            QualityFault::Unscored { reason, .. } => *reason == UnscoredReason::Unavailable,
+            QualityFault::Prompt(_) | QualityFault::Store(_) => true,
+            QualityFault::Session { .. } => false,
+        }
+    }
+}
+
+/// Why a model cannot grade at all.
+#[derive(Debug, thiserror::Error)]
+pub enum UnfitModel {
+    /// Its context window is too small.
+    #[error(
+        "{model} has a context window of {limit} tokens, expected at least {needed}: rubric, reply \
+         and a session of {LEAST_TOKENS} tokens"
+    )]
+    Context {
+        /// Full name of the model.
+        model: String,
+        /// What it has.
+        limit: u32,
+        /// What it takes.
+        needed: u32,
+    },
+    /// The prompt cannot be read or rendered.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+}
+
+impl QualityGrader {
+    /// Tokens that a call takes with these settings, the session included: what a model's context
+    /// should hold.
+    pub fn wanted_context(
+        settings: &QualitySettings,
+        library: &PromptLibrary,
+    ) -> Result<u32, PromptError> {
+        let whole = overhead(settings, library)?.saturating_add(settings.max_transcript_tokens);
+        Ok(whole.next_multiple_of(1024))
+    }
+
+    /// A grader by that model. `library` has [`TEMPLATE`] loaded.
+    pub async fn new(
+        store: Store,
+        model: Arc<dyn ChatModel>,
+        settings: QualitySettings,
+        library: Arc<PromptLibrary>,
+        redactor: Redactor,
+    ) -> Result<Self, UnfitModel> {
+        let wanted = Self::wanted_context(&settings, &library)?;
+        let limit = model.context_limit().await.unwrap_or(wanted);
+        let context_tokens = wanted.min(limit);
+        let overhead = overhead(&settings, &library)?;
+        let transcript_tokens =
+            context_tokens.saturating_sub(overhead).min(settings.max_transcript_tokens);
+        if transcript_tokens < LEAST_TOKENS {
+            let (model, needed) = (model.id().to_owned(), overhead.saturating_add(LEAST_TOKENS));
+            return Err(UnfitModel::Context { model, limit, needed });
+        }
+        let schema =
+            ReplySchema { name: REPLY_NAME, schema: Arc::new(reply_schema()), brief: BRIEF };
+        Ok(Self {
+            store,
+            model,
+            settings,
+            library,
+            redactor,
+            reader: Arc::new(QualityReader::new()),
+            schema,
+            context_tokens,
+            transcript_tokens,
+            calibration: Arc::default(),
+        })
+    }
+
+    /// Full name of the model, as it is kept with its grades.
+    pub fn model_id(&self) -> &str {
+        self.model.id()
+    }
+
+    /// Grades one session, which is in that file, and keeps the grade.
+    pub async fn grade(&self, session_id: &str, file: &str) -> Result<QualityGrade, QualityFault> {
+        let condensed = self.read(session_id, file).await?;
+        let grade = self.ask(session_id, condensed).await?;
+        self.store.save_quality(&grade).await?;
+        Ok(grade)
+    }
+
+    /// The session as the model gets to see it.
+    async fn read(&self, session_id: &str, file: &str) -> Result<Condensed, QualityFault> {
+        let bytes_per_token = lock(&self.calibration).bytes_per_token();
+        let budget = Budget { tokens: self.transcript_tokens, bytes_per_token };
+        let (id, path) = (session_id.to_owned(), PathBuf::from(file));
+        let redactor = self.redactor.clone();
+        let read =
+            tokio::task::spawn_blocking(move || read_condensed(&id, path, budget, &redactor)).await;
+        let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
+        read.map_err(|why| QualityFault::Session { session_id: session_id.to_owned(), why })
+    }
+
+    async fn ask(
+        &self,
+        session_id: &str,
+        condensed: Condensed,
+    ) -> Result<QualityGrade, QualityFault> {
+        let nonce = Nonce::fresh();
+        let rendered = render(&self.library, &condensed.text, &nonce)?;
+        let request = ChatRequest {
+            messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
+            schema: Some(self.schema.clone()),
+            sampling: Sampling {
+                temperature: self.settings.temperature,
+                max_tokens: self.settings.max_tokens,
+                seed: 0,
+            },
+            context_tokens: self.context_tokens,
+            think: Some(self.settings.think.unwrap_or(false)),
+            nonce: Some(nonce.as_str().to_owned()),
+        };
+        let bytes = request.prompt_bytes();
+        let limits = Limits {
+            max_reasks: self.settings.max_reasks,
+            max_tokens_key: "grade.quality.max_tokens",
+        };
+        let read = |reply: &str| self.reader.read(reply, &condensed.text);
+        let mut calls: Vec<CallRecord> = Vec::new();
+        let answer = ask(&*self.model, request, limits, u64::from, read, &mut calls).await;
+        if let Some(tokens) = calls.first().and_then(|call| call.usage.prompt_tokens) {
+            lock(&self.calibration).observe(bytes, tokens);
+        }
+        let reading = answer.map_err(|unasked| QualityFault::Unscored {
+            reason: unasked.reason,
+            detail: unasked.detail,
+        })?;
+        let about = About {
+            session_id,
+            model: self.model.id(),
+            ts: Timestamp::now(),
+            left_out: &condensed.left_out,
+            transcript_tokens: condensed.tokens,
+            prompt_edited: is_edited(&self.library),
+        };
+        Ok(reading.into_grade(about, &self.settings.weights))
+    }
+}
+
+/// Tokens of a call beside the session.
+fn overhead(settings: &QualitySettings, library: &PromptLibrary) -> Result<u32, PromptError> {
+    let empty = render(library, "", &Nonce::fresh())?;
+    let prompt = estimate_tokens(&empty.system).saturating_add(estimate_tokens(&empty.user));
+    Ok(prompt.saturating_add(settings.max_tokens).saturating_add(REASK_TOKENS))
+}
+
+fn read_condensed(
+    session_id: &str,
+    path: PathBuf,
+    budget: Budget,
+    redactor: &Redactor,
+) -> Result<Condensed, String> {
+    let shown = crate::text::one_line(&path.to_string_lossy(), 400);
+    let mut problem = None;
+    let found = session::find(&[path], |why| problem = Some(why.to_owned()));
+    let Some(found) = found.into_iter().next() else {
+        return Err(problem.unwrap_or_else(|| format!("{shown} is not there any more")));
+    };
+    let mut collector = Collector::only(session_id);
+    session::read(&found.source, &mut collector).map_err(|error| format!("{shown}: {error}"))?;
+    let session = collector.into_sessions().into_iter().next();
+    let mut session = session.ok_or_else(|| format!("{shown} does not hold it any more"))?;
+    session.rewrite(|text| redactor.apply(text));
+    Ok(condense(&session, budget))
+}
+
+fn lock(calibration: &Mutex<Calibration>) -> std::sync::MutexGuard<'_, Calibration> {
+    // Two numbers: whatever a panic elsewhere left is still good.
+    calibration.lock().unwrap_or_else(PoisonError::into_inner)
+}

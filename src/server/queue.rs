@@ -1,0 +1,97 @@
+//! Sessions that wait to be graded by a model: a bounded queue in memory. What waits when the
+//! server ends is not lost work: it has no grade, and a backfill finds it.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::{OnceCell, mpsc};
+
+use super::{GradingQueue, QueueError};
+use crate::grader::quality::QualityGrader;
+use crate::store::Store;
+
+/// Sessions that may wait.
+const ROOM: usize = 1000;
+
+/// Finds the model when the first session asks for it, or says why there is none.
+pub type FindGrader = dyn Fn() -> BoxFuture<'static, Result<QualityGrader, String>> + Send + Sync;
+
+/// A queue with workers behind it, which end with the runtime.
+pub struct GradingWorkers {
+    sender: mpsc::Sender<String>,
+    waiting: Arc<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting(Mutex<HashSet<String>>);
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+        // A set of names: whatever a panic elsewhere left is still good.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Worker {
+    store: Store,
+    find: Box<FindGrader>,
+    grader: OnceCell<QualityGrader>,
+    waiting: Arc<Waiting>,
+}
+
+impl GradingWorkers {
+    /// Grades at most `concurrency` sessions at once, in the runtime that this is called in.
+    pub fn start(store: Store, concurrency: usize, find: Box<FindGrader>) -> Self {
+        let (sender, receiver) = mpsc::channel::<String>(ROOM);
+        let waiting: Arc<Waiting> = Arc::default();
+        let worker = Arc::new(Worker {
+            store,
+            find,
+            grader: OnceCell::new(),
+            waiting: Arc::clone(&waiting),
+        });
+        let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
+        for _ in 0..concurrency.max(1) {
+            let (worker, receiver) = (Arc::clone(&worker), Arc::clone(&receiver));
+            tokio::spawn(async move {
+                loop {
+                    let next = receiver.lock().await.recv().await;
+                    let Some(session_id) = next else { return };
+                    worker.grade(session_id).await;
+                }
+            });
+        }
+        Self { sender, waiting }
+    }
+}
+
+impl GradingQueue for GradingWorkers {
+    fn enqueue(&self, session_id: &str) -> Result<(), QueueError> {
+        let mut waiting = self.waiting.lock();
+        if waiting.contains(session_id) {
+            return Err(QueueError::Waiting);
+        }
+        self.sender.try_send(session_id.to_owned()).map_err(|_| QueueError::Full)?;
+        waiting.insert(session_id.to_owned());
+        Ok(())
+    }
+}
+
+impl Worker {
+    async fn grade(&self, session_id: String) {
+        if let Err(why) = self.try_grade(&session_id).await {
+            let shown = crate::text::one_line(&session_id, 80);
+            tracing::warn!("no grade for {shown}: {}", crate::text::one_line(&why, 400));
+        }
+        self.waiting.lock().remove(&session_id);
+    }
+
+    async fn try_grade(&self, session_id: &str) -> Result<(), String> {
+        let found = self.store.grade(session_id).await.map_err(|error| error.to_string())?;
+        let found = found.ok_or("it has no grade by rules any more")?;
+        let grader = self.grader.get_or_try_init(|| (self.find)()).await?;
+        let graded = grader.grade(session_id, &found.session_file).await;
+        graded.map(drop).map_err(|fault| fault.to_string())
+    }
+}

@@ -1,0 +1,250 @@
+//! `selftest grade session|backfill|recent`: grades by models.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::recording::{Recording, id};
+use crate::model_server::{ModelServer, Reply, Role, quality};
+use crate::workspace::{CLEAR, NOBODY, OLLAMA, OPENAI, Workspace};
+
+const GOOD: [Option<f64>; 4] = [Some(0.9), Some(0.5), Some(0.7), None];
+
+fn settings(model: &str) -> String {
+    format!(
+        "version: 1\nmodels: {{ max_retries: 0 }}\n\
+         grade: {{ quality: {{ model: \"{model}\" }} }}\nscenarios:\n{CLEAR}"
+    )
+}
+
+fn three_sessions(server: &ModelServer, model: &str) -> Workspace {
+    Workspace::new()
+        .config(settings(model))
+        .server(server)
+        .session(&Recording::on(&id(1), "2026-11-17T10:00:00Z", false))
+        .session(&Recording::on(&id(2), "2026-11-18T10:00:00Z", true))
+        .session(&Recording::on(&id(3), "2026-11-19T10:00:00Z", true))
+}
+
+fn grades(workspace: &Workspace) -> Vec<Value> {
+    let words = ["grade", "recent", "--json"];
+    workspace.clone().args(words).run().exit(0).json().as_array().unwrap().clone()
+}
+
+/// Seed 003, "Tests": a deterministic reply is read and kept.
+#[test]
+fn one_session_is_graded_and_kept() {
+    let server = ModelServer::start();
+    let workspace = three_sessions(&server, OPENAI);
+    let run = workspace.clone().grade(&["session", "00000002", "--json"]).run().exit(0);
+    let grade = run.json();
+    assert_eq!(grade["session_id"], id(2));
+    assert_eq!(grade["model"], OPENAI);
+    assert_eq!(grade["rubric_version"], 1);
+    assert_eq!(grade["problem_solved"], 0.9);
+    assert_eq!(grade["edge_cases"], Value::Null);
+    // (0.4 · 0.9 + 0.2 · 0.5 + 0.2 · 0.7) / 0.8
+    assert_eq!(grade["overall"], 0.75);
+    assert_eq!(grades(&workspace), [grade]);
+
+    let prompt = server.calls(Role::Grader).pop().unwrap().text();
+    assert!(prompt.contains("Fix the parser, its test is red"), "{prompt}");
+    let card = workspace.clone().args(["grade", "show", "00000002"]).run().exit(0).stdout;
+    assert!(card.contains("by openai/gpt-4o-mini, rubric 1"), "{card}");
+    let columns = "SELECT overall, quality FROM session_grades JOIN session_quality_grades \
+                   USING (session_id)";
+    assert_eq!(workspace.sql(columns), [["0.75", "0.75"]]);
+}
+
+/// Seed 003, "Tests": a malformed reply is not kept, is told, and the others go on.
+#[test]
+fn a_broken_grade_is_not_kept_and_the_batch_goes_on() {
+    for (name, reply) in [
+        ("prose", Reply::from("The agent did well, I would say 8 of 10.")),
+        ("another form", Reply::from(json!({ "problem_solved": 0.9, "summary": "good" }))),
+        ("half of one", Reply::Truncated("{\"problem_solved\":{\"evidence\":\"".into())),
+        ("refusal", Reply::Refusal("I cannot grade people.".into())),
+        ("nothing", Reply::Null),
+    ] {
+        let bad = reply.clone();
+        let script = ModelServer::script().grader(move |call| {
+            if call.text().contains("Deploy the shop") {
+                bad.clone()
+            } else {
+                quality(call, GOOD).into()
+            }
+        });
+        let server = script.start();
+        let workspace = three_sessions(&server, OPENAI);
+        let run = workspace.clone().grade(&["backfill"]).run().exit(0);
+        let told = format!("no grade for {}", id(1));
+        assert_eq!(run.stderr.matches(&told).count(), 1, "{name}: {}", run.stderr);
+        let kept = grades(&workspace);
+        assert_eq!(kept.len(), 2, "{name}: {kept:?}");
+        assert!(kept.iter().all(|grade| grade["session_id"] != id(1)), "{name}");
+        let run = workspace.grade(&["session", "00000001"]).run().exit(3);
+        assert_eq!(run.stdout, "", "{name}");
+    }
+}
+
+#[test]
+fn an_invented_quote_is_no_evidence() {
+    let script = ModelServer::script().grader(|call| {
+        let mut grade = quality(call, [Some(1.0); 4]);
+        grade["code_clean"]["evidence"] = json!("every function has a docstring");
+        grade
+    });
+    let server = script.start();
+    let run = three_sessions(&server, OPENAI).grade(&["session", "00000002", "--json"]).run();
+    let grade = run.exit(0).json();
+    assert_eq!(grade["code_clean"], Value::Null);
+    assert_eq!(grade["overall"], 1.0);
+    assert!(grade["details"].to_string().contains("\"unsupported\":true"), "{grade}");
+}
+
+#[test]
+fn a_model_that_can_tell_nothing_is_kept_without_a_number() {
+    let script = ModelServer::script().grader(|call| quality(call, [None, Some(0.5), None, None]));
+    let server = script.start();
+    let workspace = three_sessions(&server, OPENAI);
+    let grade = workspace.clone().grade(&["session", "00000002", "--json"]).run().exit(0).json();
+    assert_eq!((&grade["tests_added"], &grade["overall"]), (&json!(0.5), &Value::Null));
+    let quality = "SELECT quality FROM session_grades WHERE session_id LIKE '00000002%'";
+    assert_eq!(workspace.sql(quality), [[""]]);
+}
+
+/// Seed 003, "Tests": grading again replaces; a backfill asks only for what is missing.
+#[test]
+fn a_backfill_goes_on_where_it_stopped() {
+    let server = ModelServer::start();
+    let workspace = three_sessions(&server, OPENAI);
+    let run = workspace.clone().grade(&["backfill", "--limit", "2"]).run().exit(0);
+    let run = run.stderr_contains("2 sessions graded, 0 without a grade");
+    // The newest first.
+    assert!(!run.stdout.contains(&id(1)) && run.stdout.contains(&id(3)), "{}", run.stdout);
+    let _ = workspace.clone().grade(&["backfill"]).run().exit(0).stdout_contains(&id(1));
+    assert_eq!(server.calls(Role::Grader).len(), 3);
+    let run = workspace.clone().grade(&["backfill"]).run().exit(0);
+    let _ = run.stderr_contains("every session has its grade");
+    let _ = workspace.clone().grade(&["session", "00000003"]).run().exit(0);
+    assert_eq!(server.calls(Role::Grader).len(), 4);
+    assert_eq!(workspace.sql("SELECT COUNT(*) FROM session_quality_grades"), [["3"]]);
+    let _ = workspace.sql("UPDATE session_quality_grades SET rubric_version = 0");
+    let _ = workspace.clone().grade(&["backfill"]).run().exit(0);
+    assert_eq!(server.calls(Role::Grader).len(), 7, "a new version of the rubric asks again");
+    assert_eq!(grades(&workspace).len(), 3, "and only its grades are read");
+}
+
+#[test]
+fn several_models_are_averaged_with_their_spread() {
+    let script = ModelServer::script().grader(|call| {
+        let solved = if call.body["model"] == "qwen2.5:7b" { 0.4 } else { 0.8 };
+        quality(call, [Some(solved), Some(solved), None, None])
+    });
+    let server = script.start();
+    let workspace = three_sessions(&server, OPENAI);
+    let models = format!("{OPENAI},{OLLAMA}");
+    let _ = workspace.clone().grade(&["backfill", "--model", &models]).run().exit(0);
+    let shown = workspace.clone().args(["grade", "show", "00000002", "--json"]).run().exit(0);
+    let json = shown.json();
+    assert_eq!(json["by_models"].as_array().unwrap().len(), 2);
+    let average = json["average_of_models"]["overall"].clone();
+    assert_eq!(average, json!({ "mean": 0.6, "spread": 0.4, "models": 2 }), "{json}");
+    let text = workspace.args(["grade", "show", "00000002"]).run().exit(0).stdout;
+    assert!(text.contains("average of 2 models"), "{text}");
+}
+
+#[test]
+fn recent_lists_the_newest_and_the_good_ones() {
+    let script = ModelServer::script().grader(|call| {
+        let score = if call.text().contains("Deploy") { 0.2 } else { 0.9 };
+        quality(call, [Some(score), Some(score), None, None])
+    });
+    let server = script.start();
+    let workspace = three_sessions(&server, OPENAI);
+    let run = workspace.clone().args(["grade", "recent"]).run().exit(0);
+    let _ = run.stderr_contains("selftest grade backfill");
+    let _ = workspace.clone().grade(&["backfill", "--concurrency", "1"]).run().exit(0);
+    assert_eq!(grades(&workspace).len(), 3);
+    let good = ["grade", "recent", "--min-overall", "0.7"];
+    let run = workspace.clone().args(good).run().exit(0).snapshot("grade_recent");
+    assert!(!run.stdout.contains(&id(1)));
+    let _ = workspace.args(["grade", "recent", "--min-overall", "7"]).run().exit(2);
+}
+
+#[test]
+fn a_model_that_is_gone_ends_the_batch_and_says_so() {
+    let script = ModelServer::script().grader(|call| {
+        if call.number == 0 { quality(call, GOOD).into() } else { Reply::status(503) }
+    });
+    let server = script.start();
+    let mut workspace = three_sessions(&server, OPENAI);
+    for number in 4..20 {
+        workspace = workspace.session(&Recording::success(&id(number)));
+    }
+    let run = workspace.clone().grade(&["backfill", "--concurrency", "1"]).run().exit(5);
+    let run = run.stderr_contains("what was graded is kept; the same command goes on");
+    assert!(run.stderr.contains("error: "), "{}", run.stderr);
+    assert!(server.calls(Role::Grader).len() < 6, "it does not try all of them");
+    assert_eq!(grades(&workspace).len(), 1);
+
+    let nobody = Workspace::new()
+        .config(settings(OLLAMA))
+        .env("OLLAMA_HOST", NOBODY)
+        .session(&Recording::success(&id(1)));
+    let run = nobody.grade(&["backfill"]).run().exit(5);
+    assert!(run.stderr.contains("error: "), "{}", run.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_backfill_keeps_what_it_has() {
+    let script = ModelServer::script().grader(|call| {
+        if call.number < 2 { quality(call, GOOD).into() } else { Reply::Hang }
+    });
+    let server = script.start();
+    let workspace = three_sessions(&server, OPENAI);
+    let running = workspace.clone().grade(&["backfill", "--concurrency", "1"]).spawn();
+    let running = running.until("the third call", || server.calls(Role::Grader).len() == 3);
+    let run = running.signal(rustix::process::Signal::INT).wait().exit(130);
+    let _ = run.stderr_contains("interrupted; 2 grades kept. The same command goes on");
+    assert_eq!(grades(&workspace).len(), 2);
+}
+
+#[test]
+fn as_many_at_once_as_are_allowed() {
+    let server = ModelServer::script().delay(Duration::from_millis(150)).start();
+    let mut workspace = three_sessions(&server, OPENAI);
+    for number in 4..9 {
+        workspace = workspace.session(&Recording::success(&id(number)));
+    }
+    let _ = workspace.clone().grade(&["backfill"]).run().exit(0);
+    assert_eq!(server.most_in_flight(), 2);
+    assert_eq!(grades(&workspace).len(), 8);
+}
+
+#[test]
+fn secrets_reach_neither_model_nor_database() {
+    let secret = "sk-proj-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4";
+    let server = ModelServer::start();
+    let recording = Recording::new(&id(1))
+        .asks(&format!("Fix the login, the key is {secret}"))
+        .calls("Bash", &json!({ "command": format!("curl -H {secret}") }), Ok(secret))
+        .says("Done, the login works.");
+    let workspace = Workspace::new().config(settings(OPENAI)).server(&server).session(&recording);
+    let run = workspace.grade(&["session", "00000001"]).run().exit(0);
+    let prompt = server.calls(Role::Grader).pop().unwrap().text();
+    assert!(prompt.contains("Fix the login") && !prompt.contains(secret), "{prompt}");
+    let _ = run;
+}
+
+#[test]
+fn a_file_that_is_gone_is_told_and_nothing_else_is_lost() {
+    let server = ModelServer::start();
+    let workspace = three_sessions(&server, OPENAI);
+    let _ = workspace.clone().grade(&["latest"]).run().exit(0);
+    std::fs::remove_file(workspace.path(&format!("sessions/{}.jsonl", id(1)))).unwrap();
+    let run = workspace.clone().grade(&["backfill", "--no-scan"]).run().exit(0);
+    let _ = run.stderr_contains("is not there any more");
+    assert_eq!(grades(&workspace).len(), 2);
+}
