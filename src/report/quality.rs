@@ -53,15 +53,14 @@ pub fn card(grades: &[QualityGrade], combined: Option<&Combined>) -> String {
         let _ = writeln!(text, "\nby {model}, rubric {version}, {}", grade.ts);
         let _ = writeln!(text, "  {:<20} {}", "overall", score(grade.overall));
         for dimension in Dimension::ALL {
-            let given = dimension.of(grade);
+            let given = dimension.score_of(grade);
             let _ = writeln!(text, "  {:<20} {}", dimension.name(), score(given));
-            let notes = grade.details.as_ref().and_then(|details| dimension.notes(details));
-            let Some(notes) = notes else { continue };
-            if notes.unsupported {
+            let Some(note) = dimension.note_of(grade) else { continue };
+            if note.unsupported {
                 let _ =
                     writeln!(text, "    the quote is not in the session: the score was dropped");
             }
-            for (what, words) in [("quote", &notes.evidence), ("because", &notes.reasoning)] {
+            for (what, words) in [("quote", &note.evidence), ("because", &note.reasoning)] {
                 if !words.is_empty() {
                     let _ = writeln!(text, "    {what:<8} {}", terminal(words, WORDS));
                 }

@@ -5,6 +5,7 @@
 
 mod api;
 mod pages;
+mod queue;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::report::RunArchive;
 use crate::store::Store;
+pub use queue::{FindGrader, GradingWorkers};
 
 /// What the server shows.
 pub struct App {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::rubric::Dimension;
 use crate::grade::QualityGrade;
 
 /// What several models say of one session. A dimension is `None` where no model has a score.
@@ -24,6 +25,21 @@ pub struct Combined {
     pub edge_cases: Option<Spread>,
     /// Of the models' overall scores.
     pub overall: Option<Spread>,
+}
+
+impl Combined {
+    /// Names and values: the overall score, and each dimension.
+    pub fn rows(&self) -> [(&'static str, Option<Spread>); 5] {
+        let of = |dimension: Dimension| match dimension {
+            Dimension::ProblemSolved => self.problem_solved,
+            Dimension::TestsAdded => self.tests_added,
+            Dimension::CodeClean => self.code_clean,
+            Dimension::EdgeCases => self.edge_cases,
+        };
+        let [solved, tests, code, edges] =
+            Dimension::ALL.map(|dimension| (dimension.name(), of(dimension)));
+        [("overall", self.overall), solved, tests, code, edges]
+    }
 }
 
 /// Scores of several models as one.

@@ -1,6 +1,7 @@
 //! From what a model said to the grade that is kept. Pure.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::reading::{EVIDENCE, QualityReading, REASONING, SUMMARY, bounded};
@@ -26,6 +27,36 @@ pub struct About<'a> {
     pub prompt_edited: bool,
 }
 
+/// What a model said of one dimension beside the score, as it is kept in a grade's details.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Note {
+    /// A quote from the session.
+    pub evidence: String,
+    /// Why the score is what it is.
+    pub reasoning: String,
+    /// The quote does not occur in the session, so that the score was dropped.
+    pub unsupported: bool,
+}
+
+impl Dimension {
+    /// Its score in a grade.
+    pub fn score_of(self, grade: &QualityGrade) -> Option<f64> {
+        match self {
+            Dimension::ProblemSolved => grade.problem_solved,
+            Dimension::TestsAdded => grade.tests_added,
+            Dimension::CodeClean => grade.code_clean,
+            Dimension::EdgeCases => grade.edge_cases,
+        }
+    }
+
+    /// What is said of it in a grade; `None` where the details hold nothing that can be read.
+    pub fn note_of(self, grade: &QualityGrade) -> Option<Note> {
+        let note = grade.details.as_ref()?.get("dimensions")?.get(self.name())?;
+        Note::deserialize(note).ok()
+    }
+}
+
 impl QualityReading {
     /// The grade that is kept. Words are bounded again here, whatever made them.
     pub fn into_grade(self, about: About<'_>, weights: &QualityWeights) -> QualityGrade {
@@ -37,12 +68,12 @@ impl QualityReading {
             .dimensions
             .iter()
             .map(|reading| {
-                let note = json!({
-                    "evidence": bounded(&reading.evidence, EVIDENCE),
-                    "reasoning": bounded(&reading.reasoning, REASONING),
-                    "unsupported": reading.unsupported,
-                });
-                (reading.dimension.name().to_owned(), note)
+                let note = Note {
+                    evidence: bounded(&reading.evidence, EVIDENCE),
+                    reasoning: bounded(&reading.reasoning, REASONING),
+                    unsupported: reading.unsupported,
+                };
+                (reading.dimension.name().to_owned(), json!(note))
             })
             .collect();
         let details = json!({

@@ -15,7 +15,7 @@ mod settings;
 mod tests;
 
 pub use combine::{Combined, Spread, combine};
-pub use grade::About;
+pub use grade::{About, Note};
 pub use prompt::{TEMPLATE, is_edited, render};
 pub use reading::{DimensionReading, QualityReader, QualityReading, reply_schema};
 pub use rubric::{Dimension, RUBRIC_VERSION};

@@ -12,8 +12,7 @@ use jiff::Timestamp;
 
 use crate::grade::QualityGrade;
 use crate::grade::quality::{
-    About, QualityReader, QualitySettings, REPLY_NAME, RUBRIC_VERSION, TEMPLATE, is_edited, render,
-    reply_schema,
+    About, QualityReader, QualitySettings, is_edited, render, reply_schema,
 };
 use crate::judge::UnscoredReason;
 use crate::judge::asking::{Limits, ask};
@@ -57,11 +56,9 @@ pub struct QualityGrader {
 #[derive(Debug, thiserror::Error)]
 pub enum QualityFault {
     /// The session cannot be read any more.
-    #[error("session {session_id}: {why}")]
+    #[error("{why}")]
     Session {
-        /// The session.
-        session_id: String,
-        /// Why.
+        /// Why; names the file.
         why: String,
     },
     /// The model gave no grade.
@@ -123,7 +120,7 @@ impl QualityGrader {
         Ok(whole.next_multiple_of(1024))
     }
 
-    /// A grader by that model. `library` has [`TEMPLATE`] loaded.
+    /// A grader by that model. `library` has the grader's template loaded.
     pub async fn new(
         store: Store,
         model: Arc<dyn ChatModel>,
@@ -142,7 +139,7 @@ impl QualityGrader {
             return Err(UnfitModel::Context { model, limit, needed });
         }
         let schema =
-            ReplySchema { name: REPLY_NAME, schema: Arc::new(reply_schema()), brief: BRIEF };
+            ReplySchema { name: "quality_grade", schema: Arc::new(reply_schema()), brief: BRIEF };
         Ok(Self {
             store,
             model,
@@ -179,7 +176,7 @@ impl QualityGrader {
         let read =
             tokio::task::spawn_blocking(move || read_condensed(&id, path, budget, &redactor)).await;
         let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
-        read.map_err(|why| QualityFault::Session { session_id: session_id.to_owned(), why })
+        read.map_err(|why| QualityFault::Session { why })
     }
 
     async fn ask(
