@@ -90,3 +90,98 @@ fn reask(name: &str, faults: &[String]) -> String {
 fn unasked(reason: UnscoredReason, detail: &str) -> Unasked {
     Unasked { reason, detail: text::one_line(detail, 600) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+    use crate::model::{ChatReply, ModelError, Sampling, StructuredMode, Usage};
+
+    /// Gives one reply after the other and keeps what it was asked.
+    struct Script {
+        replies: Mutex<Vec<(&'static str, Finish)>>,
+        asked: Mutex<Vec<ChatRequest>>,
+    }
+
+    impl ChatModel for Script {
+        fn id(&self) -> &'static str {
+            "script"
+        }
+
+        fn chat<'a>(
+            &'a self,
+            request: &'a ChatRequest,
+        ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+            self.asked.lock().unwrap().push(request.clone());
+            let (text, finish) = self.replies.lock().unwrap().remove(0);
+            let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
+            Box::pin(async move { Ok(ChatReply { text: text.into(), finish, usage, structured }) })
+        }
+
+        fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    async fn asked(
+        replies: Vec<(&'static str, Finish)>,
+    ) -> (Result<u32, Unasked>, Vec<ChatRequest>) {
+        let script = Script { replies: Mutex::new(replies), asked: Mutex::default() };
+        let request = ChatRequest {
+            messages: vec![Message::user("How many?")],
+            schema: None,
+            sampling: Sampling { temperature: 0.0, max_tokens: 7, seed: 0 },
+            context_tokens: 100,
+            think: None,
+            nonce: None,
+        };
+        let limits = Limits { max_reasks: 1, max_tokens_key: "some.max_tokens" };
+        let read = |reply: &str| {
+            reply.parse().map_err(|_| Unreadable::malformed(format!("`{reply}` is no number")))
+        };
+        let mut calls = Vec::new();
+        let seed = |number| 40 + u64::from(number);
+        let answer = ask(&script, request, limits, seed, read, &mut calls).await;
+        let requests = script.asked.into_inner().unwrap();
+        assert_eq!(calls.len(), requests.len());
+        (answer, requests)
+    }
+
+    #[tokio::test]
+    async fn a_malformed_reply_is_asked_for_again_with_its_faults() {
+        let replies = vec![("two", Finish::Stop), ("2", Finish::Stop)];
+        let (answer, requests) = asked(replies).await;
+        assert_eq!(answer, Ok(2));
+        let seeds: Vec<u64> = requests.iter().map(|request| request.sampling.seed).collect();
+        assert_eq!(seeds, [40, 41]);
+        let texts: Vec<&str> = requests[1].messages.iter().map(|m| m.text.as_str()).collect();
+        assert_eq!(texts[..2], ["How many?", "two"]);
+        assert!(texts[2].starts_with("That reply is not a valid reply:\n- `two` is no number\n"));
+    }
+
+    #[tokio::test]
+    async fn asking_ends() {
+        for (replies, calls, reason, detail) in [
+            (
+                vec![("a", Finish::Stop), ("b", Finish::Other("tool".into()))],
+                2,
+                UnscoredReason::Malformed,
+                "the reply ended with `tool`",
+            ),
+            (
+                vec![("2", Finish::Length)],
+                1,
+                UnscoredReason::Truncated,
+                "the reply ended at a limit (some.max_tokens is 7)",
+            ),
+            (vec![("", Finish::Refusal("no".into()))], 1, UnscoredReason::Refused, "no"),
+        ] {
+            let (answer, requests) = asked(replies).await;
+            assert_eq!(answer, Err(Unasked { reason, detail: detail.to_owned() }));
+            assert_eq!(requests.len(), calls);
+        }
+    }
+}

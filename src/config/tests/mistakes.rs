@@ -32,6 +32,7 @@ sut:
 rubric:
   - {{id: pass, weight: 0.5, description: a, anchors: []}}
   - {{id: tone, weight: 0.25, description: a, anchors: []}}
+grade: {{quality: {{weights: {{problem_solved: 0.5}}}}}}
 "
     )));
 }

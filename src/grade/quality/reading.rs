@@ -26,38 +26,46 @@ const SHORTEST_QUOTE: usize = 8;
 /// The JSON Schema of a reply: per dimension quote, reasoning and score, in the order in which a
 /// model should think; then a summary. Every string is bounded, so that replies are finite.
 pub fn reply_schema() -> Value {
-    schema_with(&scores())
+    schema_with(&dimension(&scores()))
 }
 
-/// The same schema as the prompt states it, with the scores written out once only.
+/// The same schema as the prompt states it, with what repeats written out once only.
 pub(super) fn schema_in_prompt() -> Value {
-    let mut schema = schema_with(&json!({ "$ref": "#/$defs/score" }));
-    schema["$defs"] = json!({ "score": scores() });
+    let mut schema = schema_with(&json!({ "$ref": "#/$defs/dimension" }));
+    schema["$defs"] = json!({
+        "dimension": dimension(&json!({ "$ref": "#/$defs/score" })),
+        "score": scores(),
+    });
     schema
 }
 
-fn schema_with(score: &Value) -> Value {
-    let text = |most: usize| json!({ "type": "string", "maxLength": most });
-    let object = |fields: Vec<(&str, Value)>| {
-        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-        let properties: Map<String, Value> =
-            fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
-        json!({
-            "type": "object",
-            "required": names,
-            "properties": properties,
-            "additionalProperties": false,
-        })
-    };
-    let dimension = object(vec![
-        ("evidence", text(EVIDENCE)),
-        ("reasoning", text(REASONING)),
-        ("score", score.clone()),
-    ]);
-    let mut fields: Vec<_> =
-        Dimension::ALL.map(|one| (one.name(), dimension.clone())).into_iter().collect();
-    fields.push(("summary", text(SUMMARY)));
+fn schema_with(dimension: &Value) -> Value {
+    let mut fields = Dimension::ALL.map(|one| (one.name(), dimension.clone())).to_vec();
+    fields.push(("summary", text_of(SUMMARY)));
     object(fields)
+}
+
+fn dimension(score: &Value) -> Value {
+    object(vec![
+        ("evidence", text_of(EVIDENCE)),
+        ("reasoning", text_of(REASONING)),
+        ("score", score.clone()),
+    ])
+}
+
+fn text_of(most: usize) -> Value {
+    json!({ "type": "string", "maxLength": most })
+}
+
+fn object(fields: Vec<(&str, Value)>) -> Value {
+    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    json!({
+        "type": "object",
+        "required": names,
+        "additionalProperties": false,
+        "properties":
+            fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>(),
+    })
 }
 
 /// What a model says of one dimension.

@@ -10,13 +10,14 @@ const FLOOR: usize = 60;
 
 /// Shares of the room in percent, most important first. Without shares a session with a thousand
 /// errors would show nothing else.
-const SHARES: [(Tier, usize); 6] = [
-    (Tier::Ends, 40),
-    (Tier::Signal, 20),
-    (Tier::Key, 20),
+const SHARES: [(Tier, usize); 7] = [
+    (Tier::Ends, 38),
+    (Tier::Verdict, 12),
+    (Tier::Error, 16),
+    (Tier::Key, 16),
     (Tier::Prompt, 8),
-    (Tier::Answer, 7),
-    (Tier::Other, 5),
+    (Tier::Answer, 6),
+    (Tier::Other, 4),
 ];
 
 /// Rounds in which room that a tier does not need goes to the others.
@@ -30,8 +31,8 @@ pub(super) fn choose(
     room: usize,
     gap: usize,
 ) -> Vec<Option<usize>> {
-    // Label, line end, and a gap before it.
-    let fixed = |item: &Item| line::label(session, item).len() + 1 + gap;
+    // Label, a space, line end, and a gap before it.
+    let fixed = |item: &Item| line::label(session, item).len() + 2 + gap;
     let mut queues = SHARES.map(|(tier, share)| {
         let members = (0..items.len()).filter(|&at| items[at].tier == tier).collect();
         let order =
@@ -155,7 +156,9 @@ mod tests {
             };
             let level = level(&lengths, room);
             prop_assert!(used(level) <= room);
-            prop_assert!(level == usize::MAX || used(level + 1) > room);
+            // What is left is less than one byte for each unit of weight.
+            let weights: usize = parts.iter().map(|(weight, _)| weight).sum();
+            prop_assert!(level == usize::MAX || used(level) + weights > room);
         }
 
         #[test]

@@ -28,8 +28,10 @@ pub(super) enum Kind {
 pub(super) enum Tier {
     /// The first and the last prompts and the outcome.
     Ends,
-    /// Errors, reverts, thanks, interruptions.
-    Signal,
+    /// Reverts, thanks, complaints, interruptions.
+    Verdict,
+    /// What failed or was refused.
+    Error,
     /// Edits, tests, calls that failed.
     Key,
     /// Other prompts.
@@ -70,7 +72,7 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
         for (part, call) in what.calls.iter().enumerate() {
             let deed = deed(&call.name, &line::arguments(&call.arguments));
             let tier = match deed {
-                Deed::Revert => Tier::Signal,
+                Deed::Revert => Tier::Verdict,
                 Deed::Test | Deed::Edit => Tier::Key,
                 Deed::Other => Tier::Other,
             };
@@ -84,7 +86,7 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
             let call = calls.get(result.call_id.as_str()).copied();
             let tier = result_tier(result, call.is_some_and(|(_, tests)| tests));
             add(part, Kind::Result, tier);
-            if tier == Tier::Signal {
+            if tier == Tier::Error {
                 failed.extend(call);
             }
         }
@@ -126,10 +128,10 @@ impl Prompter {
 /// What the words of an event are; `None` where they are not shown.
 fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
     if event.mark.is_some() {
-        return Some((Kind::Notice, Tier::Signal));
+        return Some((Kind::Notice, Tier::Verdict));
     }
     if prompter.is(event) {
-        let tier = if is_verdict(&event.text) { Tier::Signal } else { Tier::Prompt };
+        let tier = if is_verdict(&event.text) { Tier::Verdict } else { Tier::Prompt };
         return Some((Kind::Prompt, tier));
     }
     if event.text.trim().is_empty() {
@@ -145,7 +147,7 @@ fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
 
 fn result_tier(result: &ToolResult<'_>, tests: bool) -> Tier {
     match result.outcome {
-        Outcome::Failed | Outcome::Rejected => Tier::Signal,
+        Outcome::Failed | Outcome::Rejected => Tier::Error,
         _ if tests => Tier::Key,
         _ => Tier::Other,
     }
@@ -156,7 +158,7 @@ fn weight(kind: Kind, tier: Tier) -> usize {
     match (kind, tier) {
         (Kind::Prompt, _) => 4,
         (Kind::Answer, _) => 3,
-        (Kind::Call, Tier::Key) | (Kind::Result, Tier::Signal | Tier::Key) => 2,
+        (Kind::Call, Tier::Key) | (Kind::Result, Tier::Error | Tier::Key) => 2,
         (Kind::Call | Kind::Result | Kind::Notice, _) => 1,
     }
 }

@@ -12,11 +12,11 @@ use crate::text::one_line;
 /// Bytes of a tool's name.
 const NAME: usize = 40;
 
-/// `[13 call bash] `.
+/// `[13 call bash]`.
 pub(super) fn label(session: &Session, item: &Item) -> String {
     let event = &session.events[item.event];
     let subagent = if event.origin == Origin::Subagent { "subagent " } else { "" };
-    format!("[{} {subagent}{}] ", event.number, role(event, item))
+    format!("[{} {subagent}{}]", event.number, role(event, item))
 }
 
 fn role(event: &Event<'_>, item: &Item) -> String {
@@ -145,13 +145,15 @@ pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     }
     let note = |bytes: usize| format!(" … [{bytes} bytes left out] … ");
     let kept = limit.saturating_sub(note(text.len()).len());
+    // White space goes too: a line break at the cut would let the note begin a line.
+    let head = |bytes| text[..text.floor_char_boundary(bytes)].trim_end();
     if kept < 16 {
-        let end = text.floor_char_boundary(limit.saturating_sub('…'.len_utf8()));
-        return if limit < 4 { Cow::Borrowed("") } else { format!("{}…", &text[..end]).into() };
+        let head = head(limit.saturating_sub('…'.len_utf8()));
+        return if limit < 4 { Cow::Borrowed("") } else { format!("{head}…").into() };
     }
-    let head = text.floor_char_boundary(kept.div_ceil(2));
-    let tail = text.ceil_char_boundary(text.len() - kept / 2);
-    Cow::Owned(format!("{}{}{}", &text[..head], note(tail - head), &text[tail..]))
+    let head = head(kept.div_ceil(2));
+    let tail = text[text.ceil_char_boundary(text.len() - kept / 2)..].trim_start();
+    Cow::Owned(format!("{head}{}{tail}", note(text.len() - head.len() - tail.len())))
 }
 
 #[cfg(test)]

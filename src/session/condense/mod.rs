@@ -86,7 +86,8 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
         let whole = line::said(session, item);
         let said = line::clip(&whole, *cap);
         left_out.show(item.kind, said.len() < whole.len());
-        let _ = writeln!(body, "{}{said}", line::label(session, item));
+        let label = line::label(session, item);
+        let _ = writeln!(body, "{}", format!("{label} {said}").trim_end());
     }
     let rest = session.events.len().saturating_sub(next) as u64 + session.left_out;
     if rest > 0 {
