@@ -37,6 +37,7 @@ built_in!(
     "generator/docs_reorganization.md",
     "generator/evidence_restriction.md",
     "generator/generic.md",
+    "grade/session_v1.md",
     "judge/rubric.md",
     "sut/read_info.md",
 );

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::diagnostics::Fault;
 use super::document::Config;
+use crate::grade::quality::{Dimension, QualityWeights};
 use crate::rubric::{self, Category, Rubric, RubricError};
 use crate::scenario::{Scenario, TaskStatus};
 use crate::sut::settings::{HttpSettings, SutSettings};
@@ -25,6 +26,7 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
     if let Some(categories) = read::<Vec<Category>>(&document["rubric"]) {
         faults.extend(weights(categories));
     }
+    faults.extend(quality_weights(&document["grade"]["quality"]["weights"]));
     faults.extend(one_adapter(&document["sut"]));
     if let Some(sut) = read::<SutSettings>(&document["sut"]) {
         let program = sut.command.as_ref().and_then(|command| command.run.first());
@@ -157,6 +159,21 @@ fn weights(categories: Vec<Category>) -> Vec<Fault> {
         }
     };
     errors.into_iter().filter_map(fault).collect()
+}
+
+fn quality_weights(weights: &Value) -> Option<Fault> {
+    let weights = read::<QualityWeights>(weights)?;
+    let sum = weights.sum();
+    let terms = Dimension::ALL.map(|dimension| dimension.weight(&weights).to_string());
+    (sum != 1.0).then(|| Fault {
+        at_key: true,
+        hint: Some(format!("{} = {sum}", terms.join(" + "))),
+        ..value(
+            "/grade/quality/weights",
+            format!("the weights sum to {sum}, expected 1"),
+            format!("sum {sum}"),
+        )
+    })
 }
 
 fn one_adapter(sut: &Value) -> Option<Fault> {

@@ -12,6 +12,7 @@ mod level;
 pub mod overrides;
 pub mod patterns;
 pub mod proposal;
+pub mod quality;
 mod quality_record;
 mod record;
 mod response;

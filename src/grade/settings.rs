@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::quality::QualitySettings;
 use super::{AlertSettings, SuggestionRules, Weights};
 
 /// The `grade` section: recorded sessions and how they are graded.
@@ -23,6 +24,8 @@ pub struct GradeSettings {
     pub suggestions: SuggestionRules,
     /// When to raise an alert, and whom to tell.
     pub alerts: AlertSettings,
+    /// Grading by a language model.
+    pub quality: QualitySettings,
 }
 
 impl Default for GradeSettings {
@@ -33,6 +36,7 @@ impl Default for GradeSettings {
             weights: Weights::default(),
             suggestions: SuggestionRules::default(),
             alerts: AlertSettings::default(),
+            quality: QualitySettings::default(),
         }
     }
 }

@@ -1,14 +1,15 @@
-//! Asking the judge: one call, and re-asks when the reply is malformed.
+//! The judge: a model, its rubric and its settings, asked about one step.
 
 use std::sync::Arc;
 
+use super::asking::{self, Limits, Unasked};
 use super::evidence::Nonce;
 use super::prompt::{self, Evidence};
 use super::settings::JudgeSettings;
-use super::verdict::{Reader, Unreadable, schema, schema_in_prompt};
+use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, UnscoredReason, Verdict};
 use crate::model::{
-    ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call, estimate_tokens,
+    CallRecord, ChatModel, ChatRequest, Message, ReplySchema, Sampling, estimate_tokens,
 };
 use crate::prompts::PromptLibrary;
 use crate::rubric::Rubric;
@@ -59,7 +60,7 @@ impl Judge {
         library: &PromptLibrary,
         evidence: &Evidence,
         seed: impl Fn(u32) -> u64,
-        calls: &mut Vec<crate::model::CallRecord>,
+        calls: &mut Vec<CallRecord>,
     ) -> Verdict {
         let nonce = Nonce::fresh();
         let rubric = self.reader.rubric();
@@ -75,9 +76,8 @@ impl Judge {
             );
             return unscored(UnscoredReason::Truncated, &detail);
         }
-        let conversation = vec![Message::system(rendered.system), Message::user(rendered.user)];
-        let mut request = ChatRequest {
-            messages: conversation.clone(),
+        let request = ChatRequest {
+            messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
             schema: Some(self.schema.clone()),
             sampling: Sampling {
                 temperature: self.settings.temperature,
@@ -88,56 +88,13 @@ impl Judge {
             think: Some(self.settings.think.unwrap_or(false)),
             nonce: Some(nonce.as_str().to_owned()),
         };
-        let mut ask_number = 0;
-        loop {
-            let (record, reply) = call(&*self.model, &request).await;
-            calls.push(record);
-            let reply = match reply {
-                Ok(reply) => reply,
-                Err(error) => return unscored(UnscoredReason::Unavailable, &error.to_string()),
-            };
-            if reply.prompt_was_cut(&request) {
-                let detail =
-                    "the server counted fewer tokens than the prompt has: it cut the prompt";
-                return unscored(UnscoredReason::Truncated, detail);
-            }
-            let faults = match reply.finish {
-                Finish::Length => {
-                    let detail = format!(
-                        "the reply ended at a limit (judge.max_tokens is {})",
-                        self.settings.max_tokens
-                    );
-                    return unscored(UnscoredReason::Truncated, &detail);
-                }
-                Finish::Refusal(words) => return unscored(UnscoredReason::Refused, &words),
-                Finish::Other(word) => vec![format!("the reply ended with `{word}`")],
-                Finish::Stop => match self.reader.read(&reply.text) {
-                    Ok(verdict) => return verdict,
-                    Err(Unreadable::Refused(words)) => {
-                        return unscored(UnscoredReason::Refused, &words);
-                    }
-                    Err(Unreadable::Malformed(faults)) => faults,
-                },
-            };
-            if ask_number == self.settings.max_reasks {
-                return unscored(UnscoredReason::Malformed, &faults.join("; "));
-            }
-            ask_number += 1;
-            request.sampling.seed = seed(ask_number);
-            request.messages.clone_from(&conversation);
-            request.messages.push(Message::assistant(text::clip(&reply.text, 2000)));
-            request.messages.push(Message::user(reask(&faults)));
-        }
+        let limits =
+            Limits { max_reasks: self.settings.max_reasks, max_tokens_key: "judge.max_tokens" };
+        let read = |reply: &str| self.reader.read(reply);
+        asking::ask(&*self.model, request, limits, seed, read, calls)
+            .await
+            .unwrap_or_else(|Unasked { reason, detail }| unscored(reason, &detail))
     }
-}
-
-/// What the judge is told of a malformed reply.
-fn reask(faults: &[String]) -> String {
-    let faults: Vec<String> = faults.iter().take(10).map(|fault| format!("- {fault}")).collect();
-    format!(
-        "That reply is not a valid verdict:\n{}\nReply again with one JSON object that satisfies the schema, and nothing else.",
-        faults.join("\n")
-    )
 }
 
 fn unscored(reason: UnscoredReason, detail: &str) -> Verdict {

@@ -37,7 +37,8 @@ pub fn fence(label: &str, text: &str, nonce: &Nonce) -> String {
     format!("[BEGIN {label} {mark}]\n{text}\n[END {mark}]")
 }
 
-fn neutralise(text: &str) -> String {
+/// The text as a fence shows it.
+pub(crate) fn neutralise(text: &str) -> String {
     let text = IMITATION.replace_all(text, "($1");
     // Servers parse special tokens in user text: `<|im_end|>` would end the message.
     text.replace("<|", "< |")

@@ -4,8 +4,10 @@
 //! never asks a model for it (design: "the judge never grades itself").
 
 pub mod ask;
+pub mod asking;
 pub mod evidence;
 pub mod prompt;
+pub(crate) mod reply;
 pub mod settings;
 pub mod verdict;
 

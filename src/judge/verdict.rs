@@ -3,21 +3,16 @@
 //! A reply is one JSON object with exactly the fields of the schema, or it is no verdict.
 //! Nothing is repaired, guessed or defaulted.
 
-use std::collections::HashSet;
-use std::fmt;
-use std::sync::LazyLock;
-
-use regex::Regex;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
+pub use super::reply::Unreadable;
+
+use super::reply::StrictReader;
 use super::{CategoryScore, Scorecard, UnscoredReason, Verdict};
 use crate::rubric::Rubric;
 use crate::score::Score;
 use crate::text;
 
-/// Most bytes of a reply that are read at all.
-const REPLY_LIMIT: usize = 64 * 1024;
 /// Most characters of the reasoning.
 const REASONING_LIMIT: usize = 8000;
 
@@ -37,7 +32,8 @@ pub fn schema_in_prompt(rubric: &Rubric) -> Value {
     schema
 }
 
-fn scores() -> Value {
+/// The schema of a score.
+pub(crate) fn scores() -> Value {
     let mut scores: Vec<Value> =
         (0..=20).map(|twentieths| json!(f64::from(twentieths) / 20.0)).collect();
     scores.push(Value::Null);
@@ -62,24 +58,14 @@ fn schema_with(rubric: &Rubric, score: &Value) -> Value {
 /// Reads replies against one rubric; the schema is compiled once.
 pub struct Reader {
     rubric: Rubric,
-    validator: jsonschema::Validator,
-}
-
-/// A reply that has no verdict in it, and whether asking again may help.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unreadable {
-    /// Not a verdict, with each fault in words that the judge can use.
-    Malformed(Vec<String>),
-    /// The judge declined in prose.
-    Refused(String),
+    strict: StrictReader,
 }
 
 impl Reader {
     /// A reader for this rubric.
     pub fn new(rubric: Rubric) -> Self {
-        let validator = jsonschema::validator_for(&schema(&rubric))
-            .expect("the schema is built from constants and category ids");
-        Self { rubric, validator }
+        let strict = StrictReader::new(&schema(&rubric));
+        Self { rubric, strict }
     }
 
     /// The rubric.
@@ -89,27 +75,8 @@ impl Reader {
 
     /// Reads a complete reply.
     pub fn read(&self, reply: &str) -> Result<Verdict, Unreadable> {
-        let malformed = |fault: String| Unreadable::Malformed(vec![fault]);
-        let trimmed = reply.trim();
-        if trimmed.is_empty() {
-            return Err(malformed("the reply is empty".to_owned()));
-        }
-        if trimmed.len() > REPLY_LIMIT {
-            return Err(malformed(format!("the reply is over {REPLY_LIMIT} bytes")));
-        }
-        let Object(object) = serde_json::from_str(trimmed).map_err(|error| {
-            if !trimmed.starts_with(['{', '[', '`', '<', '"']) && REFUSAL.is_match(trimmed) {
-                return Unreadable::Refused(text::one_line(trimmed, 200));
-            }
-            malformed(format!("not one JSON object: {error}"))
-        })?;
-        let value = Value::Object(object);
-        let faults: Vec<String> =
-            self.validator.iter_errors(&value).map(|error| fault(&error)).collect();
-        if !faults.is_empty() {
-            return Err(Unreadable::Malformed(faults));
-        }
-        self.verdict(&value).ok_or_else(|| malformed("a field has the wrong type".to_owned()))
+        let value = self.strict.read(reply)?;
+        self.verdict(&value).ok_or_else(|| Unreadable::malformed("a field has the wrong type"))
     }
 
     /// The verdict of a valid object; `None` cannot happen after validation, but is no verdict.
@@ -148,51 +115,6 @@ impl Reader {
             detail: format!("{}: {}", unsure.join(", "), text::one_line(reasoning, 200)),
             partial: categories,
         })
-    }
-}
-
-static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)^\W*(i['’]?m (really |very )?sorry|i am sorry|sorry,? (but )?i|i can(no|['’])t|i can ?not|i(['’]m| am) (unable|not able)|i (must|have to) (decline|refuse)|i won['’]t|as an ai\b|unfortunately,? i)",
-    )
-    .expect("the pattern is a constant that a test uses")
-});
-
-/// A fault in words that a judge can act on.
-fn fault(error: &jsonschema::ValidationError<'_>) -> String {
-    let place = error.instance_path().to_string();
-    // Long enums and foreign values make long messages.
-    let words = text::one_line(&error.to_string(), 300);
-    if place.is_empty() { words } else { format!("{place}: {words}") }
-}
-
-/// A JSON object whose keys are unique: `serde_json` would keep the last of two scores.
-struct Object(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Unique;
-        impl<'de> Visitor<'de> for Unique {
-            type Value = Map<String, Value>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-                let mut map = Map::new();
-                let mut seen = HashSet::new();
-                while let Some((key, value)) = access.next_entry::<String, Value>()? {
-                    if !seen.insert(key.clone()) {
-                        let key = text::one_line(&key, 60);
-                        return Err(serde::de::Error::custom(format!(
-                            "the key `{key}` stands twice"
-                        )));
-                    }
-                    map.insert(key, value);
-                }
-                Ok(map)
-            }
-        }
-        deserializer.deserialize_map(Unique).map(Object)
     }
 }
 

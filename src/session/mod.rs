@@ -6,6 +6,7 @@
 mod bounded;
 mod buffer;
 mod collect;
+mod condense;
 mod content;
 mod detect;
 mod digest;
@@ -39,6 +40,7 @@ mod pi;
 mod swe_agent;
 
 pub use collect::{Collector, Session};
+pub use condense::{Budget, Calibration, Condensed, LeftOut, condense};
 pub use digest::Digest;
 pub use event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 pub use feed::{Notes, Sink};

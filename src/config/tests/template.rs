@@ -46,6 +46,7 @@ fn the_template_documents_the_true_defaults() {
             (Some(4), Some(8))
         );
         assert_eq!(config.judge.think.take(), Some(false));
+        assert_eq!(config.grade.quality.think.take(), Some(false));
         let alerts = &mut config.grade.alerts;
         assert_eq!(alerts.command.take().unwrap(), ["./notify", "--team"]);
         assert_eq!(alerts.webhook.take().as_deref(), Some("https://example.org/hook"));

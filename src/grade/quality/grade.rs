@@ -1,0 +1,74 @@
+//! From what a model said to the grade that is kept. Pure.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::reading::{EVIDENCE, QualityReading, REASONING, SUMMARY, bounded};
+use super::rubric::{Dimension, RUBRIC_VERSION};
+use super::settings::QualityWeights;
+use crate::grade::QualityGrade;
+use crate::session::LeftOut;
+
+/// What is known of a grade besides what the model said.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// Full name of the model.
+    pub model: &'a str,
+    /// Now.
+    pub ts: Timestamp,
+    /// What the transcript leaves out.
+    pub left_out: &'a LeftOut,
+    /// Estimated tokens of the transcript.
+    pub transcript_tokens: u32,
+    /// Whether the prompt was the project's own; see [`super::is_edited`].
+    pub prompt_edited: bool,
+}
+
+impl QualityReading {
+    /// The grade that is kept. Words are bounded again here, whatever made them.
+    pub fn into_grade(self, about: About<'_>, weights: &QualityWeights) -> QualityGrade {
+        let weights_of: Map<String, Value> = Dimension::ALL
+            .iter()
+            .map(|dimension| (dimension.name().to_owned(), json!(dimension.weight(weights))))
+            .collect();
+        let notes: Map<String, Value> = self
+            .dimensions
+            .iter()
+            .map(|reading| {
+                let note = json!({
+                    "evidence": bounded(&reading.evidence, EVIDENCE),
+                    "reasoning": bounded(&reading.reasoning, REASONING),
+                    "unsupported": reading.unsupported,
+                });
+                (reading.dimension.name().to_owned(), note)
+            })
+            .collect();
+        let details = json!({
+            "weights": weights_of,
+            "dimensions": notes,
+            "unsupported": self.unsupported(),
+            "left_out": about.left_out,
+            "transcript_tokens": about.transcript_tokens,
+            "prompt_edited": about.prompt_edited,
+        });
+        let score = |dimension: Dimension| {
+            let reading = self.dimensions.iter().find(|reading| reading.dimension == dimension)?;
+            reading.score.map(f64::from)
+        };
+        QualityGrade {
+            session_id: about.session_id.to_owned(),
+            model: about.model.to_owned(),
+            rubric_version: RUBRIC_VERSION,
+            ts: about.ts,
+            problem_solved: score(Dimension::ProblemSolved),
+            tests_added: score(Dimension::TestsAdded),
+            code_clean: score(Dimension::CodeClean),
+            edge_cases: score(Dimension::EdgeCases),
+            overall: self.overall(weights),
+            reasoning: Some(bounded(&self.summary, SUMMARY)).filter(|summary| !summary.is_empty()),
+            details: Some(details),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Grades of recorded sessions by a language model (seed 003): rubric, prompt, strict reading of
+//! the reply, and what the harness makes of it.
+//!
+//! Pure: calls no model, reads no clock and no database. The overall score is computed here and
+//! never asked for.
+
+mod combine;
+mod grade;
+mod prompt;
+mod reading;
+mod rubric;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+pub use combine::{Combined, Spread, combine};
+pub use grade::About;
+pub use prompt::{TEMPLATE, is_edited, render};
+pub use reading::{DimensionReading, QualityReader, QualityReading, reply_schema};
+pub use rubric::{Dimension, RUBRIC_VERSION};
+pub use settings::{QualitySettings, QualityWeights};

@@ -1,0 +1,131 @@
+//! The rubric: what a model scores in a session, and what the scores mean. Decides nothing.
+
+use serde::Serialize;
+
+use super::settings::QualityWeights;
+
+/// Version of the rubric. Grades of different versions are never mixed: whoever changes
+/// `prompts/grade/session_v1.md`, the anchors or the schema raises it, as a test demands.
+pub const RUBRIC_VERSION: u32 = 1;
+
+/// One aspect of a session's quality (seed 003).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Dimension {
+    /// Whether what the user wanted was done.
+    #[serde(rename = "problem_solved")]
+    ProblemSolved,
+    /// Whether tests were added or adapted.
+    #[serde(rename = "tests_added")]
+    TestsAdded,
+    /// Whether the code that was written is clean.
+    #[serde(rename = "code_clean")]
+    CodeClean,
+    /// Whether edge cases and errors were handled.
+    #[serde(rename = "edge_cases_handled")]
+    EdgeCases,
+}
+
+/// What a score of a dimension means.
+#[derive(Debug, Serialize)]
+pub(super) struct Anchor {
+    score: f64,
+    meaning: &'static str,
+}
+
+/// What the prompt says of a dimension.
+#[derive(Debug, Serialize)]
+pub(super) struct Description {
+    name: &'static str,
+    question: &'static str,
+    anchors: [Anchor; 4],
+    unknown: &'static str,
+}
+
+impl Dimension {
+    /// Every dimension, in the order of the reply.
+    pub const ALL: [Dimension; 4] = [
+        Dimension::ProblemSolved,
+        Dimension::TestsAdded,
+        Dimension::CodeClean,
+        Dimension::EdgeCases,
+    ];
+
+    /// The field of the reply and the key of its weight.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dimension::ProblemSolved => "problem_solved",
+            Dimension::TestsAdded => "tests_added",
+            Dimension::CodeClean => "code_clean",
+            Dimension::EdgeCases => "edge_cases_handled",
+        }
+    }
+
+    /// In words for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Dimension::ProblemSolved => "Problem solved",
+            Dimension::TestsAdded => "Tests added",
+            Dimension::CodeClean => "Code clean",
+            Dimension::EdgeCases => "Edge cases handled",
+        }
+    }
+
+    /// Its share in the overall score.
+    pub const fn weight(self, weights: &QualityWeights) -> f64 {
+        match self {
+            Dimension::ProblemSolved => weights.problem_solved.get(),
+            Dimension::TestsAdded => weights.tests_added.get(),
+            Dimension::CodeClean => weights.code_clean.get(),
+            Dimension::EdgeCases => weights.edge_cases_handled.get(),
+        }
+    }
+
+    pub(super) fn description(self) -> Description {
+        let (question, meanings, unknown) = match self {
+            Dimension::ProblemSolved => (
+                "Was what the user asked for done in the end?",
+                [
+                    "Done, and shown to work or accepted by the user",
+                    "Done for the most part, or done without a check",
+                    "Begun; important parts are missing or fail",
+                    "Not done, undone again, or rejected by the user",
+                ],
+                "the outcome is not shown",
+            ),
+            Dimension::TestsAdded => (
+                "Were tests added or adapted for what was changed, and run?",
+                [
+                    "Tests for the change were written and pass",
+                    "Tests were written or adapted, but not run or with gaps",
+                    "Existing tests were only run",
+                    "Code was changed without any test",
+                ],
+                "no code was to be changed",
+            ),
+            Dimension::CodeClean => (
+                "Is the code that was written clear, small and in the style of what is around it?",
+                [
+                    "Clear and minimal; a reviewer would take it as it is",
+                    "Good, with small blemishes",
+                    "Hard to follow, duplicated, or with leftovers of debugging",
+                    "Hacks, dead code or broken code were left behind",
+                ],
+                "no code is shown",
+            ),
+            Dimension::EdgeCases => (
+                "Were edge cases, wrong input and failures thought of?",
+                [
+                    "The relevant ones are handled or tested",
+                    "Most are handled; a minor one is missing",
+                    "Hardly any: only the plain case works",
+                    "An evident case breaks the result, or errors are hidden",
+                ],
+                "nothing shown has any",
+            ),
+        };
+        let [best, good, poor, worst] = meanings;
+        let anchors = [(1.0, best), (0.7, good), (0.3, poor), (0.0, worst)]
+            .map(|(score, meaning)| Anchor { score, meaning });
+        Description { name: self.name(), question, anchors, unknown }
+    }
+}

@@ -1,0 +1,77 @@
+//! How many bytes a model's tokens have, learned from what its server counts.
+
+/// A running estimate of the bytes of a token. Begins low, as for code: a transcript that is too
+/// short loses less than a prompt that is cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    bytes_per_token: f64,
+    /// Prompts counted so far, up to [`MEMORY`].
+    seen: f64,
+}
+
+/// Before anything is counted.
+const AT_FIRST: f64 = 3.5;
+/// What tokenizers make of text, between dense scripts and plain words.
+const LEAST: f64 = 1.5;
+const MOST: f64 = 8.0;
+/// Prompts over which the estimate is a mean; older ones fade.
+const MEMORY: f64 = 8.0;
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self { bytes_per_token: AT_FIRST, seen: 0.0 }
+    }
+}
+
+impl Calibration {
+    /// Takes in one prompt of so many bytes and what the server counted for it. No tokens, or
+    /// fewer than any tokenizer makes, say nothing: the prompt was cut or came from a cache.
+    pub fn observe(&mut self, bytes: usize, tokens: u64) {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let ratio = bytes as f64 / tokens as f64;
+        if tokens == 0 || bytes == 0 || ratio > MOST {
+            return;
+        }
+        // The first count already weighs as much as the guess.
+        self.seen = (self.seen + 1.0).min(MEMORY);
+        self.bytes_per_token += (ratio.max(LEAST) - self.bytes_per_token) / (self.seen + 1.0);
+    }
+
+    /// The estimate, from 1.5 to 8.0.
+    pub fn bytes_per_token(&self) -> f64 {
+        self.bytes_per_token.clamp(LEAST, MOST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn it_learns_and_ignores_what_cannot_be() {
+        let mut calibration = Calibration::default();
+        assert_eq!(calibration.bytes_per_token(), 3.5);
+        for (bytes, tokens) in [(1000, 0), (0, 10), (100_000, 3)] {
+            calibration.observe(bytes, tokens);
+        }
+        assert_eq!(calibration, Calibration::default());
+        calibration.observe(4500, 1000);
+        assert_eq!(calibration.bytes_per_token(), 4.0);
+        for _ in 0..60 {
+            calibration.observe(28_000, 10_000);
+        }
+        assert!((calibration.bytes_per_token() - 2.8).abs() < 0.01);
+    }
+
+    proptest! {
+        #[test]
+        fn it_stays_in_bounds(counts in prop::collection::vec((any::<usize>(), any::<u64>()), 0..40)) {
+            let mut calibration = Calibration::default();
+            for (bytes, tokens) in counts {
+                calibration.observe(bytes, tokens);
+                prop_assert!((LEAST..=MOST).contains(&calibration.bytes_per_token()));
+            }
+        }
+    }
+}

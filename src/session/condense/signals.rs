@@ -1,0 +1,134 @@
+//! What makes an event worth showing, read from its words: reverts, thanks, tests, edits.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Bytes of a text that are looked at: a command stands at the beginning, thanks at either end.
+const LOOKED_AT: usize = 1500;
+
+macro_rules! pattern {
+    ($name:ident, $pattern:literal) => {
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("the pattern is a constant"));
+    };
+}
+
+// Word boundaries of ASCII keep the regex engine on its fast path.
+pattern!(
+    GIT_REVERT,
+    r"(?-u:\b)git(?-u:\b)[^\n;&|]{0,80}?\s(revert|restore|reset|stash|checkout)(?-u:\b)"
+);
+pattern!(NEW_BRANCH, r"(?-u:\b)checkout\s+(-b|-B|--orphan)(?-u:\b)");
+pattern!(
+    TESTS,
+    r"(?-u:\b)(cargo (nextest|test)|pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|playwright test|(npm|pnpm|yarn|bun|deno)( run)? test|go test|make (test|check)|ctest|bats|mvn [^\n;&|]{0,60}(test|verify)|gradlew? [^\n;&|]{0,60}(test|check)|rspec|rake test|phpunit|pest|dotnet test|swift test|mix test|manage\.py test|runtests|run_tests|tests?\.sh)(?-u:\b)"
+);
+pattern!(
+    SHELL_EDIT,
+    r"(?-u:\b)(apply_patch|sed -i|perl -p?i|tee|patch -p|git apply)(?-u:\b)|\bcat\s*>|<<\s*['\x22]?EOF"
+);
+pattern!(EDITOR_COMMAND, r"(?-u:\b)(create|str_replace|insert)(?-u:\b)");
+// Praise without blame would make every session look good.
+pattern!(
+    VERDICT,
+    r"(?i)(?-u:\b)(thanks|thank you|thx|cheers|perfect|awesome|great (job|work)|well done|lgtm|works now|revert|undo|roll(ed)? ?back|put (it|that|them) back|still (fails?|failing|broken|wrong|not)|(does ?n[o'’]?t|not) work(ing)?|that['’ ]?i?s (wrong|not right|not what)|you broke)(?-u:\b)"
+);
+
+/// Both ends of a text, as far as they are looked at.
+fn ends(text: &str) -> [&str; 2] {
+    if text.len() <= 2 * LOOKED_AT {
+        return [text, ""];
+    }
+    let head = &text[..text.floor_char_boundary(LOOKED_AT)];
+    let tail = &text[text.ceil_char_boundary(text.len() - LOOKED_AT)..];
+    [head, tail]
+}
+
+/// Whether a user thanks, complains, or wants something undone.
+pub(super) fn is_verdict(prompt: &str) -> bool {
+    ends(prompt).iter().any(|end| VERDICT.is_match(end))
+}
+
+/// What a tool call does, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// Takes changes back.
+    Revert,
+    /// Runs tests.
+    Test,
+    /// Writes files.
+    Edit,
+    /// Anything else.
+    Other,
+}
+
+/// What a call does, by the tool's name and the arguments as [`super::line::arguments`] shows
+/// them.
+pub(super) fn deed(tool: &str, arguments: &str) -> Deed {
+    let tool = tool.to_ascii_lowercase();
+    let names = |words: &[&str]| words.iter().any(|word| tool.contains(word));
+    let head = ends(arguments)[0];
+    if names(&["undo", "revert", "rollback"])
+        || head.contains("undo_edit")
+        || (GIT_REVERT.is_match(head) && !NEW_BRANCH.is_match(head))
+    {
+        Deed::Revert
+    } else if names(&["run_test", "runtest"]) || TESTS.is_match(head) {
+        Deed::Test
+    } else if names(&["todo", "memory", "stdin"]) {
+        Deed::Other
+    } else if names(&["editor", "str_replace"]) {
+        // One tool for looking and for writing: its command tells.
+        if EDITOR_COMMAND.is_match(head) { Deed::Edit } else { Deed::Other }
+    } else if names(&["write", "edit", "patch", "replace", "create", "insert", "append"])
+        || SHELL_EDIT.is_match(head)
+    {
+        Deed::Edit
+    } else {
+        Deed::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deeds() {
+        for (tool, arguments, expected) in [
+            ("bash", "git -C repo checkout -- src/a.rs", Deed::Revert),
+            ("bash", "cd x && git reset --hard HEAD~1", Deed::Revert),
+            ("bash", "git checkout -b fix", Deed::Other),
+            ("bash", "git log; reset", Deed::Other),
+            ("undo_edit", "path: a.py", Deed::Revert),
+            ("str_replace_editor", "command: undo_edit, path: a.py", Deed::Revert),
+            ("str_replace_editor", "command: view, path: a.py", Deed::Other),
+            ("str_replace_editor", "command: create, path: a.py", Deed::Edit),
+            ("shell", "bash -lc cargo test --lib", Deed::Test),
+            ("Bash", "npm run test", Deed::Test),
+            ("bash", "python -m pytest -q", Deed::Test),
+            ("bash", "cat tests/a.py", Deed::Other),
+            ("bash", "cat > a.py <<EOF", Deed::Edit),
+            ("MultiEdit", "file_path: a.rs", Deed::Edit),
+            ("TodoWrite", "todos: []", Deed::Other),
+            ("Read", "file_path: a.rs", Deed::Other),
+        ] {
+            assert_eq!(deed(tool, arguments), expected, "{tool} {arguments}");
+        }
+    }
+
+    #[test]
+    fn verdicts_of_users() {
+        for said in
+            ["Thanks!", "no, undo that", "it still fails", "That's wrong", "it doesn't work"]
+        {
+            assert!(is_verdict(said), "{said}");
+        }
+        for said in ["add a button", "what is a patch?", ""] {
+            assert!(!is_verdict(said), "{said}");
+        }
+        let long = format!("{}thanks", "x ".repeat(10_000));
+        assert!(is_verdict(&long));
+    }
+}

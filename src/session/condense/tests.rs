@@ -1,0 +1,1 @@
+//! Tests of the condensed transcript as a whole.
