@@ -65,9 +65,12 @@ pub(super) fn name(text: &str) -> String {
 /// The answer with the longest texts that is not too large; with the shortest texts else.
 pub(super) fn fitting<T: Serialize>(build: impl Fn(Quoting) -> T) -> T {
     let [first, rest @ ..] = LENGTHS.map(Quoting);
-    rest.into_iter().fold(build(first), |answer, quoting| {
-        if fits(&answer) { answer } else { build(quoting) }
-    })
+    rest.into_iter().fold(
+        build(first),
+        |answer, quoting| {
+            if fits(&answer) { answer } else { build(quoting) }
+        },
+    )
 }
 
 /// Whether the answer is small enough.

@@ -101,7 +101,8 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<Known, Refusal> 
     if wanted.is_empty() {
         return Err(Refusal("session_id is empty: give an id or the beginning of one".to_owned()));
     }
-    let of = |grade: GradeRecord| Known { session_id: grade.session_id.clone(), rules: Some(grade) };
+    let of =
+        |grade: GradeRecord| Known { session_id: grade.session_id.clone(), rules: Some(grade) };
     if let Some(grade) = store.grade(wanted).await? {
         return Ok(of(grade));
     }
@@ -193,11 +194,7 @@ fn about(grade: &GradeRecord, quoting: Quoting) -> About {
     }
 }
 
-fn remarks(
-    rules: Option<&GradeRecord>,
-    made: &[Override],
-    models: &[QualityGrade],
-) -> Vec<String> {
+fn remarks(rules: Option<&GradeRecord>, made: &[Override], models: &[QualityGrade]) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut left_out = |there: usize, shown: usize, what: &str| {
         if there > shown {

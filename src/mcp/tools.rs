@@ -32,7 +32,7 @@ pub(super) struct GradeArguments {
     model: Option<String>,
 }
 
-#[tool_router]
+#[tool_router(vis = "pub(super)")]
 impl McpServer {
     /// Everything known of one recorded agent session.
     #[tool(
