@@ -1,9 +1,30 @@
-//! `selftest mcp`: grades and reports for agents, on stdin and stdout.
+//! `selftest mcp`: grades and reports for agents, on stdin and stdout. Nothing but messages of the
+//! protocol goes to stdout.
 
+use anyhow::anyhow;
+
+use super::context::Project;
 use super::failure::Failure;
+use super::grade::database;
+use super::run::interrupt;
 use crate::cli::{GlobalArgs, SessionArgs};
 use crate::exit::Exit;
+use crate::mcp::McpServer;
+use crate::report::RunArchive;
+use crate::store::Store;
 
-pub(super) async fn execute(_: &SessionArgs, _: &GlobalArgs) -> Result<Exit, Failure> {
-    Ok(Exit::NothingRan)
+pub(super) async fn execute(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let (json_folder, _) = project.report_folders(&resolved);
+    let store = Store::open(&database(&project, &sessions.db)).await?;
+    let server = McpServer::new(store.clone(), RunArchive::new(json_folder), None);
+    let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = server.serve(stdin, stdout, interrupt()).await;
+    store.close().await;
+    served.map_err(|error| {
+        Failure::setup(anyhow!(error))
+            .hint(Some("agents start `selftest mcp` themselves; docs/mcp.md says how"))
+    })?;
+    Ok(Exit::Passed)
 }

@@ -56,7 +56,13 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))
         }
-        Some(Command::Mcp { sessions }) => runtime()?.block_on(mcp::execute(&sessions, &global)),
+        Some(Command::Mcp { sessions }) => {
+            let runtime = runtime()?;
+            let done = runtime.block_on(mcp::execute(&sessions, &global));
+            // A read of stdin cannot be broken off, and must not keep the process after SIGTERM.
+            runtime.shutdown_background();
+            done
+        }
         Some(Command::Model { action }) => runtime()?.block_on(model::execute(action, &global)),
         Some(Command::Completions { shell }) => {
             let mut text = Vec::new();
@@ -90,7 +96,10 @@ fn start_log(verbose: u8) {
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
-    let own_only = tracing_subscriber::filter::Targets::new().with_target("selftest", level);
+    let own_only = tracing_subscriber::filter::Targets::new()
+        .with_target("selftest", level)
+        // What the MCP server cannot answer, such as a message that is too long.
+        .with_target("rmcp", LevelFilter::ERROR);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)

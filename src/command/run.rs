@@ -361,7 +361,7 @@ fn cancel_on_interrupt() -> watch::Receiver<bool> {
 }
 
 #[cfg(unix)]
-async fn interrupt() {
+pub(super) async fn interrupt() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
@@ -373,7 +373,7 @@ async fn interrupt() {
 }
 
 #[cfg(not(unix))]
-async fn interrupt() {
+pub(super) async fn interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

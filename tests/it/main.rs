@@ -33,6 +33,9 @@ mod sut;
 // Recorded sessions.
 mod grade;
 
+// Servers.
+mod mcp;
+
 // What goes wrong.
 mod bad_input;
 mod bad_server;

@@ -1,0 +1,9 @@
+//! `selftest mcp`: the tools as an agent meets them.
+
+// What the tests stand on.
+mod conversation;
+mod world;
+
+mod answers;
+mod lifecycle;
+mod official;
