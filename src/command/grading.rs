@@ -1,14 +1,20 @@
 //! A model that grades sessions, made from the configuration.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
 
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::model::FetchBar;
 use crate::config::Resolved;
+use crate::grade::QualityGrade;
 use crate::grade::quality::TEMPLATE;
 use crate::grader::quality::{QualityGrader, UnfitModel};
+use crate::mcp::SessionGrading;
 use crate::model::locate::Locator;
 use crate::model::settings::ModelSettings;
 use crate::prompts::PromptLibrary;
@@ -61,6 +67,63 @@ pub(super) async fn quality_graders(
         eprint(&format!("model {line}\n"));
     }
     Ok(graders)
+}
+
+/// Finds models when the first session asks for them, and keeps them: a server is up before any
+/// model is.
+pub(super) struct GradersOnRequest {
+    project: Project,
+    resolved: Resolved,
+    store: Store,
+    /// The model where a request names none; that of the configuration, where none is given.
+    default: Option<String>,
+    found: Mutex<HashMap<Option<String>, QualityGrader>>,
+}
+
+impl GradersOnRequest {
+    pub(super) fn new(
+        project: Project,
+        resolved: Resolved,
+        store: Store,
+        default: Option<String>,
+    ) -> Self {
+        Self { project, resolved, store, default, found: Mutex::default() }
+    }
+
+    /// The grader by that model, or why there is none, with what to do about it.
+    pub(super) async fn grader(&self, model: Option<String>) -> Result<QualityGrader, String> {
+        let name = model.or_else(|| self.default.clone());
+        let mut found = self.found.lock().await;
+        if let Some(grader) = found.get(&name) {
+            return Ok(grader.clone());
+        }
+        let concurrency = self.resolved.config.grade.quality.concurrency;
+        let names: Vec<String> = name.iter().cloned().collect();
+        let graders =
+            quality_graders(&self.project, &self.resolved, &self.store, &names, concurrency).await;
+        let graders = graders.map_err(|failure| failure.render(false).trim_end().to_owned())?;
+        // One name is one model.
+        let grader = graders.into_iter().next().ok_or("no model is configured")?;
+        found.insert(name, grader.clone());
+        Ok(grader)
+    }
+}
+
+impl SessionGrading for GradersOnRequest {
+    fn grade(
+        &self,
+        session_id: String,
+        model: Option<String>,
+    ) -> BoxFuture<'_, Result<QualityGrade, String>> {
+        Box::pin(async move {
+            let found = self.store.grade(&session_id).await.map_err(|error| error.to_string())?;
+            let found = found
+                .ok_or("no grade by rules of this session: `selftest grade latest` makes one")?;
+            let grader = self.grader(model).await?;
+            let graded = grader.grade(&found.session_id, &found.session_file).await;
+            graded.map_err(|fault| fault.to_string())
+        })
+    }
 }
 
 impl From<UnfitModel> for Failure {

@@ -1,11 +1,14 @@
 //! `selftest mcp`: grades and reports for agents, on stdin and stdout. Nothing but messages of the
 //! protocol goes to stdout.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
+use super::grading::GradersOnRequest;
 use super::run::interrupt;
 use crate::cli::{GlobalArgs, SessionArgs};
 use crate::exit::Exit;
@@ -18,7 +21,9 @@ pub(super) async fn execute(sessions: &SessionArgs, global: &GlobalArgs) -> Resu
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let store = Store::open(&database(&project, &sessions.db)).await?;
-    let server = McpServer::new(store.clone(), RunArchive::new(json_folder), None);
+    let grading = GradersOnRequest::new(project, resolved, store.clone(), None);
+    let runs = RunArchive::new(json_folder);
+    let server = McpServer::new(store.clone(), runs, Some(Arc::new(grading)));
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let served = server.serve(stdin, stdout, interrupt()).await;
     store.close().await;

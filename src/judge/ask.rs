@@ -93,7 +93,7 @@ impl Judge {
         let read = |reply: &str| self.reader.read(reply);
         asking::ask(&*self.model, request, limits, seed, read, calls)
             .await
-            .unwrap_or_else(|Unasked { reason, detail }| unscored(reason, &detail))
+            .unwrap_or_else(|Unasked { reason, detail, .. }| unscored(reason, &detail))
     }
 }
 

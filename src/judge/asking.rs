@@ -4,7 +4,7 @@
 
 use super::UnscoredReason;
 use super::verdict::Unreadable;
-use crate::model::{CallRecord, ChatModel, ChatRequest, Finish, Message, call};
+use crate::model::{CallRecord, ChatModel, ChatRequest, Finish, Message, ModelError, call};
 use crate::text;
 
 /// Most bytes of a malformed reply that the model sees again.
@@ -26,6 +26,8 @@ pub struct Unasked {
     pub reason: UnscoredReason,
     /// What exactly was wrong, in one line.
     pub detail: String,
+    /// A shorter prompt would leave room.
+    pub prompt_too_long: bool,
 }
 
 /// Asks until a reply can be read. `seed` gives the sampling seed of a call, counted from 0;
@@ -45,17 +47,28 @@ pub async fn ask<T>(
         request.sampling.seed = seed(ask_number);
         let (record, reply) = call(model, &request).await;
         calls.push(record);
-        let reply =
-            reply.map_err(|error| unasked(UnscoredReason::Unavailable, &error.to_string()))?;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error @ ModelError::PromptTooLong { .. }) => {
+                let unasked = unasked(UnscoredReason::Truncated, &error.to_string());
+                return Err(Unasked { prompt_too_long: true, ..unasked });
+            }
+            Err(error) => return Err(unasked(UnscoredReason::Unavailable, &error.to_string())),
+        };
         if reply.prompt_was_cut(&request) {
             let detail = "the server counted fewer tokens than the prompt has: it cut the prompt";
-            return Err(unasked(UnscoredReason::Truncated, detail));
+            let unasked = unasked(UnscoredReason::Truncated, detail);
+            return Err(Unasked { prompt_too_long: true, ..unasked });
         }
         let faults = match reply.finish {
             Finish::Length => {
                 let (key, limit) = (what.max_tokens_key, request.sampling.max_tokens);
                 let detail = format!("the reply ended at a limit ({key} is {limit})");
-                return Err(unasked(UnscoredReason::Truncated, &detail));
+                let prompt_too_long = reply.usage.prompt_tokens.is_some_and(|tokens| {
+                    tokens + u64::from(limit) > u64::from(request.context_tokens)
+                });
+                let unasked = unasked(UnscoredReason::Truncated, &detail);
+                return Err(Unasked { prompt_too_long, ..unasked });
             }
             Finish::Refusal(words) => return Err(unasked(UnscoredReason::Refused, &words)),
             Finish::Other(word) => vec![format!("the reply ended with `{word}`")],
@@ -88,7 +101,7 @@ fn reask(name: &str, faults: &[String]) -> String {
 }
 
 fn unasked(reason: UnscoredReason, detail: &str) -> Unasked {
-    Unasked { reason, detail: text::one_line(detail, 600) }
+    Unasked { reason, detail: text::one_line(detail, 600), prompt_too_long: false }
 }
 
 #[cfg(test)]

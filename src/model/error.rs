@@ -97,6 +97,16 @@ pub enum ModelError {
         /// What differs from the nearest recording.
         difference: String,
     },
+    /// The prompt does not fit the model's context; a shorter one would.
+    #[error("the prompt of {length} does not fit a context of {limit} tokens")]
+    PromptTooLong {
+        /// With its unit: tokens, or bytes where these tell already.
+        length: String,
+        /// Tokens of the context.
+        limit: usize,
+        /// Most tokens that the model's context can have.
+        most: u32,
+    },
     /// The embedded engine or its weights.
     #[error("{what}")]
     Engine {
@@ -143,6 +153,7 @@ impl ModelError {
             ModelError::Name { .. }
             | ModelError::Missing { .. }
             | ModelError::Timeout { .. }
+            | ModelError::PromptTooLong { .. }
             | ModelError::NotRecorded { .. } => return self,
         };
         *words = change(std::mem::take(words));
@@ -173,6 +184,9 @@ impl ModelError {
             ModelError::Protocol { .. } => {
                 Some("is this the address of a model server? see `selftest doctor`".to_owned())
             }
+            ModelError::PromptTooLong { most, .. } => Some(format!(
+                "raise models.context_tokens (this model allows {most}) or shorten the prompt"
+            )),
             ModelError::NotRecorded { .. } => Some("record again with --record <dir>".to_owned()),
         }
     }

@@ -90,11 +90,11 @@ impl QualityGrader {
         file: &str,
         places: &Semaphore,
     ) -> Result<QualityGrade, QualityFault> {
-        let condensed = self.read(session_id, file).await?;
+        let condensed = self.read(session_id, file, self.transcript_tokens).await?;
         let grade = {
             // Never closed: an error cannot be.
             let _place = places.acquire().await;
-            self.ask(session_id, condensed).await?
+            self.ask(session_id, file, condensed).await?
         };
         self.store.save_quality(&grade).await?;
         Ok(grade)

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 
 use crate::grade::QualityGrade;
 use crate::grade::quality::{
-    About, QualityReader, QualitySettings, is_edited, render, reply_schema,
+    About, QualityReader, QualityReading, QualitySettings, is_edited, render, reply_schema,
 };
 use crate::judge::UnscoredReason;
-use crate::judge::asking::{Limits, ask};
+use crate::judge::asking::{Limits, Unasked, ask};
 use crate::judge::evidence::Nonce;
 use crate::model::{
     CallRecord, ChatModel, ChatRequest, Message, ReplySchema, Sampling, estimate_tokens,
@@ -161,16 +161,21 @@ impl QualityGrader {
 
     /// Grades one session, which is in that file, and keeps the grade.
     pub async fn grade(&self, session_id: &str, file: &str) -> Result<QualityGrade, QualityFault> {
-        let condensed = self.read(session_id, file).await?;
-        let grade = self.ask(session_id, condensed).await?;
+        let condensed = self.read(session_id, file, self.transcript_tokens).await?;
+        let grade = self.ask(session_id, file, condensed).await?;
         self.store.save_quality(&grade).await?;
         Ok(grade)
     }
 
-    /// The session as the model gets to see it.
-    async fn read(&self, session_id: &str, file: &str) -> Result<Condensed, QualityFault> {
+    /// The session as the model gets to see it, in about so many tokens.
+    async fn read(
+        &self,
+        session_id: &str,
+        file: &str,
+        tokens: u32,
+    ) -> Result<Condensed, QualityFault> {
         let bytes_per_token = lock(&self.calibration).bytes_per_token();
-        let budget = Budget { tokens: self.transcript_tokens, bytes_per_token };
+        let budget = Budget { tokens, bytes_per_token };
         let (id, path) = (session_id.to_owned(), PathBuf::from(file));
         let redactor = self.redactor.clone();
         let read =
@@ -179,11 +184,43 @@ impl QualityGrader {
         read.map_err(|why| QualityFault::Session { why })
     }
 
+    /// Asks for a grade. How many tokens a text has is only known when the model counts them: one
+    /// that turns out too long is condensed further.
     async fn ask(
         &self,
         session_id: &str,
-        condensed: Condensed,
+        file: &str,
+        mut condensed: Condensed,
     ) -> Result<QualityGrade, QualityFault> {
+        let mut tokens = self.transcript_tokens;
+        loop {
+            let unasked = match self.ask_once(&condensed).await? {
+                Ok(reading) => {
+                    let about = About {
+                        session_id,
+                        model: self.model.id(),
+                        ts: Timestamp::now(),
+                        left_out: &condensed.left_out,
+                        transcript_tokens: condensed.tokens,
+                        prompt_edited: is_edited(&self.library),
+                    };
+                    return Ok(reading.into_grade(about, &self.settings.weights));
+                }
+                Err(unasked) => unasked,
+            };
+            tokens = tokens / 3 * 2;
+            if !unasked.prompt_too_long || tokens < LEAST_TOKENS {
+                let Unasked { reason, detail, .. } = unasked;
+                return Err(QualityFault::Unscored { reason, detail });
+            }
+            condensed = self.read(session_id, file, tokens).await?;
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        condensed: &Condensed,
+    ) -> Result<Result<QualityReading, Unasked>, PromptError> {
         let nonce = Nonce::fresh();
         let rendered = render(&self.library, &condensed.text, &nonce)?;
         let request = ChatRequest {
@@ -209,19 +246,7 @@ impl QualityGrader {
         if let Some(tokens) = calls.first().and_then(|call| call.usage.prompt_tokens) {
             lock(&self.calibration).observe(bytes, tokens);
         }
-        let reading = answer.map_err(|unasked| QualityFault::Unscored {
-            reason: unasked.reason,
-            detail: unasked.detail,
-        })?;
-        let about = About {
-            session_id,
-            model: self.model.id(),
-            ts: Timestamp::now(),
-            left_out: &condensed.left_out,
-            transcript_tokens: condensed.tokens,
-            prompt_edited: is_edited(&self.library),
-        };
-        Ok(reading.into_grade(about, &self.settings.weights))
+        Ok(answer)
     }
 }
 

@@ -151,12 +151,12 @@ impl<'model> Engine<'model> {
         self.use_threads(threads);
         let bytes = request.prompt_bytes();
         if bytes > self.limit.saturating_mul(MOST_BYTES_PER_TOKEN) {
-            return Err(self.too_long(&format!("{bytes} bytes")));
+            return Err(self.too_long(format!("{bytes} bytes")));
         }
         let prompt = conversation::prompt(self.model, &request.messages)?;
         let prompt_tokens = prompt.len();
         if prompt_tokens >= self.limit {
-            return Err(self.too_long(&format!("{prompt_tokens} tokens")));
+            return Err(self.too_long(format!("{prompt_tokens} tokens")));
         }
         let most = (self.limit - prompt_tokens).min(request.sampling.max_tokens.max(1) as usize);
         let mut sampler = Sampler::new(&request.sampling);
@@ -274,13 +274,7 @@ impl<'model> Engine<'model> {
         Ok(())
     }
 
-    fn too_long(&self, length: &str) -> ModelError {
-        ModelError::engine(
-            format!("the prompt of {length} does not fit a context of {} tokens", self.limit),
-            Some(format!(
-                "raise models.context_tokens (this model allows {}) or shorten the prompt",
-                self.model.n_ctx_train()
-            )),
-        )
+    fn too_long(&self, length: String) -> ModelError {
+        ModelError::PromptTooLong { length, limit: self.limit, most: self.model.n_ctx_train() }
     }
 }

@@ -10,7 +10,7 @@ pub struct Calibration {
 }
 
 /// Before anything is counted.
-const AT_FIRST: f64 = 3.5;
+const AT_FIRST: f64 = 3.0;
 /// What tokenizers make of text, between dense scripts and plain words.
 const LEAST: f64 = 1.5;
 const MOST: f64 = 8.0;
