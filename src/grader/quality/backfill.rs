@@ -1,9 +1,8 @@
 //! Grading many sessions: as many at once as are allowed, the next one read while the model works.
 
-use std::sync::Arc;
+use std::pin::pin;
 
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use futures_util::{StreamExt as _, stream};
 
 use super::{QualityFault, QualityGrader};
 use crate::grade::QualityGrade;
@@ -44,27 +43,23 @@ impl QualityGrader {
     ) -> Backfill {
         let mut outcome = Backfill::default();
         observer.found(sessions.len() as u64);
-        let places = Arc::new(Semaphore::new(concurrency));
-        let mut sessions = sessions.into_iter();
-        let mut tasks = JoinSet::new();
+        let read = async |(session_id, file): (String, String)| {
+            let condensed = self.read(&session_id, &file, self.transcript_tokens).await;
+            (session_id, file, condensed)
+        };
+        let ask = async |(session_id, file, condensed): (String, String, Result<_, _>)| {
+            let result = self.ask_and_keep(&session_id, &file, condensed).await;
+            (session_id, result)
+        };
+        // While the model works, the next ones are read.
+        let asked = stream::iter(sessions)
+            .map(read)
+            .buffered(concurrency)
+            .map(ask)
+            .buffer_unordered(concurrency);
+        let mut asked = pin!(asked);
         let mut silent = 0;
-        loop {
-            // Twice as many: while the model works, the next ones are read.
-            while tasks.len() < 2 * concurrency
-                && let Some((session_id, file)) = sessions.next()
-            {
-                let (grader, places) = (self.clone(), Arc::clone(&places));
-                tasks.spawn(async move {
-                    let result = grader.grade_in_turn(&session_id, &file, &places).await;
-                    (session_id, result)
-                });
-            }
-            let Some(done) = tasks.join_next().await else { return outcome };
-            let Ok((session_id, result)) = done else {
-                // A panic has said on stderr what it is; its session keeps waiting.
-                outcome.skipped += 1;
-                continue;
-            };
+        while let Some((session_id, result)) = asked.next().await {
             match result {
                 Ok(grade) => {
                     silent = 0;
@@ -77,26 +72,11 @@ impl QualityGrader {
                     silent = if fault.is_lasting() { silent + 1 } else { 0 };
                     if silent >= GONE_AFTER || matches!(fault, QualityFault::Store(_)) {
                         outcome.stopped = Some(fault);
-                        return outcome;
+                        break;
                     }
                 }
             }
         }
-    }
-
-    async fn grade_in_turn(
-        &self,
-        session_id: &str,
-        file: &str,
-        places: &Semaphore,
-    ) -> Result<QualityGrade, QualityFault> {
-        let condensed = self.read(session_id, file, self.transcript_tokens).await?;
-        let grade = {
-            // Never closed: an error cannot be.
-            let _place = places.acquire().await;
-            self.ask(session_id, file, condensed).await?
-        };
-        self.store.save_quality(&grade).await?;
-        Ok(grade)
+        outcome
     }
 }

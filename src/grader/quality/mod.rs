@@ -161,8 +161,17 @@ impl QualityGrader {
 
     /// Grades one session, which is in that file, and keeps the grade.
     pub async fn grade(&self, session_id: &str, file: &str) -> Result<QualityGrade, QualityFault> {
-        let condensed = self.read(session_id, file, self.transcript_tokens).await?;
-        let grade = self.ask(session_id, file, condensed).await?;
+        let condensed = self.read(session_id, file, self.transcript_tokens).await;
+        self.ask_and_keep(session_id, file, condensed).await
+    }
+
+    async fn ask_and_keep(
+        &self,
+        session_id: &str,
+        file: &str,
+        condensed: Result<Condensed, QualityFault>,
+    ) -> Result<QualityGrade, QualityFault> {
+        let grade = self.ask(session_id, file, condensed?).await?;
         self.store.save_quality(&grade).await?;
         Ok(grade)
     }
