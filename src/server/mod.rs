@@ -14,11 +14,13 @@ mod tally;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use secrecy::SecretString;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -68,6 +70,10 @@ pub struct Access {
 /// Bytes of the longest body of a request.
 const LONGEST_BODY: usize = 64 * 1024;
 
+/// How long connections may stay open after the end: a client that reads nothing would keep the
+/// server alive for ever.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// Serves until `shutdown` ends; requests that are being answered are answered.
 pub async fn serve(
     listener: TcpListener,
@@ -77,7 +83,21 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let guard = Guard::new(access, listener.local_addr()?);
     let service = router(app, guard).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+    let (stop, mut stopping) = watch::channel(false);
+    let shutdown = async move {
+        shutdown.await;
+        stop.send_replace(true);
+    };
+    let grace_is_over = async move {
+        // An error means that the server has ended.
+        if stopping.wait_for(|stopping| *stopping).await.is_ok() {
+            tokio::time::sleep(GRACE).await;
+        }
+    };
+    tokio::select! {
+        served = axum::serve(listener, service).with_graceful_shutdown(shutdown) => served,
+        () = grace_is_over => Ok(()),
+    }
 }
 
 /// Everything that is answered. Of the layers, the last one is the outermost.

@@ -33,6 +33,9 @@ mod sut;
 // Recorded sessions.
 mod grade;
 
+// The HTTP server.
+mod server;
+
 // What goes wrong.
 mod bad_input;
 mod bad_server;
