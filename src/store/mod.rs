@@ -6,6 +6,8 @@
 
 mod address;
 mod bound;
+mod browse;
+mod changes;
 mod error;
 mod files;
 mod grade_row;
@@ -21,6 +23,8 @@ mod weekly;
 #[cfg(test)]
 mod tests;
 
+pub use browse::{SessionQuery, SessionRow, SessionSort};
+pub use changes::Changes;
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use page::{Cursor, Page};

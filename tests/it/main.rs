@@ -35,6 +35,7 @@ mod grade;
 
 // Servers.
 mod mcp;
+mod server;
 
 // What goes wrong.
 mod bad_input;
