@@ -11,5 +11,11 @@ UPDATE session_grades SET quality = (
     )
 );
 
-CREATE INDEX idx_session_grades_quality ON session_grades(quality);
+-- Everything that lists show, so that they are read from here in any order and with any filter:
+-- the rows themselves are large, and one index for each order would slow down grading.
+CREATE INDEX idx_session_grades_browse ON session_grades(
+    counts_at, session_id, agent, task_type, task_completed, quality, total_errors,
+    total_api_calls, tool_calls_efficient, response_quality, duration_seconds, model, task_summary
+);
+DROP INDEX idx_session_grades_counts_at;  -- the same beginning
 CREATE INDEX idx_sqg_ts ON session_quality_grades(ts, id);

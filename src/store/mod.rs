@@ -6,6 +6,7 @@
 
 mod address;
 mod bound;
+mod browse;
 mod error;
 mod files;
 mod grade_row;
@@ -21,6 +22,7 @@ mod weekly;
 #[cfg(test)]
 mod tests;
 
+pub use browse::{SessionQuery, SessionRow, SessionSort};
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use page::{Cursor, Page};

@@ -22,7 +22,8 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
     let made = Store::open(path).await.unwrap();
     // Back to what that program makes.
     for sql in [
-        "DROP INDEX idx_session_grades_counts_at",
+        "DROP INDEX idx_session_grades_browse",
+        "ALTER TABLE session_grades DROP COLUMN quality",
         "ALTER TABLE session_grades DROP COLUMN agent",
         "ALTER TABLE session_grades DROP COLUMN task_type",
         "ALTER TABLE session_grades DROP COLUMN counts_at",

@@ -1,5 +1,6 @@
 //! The store as its callers see it, on databases in memory and on the disk.
 
+mod browsing;
 mod finding;
 mod foreign_rows;
 mod opening;

@@ -1,0 +1,187 @@
+//! Lists of sessions: every order, filter and page.
+
+use super::*;
+use crate::grade::QualityGrade;
+use crate::store::{Cursor, SessionQuery, SessionRow, SessionSort};
+
+fn quality(session_id: &str, overall: Option<f64>) -> QualityGrade {
+    QualityGrade {
+        session_id: session_id.to_owned(),
+        model: "m".to_owned(),
+        rubric_version: 1,
+        ts: at("2026-11-20T08:00:00Z"),
+        problem_solved: overall,
+        tests_added: overall,
+        code_clean: None,
+        edge_cases: None,
+        overall,
+        reasoning: None,
+        details: None,
+    }
+}
+
+/// 12 sessions `s00` to `s11`; values repeat and are missing.
+async fn filled() -> Store {
+    let store = store().await;
+    let sessions = (0_u8..12).map(|number| {
+        let mut grade = grade_at(&format!("s{number:02}"), "2026-11-20T08:00:00Z");
+        grade.details.counts_at += jiff::SignedDuration::from_hours(i64::from(number / 2));
+        grade.details.agent = ["pi", "codex", "hermes"][usize::from(number % 3)].to_owned();
+        grade.details.task_type = TaskType::ALL[usize::from(number % 4)];
+        grade.task_completed = number % 2 == 0;
+        grade.tool_calls_efficient = level(1 + number % 5);
+        grade.total_errors = u64::from(number % 4) * 5;
+        grade.total_api_calls = u64::from(number);
+        grade.duration_seconds = (number % 3 != 0).then(|| f64::from(number) / 7.0);
+        grade.task_summary = Some(format!("Fix 100% of É_{number}!"));
+        file(&grade.session_file.clone(), vec![grade])
+    });
+    store.save(&sessions.collect::<Vec<_>>()).await.unwrap();
+    for number in 0..6_u8 {
+        let overall = (number > 0).then(|| f64::from(number / 2) / 3.0);
+        store.save_quality(&quality(&format!("s{number:02}"), overall)).await.unwrap();
+    }
+    // A row of the seed's own program has none of the columns that were added.
+    execute(
+        &store,
+        "UPDATE session_grades SET agent = NULL, task_type = NULL, counts_at = NULL \
+         WHERE session_id IN ('s04', 's07')",
+    )
+    .await;
+    store
+}
+
+async fn all(store: &Store, mut query: SessionQuery) -> Vec<SessionRow> {
+    let mut rows = Vec::new();
+    loop {
+        let page = store.sessions(&query).await.unwrap();
+        assert!(page.items.len() <= query.limit as usize);
+        rows.extend(page.items);
+        match page.next {
+            // As it comes back in a URL.
+            Some(next) => query.after = Some(next.to_string().parse::<Cursor>().unwrap()),
+            None => return rows,
+        }
+    }
+}
+
+fn ids(rows: &[SessionRow]) -> Vec<&str> {
+    rows.iter().map(|row| row.session_id.as_str()).collect()
+}
+
+/// The value that a list is sorted by, as JSON, which compares as numbers and texts do.
+fn value(row: &SessionRow, sort: SessionSort) -> serde_json::Value {
+    let row = serde_json::to_value(row).unwrap();
+    row[match sort {
+        SessionSort::Time => "counts_at",
+        SessionSort::Quality => "quality",
+        SessionSort::Completed => "task_completed",
+        SessionSort::Efficiency => "tool_calls_efficient",
+        SessionSort::Response => "response_quality",
+        SessionSort::Errors => "total_errors",
+        SessionSort::Calls => "total_api_calls",
+        SessionSort::Duration => "duration_seconds",
+        SessionSort::Agent => "agent",
+        SessionSort::TaskType => "task_type",
+    }]
+    .clone()
+}
+
+fn in_order(a: &serde_json::Value, b: &serde_json::Value) -> std::cmp::Ordering {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => (a.as_bool(), a.as_str()).cmp(&(b.as_bool(), b.as_str())),
+    }
+}
+
+#[tokio::test]
+async fn every_order_pages_through_every_session_once_with_nulls_last() {
+    let store = filled().await;
+    for sort in SessionSort::ALL {
+        assert_eq!(sort.name().parse(), Ok(sort));
+        for descending in [true, false] {
+            let query = SessionQuery { sort, descending, limit: 500, ..SessionQuery::default() };
+            let whole = all(&store, query.clone()).await;
+            assert_eq!(whole.len(), 12, "{sort} {descending}");
+            for pair in whole.windows(2) {
+                let (a, b) = (value(&pair[0], sort), value(&pair[1], sort));
+                let (id_a, id_b) = (&pair[0].session_id, &pair[1].session_id);
+                assert!(!a.is_null() || b.is_null(), "{sort}: {id_a} has no value, {id_b} has");
+                if a.is_null() != b.is_null() {
+                    continue;
+                }
+                let order = in_order(&a, &b).then(id_a.cmp(id_b));
+                assert_eq!(order.is_gt(), descending, "{sort}: {a} {id_a}, {b} {id_b}");
+            }
+            for limit in [1, 5, 11, 12] {
+                let paged = all(&store, SessionQuery { limit, ..query.clone() }).await;
+                assert_eq!(paged, whole, "{sort} {descending} by {limit}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn filters_narrow_the_list_and_its_count() {
+    let store = filled().await;
+    let query = || SessionQuery { descending: false, limit: 4, ..SessionQuery::default() };
+    let search = |words: &str| SessionQuery { search: Some(words.to_owned()), ..query() };
+    for (query, expected) in [
+        (SessionQuery { agent: Some("codex".into()), ..query() }, &["s01", "s10"][..]),
+        (SessionQuery { task_type: Some(TaskType::ALL[3]), ..query() }, &["s03", "s11"]),
+        (SessionQuery { min_quality: Some(0.3), ..query() }, &["s02", "s03", "s05", "s04"]),
+        (search("s0"), &["s00", "s01", "s02", "s03", "s05", "s06", "s08", "s09", "s04", "s07"]),
+        (search("fix 100%"), &["s00"]),
+        (search("É_1!"), &["s01"]),
+        (search("%5"), &[]),
+        (search("' OR 1=1 --"), &[]),
+        (search("\0"), &["s00"]),
+    ] {
+        let found = all(&store, query.clone()).await;
+        assert_eq!(store.count_sessions(&query).await.unwrap(), found.len() as u64);
+        let found = ids(&found);
+        if matches!(query.search.as_deref(), Some("fix 100%" | "\0")) {
+            assert_eq!(found.len(), 12, "{query:?}");
+        } else {
+            assert_eq!(found, expected, "{query:?}");
+        }
+    }
+    let both = SessionQuery { completed: Some(true), agent: Some("pi".into()), ..query() };
+    assert_eq!(ids(&all(&store, both).await), ["s00", "s06"]);
+    let open = SessionQuery { completed: Some(false), ..query() };
+    assert_eq!(store.count_sessions(&open).await.unwrap(), 6);
+    assert_eq!(store.agents().await.unwrap(), ["codex", "hermes", "pi"]);
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_order_finds_nothing() {
+    let store = filled().await;
+    let text = Cursor { value: Some("pi".into()), id: "s01".into() };
+    let none = Cursor { value: None, id: "s01".into() };
+    assert!(SessionSort::Agent.fits(&text) && SessionSort::Agent.fits(&none));
+    assert!(!SessionSort::Errors.fits(&text) && !SessionSort::Errors.fits(&none));
+    assert!(!SessionSort::Quality.fits(&Cursor { value: Some("NaN".into()), ..none.clone() }));
+    let query = SessionQuery { sort: SessionSort::Errors, after: Some(text), ..Default::default() };
+    assert_eq!(all(&store, query).await, []);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_does_not_end_the_list() {
+    let store = filled().await;
+    execute(
+        &store,
+        "UPDATE session_grades SET total_errors = 'many', tool_calls_efficient = 9 \
+         WHERE session_id IN ('s02', 's03')",
+    )
+    .await;
+    for sort in SessionSort::ALL {
+        for limit in [1, 3, 50] {
+            let query = SessionQuery { sort, limit, ..SessionQuery::default() };
+            if limit == 1 && sort == SessionSort::Errors {
+                // Nothing in the only row of a page says where the next one begins.
+                continue;
+            }
+            assert_eq!(all(&store, query).await.len(), 10, "{sort} by {limit}");
+        }
+    }
+}
