@@ -34,9 +34,8 @@ static READING: Semaphore = Semaphore::const_new(2);
 
 /// Live events; they end when `stopping` says so, for the server waits for open answers.
 pub(super) fn router(stopping: watch::Receiver<bool>) -> Router<Arc<App>> {
-    let events = async move |state: State<Arc<App>>, path: Path<String>| {
-        events(state, path, stopping).await
-    };
+    let events =
+        async move |state: State<Arc<App>>, path: Path<String>| events(state, path, stopping).await;
     Router::new().route("/live/runs/{run_id}", get(events))
 }
 
@@ -116,11 +115,9 @@ impl Watch {
         };
         self.seen = Some(file);
         self.ready.push_back(Event::default().event("progress").data(changes.progress));
-        for (position, row) in changes.rows.into_iter().enumerate() {
-            // Cases that end early may take a place before others.
+        for row in changes.rows {
             if !self.rows.contains(&row) {
-                let event = Event::default().event("case").id(position.to_string());
-                self.ready.push_back(event.data(&row));
+                self.ready.push_back(Event::default().event("case").data(&row));
                 self.rows.push(row);
             }
         }
@@ -137,7 +134,6 @@ impl Watch {
 struct Changes {
     progress: String,
     said: String,
-    /// In the order of the plan.
     rows: Vec<String>,
     complete: bool,
 }
@@ -145,7 +141,7 @@ struct Changes {
 impl Changes {
     fn of(report: &ReportDocument) -> Option<Self> {
         let progress = Progress::of(report);
-        let row = |case| CaseRow::of(report.run_id.as_str(), case).render().ok();
+        let row = |case| CaseRow::of(report, case).render().ok();
         Some(Self {
             said: progress.sentence(),
             progress: progress.render().ok()?,

@@ -4,6 +4,7 @@
 //! to a [`GradingQueue`].
 
 mod api;
+mod live;
 mod pages;
 
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use axum::Router;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::report::RunArchive;
 use crate::store::Store;
@@ -59,7 +61,14 @@ pub async fn serve(
     _access: Access,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let router = Router::new().merge(pages::router()).merge(api::router());
+    let (stop, stopping) = watch::channel(false);
+    let shutdown = async move {
+        shutdown.await;
+        // Nobody may watch anything; then nobody has to be told.
+        let _ = stop.send(true);
+    };
+    let live = live::router(stopping);
+    let router = Router::new().merge(pages::router()).merge(live).merge(api::router());
     let service =
         router.with_state(Arc::new(app)).into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(shutdown).await

@@ -16,9 +16,8 @@ pub(super) struct CallView {
 
 impl CallView {
     pub(super) fn of(role: &'static str, call: &CallRecord) -> Self {
-        let tokens = |tokens: Option<u64>| {
-            tokens.map_or_else(|| words::ABSENT.to_owned(), words::count)
-        };
+        let tokens =
+            |tokens: Option<u64>| tokens.map_or_else(|| words::ABSENT.to_owned(), words::count);
         Self {
             role,
             model: words::line(&call.model),

@@ -92,8 +92,7 @@ impl Bar {
     #[expect(clippy::cast_precision_loss, reason = "a session has few graders")]
     fn of(scores: impl Iterator<Item = Option<f64>>) -> Self {
         let scores: Vec<f64> = scores.flatten().collect();
-        let mean =
-            (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64);
+        let mean = (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64);
         let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Self {

@@ -35,6 +35,8 @@ pub(in crate::server) struct Progress {
 #[template(path = "page/case_row.html")]
 pub(in crate::server) struct CaseRow {
     href: String,
+    /// Position in the plan, by which rows are kept in order.
+    order: usize,
     id: String,
     status: &'static str,
     class: &'static str,
@@ -92,10 +94,12 @@ impl Progress {
 
 impl CaseRow {
     /// Of a finished case.
-    pub(in crate::server) fn of(run_id: &str, case: &CaseDocument) -> Self {
+    pub(in crate::server) fn of(report: &ReportDocument, case: &CaseDocument) -> Self {
         let overall = case.scores.overall.map(crate::score::Score::get);
+        let order = report.scenarios.iter().position(|id| *id == case.id);
         Self {
-            href: link::case(run_id, &case.id),
+            href: link::case(report.run_id.as_str(), &case.id),
+            order: order.unwrap_or(report.scenarios.len()),
             id: words::line(&case.id),
             status: case.status.label(),
             class: status_class(case.status),
@@ -169,7 +173,7 @@ impl RunPage {
             not_enforced: lines(&report.isolation.not_enforced),
             changed_files: lines(&report.changed_files),
             warnings: lines(&report.warnings),
-            rows: report.cases.iter().map(|case| CaseRow::of(id, case)).collect(),
+            rows: report.cases.iter().map(|case| CaseRow::of(report, case)).collect(),
         }
     }
 }

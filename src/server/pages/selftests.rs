@@ -42,7 +42,6 @@ struct Row {
     time: String,
     outcome: &'static str,
     class: &'static str,
-    total: u32,
     passed: u32,
     failed: u32,
     unscored: u32,
@@ -61,7 +60,6 @@ impl From<RunEntry> for Row {
             time: words::minute(run.started_at),
             outcome: wording::outcome(run.outcome),
             class: class(run.outcome),
-            total: summary.total,
             passed: summary.passed,
             failed: summary.failed,
             unscored: summary.unscored,
@@ -109,8 +107,7 @@ fn page_of(runs: &RunArchive, before: &str) -> Result<Selftests, PageError> {
     files.truncate(ROWS);
     let older = files.last().filter(|_| more);
     let older = older.map(|file| link::query("/selftests", &[("before", file.run_id.as_str())]));
-    let rows: Vec<Row> =
-        files.iter().filter_map(|file| runs.entry(file)).map(Row::from).collect();
+    let rows: Vec<Row> = files.iter().filter_map(|file| runs.entry(file)).map(Row::from).collect();
     Ok(Selftests {
         frame: Frame::of("selftests"),
         total,

@@ -17,7 +17,6 @@ use crate::server::App;
 struct Session {
     title: String,
     id: String,
-    href: String,
     facts: Vec<(&'static str, String)>,
     quality: Option<Quality>,
     rules: Rules,
@@ -74,15 +73,11 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
     Ok(Session {
         title: if title.is_empty() { "(no request)".to_owned() } else { title },
         id: words::line(id),
-        href: link::session(id),
         facts: facts(&grade),
         quality: Quality::of(&quality),
         rules: Rules::of(&grade, &overrides),
         timeline: Timeline::of(&grade),
-        grading: app
-            .queue
-            .is_some()
-            .then(|| format!("/api/grades/session/{}", link::encoded(id))),
+        grading: app.queue.is_some().then(|| format!("/api/grades/session/{}", link::encoded(id))),
     })
 }
 

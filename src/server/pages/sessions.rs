@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{Frame, PageError, html, link, words};
 use crate::grade::TaskType;
 use crate::server::App;
-use crate::store::{SessionQuery, SessionRow, SessionSort};
+use crate::store::{Cursor, SessionQuery, SessionRow, SessionSort};
 
 /// Rows of a page.
 const ROWS: u32 = 100;
@@ -101,9 +101,9 @@ impl From<SessionRow> for Row {
             href: link::session(&row.session_id),
             summary: if summary.is_empty() { "(no request)".to_owned() } else { summary },
             id: words::line(&row.session_id),
-            agent: words::line(&row.agent),
+            agent: words::line(row.agent.as_deref().unwrap_or_default()),
             model: words::line(row.model.as_deref().unwrap_or_default()),
-            task_type: words::spaced(row.task_type.name()),
+            task_type: row.task_type.map(|kind| words::spaced(kind.name())).unwrap_or_default(),
             done: row.task_completed,
             efficiency: row.tool_calls_efficient,
             response: row.response_quality,
@@ -111,8 +111,8 @@ impl From<SessionRow> for Row {
             has_errors: row.total_errors > 0,
             calls: words::count(row.total_api_calls),
             duration: words::seconds(row.duration_seconds),
-            at: row.counts_at.to_string(),
-            time: words::minute(row.counts_at),
+            at: row.counts_at.map(|at| at.to_string()).unwrap_or_default(),
+            time: row.counts_at.map_or_else(|| words::ABSENT.to_owned(), words::minute),
             quality: words::score(row.quality),
             percent: words::percent(row.quality),
             grade: words::grade(row.quality),
@@ -125,9 +125,9 @@ impl Params {
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let sort = match self.sort.as_str() {
             "" => SessionSort::Time,
-            name => name.parse().map_err(|_| {
-                PageError::bad_request(format!("{name:?} is no column to sort by"))
-            })?,
+            name => name
+                .parse()
+                .map_err(|_| PageError::bad_request(format!("{name:?} is no column to sort by")))?,
         };
         let descending = match self.dir.as_str() {
             "" => first_descending(sort),
@@ -137,9 +137,10 @@ impl Params {
         };
         let task_type = match self.task_type.as_str() {
             "" => None,
-            name => Some(TaskType::from_name(name).ok_or_else(|| {
-                PageError::bad_request(format!("{name:?} is no task type"))
-            })?),
+            name => Some(
+                TaskType::from_name(name)
+                    .ok_or_else(|| PageError::bad_request(format!("{name:?} is no task type")))?,
+            ),
         };
         let completed = match self.completed.as_str() {
             "" => None,
@@ -161,9 +162,7 @@ impl Params {
         };
         let after = match self.after.as_str() {
             "" => None,
-            text => Some(
-                text.parse().map_err(|why| PageError::bad_request(format!("after: {why}")))?,
-            ),
+            text => Some(cursor(text, sort)?),
         };
         Ok(SessionQuery {
             sort,
@@ -193,6 +192,11 @@ impl Params {
     }
 }
 
+fn cursor(text: &str, sort: SessionSort) -> Result<Cursor, PageError> {
+    let read = text.parse::<Cursor>().ok().filter(|cursor| sort.fits(cursor));
+    read.ok_or_else(|| PageError::bad_request("after is not of this list: begin at its first page"))
+}
+
 fn first_descending(sort: SessionSort) -> bool {
     COLUMNS.iter().find(|(column, ..)| *column == sort).is_none_or(|(.., descending)| *descending)
 }
@@ -205,8 +209,7 @@ fn headings(params: &Params, query: &SessionQuery) -> Vec<Heading> {
             name,
             class,
             href: params.link(sort.name(), if descending { "desc" } else { "asc" }, ""),
-            order: current
-                .then_some(if query.descending { "descending" } else { "ascending" }),
+            order: current.then_some(if query.descending { "descending" } else { "ascending" }),
         }
     };
     COLUMNS.into_iter().map(heading).collect()
@@ -244,9 +247,7 @@ pub(super) async fn list(
             .iter()
             .any(|text| !text.is_empty())
             || query.min_quality.is_some(),
-        older: page
-            .next
-            .map(|next| params.link(&params.sort, &params.dir, &next.to_string())),
+        older: page.next.map(|next| params.link(&params.sort, &params.dir, &next.to_string())),
         first: query.after.is_some().then_some(unpaged),
         rows: page.items.into_iter().map(Row::from).collect(),
         params,

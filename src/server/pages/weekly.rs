@@ -46,7 +46,6 @@ struct Weekly {
     made: String,
     complete: bool,
     raised: usize,
-    before: String,
     has_tool_errors: bool,
     texts: WeeklyTexts,
 }
@@ -120,7 +119,6 @@ pub(super) async fn page(
         made: words::minute(report.generated_at),
         complete: report.is_complete(),
         raised: report.alerts.raised().count(),
-        before: report.week.before(1).to_string(),
         has_tool_errors: report.problem_areas.tools.items.iter().any(|tool| tool.errors > 0),
         texts: WeeklyTexts::of(&report),
     })
