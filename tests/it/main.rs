@@ -33,6 +33,9 @@ mod sut;
 // Recorded sessions.
 mod grade;
 
+// The pages of the server, in a real browser.
+mod browser;
+
 // What goes wrong.
 mod bad_input;
 mod bad_server;
