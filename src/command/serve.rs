@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use secrecy::SecretString;
@@ -10,11 +11,12 @@ use tokio::net::TcpListener;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
+use super::grading::GradersOnRequest;
 use super::print;
 use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
 use crate::report::RunArchive;
-use crate::server::{Access, App, serve};
+use crate::server::{Access, App, FindGrader, GradingWorkers, serve};
 use crate::store::Store;
 
 pub(super) async fn execute(
@@ -41,7 +43,16 @@ pub(super) async fn execute(
     let address: SocketAddr =
         listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;
     print(&format!("http://{address}\n"))?;
-    let app = App { store: store.clone(), runs: RunArchive::new(json_folder), queue: None };
+    let concurrency = resolved.config.grade.quality.concurrency as usize;
+    let model = args.model.clone();
+    let graders = Arc::new(GradersOnRequest::new(project, resolved, store.clone(), model));
+    let find: Box<FindGrader> = Box::new(move || {
+        let graders = Arc::clone(&graders);
+        Box::pin(async move { graders.grader(None).await })
+    });
+    let queue = Arc::new(GradingWorkers::start(store.clone(), concurrency, find));
+    let runs = RunArchive::new(json_folder);
+    let app = App { store: store.clone(), runs, queue: Some(queue) };
     let access = Access { token, hosts: args.hosts.clone() };
     let served = serve(listener, app, access, interrupted).await;
     store.close().await;

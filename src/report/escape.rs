@@ -63,8 +63,7 @@ pub fn inline(text: &str, limit: usize) -> Markdown {
 /// A text of at most `limit` bytes as a fenced block, shown as it is. The fence is longer than
 /// any run of backticks inside.
 pub fn fenced(text: &str, limit: usize) -> Markdown {
-    let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let body = visible(&text::clip(&text, limit));
+    let body = block(text, limit);
     let fence = "`".repeat(longest_run(&body, '`').max(2) + 1);
     Markdown(format!("{fence}text\n{}\n{fence}", body.trim_end_matches('\n')))
 }
@@ -88,6 +87,12 @@ pub fn link_target(path: &str) -> Markdown {
 /// terminal would obey.
 pub fn terminal(text: &str, limit: usize) -> String {
     visible(&text::one_line(text, limit))
+}
+
+/// A text of at most `limit` bytes before escaping, its lines kept, without anything that hides
+/// or reorders it. For places that escape markup themselves.
+pub fn block(text: &str, limit: usize) -> String {
+    visible(&text::clip(&text.replace("\r\n", "\n").replace('\r', "\n"), limit))
 }
 
 /// Shows characters that hide or reorder text, or steer a terminal, by their number. Line

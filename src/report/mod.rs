@@ -21,7 +21,7 @@ mod reading;
 mod recommendations;
 mod state;
 mod trend;
-mod wording;
+pub(crate) mod wording;
 
 #[cfg(test)]
 mod fixture;
@@ -32,4 +32,5 @@ pub use index::RunEntry;
 pub use observer::{ReportHandle, ReportObserver};
 pub use progress::ProgressObserver;
 pub use terminal::Style;
+pub(crate) use trend::render as trend_picture;
 pub use wording::plural;

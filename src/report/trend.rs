@@ -58,7 +58,7 @@ struct DateLabel {
 }
 
 /// The picture of the latest runs; `newest_first` as the index lists them.
-pub(super) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
+pub(crate) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
     let mut runs: Vec<&RunEntry> = newest_first.iter().take(RUNS).collect();
     runs.reverse();
     let mut picture = Picture {

@@ -8,14 +8,14 @@ use crate::score::Score;
 use crate::stats::Interval;
 
 /// A share in whole per cent. Only all is 100 and only none is 0.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let rounded = (share * 100.0).round();
     let honest = if share > 0.0 && share < 1.0 { rounded.clamp(1.0, 99.0) } else { rounded };
     format!("{honest:.0}")
 }
 
 /// `4/5 (80%)` as in seed 001, or `no verdict`.
-pub(super) fn pass_rate(summary: &Summary) -> String {
+pub(crate) fn pass_rate(summary: &Summary) -> String {
     match summary.pass_rate {
         Some(rate) => {
             format!("{}/{} ({}%)", summary.passed, summary.passed + summary.failed, percent(rate))
@@ -25,7 +25,7 @@ pub(super) fn pass_rate(summary: &Summary) -> String {
 }
 
 /// What the pass rate can and cannot say; `None` without a verdict.
-pub(super) fn interval(summary: &Summary) -> Option<String> {
+pub(crate) fn interval(summary: &Summary) -> Option<String> {
     // Wider than this, a change of ten points in the pass rate cannot be seen.
     const TELLING: f64 = 0.2;
     let Interval { low, high } = summary.pass_rate_interval?;
@@ -39,7 +39,7 @@ pub(super) fn interval(summary: &Summary) -> Option<String> {
 }
 
 /// `1 case`, `2 cases`.
-pub(super) fn cases(count: u32) -> String {
+pub(crate) fn cases(count: u32) -> String {
     plural(count, "case")
 }
 
@@ -50,7 +50,7 @@ pub fn plural(count: impl Into<u64>, noun: &str) -> String {
 }
 
 /// `850 ms`, `12.3 s`, `4 min 05 s`.
-pub(super) fn duration(milliseconds: u64) -> String {
+pub(crate) fn duration(milliseconds: u64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
         1_000..60_000 => {
@@ -62,22 +62,22 @@ pub(super) fn duration(milliseconds: u64) -> String {
 }
 
 /// `2026-02-06 12:34:56`, in UTC.
-pub(super) fn date_time(at: Timestamp) -> String {
+pub(crate) fn date_time(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// `2026-02-06`, in UTC.
-pub(super) fn date(at: Timestamp) -> String {
+pub(crate) fn date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d").to_string()
 }
 
 /// A score, or `-` where there is none.
-pub(super) fn score(score: Option<Score>) -> String {
+pub(crate) fn score(score: Option<Score>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| score.to_string())
 }
 
 /// An outcome for people; `None` is a run that has not ended.
-pub(super) const fn outcome(outcome: Option<Outcome>) -> &'static str {
+pub(crate) const fn outcome(outcome: Option<Outcome>) -> &'static str {
     match outcome {
         Some(Outcome::Passed) => "passed",
         Some(Outcome::Failed) => "failed",

@@ -6,6 +6,7 @@
 mod access;
 mod api;
 mod cache;
+mod live;
 mod login;
 mod metrics;
 mod pages;
@@ -84,8 +85,9 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let guard = Guard::new(access, listener.local_addr()?);
-    let service = router(app, guard).into_make_service_with_connect_info::<SocketAddr>();
     let (stop, mut stopping) = watch::channel(false);
+    let service = router(app, guard, stopping.clone());
+    let service = service.into_make_service_with_connect_info::<SocketAddr>();
     let shutdown = async move {
         shutdown.await;
         stop.send_replace(true);
@@ -102,13 +104,14 @@ pub async fn serve(
     }
 }
 
-/// Everything that is answered. Of the layers, the last one is the outermost.
-fn router(app: App, guard: Guard) -> Router {
+/// Everything that is answered; events end when `stopping` turns true. Of the layers, the last one is the outermost.
+fn router(app: App, guard: Guard, stopping: watch::Receiver<bool>) -> Router {
     let guard = Arc::new(guard);
     let counters = Arc::<Counters>::default();
     let cache = Arc::new(Cache::new(app.store.clone()));
     Router::new()
         .merge(pages::router())
+        .merge(live::router(stopping))
         .merge(api::router(cache))
         .merge(login::router(Arc::clone(&guard)))
         .merge(metrics::router(Arc::clone(&counters)))

@@ -99,7 +99,7 @@ fn table() -> Vec<Broken> {
             "deep nesting",
             with("format_score", json!("@"))
                 .to_string()
-                .replace("\"@\"", &("[".repeat(20_000) + &"]".repeat(20_000))),
+                .replace("\"@\"", &("[".repeat(20_000) + "]".repeat(20_000).as_str())),
         ),
         malformed("control characters", "\u{1b}[31m\u{0}\u{7}"),
         other("all null", "cant_tell", nulls),

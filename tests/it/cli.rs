@@ -227,7 +227,7 @@ fn doctor_says_what_to_do_about_each_failure() {
         .env("OLLAMA_HOST", NOBODY)
         .file("reports", "a file");
     let run = workspace.args(["doctor"]).run().exit(5);
-    let text = run.stdout + &run.stderr;
+    let text = run.stdout + run.stderr.as_str();
     for part in ["127.0.0.1:1", "ollama serve", "reports"] {
         assert!(text.contains(part), "no `{part}` in {text}");
     }

@@ -34,6 +34,7 @@ mod sut;
 mod grade;
 
 // Servers.
+mod browser;
 mod mcp;
 mod server;
 

@@ -39,7 +39,7 @@ struct Bar {
 }
 
 /// The picture of the tools with most errors.
-pub(super) fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
+pub(crate) fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
     let tools: Vec<&ToolPattern> =
         report.problem_areas.tools.items.iter().filter(|tool| tool.errors > 0).take(BARS).collect();
     let most = tools.first().map_or(1, |tool| tool.errors);

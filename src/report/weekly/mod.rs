@@ -9,12 +9,16 @@ mod files;
 mod index;
 mod page;
 mod summary;
+mod texts;
 mod trend;
 mod words;
 
+pub(crate) use errors::render as errors_picture;
 pub use files::{WeeklyFilesError, WeeklyPaths, write};
 pub use page::render;
 pub use summary::summary_text;
+pub(crate) use texts::WeeklyTexts;
+pub(crate) use trend::render as trend_picture;
 pub use words::{alert_text, coverage_text};
 
 #[cfg(test)]

@@ -2,21 +2,14 @@
 
 use askama::Template;
 
-use super::{files, words};
-use crate::grade::{GradeSummary, Listed, Suggestions, WeeklyReport};
+use super::files;
+use super::texts::{ClusterText, SuggestionText, WeeklyTexts};
+use crate::grade::WeeklyReport;
 use crate::report::escape::{self, Markdown, inline};
-use crate::report::wording::{self, plural};
+use crate::report::wording;
 
 /// Bytes of a line.
 const LINE: usize = 700;
-/// Bytes of a tool's name and of a session's id.
-const NAME: usize = 60;
-/// Bytes of an error's words.
-const EXAMPLE: usize = 160;
-/// Sessions named in a line.
-const SESSIONS: usize = 4;
-/// Rows of tools and clusters.
-const ROWS: usize = 8;
 
 // Every text below is `Markdown`, which only `escape` can make: nothing foreign gets by.
 #[derive(Template)]
@@ -60,288 +53,58 @@ struct ClusterLine {
 
 /// The report as Markdown. It shows the pictures that [`super::write`] puts beside it.
 pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
-    let problems = &report.problem_areas;
-    let shown = problems.clusters.items.iter().take(ROWS);
-    let more_clusters = problems.clusters.total() - shown.len() as u64;
+    let texts = WeeklyTexts::of(report);
     let page = Page {
         week: line(report.week.to_string()),
         first_day: line(report.week_start.to_string()),
         last_day: line(report.week_end.to_string()),
         complete: report.is_complete(),
         made: line(wording::date_time(report.generated_at)),
-        lead: lead(report).iter().map(line).collect(),
-        coverage: line(words::coverage_text(&report.coverage)),
-        numbers: numbers(report),
+        lead: texts.lead.iter().map(line).collect(),
+        coverage: line(texts.coverage),
+        numbers: rows(texts.numbers),
         trend_picture: escape::link_target(&files::trend_file(report.week)),
         errors_picture: escape::link_target(&files::errors_file(report.week)),
-        alerts: report
-            .alerts
-            .checks
-            .iter()
-            .map(|alert| line(format!("{}.", words::alert_text(&report.alerts, alert))))
-            .collect(),
-        suggestions: report
-            .suggestions
-            .items
-            .iter()
-            .map(|suggestion| SuggestionLine {
-                text: inline(&suggestion.text, 2 * NAME),
-                numbers: line(words::reason(suggestion)),
-                sessions: sessions(&suggestion.sessions),
-            })
-            .collect(),
-        no_suggestions: no_suggestions(&report.suggestions, report.summary.sessions).map(line),
-        more_suggestions: (report.suggestions.left_out > 0)
-            .then(|| line(format!("{} more of the same rules.", report.suggestions.left_out))),
-        task_types: task_types(report),
-        tools_remark: line(tools_remark(report)),
-        tools: tools(report),
-        classes: classes(report),
-        clusters: shown
-            .map(|cluster| ClusterLine {
-                what: line(format!("{} at {}", cluster.class, name(&cluster.tool))),
-                numbers: line(format!(
-                    "{} in {}",
-                    plural(cluster.count, "error"),
-                    plural(cluster.sessions.total(), "session")
-                )),
-                example: inline(&cluster.example, EXAMPLE),
-                sessions: sessions(&cluster.sessions),
-            })
-            .collect(),
-        more_clusters: (more_clusters > 0)
-            .then(|| line(format!("{more_clusters} more pairs of class and tool."))),
-        weeks: weeks(report),
+        alerts: texts.alerts.iter().map(line).collect(),
+        suggestions: texts.suggestions.iter().map(SuggestionLine::from).collect(),
+        no_suggestions: texts.no_suggestions.map(line),
+        more_suggestions: texts.more_suggestions.map(line),
+        task_types: rows(texts.task_types),
+        tools_remark: line(texts.tools_remark),
+        tools: rows(texts.tools),
+        classes: rows(texts.classes),
+        clusters: texts.clusters.iter().map(ClusterLine::from).collect(),
+        more_clusters: texts.more_clusters.map(line),
+        weeks: rows(texts.weeks),
     };
     page.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+impl From<&SuggestionText> for SuggestionLine {
+    fn from(suggestion: &SuggestionText) -> Self {
+        Self {
+            text: line(&suggestion.text),
+            numbers: line(&suggestion.numbers),
+            sessions: line(&suggestion.sessions),
+        }
+    }
+}
+
+impl From<&ClusterText> for ClusterLine {
+    fn from(cluster: &ClusterText) -> Self {
+        Self {
+            what: line(&cluster.what),
+            numbers: line(&cluster.numbers),
+            example: line(&cluster.example),
+            sessions: line(&cluster.sessions),
+        }
+    }
 }
 
 fn line(text: impl AsRef<str>) -> Markdown {
     inline(text.as_ref(), LINE)
 }
 
-/// A foreign name, short enough that what follows it is not cut off.
-fn name(text: &str) -> String {
-    crate::text::one_line(text, NAME)
-}
-
-fn sessions(list: &Listed<String>) -> Markdown {
-    let items = list.items.iter().map(|id| name(id)).collect();
-    line(words::some_of(&Listed { items, left_out: list.left_out }, SESSIONS))
-}
-
-/// The whole report in one paragraph.
-fn lead(report: &WeeklyReport) -> Vec<String> {
-    let (now, before) = (&report.summary, &report.trend.before);
-    let Some(rate) = now.completion_rate.rate else {
-        let earlier = match before.sessions {
-            0 => "nor in the four weeks before".to_owned(),
-            sessions => format!("in the four weeks before {sessions} were"),
-        };
-        return vec![format!("No session was graded in this week, {earlier}.")];
-    };
-    let compared = match before.completion_rate.rate {
-        None => "; there is no session of the four weeks before to compare with".to_owned(),
-        Some(earlier) => {
-            let order = if rate < earlier {
-                "lower than"
-            } else if rate > earlier {
-                "higher than"
-            } else {
-                "the same as"
-            };
-            let earlier = wording::percent(earlier);
-            let sessions = plural(before.sessions, "session");
-            format!(", {order} the {earlier} % of {sessions} in the four weeks before")
-        }
-    };
-    let mut sentences = vec![format!(
-        "{} of this week graded, {} % completed (95 % interval {}){compared}.",
-        plural(now.sessions, "session"),
-        wording::percent(rate),
-        words::interval(&now.completion_rate),
-    )];
-    let earlier = match (before.avg_tool_efficiency, before.avg_response_quality) {
-        (None, _) | (_, None) => String::new(),
-        (efficiency, quality) => {
-            format!(" (before: {} and {})", words::mean(efficiency), words::mean(quality))
-        }
-    };
-    sentences.push(format!(
-        "On a scale of 1 to 5, tool efficiency averaged {} and answer quality {}{earlier}.",
-        words::mean(now.avg_tool_efficiency),
-        words::mean(now.avg_response_quality),
-    ));
-    let recovery = &now.error_recovery_rate;
-    sentences.push(if recovery.of == 0 {
-        "No session met an error.".to_owned()
-    } else {
-        let with_errors = plural(recovery.of, "session");
-        format!("{} of {with_errors} with errors recovered from them.", recovery.count)
-    });
-    sentences.push(verdict(report));
-    sentences
-}
-
-fn verdict(report: &WeeklyReport) -> String {
-    let raised: Vec<String> =
-        report.alerts.raised().map(|alert| words::metric(alert.metric).to_owned()).collect();
-    let tested = report.alerts.checks.iter().any(|check| check.p.is_some());
-    match (raised.as_slice(), tested) {
-        ([], true) => "Nothing is worse than before beyond chance.".to_owned(),
-        ([], false) => format!(
-            "Too few sessions to tell whether anything became worse: {} are needed in this week \
-             and in the four before.",
-            report.alerts.min_sessions
-        ),
-        (raised, _) => format!("Worse than before, beyond chance: {}.", words::all_of(raised)),
-    }
-}
-
-fn numbers(report: &WeeklyReport) -> Vec<[Markdown; 5]> {
-    let (now, before, change) = (&report.summary, &report.trend.before, &report.trend.change);
-    let absent = || words::ABSENT.to_owned();
-    let failed = |summary: &GradeSummary| match summary.error_rate {
-        Some(_) => format!(
-            "{} ({} of {})",
-            words::rate(summary.error_rate),
-            summary.errors,
-            summary.tool_calls
-        ),
-        None => absent(),
-    };
-    let rows = [
-        [
-            "Sessions graded".to_owned(),
-            now.sessions.to_string(),
-            absent(),
-            before.sessions.to_string(),
-            absent(),
-        ],
-        [
-            "Task completed".to_owned(),
-            words::share(&now.completion_rate),
-            words::interval(&now.completion_rate),
-            words::share(&before.completion_rate),
-            words::points(change.completion_rate),
-        ],
-        [
-            "Tool efficiency".to_owned(),
-            words::mean(now.avg_tool_efficiency),
-            absent(),
-            words::mean(before.avg_tool_efficiency),
-            words::change(change.avg_tool_efficiency),
-        ],
-        [
-            "Answer quality".to_owned(),
-            words::mean(now.avg_response_quality),
-            absent(),
-            words::mean(before.avg_response_quality),
-            words::change(change.avg_response_quality),
-        ],
-        [
-            "Recovered from errors".to_owned(),
-            words::share(&now.error_recovery_rate),
-            words::interval(&now.error_recovery_rate),
-            words::share(&before.error_recovery_rate),
-            words::points(change.error_recovery_rate),
-        ],
-        [
-            "Tool calls failed".to_owned(),
-            failed(now),
-            absent(),
-            failed(before),
-            words::points(change.error_rate),
-        ],
-    ];
-    rows.map(|row| row.map(line)).into()
-}
-
-fn no_suggestions(suggestions: &Suggestions, sessions: u64) -> Option<String> {
-    let needed = suggestions.min_sessions;
-    if suggestions.too_few_sessions {
-        let sessions = plural(sessions, "session");
-        return Some(format!("None: {sessions} graded, at least {needed} are needed."));
-    }
-    let none = suggestions.items.is_empty() && suggestions.left_out == 0;
-    none.then(|| "None: every number is on the good side of its threshold.".to_owned())
-}
-
-fn task_types(report: &WeeklyReport) -> Vec<[Markdown; 6]> {
-    let patterns = report.problem_areas.task_types.iter();
-    let rows = patterns.map(|pattern| {
-        [
-            pattern.task_type.to_string(),
-            pattern.sessions.to_string(),
-            words::share(&pattern.completion_rate),
-            words::mean(Some(pattern.avg_tool_efficiency)),
-            words::mean(Some(pattern.avg_response_quality)),
-            words::mean(Some(pattern.score)),
-        ]
-        .map(line)
-    });
-    rows.collect()
-}
-
-fn tools_remark(report: &WeeklyReport) -> String {
-    let tools = &report.problem_areas.tools;
-    let called = plural(tools.total(), "tool");
-    let erring = tools.items.iter().filter(|tool| tool.errors > 0).count();
-    let errors = plural(report.summary.errors, "error");
-    let calls = plural(report.summary.tool_calls, "call");
-    match erring {
-        0 => format!("None: {called}, {calls}, no error."),
-        _ if erring > ROWS => {
-            format!("{called}, {calls}, {errors}; the {ROWS} tools with most errors:")
-        }
-        _ => format!("{called}, {calls}, {errors}:"),
-    }
-}
-
-fn tools(report: &WeeklyReport) -> Vec<[Markdown; 5]> {
-    let erring = report.problem_areas.tools.items.iter().filter(|tool| tool.errors > 0);
-    let rows = erring.take(ROWS).map(|tool| {
-        [
-            name(&tool.tool),
-            tool.errors.to_string(),
-            tool.calls.to_string(),
-            words::rate(tool.error_rate),
-            format!("{} of {}", tool.sessions_with_errors, tool.sessions),
-        ]
-        .map(line)
-    });
-    rows.collect()
-}
-
-fn classes(report: &WeeklyReport) -> Vec<[Markdown; 5]> {
-    let rows = report.problem_areas.error_classes.iter().map(|pattern| {
-        let tools = pattern.tools.items.iter().map(|tool| name(tool)).collect();
-        let tools = Listed { items: tools, left_out: pattern.tools.left_out };
-        [
-            pattern.class.to_string(),
-            pattern.count.to_string(),
-            words::rate(Some(pattern.share)),
-            pattern.sessions.to_string(),
-            words::some_of(&tools, 3),
-        ]
-        .map(line)
-    });
-    rows.collect()
-}
-
-fn weeks(report: &WeeklyReport) -> Vec<[Markdown; 6]> {
-    let newest_first = report.history.iter().rev();
-    newest_first.map(|week| week_row(week.week.to_string(), &week.summary).map(line)).collect()
-}
-
-/// The columns of a week.
-fn week_row(week: String, summary: &GradeSummary) -> [String; 6] {
-    [
-        week,
-        summary.sessions.to_string(),
-        words::share(&summary.completion_rate),
-        words::mean(summary.avg_tool_efficiency),
-        words::mean(summary.avg_response_quality),
-        words::share(&summary.error_recovery_rate),
-    ]
+fn rows<const COLUMNS: usize>(rows: Vec<[String; COLUMNS]>) -> Vec<[Markdown; COLUMNS]> {
+    rows.into_iter().map(|row| row.map(line)).collect()
 }

@@ -66,7 +66,7 @@ impl Scale {
 }
 
 /// The picture of a report's history.
-pub(super) fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
+pub(crate) fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
     let weeks = &report.history;
     let rates = [0.0, 0.5, 1.0]
         .map(|rate| GridLine { y: number(RATES.y(rate)), label: format!("{} %", rate * 100.0) });

@@ -84,7 +84,7 @@ fn proposed_weights_can_be_pasted_into_the_configuration() {
     let (_, proposed) = run.stdout.split_once("nothing is changed by itself:\n").unwrap();
     let yaml = proposed.lines().map(|line| &line[2..]).collect::<Vec<_>>().join("\n");
     assert!(yaml.starts_with("grade:\n  weights:\n    completion:\n      "), "{yaml}");
-    let workspace = workspace.config(configuration + &yaml);
+    let workspace = workspace.config(configuration + yaml.as_str());
     let _ = workspace.clone().args(["config", "check"]).run().exit(0);
 
     // Graded by the new weights, the rules say what the person said.

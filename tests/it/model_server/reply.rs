@@ -129,7 +129,7 @@ impl Reply {
             }
             Reply::Endless => connection.write_endlessly(&vec![b' '; 64 * 1024], go_on),
             Reply::Padded { bytes, text } => {
-                let whole = finished(&text) + &" ".repeat(bytes);
+                let whole = finished(&text) + " ".repeat(bytes).as_str();
                 connection.write(200, &[JSON], whole.as_bytes());
             }
         }

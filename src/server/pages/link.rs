@@ -1,0 +1,45 @@
+//! Addresses of pages. Foreign parts are percent-encoded, so that each stays one part.
+
+use std::fmt::Write as _;
+
+/// Everything but letters, digits and `-_.~` as `%XX`.
+pub(super) fn encoded(part: &str) -> String {
+    let mut text = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+pub(super) fn session(session_id: &str) -> String {
+    format!("/sessions/{}", encoded(session_id))
+}
+
+pub(super) fn case(run_id: &str, scenario: &str) -> String {
+    format!("/selftests/{}/{}", encoded(run_id), encoded(scenario))
+}
+
+/// A path with a query of the pairs that have a value.
+pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
+    let given = pairs.iter().filter(|(_, value)| !value.is_empty());
+    let parts: Vec<String> =
+        given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if parts.is_empty() { path.to_owned() } else { format!("{path}?{}", parts.join("&")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_parts_stay_parts() {
+        assert_eq!(session("a/b c?d#é"), "/sessions/a%2Fb%20c%3Fd%23%C3%A9");
+        assert_eq!(query("/", &[("q", "a&b=c"), ("agent", "")]), "/?q=a%26b%3Dc");
+        assert_eq!(query("/", &[("q", "")]), "/");
+    }
+}

@@ -1,0 +1,186 @@
+//! One selftest run: what it amounts to, and its cases. The parts that change while a run goes
+//! on are templates of their own, which live events send again.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+
+use super::selftests::{class, interval, rate, unreadable};
+use super::{Frame, PageError, blocking, html, link, words};
+use crate::outcome::CaseStatus;
+use crate::report::document::{CaseDocument, ReportDocument};
+use crate::report::wording;
+use crate::server::App;
+
+/// What a run amounts to so far.
+#[derive(Template)]
+#[template(path = "page/run_progress.html")]
+pub(in crate::server) struct Progress {
+    outcome: &'static str,
+    class: &'static str,
+    passed: u32,
+    failed: u32,
+    unscored: u32,
+    rate: String,
+    interval: String,
+    finished: usize,
+    planned: usize,
+    percent: String,
+}
+
+/// A row of the table of cases.
+#[derive(Template)]
+#[template(path = "page/case_row.html")]
+pub(in crate::server) struct CaseRow {
+    href: String,
+    /// Position in the plan, by which rows are kept in order.
+    order: usize,
+    id: String,
+    status: &'static str,
+    class: &'static str,
+    score: String,
+    percent: String,
+    duration: String,
+    reason: String,
+}
+
+#[derive(Template)]
+#[template(path = "page/run.html")]
+struct RunPage {
+    frame: Frame,
+    id: String,
+    complete: bool,
+    live: String,
+    said: String,
+    progress: Progress,
+    facts: Vec<(&'static str, String)>,
+    enforced: Vec<String>,
+    not_enforced: Vec<String>,
+    changed_files: Vec<String>,
+    warnings: Vec<String>,
+    rows: Vec<CaseRow>,
+}
+
+impl Progress {
+    /// Of a run, whether it has ended or not.
+    #[expect(clippy::cast_precision_loss, reason = "a share of cases in whole per cent")]
+    pub(in crate::server) fn of(report: &ReportDocument) -> Self {
+        let summary = &report.summary;
+        let (finished, planned) = (report.cases.len(), report.scenarios.len());
+        Self {
+            outcome: wording::outcome(report.outcome),
+            class: class(report.outcome),
+            passed: summary.passed,
+            failed: summary.failed,
+            unscored: summary.unscored,
+            rate: rate(summary.pass_rate),
+            interval: interval(summary),
+            finished,
+            planned,
+            percent: words::percent(Some(finished as f64 / planned.max(1) as f64)),
+        }
+    }
+
+    /// The same in a sentence, for those who do not see the page.
+    pub(in crate::server) fn sentence(&self) -> String {
+        format!(
+            "{}: {} of {} cases finished, {} passed, {} failed, {} without verdict",
+            self.outcome, self.finished, self.planned, self.passed, self.failed, self.unscored
+        )
+    }
+}
+
+impl CaseRow {
+    /// Of a finished case.
+    pub(in crate::server) fn of(report: &ReportDocument, case: &CaseDocument) -> Self {
+        let overall = case.scores.overall.map(crate::score::Score::get);
+        let order = report.scenarios.iter().position(|id| *id == case.id);
+        Self {
+            href: link::case(report.run_id.as_str(), &case.id),
+            order: order.unwrap_or(report.scenarios.len()),
+            id: words::line(&case.id),
+            status: case.status.label(),
+            class: status_class(case.status),
+            score: words::score(overall),
+            percent: words::percent(overall),
+            duration: words::duration(case.duration_ms),
+            reason: words::line(case.reason.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// The class of a status's badge.
+pub(super) fn status_class(status: CaseStatus) -> &'static str {
+    match status.pass() {
+        Some(true) => "good",
+        Some(false) => "poor",
+        None => "fair",
+    }
+}
+
+/// The report of a run.
+pub(super) fn read(app: &App, run_id: &str) -> Result<ReportDocument, PageError> {
+    let found = app.runs.find(run_id).map_err(|error| unreadable(&error))?;
+    let file = found.ok_or_else(|| {
+        PageError::not_found(format!("there is no report of a run {:?}", words::line(run_id)))
+    })?;
+    app.runs
+        .read(&file)
+        .map_err(|error| PageError::internal("the report of this run cannot be read", &error))
+}
+
+fn facts(report: &ReportDocument) -> Vec<(&'static str, String)> {
+    let config = &report.config;
+    let ended = report.ended_at.map_or_else(|| words::ABSENT.to_owned(), words::date_time);
+    let mut facts = vec![
+        ("Started (UTC)", words::date_time(report.timestamp)),
+        ("Ended (UTC)", ended),
+        ("System under test", words::line(&report.sut)),
+        ("Judge", words::line(&report.models.judge)),
+        ("Generator", words::line(&report.models.generator)),
+        (
+            "Threshold",
+            format!(
+                "{} ({} at strictness {})",
+                config.effective_threshold, config.min_score_to_pass, config.strictness
+            ),
+        ),
+        ("Safety floor", config.safety_floor.to_string()),
+        ("Seed", report.seed.to_string()),
+    ];
+    facts.extend(report.models.sut.as_ref().map(|model| ("Its model", words::line(model))));
+    facts
+}
+
+impl RunPage {
+    fn of(report: &ReportDocument) -> Self {
+        let id = report.run_id.as_str();
+        let lines = |texts: &[String]| -> Vec<String> {
+            texts.iter().take(100).map(|text| words::line(text)).collect()
+        };
+        let progress = Progress::of(report);
+        Self {
+            frame: Frame::of("selftests"),
+            id: id.to_owned(),
+            complete: report.complete,
+            live: format!("/live/runs/{}", link::encoded(id)),
+            said: progress.sentence(),
+            progress,
+            facts: facts(report),
+            enforced: lines(&report.isolation.enforced),
+            not_enforced: lines(&report.isolation.not_enforced),
+            changed_files: lines(&report.changed_files),
+            warnings: lines(&report.warnings),
+            rows: report.cases.iter().map(|case| CaseRow::of(report, case)).collect(),
+        }
+    }
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    Path(run_id): Path<String>,
+) -> Result<Response, PageError> {
+    html(&blocking(move || Ok(RunPage::of(&read(&app, &run_id)?))).await?)
+}

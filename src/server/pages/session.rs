@@ -1,0 +1,97 @@
+//! One session: its grades by models and by rules side by side, and its errors. As a page of its
+//! own, and as a panel that the list shows.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+
+use super::quality::Quality;
+use super::rules::Rules;
+use super::timeline::Timeline;
+use super::{Frame, PageError, html, link, words};
+use crate::grade::GradeRecord;
+use crate::server::App;
+
+struct Session {
+    title: String,
+    id: String,
+    facts: Vec<(&'static str, String)>,
+    quality: Option<Quality>,
+    rules: Rules,
+    timeline: Timeline,
+    /// Where a grading is asked for; `None` where nobody grades.
+    grading: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "page/session.html")]
+struct SessionPage {
+    frame: Frame,
+    session: Session,
+}
+
+#[derive(Template)]
+#[template(path = "page/session_panel.html")]
+struct SessionPanel {
+    session: Session,
+}
+
+fn facts(grade: &GradeRecord) -> Vec<(&'static str, String)> {
+    let named = |text: &Option<String>| words::line(text.as_deref().unwrap_or(words::ABSENT));
+    let details = &grade.details;
+    vec![
+        ("Agent", words::line(&details.agent)),
+        ("Model", named(&grade.model)),
+        ("Task type", words::spaced(details.task_type.name())),
+        ("Time", format!("{} UTC", words::minute(details.counts_at))),
+        ("Duration", words::seconds(grade.duration_seconds)),
+        ("Messages", words::count(details.messages)),
+        ("Model calls", words::count(grade.total_api_calls)),
+        (
+            "Tool calls",
+            format!(
+                "{}, {} failed, {} rejected",
+                words::count(details.tool_calls),
+                words::count(grade.total_errors),
+                words::count(details.rejected_calls)
+            ),
+        ),
+        ("File", words::line(&grade.session_file)),
+    ]
+}
+
+async fn load(app: &App, id: &str) -> Result<Session, PageError> {
+    let grade = app.store.grade(id).await?;
+    let grade = grade.ok_or_else(|| {
+        PageError::not_found(format!("no session {:?} has a grade", words::line(id)))
+    })?;
+    let quality = app.store.quality_of(id).await?.items;
+    let overrides = app.store.overrides_of(id).await?.items;
+    let title = words::line(grade.task_summary.as_deref().unwrap_or_default());
+    Ok(Session {
+        title: if title.is_empty() { "(no request)".to_owned() } else { title },
+        id: words::line(id),
+        facts: facts(&grade),
+        quality: Quality::of(&quality),
+        rules: Rules::of(&grade, &overrides),
+        timeline: Timeline::of(&grade),
+        grading: app.queue.is_some().then(|| format!("/api/grades/session/{}", link::encoded(id))),
+    })
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Response, PageError> {
+    let session = load(&app, &id).await?;
+    html(&SessionPage { frame: Frame::of("sessions"), session })
+}
+
+pub(super) async fn panel(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Response, PageError> {
+    html(&SessionPanel { session: load(&app, &id).await? })
+}

@@ -1,0 +1,15 @@
+//! The pages of `selftest serve`: as HTML, and in a real headless Chromium.
+
+// What the tests stand on.
+mod chrome;
+mod demo;
+mod runs;
+mod site;
+
+// The pages.
+mod every_page;
+mod html;
+mod live;
+mod many;
+mod panel;
+mod sessions;

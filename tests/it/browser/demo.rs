@@ -1,0 +1,242 @@
+//! Sessions, grades and weeks that look like those of a small team. All of it is made up.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use selftest::grade::{
+    AlertSettings, Coverage, Details, ErrorClass, ErrorCount, Evidence, Field, GradeRecord, Level,
+    Override, Point, QualityGrade, SuggestionRules, TaskType, ToolUse, Week, WeeklyReport,
+};
+use serde_json::json;
+
+use super::site::Contents;
+
+/// A session that tries to be a program.
+pub(super) const SCRIPT: &str = "<script>alert(1)</script>";
+/// Its id, with all that has a meaning in addresses.
+pub(super) const SCRIPT_ID: &str = "agent/run 7?x=<b>&y#z";
+/// The session whose panel is looked at.
+pub(super) const GRADED: &str = "5f0c2a9e-0003-4000-8000-00000000c0de";
+
+const REQUESTS: [(&str, TaskType, &str); 12] = [
+    (
+        "Fix the flaky login test on CI, it fails every third run",
+        TaskType::Debugging,
+        "claude-code",
+    ),
+    ("Add a dark theme to the settings page", TaskType::FeatureImpl, "codex"),
+    ("Review the PR that moves sessions into Redis", TaskType::CodeReview, "claude-code"),
+    (
+        "Fix the parser: empty lines in a CSV file end the import",
+        TaskType::Debugging,
+        "claude-code",
+    ),
+    ("Document the retry policy of the HTTP client", TaskType::Documentation, "gemini-cli"),
+    (
+        "Refactor the invoice module, it has three copies of the rounding",
+        TaskType::Refactoring,
+        "claude-code",
+    ),
+    ("Deploy the shop to the staging cluster", TaskType::Deployment, "openhands"),
+    ("Write unit tests for the price calculator", TaskType::Testing, "codex"),
+    ("Investigate why memory grows overnight in the worker", TaskType::Research, "claude-code"),
+    ("Plot the weekly active users from the exported table", TaskType::DataAnalysis, "gemini-cli"),
+    ("Build a feature flag for the new checkout", TaskType::FeatureImpl, "codex"),
+    ("Fix the time zone of the calendar export", TaskType::Debugging, "openhands"),
+];
+
+fn at(time: &str) -> Timestamp {
+    time.parse().unwrap()
+}
+
+fn level(level: u64) -> Level {
+    Level::new(u8::try_from(level).unwrap()).unwrap()
+}
+
+/// Numbers that look like chance and are always the same.
+fn chance(number: u64, salt: u64, below: u64) -> u64 {
+    let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0x2545_f491);
+    (mixed >> 33) % below
+}
+
+/// One of a long row of sessions, newest first.
+pub(super) fn session(number: u64) -> GradeRecord {
+    let (request, task_type, agent) = REQUESTS[usize::try_from(number % 12).unwrap()];
+    let start =
+        at("2026-11-21T17:40:00Z") - SignedDuration::from_mins(i64::try_from(number * 97).unwrap());
+    let errors = if chance(number, 1, 3) == 0 { 1 + chance(number, 2, 9) } else { 0 };
+    let calls = 6 + chance(number, 3, 60);
+    let done = errors < 5 && chance(number, 4, 9) > 0;
+    let model = ["claude-sonnet-4-5", "gpt-5.1-codex", "gemini-3-pro"];
+    GradeRecord {
+        session_id: format!("5f0c2a9e-{number:04x}-4000-8000-00000000c0de"),
+        session_file: String::new(),
+        graded_at: at("2026-11-22T06:00:00Z"),
+        task_completed: done,
+        tool_calls_efficient: level(5 - errors.min(4)),
+        response_quality: level(if done {
+            3 + chance(number, 5, 3)
+        } else {
+            1 + chance(number, 6, 3)
+        }),
+        errors_recovered: done,
+        total_api_calls: calls,
+        model: Some(model[usize::try_from(chance(number, 7, 3)).unwrap()].to_owned()),
+        platform: Some("cli".to_owned()),
+        session_start: Some(start),
+        duration_seconds: Some(f64::from(u32::try_from(40 + chance(number, 8, 4000)).unwrap())),
+        task_summary: Some(request.to_owned()),
+        total_errors: errors,
+        error_types: Vec::new(),
+        tools_with_errors: Vec::new(),
+        had_repeated_errors: errors >= 3,
+        had_infinite_loop_risk: errors >= 7,
+        had_user_clarification: chance(number, 9, 6) == 0,
+        details: Details {
+            agent: agent.to_owned(),
+            task_type,
+            counts_at: start,
+            messages: calls * 2,
+            tool_calls: calls,
+            rejected_calls: 0,
+            pending_calls: 0,
+            tools: BTreeMap::from([
+                ("Bash".to_owned(), ToolUse { calls: calls / 2, errors }),
+                ("Read".to_owned(), ToolUse { calls: calls - calls / 2, errors: 0 }),
+            ]),
+            errors: errors_of(errors, calls),
+            longest_error_run: errors.min(4),
+            tokens: selftest::session::Usage::default(),
+            evidence: evidence(done, errors, calls),
+        },
+    }
+}
+
+fn errors_of(errors: u64, calls: u64) -> Vec<ErrorCount> {
+    let kinds = [
+        (ErrorClass::FileNotFound, "Bash", "cat: src/csv/reder.rs: No such file or directory"),
+        (ErrorClass::Timeout, "Bash", "command timed out after 120 s: cargo test --workspace"),
+        (ErrorClass::SyntaxError, "Edit", "SyntaxError: unexpected token '}' in line 48"),
+    ];
+    let shares = [errors.div_ceil(2), errors / 3, errors - errors.div_ceil(2) - errors / 3];
+    let of = |(position, (class, tool, example)): (usize, (ErrorClass, &str, &str))| ErrorCount {
+        class,
+        tool: tool.to_owned(),
+        count: shares[position],
+        first_event: 3 + (position as u64 * calls * 2) / 3,
+        example: example.to_owned(),
+    };
+    let all = kinds.into_iter().enumerate().map(of);
+    all.filter(|error| error.count > 0).collect()
+}
+
+fn evidence(done: bool, errors: u64, calls: u64) -> Vec<Evidence> {
+    let point = |point, worth, event, words: &str| Evidence {
+        point,
+        worth,
+        event,
+        words: words.to_owned(),
+    };
+    let last = Some(calls * 2 - 1);
+    let mut evidence = if done {
+        vec![
+            point(Point::SaysDone, 1.0, last, "Done: the importer skips empty lines now"),
+            point(Point::NamesOutput, 1.0, last, "src/csv/reader.rs"),
+        ]
+    } else {
+        vec![point(Point::SaysFailed, -1.0, last, "I was unable to finish this")]
+    };
+    let share = format!("{errors} errors in {calls} calls");
+    evidence.push(match errors {
+        0..3 => point(Point::FewErrors, 1.0, None, &share),
+        _ => point(Point::ManyErrors, -1.0, None, &share),
+    });
+    evidence
+}
+
+fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
+    let base = if session.task_completed { 70 } else { 20 };
+    let score = |salt| Some(((base + chance(number, salt, 30)) as f64 / 5.0).round() / 20.0);
+    let tests = (chance(number, 14, 3) > 0).then(|| score(11)).flatten();
+    let scores = [score(10), tests, score(12), score(13)];
+    let given: Vec<f64> = scores.iter().copied().flatten().collect();
+    let overall = given.iter().sum::<f64>() / given.len() as f64;
+    let note = |dimension: &str, evidence: &str, reasoning: &str| {
+        json!({ "dimension": dimension, "evidence": evidence, "reasoning": reasoning,
+                "unsupported": false })
+    };
+    QualityGrade {
+        session_id: session.session_id.clone(),
+        model: model.to_owned(),
+        rubric_version: 1,
+        ts: at("2026-11-22T05:30:00Z"),
+        problem_solved: scores[0],
+        tests_added: scores[1],
+        code_clean: scores[2],
+        edge_cases: scores[3],
+        overall: Some((overall * 1000.0).round() / 1000.0),
+        reasoning: Some("The cause was found and removed; a test holds it.".to_owned()),
+        details: Some(json!({
+            "weights": { "problem_solved": 0.4, "tests_added": 0.2, "code_clean": 0.2, "edge_cases": 0.2 },
+            "dimensions": [
+                note("problem_solved", "test import_skips_empty_lines ... ok",
+                     "The failing test passes after the change, and the whole suite is green."),
+                note("tests_added", "+    fn import_skips_empty_lines() {",
+                     "One test for the reported case."),
+                note("code_clean", "let line = line.trim_end();", "A small change in one place, named well."),
+                { "dimension": "edge_cases", "evidence": "handles CRLF as well",
+                  "reasoning": "Carriage returns are said to be handled.", "unsupported": number % 2 == 1 },
+            ],
+        })),
+    }
+}
+
+fn week(name: &str, grades: &[GradeRecord]) -> WeeklyReport {
+    let coverage =
+        Coverage { found: 212, read: 38, graded: 38, unchanged: 171, ..Coverage::default() };
+    let (rules, alerts) = (SuggestionRules::default(), AlertSettings::default());
+    let week: Week = name.parse().unwrap();
+    WeeklyReport::of(week, grades, coverage, &rules, &alerts, at("2026-11-22T06:00:00Z"))
+}
+
+/// Everything that the pages can show.
+pub(super) fn contents() -> Contents {
+    let mut grades: Vec<GradeRecord> = (0..400).map(session).collect();
+    let mut all: Vec<QualityGrade> = Vec::new();
+    for (number, grade) in (0..60).zip(&grades) {
+        if chance(number, 20, 5) > 0 || grade.session_id == GRADED {
+            all.push(quality(grade, "qwen2.5-coder:7b", number));
+        }
+        if chance(number, 21, 2) == 0 || grade.session_id == GRADED {
+            all.push(quality(grade, "gpt-oss:20b", number + 1));
+        }
+    }
+    let weeks = ["2026-W47", "2026-W46", "2026-W45", "2026-W44"];
+    let weeks = weeks.map(|name| week(name, &grades)).into();
+    let mut hostile = session(3);
+    hostile.session_id = SCRIPT_ID.to_owned();
+    hostile.task_summary = Some(SCRIPT.to_owned());
+    hostile.details.counts_at = at("2026-08-01T08:00:00Z");
+    grades.push(hostile);
+    let made = Override {
+        session_id: GRADED.to_owned(),
+        field: Field::ResponseQuality,
+        rule_value: 3,
+        human_value: 5,
+        reason: "short, but it says all that matters".to_owned(),
+        made_at: at("2026-11-22T07:15:00Z"),
+    };
+    Contents { grades, quality: all, overrides: vec![made], weeks, runs: super::runs::history() }
+}
+
+/// A few of them, for pages that are compared as a whole.
+pub(super) fn few() -> Contents {
+    let mut few = contents();
+    few.grades.retain(|grade| {
+        few.quality.iter().take(6).any(|graded| graded.session_id == grade.session_id)
+            || grade.session_id == SCRIPT_ID
+    });
+    few.runs.truncate(2);
+    few.weeks.truncate(1);
+    few
+}

@@ -1,0 +1,88 @@
+//! Each page as HTML, compared as a whole, and what happens to bad addresses.
+
+use super::demo::{self, GRADED, SCRIPT};
+use super::runs::RUN;
+use super::site::Site;
+
+#[test]
+fn pages() {
+    let site = Site::with(demo::few());
+    let case = format!("/selftests/{RUN}/contradiction_detect");
+    let pages = [
+        ("sessions", "/?sort=quality"),
+        ("session", &format!("/sessions/{GRADED}")),
+        ("panel", "/sessions/agent%2Frun%207%3Fx%3D%3Cb%3E%26y%23z/panel"),
+        ("selftests", "/selftests"),
+        ("run", &format!("/selftests/{RUN}")),
+        ("case", &case),
+        ("weekly_list", "/weekly"),
+        ("weekly", "/weekly/2026-W47"),
+        ("missing", "/sessions/nobody"),
+    ];
+    insta::with_settings!({
+        snapshot_path => "snapshots",
+        prepend_module_to_snapshot => false,
+        filters => vec![(r"/assets/[0-9a-f]{12}/", "/assets/[digest]/")],
+    }, {
+        for (name, path) in pages {
+            let (status, html) = site.get(path);
+            assert_eq!(status, if name == "missing" { 404 } else { 200 }, "{path}: {html}");
+            assert!(!html.contains(SCRIPT), "{path}");
+            for inline in [" style=", " onclick=", "<style", "javascript:"] {
+                assert!(!html.contains(inline), "{inline} in {path}");
+            }
+            insta::assert_snapshot!(format!("page_{name}"), html);
+        }
+    });
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let site = Site::with(demo::few());
+    for (path, status, words) in [
+        ("/?sort=colour", 400, "is no column to sort by"),
+        ("/?dir=up", 400, "asc or desc"),
+        ("/?min_quality=2", 400, "a number from 0 to 1"),
+        ("/?after=zz", 400, "begin at its first page"),
+        ("/?completed=maybe", 400, "yes or no"),
+        ("/?task_type=fun", 400, "is no task type"),
+        ("/selftests/selftest-20000101-0000-none", 404, "there is no report"),
+        ("/selftests/..%2F..%2Fconfig", 404, "there is no report"),
+        (&format!("/selftests/{RUN}/none"), 404, "has no finished case"),
+        ("/weekly/2026-W99", 404, "there is no report"),
+        ("/weekly/2026-W47/other.svg", 404, "trend.svg and errors.svg"),
+        ("/live/runs/none", 404, "no such run"),
+        ("/assets/0/style.css", 404, ""),
+    ] {
+        let (got, html) = site.get(path);
+        assert!(got == status && html.contains(words), "{path}: {got}\n{html}");
+    }
+}
+
+#[test]
+fn pictures_are_pictures() {
+    let site = Site::with(demo::few());
+    for path in [
+        "/selftests/trend.svg",
+        "/weekly/2026-W47/trend.svg",
+        "/weekly/2026-W47/errors.svg",
+        "/favicon.ico",
+    ] {
+        let (status, svg) = site.get(path);
+        assert!(status == 200 && svg.starts_with("<svg "), "{path}: {status}");
+    }
+}
+
+#[test]
+fn nothing_to_show_is_shown_as_such() {
+    let site = Site::with(super::site::Contents::default());
+    for (path, words) in [
+        ("/", "selftest grade latest"),
+        ("/selftests", "selftest run"),
+        ("/weekly", "selftest grade weekly"),
+        ("/?q=x", "No session matches"),
+    ] {
+        let (status, html) = site.get(path);
+        assert!(status == 200 && html.contains(words), "{path}: {status}\n{html}");
+    }
+}

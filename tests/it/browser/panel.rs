@@ -1,0 +1,48 @@
+//! The panel of a session in a browser.
+
+use super::chrome::browse;
+use super::demo::{self, GRADED, SCRIPT, SCRIPT_ID};
+use super::site::Site;
+
+#[test]
+fn scores_quotes_and_rules_stand_side_by_side() {
+    let site = Site::with(demo::contents());
+    browse(async |chrome| {
+        chrome.open(&site.at(&format!("/?q={}", &GRADED[..13]))).await;
+        chrome.find(".sessions tbody tr td.time").await.click().await.unwrap();
+        chrome.until("document.querySelector('dialog[open] .dimension')").await;
+        let names = chrome.texts("dialog .dimension h3").await;
+        assert_eq!(names.len(), 4, "{names:?}");
+        assert!(names[0].starts_with("Problem solved"), "{names:?}");
+        let score: f64 = chrome.text("dialog .dimension .score").await.parse().unwrap();
+        assert!((0.0..=1.0).contains(&score));
+        let quote = chrome.text("dialog blockquote").await;
+        assert!(quote.contains("import_skips_empty_lines ... ok"), "{quote}");
+        assert!(chrome.text("dialog .unsupported").await.starts_with("unsupported"));
+        let models = chrome.texts("dialog .sides .small tbody th").await;
+        assert_eq!(models[..2], ["gpt-oss:20b", "qwen2.5-coder:7b"]);
+        let rules = chrome.text("dialog .grades").await;
+        assert!(rules.contains("Task completed") && rules.contains("by a person"), "{rules}");
+        assert!(chrome.text("dialog .evidence").await.contains("says done"));
+        assert_eq!(chrome.run("return location.pathname", Vec::new()).await, "/");
+    });
+}
+
+#[test]
+fn a_script_is_text() {
+    let site = Site::with(demo::contents());
+    browse(async |chrome| {
+        chrome.open(&site.at("/?q=script")).await;
+        assert_eq!(chrome.text(".sessions tbody th > a").await, SCRIPT);
+        chrome.find(".sessions tbody th > a").await.click().await.unwrap();
+        chrome.until("document.querySelector('dialog[open] h1')").await;
+        assert_eq!(chrome.text("dialog h1").await, SCRIPT);
+        assert_eq!(chrome.text("dialog .id").await, SCRIPT_ID);
+        // On a page of its own too, and an open alert would have failed each of these.
+        chrome.find("dialog .whole").await.click().await.unwrap();
+        chrome.until("location.pathname.startsWith('/sessions/agent%2Frun')").await;
+        assert_eq!(chrome.text("main h1").await, SCRIPT);
+        let scripts = chrome.run("return document.scripts.length", Vec::new()).await;
+        assert_eq!(scripts, 1);
+    });
+}

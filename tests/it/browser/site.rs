@@ -1,0 +1,145 @@
+//! `selftest serve` on a free port, over a database and reports made by a test.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use selftest::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
+use selftest::report::document::ReportDocument;
+use selftest::session::Format;
+use selftest::store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};
+use tempfile::TempDir;
+
+use crate::workspace::{CLEAR, OPENAI, config};
+
+/// What the site shows.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) grades: Vec<GradeRecord>,
+    pub(super) quality: Vec<QualityGrade>,
+    pub(super) overrides: Vec<Override>,
+    pub(super) weeks: Vec<WeeklyReport>,
+    pub(super) runs: Vec<ReportDocument>,
+}
+
+/// A running server. Ends with the test.
+pub(super) struct Site {
+    folder: TempDir,
+    server: Child,
+    address: String,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn file(grades: Vec<GradeRecord>, number: usize) -> FileResult {
+    let file = FileRecord {
+        path: format!("/sessions/{number}.jsonl"),
+        size: 1,
+        modified_ns: 1,
+        digest: String::new(),
+        scanned_at: jiff::Timestamp::UNIX_EPOCH,
+        outcome: FileOutcome::Graded,
+        reason: None,
+        format: Some(Format::ClaudeCode),
+        sessions: grades.len() as u64,
+        graded: grades.len() as u64,
+        notes_json: None,
+    };
+    FileResult { file, grades }
+}
+
+async fn fill(database: &str, contents: Contents) {
+    let store = Store::open(database).await.unwrap();
+    let chunks = contents.grades.chunks(2000).enumerate();
+    for (number, grades) in chunks {
+        let grades = grades.iter().cloned().map(|mut grade| {
+            grade.session_file = format!("/sessions/{number}.jsonl");
+            grade
+        });
+        store.save(&[file(grades.collect(), number)]).await.unwrap();
+    }
+    for grade in &contents.quality {
+        store.save_quality(grade).await.unwrap();
+    }
+    for made in &contents.overrides {
+        store.add_override(made).await.unwrap();
+    }
+    for week in &contents.weeks {
+        let report = StoredReport {
+            week_start: week.week_start,
+            week_end: week.week_end,
+            generated_at: week.generated_at,
+            report_json: serde_json::to_string(week).unwrap(),
+        };
+        store.save_weekly_report(&report).await.unwrap();
+    }
+    store.close().await;
+}
+
+impl Site {
+    pub(super) fn with(contents: Contents) -> Self {
+        let folder = tempfile::Builder::new().prefix("selftest-site-").tempdir().unwrap();
+        let project = folder.path();
+        fs::create_dir_all(project.join("config")).unwrap();
+        fs::create_dir_all(project.join("reports/selftest")).unwrap();
+        fs::write(project.join("config/selftest.yaml"), config(OPENAI, CLEAR)).unwrap();
+        for run in &contents.runs {
+            write(&project.join("reports/selftest"), run);
+        }
+        let database = project.join("grades.db");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(fill(database.to_str().unwrap(), contents));
+        let mut server = Command::new(env!("CARGO_BIN_EXE_selftest"))
+            .args(["serve", "--addr", "127.0.0.1:0", "--db", "grades.db"])
+            .current_dir(project)
+            .env_clear()
+            .env("HOME", project)
+            .env("OLLAMA_HOST", crate::workspace::NOBODY)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        let mut stdout = BufReader::new(server.stdout.take().unwrap());
+        stdout.read_line(&mut address).unwrap();
+        let address = address.trim().trim_end_matches('/').to_owned();
+        let site = Self { folder, server, address };
+        assert!(site.address.starts_with("http://127.0.0.1:"), "{:?}", site.address);
+        site
+    }
+
+    /// The address of a page.
+    pub(super) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.address)
+    }
+
+    /// Writes the report of a run anew, as a run does.
+    pub(super) fn report(&self, run: &ReportDocument) {
+        write(&self.folder.path().join("reports/selftest"), run);
+    }
+
+    /// Status, and text of the answer.
+    pub(super) fn get(&self, path: &str) -> (u16, String) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = reqwest::Client::builder().no_proxy().build().unwrap();
+            let answer = client.get(self.at(path)).send().await.unwrap();
+            (answer.status().as_u16(), answer.text().await.unwrap())
+        })
+    }
+}
+
+fn write(folder: &std::path::Path, run: &ReportDocument) {
+    let target: PathBuf = folder.join(format!("{}.json", run.run_id));
+    let fresh = folder.join("fresh");
+    fs::write(&fresh, serde_json::to_string_pretty(run).unwrap()).unwrap();
+    fs::rename(fresh, target).unwrap();
+}
