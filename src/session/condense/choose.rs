@@ -5,8 +5,11 @@ use super::items::{Item, Kind, Tier};
 use super::line;
 use crate::session::Session;
 
-/// Bytes of text for each unit of weight below which showing an item is not worth it.
-const FLOOR: usize = 60;
+/// Bytes of text for each unit of weight below which showing an item is not worth it: the more
+/// room there is, the more an item must say.
+fn floor(room: usize) -> usize {
+    (room / 150).clamp(20, 80)
+}
 
 /// Shares of the room in percent, most important first. Without shares a session with a thousand
 /// errors would show nothing else.
@@ -40,7 +43,7 @@ pub(super) fn choose(
         (order.into_iter().peekable(), share)
     });
     let mut chosen = Vec::new();
-    let mut left = room;
+    let (mut left, floor) = (room, floor(room));
     for round in 0..=ROUNDS {
         let available = left;
         for (queue, share) in &mut queues {
@@ -49,7 +52,7 @@ pub(super) fn choose(
                 if round == ROUNDS { left } else { (available / 100 * *share).min(left) };
             while let Some(&at) = queue.peek() {
                 let item = &items[at];
-                let cost = fixed(item) + line::length(session, item, FLOOR * item.weight);
+                let cost = fixed(item) + line::length(session, item, floor * item.weight);
                 if cost > mine {
                     break;
                 }

@@ -157,8 +157,9 @@ fn result_tier(result: &ToolResult<'_>, tests: bool) -> Tier {
 fn weight(kind: Kind, tier: Tier) -> usize {
     match (kind, tier) {
         (Kind::Prompt, _) => 4,
-        (Kind::Answer, _) => 3,
-        (Kind::Call, Tier::Key) | (Kind::Result, Tier::Error | Tier::Key) => 2,
+        (Kind::Answer, _) | (Kind::Result, Tier::Error | Tier::Key) => 3,
+        // The code that was written stands in calls.
+        (Kind::Call, Tier::Key) => 5,
         (Kind::Call | Kind::Result | Kind::Notice, _) => 1,
     }
 }
