@@ -14,20 +14,20 @@ pub(super) struct Average {
     /// How many models have graded the session by it.
     models: usize,
     /// Was the problem solved?
-    problem_solved: Option<Mean>,
+    problem_solved: Option<Consensus>,
     /// Were tests added?
-    tests_added: Option<Mean>,
+    tests_added: Option<Consensus>,
     /// Is the code clean?
-    code_clean: Option<Mean>,
+    code_clean: Option<Consensus>,
     /// Were edge cases handled?
-    edge_cases: Option<Mean>,
+    edge_cases: Option<Consensus>,
     /// Of the models' overall scores.
-    overall: Option<Mean>,
+    overall: Option<Consensus>,
 }
 
-/// A mean over the models that have a score; null where none has.
+/// The mean over the models that have a score; null where none has.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Mean {
+struct Consensus {
     /// 0 to 1.
     mean: f64,
     /// Highest minus lowest: 0 where all agree, and where there is only one model.
@@ -36,7 +36,7 @@ struct Mean {
     models: usize,
 }
 
-impl From<Spread> for Mean {
+impl From<Spread> for Consensus {
     fn from(Spread { mean, spread, models }: Spread) -> Self {
         Self { mean, spread, models }
     }

@@ -117,10 +117,11 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<Known, Refusal> 
             let ids: Vec<String> =
                 found.iter().take(NAMED).map(|grade| said(&grade.session_id)).collect();
             Err(Refusal(format!(
-                "{count} or more sessions have ids that begin with {}, among them {}; \
-                 call again with more of the id",
+                "several sessions have ids that begin with {}: {}{}; call again with more of \
+                 the id",
                 said(wanted),
-                ids.join(", ")
+                ids.join(", "),
+                if count > NAMED { " and others" } else { "" }
             )))
         }
     }

@@ -160,6 +160,10 @@ async fn what_keeps_it_from_grading_is_said() {
     let mut client = Client::of(Some(Arc::new(Grader::default()))).await;
     client.calls(1, "gone", None).await;
     assert_eq!(text(&client.hears().await), "no model server answers; start it");
+    for model in ["", &"m".repeat(201)] {
+        client.calls(2, model, None).await;
+        assert!(text(&client.hears().await).contains("leave it out"));
+    }
     let mut client = Client::of(None).await;
     client.calls(1, "quick", None).await;
     assert!(text(&client.hears().await).contains("set grade.quality.model"));

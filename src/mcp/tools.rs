@@ -20,6 +20,9 @@ use crate::text::one_line;
 /// Between two messages of progress.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Longest name of a model. Bytes.
+const MODEL: usize = 200;
+
 /// Which session, and by which model.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -111,6 +114,12 @@ impl McpServer {
                     .to_owned(),
             ));
         };
+        if arguments.model.as_ref().is_some_and(|model| !(1..=MODEL).contains(&model.len())) {
+            return Err(Refusal(format!(
+                "model is empty or longer than {MODEL} bytes: give a name such as \
+                 ollama/qwen2.5-coder:7b, or leave it out for the configured model"
+            )));
+        }
         let session_id = session::find(&self.store, &arguments.session_id).await?.session_id;
         let graded = tokio::select! {
             graded = grading.grade(session_id, arguments.model) => graded,
