@@ -82,7 +82,9 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let guard = Guard::new(access, listener.local_addr()?);
-    let service = router(app, guard).into_make_service_with_connect_info::<SocketAddr>();
+    let cache = Arc::new(Cache::new(app.store.clone()));
+    let service =
+        router(app, guard, Arc::clone(&cache)).into_make_service_with_connect_info::<SocketAddr>();
     let (stop, mut stopping) = watch::channel(false);
     let shutdown = async move {
         shutdown.await;
@@ -94,17 +96,18 @@ pub async fn serve(
             tokio::time::sleep(GRACE).await;
         }
     };
-    tokio::select! {
+    let served = tokio::select! {
         served = axum::serve(listener, service).with_graceful_shutdown(shutdown) => served,
         () = grace_is_over => Ok(()),
-    }
+    };
+    cache.close().await;
+    served
 }
 
 /// Everything that is answered. Of the layers, the last one is the outermost.
-fn router(app: App, guard: Guard) -> Router {
+fn router(app: App, guard: Guard, cache: Arc<Cache>) -> Router {
     let guard = Arc::new(guard);
     let counters = Arc::<Counters>::default();
-    let cache = Arc::new(Cache::new(app.store.clone()));
     Router::new()
         .merge(pages::router())
         .merge(api::router(cache))
