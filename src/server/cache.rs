@@ -96,6 +96,13 @@ impl Cache {
         }
     }
 
+    /// Ends the connection that watches the database, so that it can be tidied up.
+    pub(super) async fn close(&self) {
+        if let Some(changes) = self.changes.lock().await.take() {
+            changes.close().await;
+        }
+    }
+
     /// The version of the database, at most a moment old. `None` where it is not known.
     async fn version(&self) -> Option<i64> {
         let seen = || *self.seen.lock().unwrap_or_else(PoisonError::into_inner);

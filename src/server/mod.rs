@@ -85,8 +85,9 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let guard = Guard::new(access, listener.local_addr()?);
+    let cache = Arc::new(Cache::new(app.store.clone()));
     let (stop, mut stopping) = watch::channel(false);
-    let service = router(app, guard, stopping.clone());
+    let service = router(app, guard, Arc::clone(&cache), stopping.clone());
     let service = service.into_make_service_with_connect_info::<SocketAddr>();
     let shutdown = async move {
         shutdown.await;
@@ -98,17 +99,19 @@ pub async fn serve(
             tokio::time::sleep(GRACE).await;
         }
     };
-    tokio::select! {
+    let served = tokio::select! {
         served = axum::serve(listener, service).with_graceful_shutdown(shutdown) => served,
         () = grace_is_over => Ok(()),
-    }
+    };
+    cache.close().await;
+    served
 }
 
-/// Everything that is answered; events end when `stopping` turns true. Of the layers, the last one is the outermost.
-fn router(app: App, guard: Guard, stopping: watch::Receiver<bool>) -> Router {
+/// Everything that is answered; events end when `stopping` turns true. Of the layers, the last one
+/// is the outermost.
+fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<bool>) -> Router {
     let guard = Arc::new(guard);
     let counters = Arc::<Counters>::default();
-    let cache = Arc::new(Cache::new(app.store.clone()));
     Router::new()
         .merge(pages::router())
         .merge(live::router(stopping))

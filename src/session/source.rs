@@ -168,13 +168,12 @@ impl Source {
             return Ok(());
         }
         let mut buffer = Buffer::new();
-        let bytes = match self {
-            Source::Bytes { bytes, .. } => bytes.as_slice(),
-            _ => {
-                buffer.clear();
-                self.open()?.read_to_end(&mut buffer)?;
-                buffer.as_slice()
-            }
+        let bytes = if let Source::Bytes { bytes, .. } = self {
+            bytes.as_slice()
+        } else {
+            buffer.clear();
+            self.open()?.read_to_end(&mut buffer)?;
+            buffer.as_slice()
         };
         let mut read = |bytes: &[u8], feed: &mut Feed<'_>| match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => reader.read(&mut serde_json::Deserializer::from_str(text), feed),

@@ -35,6 +35,14 @@ pub(super) fn document(paths: OpenApi) -> Value {
     let operations = api["paths"].as_object_mut().into_iter().flatten();
     for (_, methods) in operations {
         for (method, operation) in methods.as_object_mut().into_iter().flatten() {
+            let parameters = operation["parameters"].as_array_mut();
+            for parameter in parameters.into_iter().flatten() {
+                // One that is not given is left out: there is no null in a URL.
+                let kind = &mut parameter["schema"]["type"];
+                if let Some(value) = kind.as_array().and_then(|kinds| kinds.first()).cloned() {
+                    *kind = value;
+                }
+            }
             let responses = &mut operation["responses"];
             responses["4XX"] = problem.clone();
             responses["5XX"] = problem.clone();

@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use super::super::App;
 use super::super::problem::Problem;
 use super::input::{self, Name, Names, Parameters};
-use super::types::{CaseList, CaseSchema, ReportSchema, RunPage};
+use super::types::{CaseList, CaseSchema, ReportSchema, Run, RunPage};
 use crate::report::document::{CaseDocument, ReportDocument};
 use crate::report::{RunArchive, RunFile};
 use crate::store::Cursor;
@@ -42,12 +42,12 @@ pub(super) async fn list(
             after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
         };
         let mut entries = files.filter(is_behind).filter_map(|file| runs.entry(&file));
-        let items: Vec<_> = entries.by_ref().take(limit).collect();
+        let items: Vec<Run> = entries.by_ref().take(limit).map(Run::from).collect();
         let more = entries.next().is_some();
         let next = items
             .last()
             .filter(|_| more)
-            .map(|entry| Cursor { value: None, id: entry.run_id.to_string() }.to_string());
+            .map(|entry| Cursor { value: None, id: entry.run_id.clone() }.to_string());
         Ok(Json(RunPage { items, next }))
     })
     .await

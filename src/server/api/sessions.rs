@@ -27,10 +27,10 @@ enum Order {
 #[into_params(parameter_in = Query)]
 pub(super) struct Listed {
     /// By what the sessions are sorted. Those without the value come last.
-    #[param(inline, default = "time")]
+    #[param(inline, value_type = SessionSort, default = "time")]
     sort: Option<SessionSort>,
     /// From the greatest to the least, or the other way round.
-    #[param(inline, default = "desc")]
+    #[param(inline, value_type = Order, default = "desc")]
     order: Option<Order>,
     /// Only those of this agent.
     #[param(max_length = 200)]

@@ -5,9 +5,12 @@ use jiff::civil::Date;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::super::metrics::{outcome_name, status_name};
 use crate::grade::{GradeRecord, Override, QualityGrade};
+use crate::outcome::Summary;
 use crate::report::RunEntry;
 use crate::report::document::CaseDocument;
+use crate::score::Score;
 use crate::store::{FileRecord, SessionRow};
 
 /// A page of sessions.
@@ -67,11 +70,37 @@ pub(super) struct Queued {
 /// A page of selftest runs.
 #[derive(Serialize, ToSchema)]
 pub(super) struct RunPage {
-    /// Newest first: id, start, summary, outcome, model of the judge.
-    #[schema(value_type = Vec<Object>)]
-    pub(super) items: Vec<RunEntry>,
+    /// Newest first.
+    pub(super) items: Vec<Run>,
     /// Hand it back as `cursor` for the next page; null on the last one.
     pub(super) next: Option<String>,
+}
+
+/// A run in short.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Run {
+    pub(super) run_id: String,
+    /// When it started.
+    started_at: Timestamp,
+    /// Such as `passed`; `unfinished` where it has not come to its end.
+    outcome: &'static str,
+    /// The judge's model.
+    judge: String,
+    /// Counts over its cases, as in the report.
+    #[schema(value_type = Object)]
+    summary: Summary,
+}
+
+impl From<RunEntry> for Run {
+    fn from(entry: RunEntry) -> Self {
+        Self {
+            run_id: entry.run_id.into(),
+            started_at: entry.started_at,
+            outcome: outcome_name(entry.outcome),
+            judge: entry.judge,
+            summary: entry.summary,
+        }
+    }
 }
 
 /// The cases of a run, in short, in the order of the plan.
@@ -100,9 +129,9 @@ pub(super) struct CaseEntry {
 impl From<CaseDocument> for CaseEntry {
     fn from(case: CaseDocument) -> Self {
         Self {
-            status: crate::server::metrics::status_name(case.status),
+            status: status_name(case.status),
             pass: case.pass,
-            overall: case.scores.overall.map(crate::score::Score::get),
+            overall: case.scores.overall.map(Score::get),
             reason: case.reason,
             duration_ms: case.duration_ms,
             id: case.id,

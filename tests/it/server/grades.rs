@@ -8,7 +8,7 @@ use crate::grade::recording::id;
 #[test]
 fn everything_that_is_known_of_a_session() {
     let workspace = graded();
-    let words = ["grade", "override", &id(1), "response_quality", "2", "--reason", "too long"];
+    let words = ["grade", "override", &id(1), "--response-quality=2", "--reason", "too long"];
     let _ = workspace.clone().args(words).run().exit(0);
     let site = Site::start(workspace);
     let grades = site.get(&format!("/api/grades/session/{}", id(1))).json();

@@ -25,7 +25,7 @@ fn sorted_and_filtered() {
         ("search=DEPLOY", &[4, 2]),
         ("search=deploy&agent=claude-code", &[4, 2]),
         ("agent=nobody", &[]),
-        ("task_type=deployment", &[4, 2]),
+        ("task_type=testing", &[4, 2]),
         ("search=%25", &[]),
         ("search=%27%3B+DROP+TABLE+session_grades", &[]),
     ] {
