@@ -193,7 +193,7 @@ mod tests {
             (vec![("", Finish::Refusal("no".into()))], 1, UnscoredReason::Refused, "no"),
         ] {
             let (answer, requests) = asked(replies).await;
-            assert_eq!(answer, Err(Unasked { reason, detail: detail.to_owned() }));
+            assert_eq!(answer, Err(unasked(reason, detail)));
             assert_eq!(requests.len(), calls);
         }
     }

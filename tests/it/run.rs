@@ -40,10 +40,21 @@ impl Output {
     }
 }
 
-/// A process that has not ended yet.
+/// A process that does not outlive its test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process that has not ended yet; dropping ends it by force.
 #[must_use]
 pub(crate) struct Running {
-    child: Child,
+    process: Process,
     stdout: Output,
     stderr: Output,
     started: Instant,
@@ -61,7 +72,8 @@ impl Running {
             .unwrap();
         let stdout = Output::of(child.stdout.take().unwrap());
         let stderr = Output::of(child.stderr.take().unwrap());
-        Self { child, stdout, stderr, started: Instant::now(), workspace }
+        let process = Process(child);
+        Self { process, stdout, stderr, started: Instant::now(), workspace }
     }
 
     /// Waits until a condition of the world outside holds.
@@ -79,9 +91,9 @@ impl Running {
     #[track_caller]
     fn until_it(mut self, what: &str, holds: impl Fn(&Self) -> bool) -> Self {
         while !holds(&self) {
-            let over = self.child.try_wait().unwrap().is_some();
+            let over = self.process.0.try_wait().unwrap().is_some();
             if over || self.started.elapsed() > self.workspace.limit() {
-                let _ = self.child.kill();
+                let _ = self.process.0.kill();
                 panic!("{what} did not happen:\n{}", self.wait().transcript());
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -94,16 +106,9 @@ impl Running {
         self.stdout.so_far()
     }
 
-    /// Ends the process by force.
-    pub(crate) fn kill(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
     #[cfg(unix)]
     pub(crate) fn signal(self, signal: rustix::process::Signal) -> Self {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.process.0), signal)
             .unwrap();
         self
     }
@@ -112,12 +117,12 @@ impl Running {
     #[track_caller]
     pub(crate) fn wait(mut self) -> Run {
         let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.process.0.try_wait().unwrap() {
                 break Some(status);
             }
             if self.started.elapsed() > self.workspace.limit() {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
+                let _ = self.process.0.kill();
+                let _ = self.process.0.wait();
                 break None;
             }
             std::thread::sleep(Duration::from_millis(5));

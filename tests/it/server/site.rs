@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 /// A server that ends with the test.
 pub(crate) struct Site {
-    running: Option<Running>,
+    running: Running,
     pub(crate) workspace: Workspace,
     /// Host and port.
     pub(crate) address: String,
@@ -59,7 +59,7 @@ impl Site {
         let running = workspace.clone().args(words).spawn().until_stdout("\n");
         let said = running.said();
         let address = said.trim().strip_prefix("http://").unwrap().to_owned();
-        Self { running: Some(running), workspace, address }
+        Self { running, workspace, address }
     }
 
     /// Sends a request with that method, path and more header lines.
@@ -96,16 +96,8 @@ impl Site {
     }
 
     /// The process.
-    pub(crate) fn into_running(mut self) -> Running {
-        self.running.take().unwrap()
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            running.kill();
-        }
+    pub(crate) fn into_running(self) -> Running {
+        self.running
     }
 }
 
