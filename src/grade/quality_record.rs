@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// What one model says of one session, by one version of the rubric. Scores are in 0 to 1; `None`
 /// where the model cannot tell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QualityGrade {
     /// The session.
     pub session_id: String,
@@ -29,5 +30,6 @@ pub struct QualityGrade {
     /// A short summary.
     pub reasoning: Option<String>,
     /// Notes on each score and the weights; `None` also where they are no JSON.
+    #[schema(value_type = Option<Object>)]
     pub details: Option<Value>,
 }

@@ -3,20 +3,34 @@
 //! Answers from the store and from report files; grades nothing itself: requests for grades go
 //! to a [`GradingQueue`].
 
+mod access;
 mod api;
+mod cache;
 mod live;
+mod login;
+mod metrics;
 mod pages;
+mod problem;
+mod tally;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::report::RunArchive;
 use crate::store::Store;
+use access::Guard;
+use cache::Cache;
+use metrics::Counters;
 
 /// What the server shows.
 pub struct App {
@@ -54,22 +68,62 @@ pub struct Access {
     pub hosts: Vec<String>,
 }
 
+/// Bytes of the longest body of a request.
+const LONGEST_BODY: usize = 64 * 1024;
+
+/// How long connections may stay open after the end: a client that reads nothing would keep the
+/// server alive for ever.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// Serves until `shutdown` ends; requests that are being answered are answered.
 pub async fn serve(
     listener: TcpListener,
     app: App,
-    _access: Access,
+    access: Access,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let (stop, stopping) = watch::channel(false);
+    let guard = Guard::new(access, listener.local_addr()?);
+    let cache = Arc::new(Cache::new(app.store.clone()));
+    let (stop, mut stopping) = watch::channel(false);
+    let router = router(app, guard, Arc::clone(&cache), stopping.clone());
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let shutdown = async move {
         shutdown.await;
-        // Nobody may watch anything; then nobody has to be told.
-        let _ = stop.send(true);
+        stop.send_replace(true);
     };
-    let live = live::router(stopping);
-    let router = Router::new().merge(pages::router()).merge(live).merge(api::router());
-    let service =
-        router.with_state(Arc::new(app)).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+    let grace_is_over = async move {
+        // An error means that the server has ended.
+        if stopping.wait_for(|stopping| *stopping).await.is_ok() {
+            tokio::time::sleep(GRACE).await;
+        }
+    };
+    let served = tokio::select! {
+        served = axum::serve(listener, service).with_graceful_shutdown(shutdown) => served,
+        () = grace_is_over => Ok(()),
+    };
+    cache.close().await;
+    served
+}
+
+/// Everything that is answered. Of the layers, the last one is the outermost.
+fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<bool>) -> Router {
+    let guard = Arc::new(guard);
+    let counters = Arc::<Counters>::default();
+    Router::new()
+        .merge(pages::router())
+        .merge(live::router(stopping))
+        .merge(api::router(cache))
+        .merge(login::router(Arc::clone(&guard)))
+        .merge(metrics::router(Arc::clone(&counters)))
+        .fallback(problem::unknown_path)
+        .method_not_allowed_fallback(problem::wrong_method)
+        .layer(CompressionLayer::new().gzip(true))
+        .layer(RequestBodyLimitLayer::new(LONGEST_BODY))
+        .layer(from_fn(problem::time_limit))
+        .layer(from_fn(problem::explain))
+        .layer(from_fn_with_state(guard, access::check))
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(from_fn_with_state(counters, metrics::count))
+        .layer(from_fn(access::harden))
+        .with_state(Arc::new(app))
 }

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
+use utoipa::ToSchema;
 
 use super::insert::AnyQuery;
 use super::page::{Cursor, Page};
@@ -17,7 +18,7 @@ use super::{Store, StoreError, bound};
 use crate::grade::{Level, TaskType};
 
 /// By what a list of sessions is sorted. Sessions without the value come last in both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionSort {
     /// When the session counts.
@@ -180,7 +181,7 @@ impl Default for SessionQuery {
 }
 
 /// A session in a list: what its grade by rules says, in short.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SessionRow {
     /// The session.
     pub session_id: String,
@@ -189,6 +190,7 @@ pub struct SessionRow {
     /// The agent's model.
     pub model: Option<String>,
     /// What kind of task it was.
+    #[schema(value_type = Option<String>)]
     pub task_type: Option<TaskType>,
     /// The beginning of the request.
     pub task_summary: Option<String>,

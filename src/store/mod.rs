@@ -7,6 +7,7 @@
 mod address;
 mod bound;
 mod browse;
+mod changes;
 mod error;
 mod files;
 mod grade_row;
@@ -23,6 +24,7 @@ mod weekly;
 mod tests;
 
 pub use browse::{SessionQuery, SessionRow, SessionSort};
+pub use changes::Changes;
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use page::{Cursor, Page};

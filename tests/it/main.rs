@@ -33,8 +33,9 @@ mod sut;
 // Recorded sessions.
 mod grade;
 
-// The pages of the server, in a real browser.
+// The HTTP server, and its pages in a real browser.
 mod browser;
+mod server;
 
 // What goes wrong.
 mod bad_input;

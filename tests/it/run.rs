@@ -89,6 +89,18 @@ impl Running {
         self
     }
 
+    /// What it has said on stdout so far.
+    pub(crate) fn said(&self) -> String {
+        self.stdout.so_far()
+    }
+
+    /// Ends the process by force.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     #[cfg(unix)]
     pub(crate) fn signal(self, signal: rustix::process::Signal) -> Self {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)

@@ -2,8 +2,8 @@
 //! of both.
 
 // What the tests stand on.
-mod recording;
-mod sqlite;
+pub(crate) mod recording;
+pub(crate) mod sqlite;
 
 // Grading.
 mod file;

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::workspace::{CLEAR, Workspace};
 
 /// An id as Claude Code gives it, that begins with the number.
-pub(super) fn id(number: u32) -> String {
+pub(crate) fn id(number: u32) -> String {
     format!("{number:08x}-0000-4000-8000-00000000c0de")
 }
 
 /// A session that is being written.
 #[derive(Clone)]
-pub(super) struct Recording {
+pub(crate) struct Recording {
     id: String,
     at: Timestamp,
     records: Vec<Value>,
@@ -23,27 +23,27 @@ pub(super) struct Recording {
 
 impl Recording {
     /// An empty one that began an hour ago.
-    pub(super) fn new(id: &str) -> Self {
+    pub(crate) fn new(id: &str) -> Self {
         let at = Timestamp::now().checked_sub(SignedDuration::from_hours(1)).unwrap();
         Self { id: id.to_owned(), at, records: Vec::new() }
     }
 
     /// Begins at that time. To be called first.
-    pub(super) fn at(mut self, time: &str) -> Self {
+    pub(crate) fn at(mut self, time: &str) -> Self {
         self.at = time.parse().unwrap();
         self
     }
 
-    pub(super) fn asks(self, text: &str) -> Self {
+    pub(crate) fn asks(self, text: &str) -> Self {
         self.record("user", &json!(text))
     }
 
-    pub(super) fn says(self, text: &str) -> Self {
+    pub(crate) fn says(self, text: &str) -> Self {
         self.record("assistant", &json!([{ "type": "text", "text": text }]))
     }
 
     /// A call, and what the tool gave back.
-    pub(super) fn calls(self, tool: &str, input: &Value, result: Result<&str, &str>) -> Self {
+    pub(crate) fn calls(self, tool: &str, input: &Value, result: Result<&str, &str>) -> Self {
         let call = format!("toolu_{}", self.records.len());
         let (Ok(words) | Err(words)) = result;
         self.record(
@@ -62,7 +62,7 @@ impl Recording {
     }
 
     /// The request was done at once.
-    pub(super) fn success(id: &str) -> Self {
+    pub(crate) fn success(id: &str) -> Self {
         Self::new(id).done()
     }
 
@@ -73,7 +73,7 @@ impl Recording {
     }
 
     /// One error among several calls, and a way around it.
-    pub(super) fn recovered(id: &str) -> Self {
+    pub(crate) fn recovered(id: &str) -> Self {
         let missing = Err("cat: src/mian.rs: No such file or directory");
         let mut recording = Self::new(id).asks("Document the start of the program").calls(
             "Bash",
@@ -88,7 +88,7 @@ impl Recording {
     }
 
     /// Errors to the end.
-    pub(super) fn stuck(id: &str) -> Self {
+    pub(crate) fn stuck(id: &str) -> Self {
         Self::new(id).gives_up()
     }
 
@@ -102,7 +102,7 @@ impl Recording {
     }
 
     /// Sixty times the same mistake, and no word at the end.
-    pub(super) fn looping(id: &str) -> Self {
+    pub(crate) fn looping(id: &str) -> Self {
         let mut recording = Self::new(id).asks("Rename the column everywhere");
         for _ in 0..60 {
             let error = Err("String to replace not found in file.");
@@ -112,7 +112,7 @@ impl Recording {
     }
 
     /// [`Recording::success`] or [`Recording::stuck`] at a time.
-    pub(super) fn on(id: &str, time: &str, succeeds: bool) -> Self {
+    pub(crate) fn on(id: &str, time: &str, succeeds: bool) -> Self {
         let begun = Self::new(id).at(time);
         if succeeds { begun.done() } else { begun.gives_up() }
     }
@@ -141,13 +141,13 @@ impl Recording {
     }
 
     /// The file.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let lines: Vec<String> = self.records.iter().map(Value::to_string).collect();
         lines.join("\n") + "\n"
     }
 
     /// The file as it is when the writer dies in the middle of the last record.
-    pub(super) fn torn(&self) -> String {
+    pub(crate) fn torn(&self) -> String {
         let text = self.text();
         let last = text.trim_end().rfind('\n').unwrap();
         text[..usize::midpoint(last, text.len())].to_owned()
@@ -156,19 +156,19 @@ impl Recording {
 
 impl Workspace {
     /// Writes a session into `sessions/` of the project, under its id.
-    pub(super) fn session(self, recording: &Recording) -> Self {
+    pub(crate) fn session(self, recording: &Recording) -> Self {
         let file = format!("sessions/{}.jsonl", recording.id);
         self.file(&file, recording.text())
     }
 
     /// The same, last written so many hours ago.
-    pub(super) fn old_session(self, recording: &Recording, hours: u64) -> Self {
+    pub(crate) fn old_session(self, recording: &Recording, hours: u64) -> Self {
         let file = format!("sessions/{}.jsonl", recording.id);
         self.session(recording).aged(&file, hours)
     }
 
     /// Sets the time of a file's last change.
-    pub(super) fn aged(self, file: &str, hours: u64) -> Self {
+    pub(crate) fn aged(self, file: &str, hours: u64) -> Self {
         let file = File::options().write(true).open(self.path(file)).unwrap();
         let time = SystemTime::now() - Duration::from_hours(hours);
         file.set_modified(time).unwrap();
@@ -176,12 +176,12 @@ impl Workspace {
     }
 
     /// A configuration with this `grade` section.
-    pub(super) fn grade_config(self, section: &str) -> Self {
+    pub(crate) fn grade_config(self, section: &str) -> Self {
         self.config(format!("version: 1\ngrade: {section}\nscenarios:\n{CLEAR}"))
     }
 
     /// `selftest grade` on the sessions of the project.
-    pub(super) fn grade(self, words: &[&str]) -> Self {
+    pub(crate) fn grade(self, words: &[&str]) -> Self {
         self.args([&["grade"], words, &["--source", "sessions"]].concat())
     }
 }

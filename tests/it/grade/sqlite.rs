@@ -6,7 +6,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::workspace::Workspace;
 
 /// Where the database is by default.
-pub(super) const DATABASE: &str = ".selftest/selftest.db";
+pub(crate) const DATABASE: &str = ".selftest/selftest.db";
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -16,7 +16,7 @@ impl Workspace {
     /// Runs a statement on a database of the project. Its rows, each value as text; nothing
     /// stands for NULL.
     #[track_caller]
-    pub(super) fn sql_in(&self, database: &str, statement: &str) -> Vec<Vec<String>> {
+    pub(crate) fn sql_in(&self, database: &str, statement: &str) -> Vec<Vec<String>> {
         let address = format!("sqlite:{}", self.path(database).display());
         runtime().block_on(async {
             let mut connection = SqliteConnection::connect(&address).await.unwrap();
@@ -33,7 +33,7 @@ impl Workspace {
     }
 
     #[track_caller]
-    pub(super) fn sql(&self, statement: &str) -> Vec<Vec<String>> {
+    pub(crate) fn sql(&self, statement: &str) -> Vec<Vec<String>> {
         self.sql_in(DATABASE, statement)
     }
 }

@@ -1,0 +1,179 @@
+//! How fast the server answers: `cargo bench --bench serve`.
+//!
+//! Fills a database with 100,000 sessions, each graded by rules and by a model, starts the real
+//! binary and asks it by `wrk`, which shares the processors with it. Ends with an error when a
+//! limit is passed; without `wrk` (Debian: `apt-get install wrk`) only single requests are timed.
+
+#![expect(clippy::print_stdout, reason = "the numbers are the result")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use selftest::store::{SessionSort, Store};
+use sqlx::{Connection as _, SqliteConnection};
+
+const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
+
+/// Requests a second of the newest grades.
+const LEAST_RATE: f64 = 5_000.0;
+/// Milliseconds in which 99 % of them are answered.
+const MOST_P99: f64 = 20.0;
+/// Megabytes of memory while they are.
+const MOST_MEMORY: f64 = 50.0;
+/// Milliseconds for a page of sessions that was not asked for before.
+const MOST_PAGE: f64 = 300.0;
+
+const SESSIONS: [&str; 2] = [
+    "INSERT INTO session_grades (session_id, session_file, graded_at, task_completed, \
+     tool_calls_efficient, response_quality, errors_recovered, total_api_calls, model, \
+     duration_seconds, task_summary, total_errors, error_types, tools_with_errors, \
+     had_repeated_errors, had_infinite_loop_risk, had_user_clarification, agent, task_type, \
+     counts_at, messages, details_json, quality) \
+     WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) \
+     SELECT printf('%08x-0000-4000-8000-00000000c0de', i), '/sessions/' || i || '.jsonl', \
+     '2026-11-22T10:00:00.000000000Z', i % 3 > 0, 1 + i % 5, 1 + i % 4, 0, i % 211, 'opus', \
+     i % 9973 / 7.0, 'Fix the parser of file ' || i || ', its test is red since last week', \
+     i % 17, '[]', '[]', 0, 0, 0, CASE i % 3 WHEN 0 THEN 'codex' WHEN 1 THEN 'claude-code' \
+     ELSE 'pi' END, CASE i % 2 WHEN 0 THEN 'debugging' ELSE 'testing' END, \
+     strftime('%Y-%m-%dT%H:%M:%S', 1795000000 - i * 60, 'unixepoch') || '.000000000Z', 40, \
+     '{\"filler\":\"' || hex(zeroblob(1000)) || '\"}', \
+     CASE WHEN i % 10 > 0 THEN i % 20 / 20.0 END FROM n",
+    "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, ts, \
+     problem_solved, tests_added, code_clean, edge_cases, overall, reasoning, details_json) \
+     SELECT session_id, 'ollama/qwen2.5-coder:7b', 1, counts_at, 0.9, 0.5, 0.75, NULL, \
+     id % 20 / 20.0, 'The parser was fixed and its test is green; edge cases were not looked at.', \
+     '{\"weights\":{\"problem_solved\":0.4}}' FROM session_grades",
+];
+
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Server {
+    fn start(folder: &std::path::Path) -> Self {
+        let mut process = Command::new(SELFTEST)
+            .args(["serve", "--addr", "127.0.0.1:0"])
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").unwrap().to_owned();
+        Self { process, address }
+    }
+
+    /// Milliseconds for one request.
+    fn time(&self, path: &str) -> f64 {
+        let started = Instant::now();
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let host = &self.address;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+        milliseconds(started.elapsed())
+    }
+
+    /// Most memory that it had so far, in megabytes.
+    fn memory(&self) -> Option<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+        let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(kilobytes / 1024.0)
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+async fn fill(database: &str) {
+    Store::open(database).await.unwrap().close().await;
+    let mut connection = SqliteConnection::connect(&format!("sqlite:{database}")).await.unwrap();
+    for statement in SESSIONS {
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+    }
+    connection.close().await.unwrap();
+}
+
+/// Requests a second, and the milliseconds of the slowest hundredth.
+fn parse(said: &str) -> Option<(f64, f64)> {
+    let value = |name: &str| {
+        said.lines().find_map(|line| Some(line.trim().strip_prefix(name)?.trim().to_owned()))
+    };
+    let p99 = value("99%")?;
+    let unit = p99.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number: f64 = p99.strip_suffix(unit)?.parse().ok()?;
+    let factor = match unit {
+        "us" => 0.001,
+        "ms" => 1.0,
+        "s" => 1000.0,
+        _ => return None,
+    };
+    Some((value("Requests/sec:")?.parse().ok()?, number * factor))
+}
+
+/// Prints a number with its limit, and says whether it is kept.
+fn check(what: &str, measured: f64, limit: f64, is_least: bool) -> bool {
+    let kept = if is_least { measured >= limit } else { measured <= limit };
+    let word = if is_least { "at least" } else { "at most" };
+    let verdict = if kept { "" } else { "  NOT MET" };
+    println!("{what:<52} {measured:>10.1}   {word} {limit}{verdict}");
+    kept
+}
+
+fn main() -> ExitCode {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(".selftest")).unwrap();
+    let database = folder.path().join(".selftest/selftest.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(fill(database.to_str().unwrap()));
+    let mut kept = true;
+
+    let server = Server::start(folder.path());
+    let path = "/api/grades/recent?min_overall=0.7";
+    println!("{:<52} {:>10.1}", "first answer, ms", server.time(path));
+    let url = format!("http://{}{path}", server.address);
+    let wrk = Command::new("wrk").args(["-t1", "-c32", "-d10s", "--latency", &url]).output();
+    match wrk {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            let (rate, p99) = parse(&said).unwrap_or_else(|| panic!("{said}"));
+            assert!(!said.contains("Non-2xx"), "{said}");
+            kept &= check("newest grades, requests a second", rate, LEAST_RATE, true);
+            kept &= check("newest grades, 99 % in ms", p99, MOST_P99, false);
+            if let Some(memory) = server.memory() {
+                kept &= check("memory, MB", memory, MOST_MEMORY, false);
+            }
+        }
+        Err(error) => println!("SKIPPED: wrk cannot be run ({error}); apt-get install wrk"),
+    }
+
+    let mut slowest = (0.0, String::new());
+    for sort in SessionSort::ALL {
+        for filter in ["", "&agent=pi&completed=true", "&min_quality=0.95", "&search=file+99999"] {
+            for order in ["asc", "desc"] {
+                let path = format!("/api/sessions?sort={sort}&order={order}{filter}");
+                let time = server.time(&path);
+                if time > slowest.0 {
+                    slowest = (time, path);
+                }
+            }
+        }
+    }
+    kept &= check("slowest page of sessions, ms", slowest.0, MOST_PAGE, false);
+    println!("  {}", slowest.1);
+    if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

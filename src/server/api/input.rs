@@ -1,0 +1,126 @@
+//! What callers give: ids in paths and parameters in queries, bounded and checked.
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+use super::super::problem::Problem;
+use crate::grade::TaskType;
+use crate::store::Cursor;
+
+/// Rows of a page, where nothing else is said.
+pub(super) const ROWS: u32 = 50;
+/// Most rows of a page.
+pub(super) const MOST_ROWS: u32 = 500;
+/// Bytes of the longest id.
+const LONGEST_ID: usize = 512;
+
+/// The one name in a path, decoded: `%2F` is part of it.
+pub(super) struct Name(pub(super) String);
+
+/// Whether anything can have that name.
+fn is_possible(name: &str) -> bool {
+    name.len() <= LONGEST_ID && !name.contains('\0')
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))?;
+        if is_possible(&name) {
+            Ok(Self(name))
+        } else {
+            Err(Problem::not_found("nothing has that name"))
+        }
+    }
+}
+
+/// The two names in a path.
+pub(super) struct Names(pub(super) String, pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Names {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((first, second)) = Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))?;
+        if is_possible(&first) && is_possible(&second) {
+            Ok(Self(first, second))
+        } else {
+            Err(Problem::not_found("nothing has that name"))
+        }
+    }
+}
+
+/// The parameters of a query. Those that the type does not know are refused by name, if it is
+/// marked `deny_unknown_fields`.
+pub(super) struct Parameters<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let query = Query::<T>::try_from_uri(&parts.uri).map_err(|rejection| {
+            let text = rejection.body_text();
+            let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+            Problem::bad_request(format!("in the query: {}", crate::text::one_line(what, 300)))
+        })?;
+        Ok(Self(query.0))
+    }
+}
+
+/// The number of rows that was asked for.
+pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
+    within("limit", asked.unwrap_or(ROWS), 1..=MOST_ROWS)
+}
+
+/// A value in its range.
+pub(super) fn within<T: PartialOrd + std::fmt::Display>(
+    name: &str,
+    value: T,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<T, Problem> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let (least, most) = range.into_inner();
+    Err(Problem::bad_request(format!("in the query: {name}: expected {least} to {most}")))
+}
+
+/// A text that is not longer than the limit, in characters, and holds no NUL.
+pub(super) fn text(
+    name: &str,
+    text: Option<String>,
+    most: usize,
+) -> Result<Option<String>, Problem> {
+    let fits = |text: &String| text.chars().count() <= most && !text.contains('\0');
+    if text.as_ref().is_none_or(fits) {
+        return Ok(text);
+    }
+    let expected = format!("expected at most {most} characters and no NUL");
+    Err(Problem::bad_request(format!("in the query: {name}: {expected}")))
+}
+
+/// The place that a page begins behind. One that no page of this list gave names no page.
+pub(super) fn cursor(
+    text: Option<&str>,
+    fits: impl FnOnce(&Cursor) -> bool,
+) -> Result<Option<Cursor>, Problem> {
+    let cursor = text.map(str::parse::<Cursor>).transpose().ok();
+    cursor.filter(|cursor| cursor.as_ref().is_none_or(fits)).ok_or_else(|| {
+        Problem::not_found(
+            "there is no page at this cursor, expected the `next` of the page before",
+        )
+    })
+}
+
+/// The names of task types.
+pub(super) fn task_type_schema() -> Schema {
+    let names = TaskType::ALL.map(TaskType::name);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+}

@@ -1,0 +1,47 @@
+//! The JSON API: one file per resource. Reads the store and the reports of runs; renders no page.
+
+mod describe;
+mod grades;
+mod input;
+mod patterns;
+mod reports;
+mod runs;
+mod sessions;
+mod types;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::cache::{self, Cache};
+
+/// All paths below `/api`, and `/healthz`.
+pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
+    let stored = OpenApiRouter::new()
+        .routes(routes!(grades::of_session, grades::queue))
+        .routes(routes!(grades::recent))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::one))
+        .routes(routes!(reports::list))
+        .routes(routes!(reports::one))
+        .routes(routes!(patterns::patterns))
+        .layer(from_fn_with_state(cache, cache::remember));
+    let files = OpenApiRouter::new()
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::one))
+        .routes(routes!(runs::cases))
+        .routes(routes!(runs::case))
+        .layer(from_fn(cache::tag));
+    let (router, paths) = stored.merge(files).split_for_parts();
+    let described = describe::document(paths).to_string();
+    let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
+    router
+        .route("/api/openapi.json", described.layer(from_fn(cache::tag)))
+        .route("/healthz", get(async || "ok\n"))
+}

@@ -1,0 +1,171 @@
+//! What the API answers with.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::super::metrics::{outcome_name, status_name};
+use crate::grade::{GradeRecord, Override, QualityGrade};
+use crate::outcome::Summary;
+use crate::report::RunEntry;
+use crate::report::document::CaseDocument;
+use crate::score::Score;
+use crate::store::{FileRecord, SessionRow};
+
+/// A page of sessions.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SessionPage {
+    pub(super) items: Vec<SessionRow>,
+    /// Hand it back as `cursor` for the next page; null on the last one.
+    pub(super) next: Option<String>,
+}
+
+/// A session with its grade by rules.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SessionDetail {
+    /// The grade by rules, with its evidence and errors.
+    #[schema(value_type = Object)]
+    pub(super) grade: GradeRecord,
+    /// What people say instead, oldest first.
+    #[schema(value_type = Vec<Object>)]
+    pub(super) overrides: Vec<Override>,
+    /// The file that it was read from; null where another program wrote the grade.
+    #[schema(value_type = Option<Object>)]
+    pub(super) file: Option<FileRecord>,
+}
+
+/// Every grade of a session.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SessionGrades {
+    pub(super) session_id: String,
+    /// The grade by rules as the rules gave it; null where there is none.
+    #[schema(value_type = Option<Object>)]
+    pub(super) rules: Option<GradeRecord>,
+    /// What people say instead, oldest first; the newest for a field counts.
+    #[schema(value_type = Vec<Object>)]
+    pub(super) overrides: Vec<Override>,
+    /// By the latest version of the rubric, one for each model.
+    pub(super) models: Vec<QualityGrade>,
+}
+
+/// A page of grades by models.
+#[derive(Serialize, ToSchema)]
+pub(super) struct GradePage {
+    pub(super) items: Vec<QualityGrade>,
+    /// Hand it back as `cursor` for the next page; null on the last one.
+    pub(super) next: Option<String>,
+}
+
+/// A session that waits to be graded by a model.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Queued {
+    pub(super) session_id: String,
+    /// `queued`.
+    pub(super) status: &'static str,
+    /// Where the grade will be.
+    pub(super) location: String,
+}
+
+/// A page of selftest runs.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RunPage {
+    /// Newest first.
+    pub(super) items: Vec<Run>,
+    /// Hand it back as `cursor` for the next page; null on the last one.
+    pub(super) next: Option<String>,
+}
+
+/// A run in short.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Run {
+    pub(super) run_id: String,
+    /// When it started.
+    started_at: Timestamp,
+    /// Such as `passed`; `unfinished` where it has not come to its end.
+    outcome: &'static str,
+    /// The judge's model.
+    judge: String,
+    /// Counts over its cases, as in the report.
+    #[schema(value_type = Object)]
+    summary: Summary,
+}
+
+impl From<RunEntry> for Run {
+    fn from(entry: RunEntry) -> Self {
+        Self {
+            run_id: entry.run_id.into(),
+            started_at: entry.started_at,
+            outcome: outcome_name(entry.outcome),
+            judge: entry.judge,
+            summary: entry.summary,
+        }
+    }
+}
+
+/// The cases of a run, in short, in the order of the plan.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CaseList {
+    pub(super) items: Vec<CaseEntry>,
+}
+
+/// A case in short.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CaseEntry {
+    /// Id of the scenario.
+    id: String,
+    /// Such as `passed`.
+    status: &'static str,
+    /// Null when there is no verdict.
+    pass: Option<bool>,
+    /// Overall score of the step that decides, 0 to 1.
+    overall: Option<f64>,
+    /// Why, in one line; null when passed.
+    reason: Option<String>,
+    /// Wall time.
+    duration_ms: u64,
+}
+
+impl From<CaseDocument> for CaseEntry {
+    fn from(case: CaseDocument) -> Self {
+        Self {
+            status: status_name(case.status),
+            pass: case.pass,
+            overall: case.scores.overall.map(Score::get),
+            reason: case.reason,
+            duration_ms: case.duration_ms,
+            id: case.id,
+        }
+    }
+}
+
+/// The weekly reports that there are, newest first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WeekList {
+    pub(super) items: Vec<WeekEntry>,
+}
+
+/// A weekly report in short.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WeekEntry {
+    /// ISO week, such as `2026-W47`.
+    pub(super) week: String,
+    /// Its Monday.
+    #[schema(value_type = String, format = Date)]
+    pub(super) week_start: Date,
+    /// Its Sunday.
+    #[schema(value_type = String, format = Date)]
+    pub(super) week_end: Date,
+    /// When the report was made.
+    pub(super) generated_at: Timestamp,
+}
+
+/// A run as its JSON report has it; the schema is that of `selftest schema report`.
+#[derive(ToSchema)]
+#[schema(as = Report)]
+pub(super) struct ReportSchema {}
+
+/// A case as the JSON report of its run has it.
+#[derive(ToSchema)]
+#[schema(as = Case)]
+pub(super) struct CaseSchema {}

@@ -1,0 +1,68 @@
+//! Where a person gives the token once and gets a cookie for it.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::http::header::SET_COOKIE;
+use axum::response::{Html, IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Form, Router};
+use serde::Deserialize;
+
+use super::access::Guard;
+
+pub(super) const PATH: &str = "/login";
+
+/// Days that a browser keeps the cookie.
+const DAYS: u32 = 30;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Given {
+    token: String,
+}
+
+/// `GET` shows the form, or takes a token from a link; `POST` takes it from the form.
+pub(super) fn router<S: Clone + Send + Sync + 'static>(guard: Arc<Guard>) -> Router<S> {
+    let shown = async |State(guard): State<Arc<Guard>>, Query(given): Query<Given>| {
+        let asked = given.token.is_empty() && guard.needs_token();
+        if asked { form(StatusCode::OK, "") } else { enter(&guard, &given) }
+    };
+    let taken =
+        async |State(guard): State<Arc<Guard>>, Form(given): Form<Given>| enter(&guard, &given);
+    Router::new().route(PATH, get(shown).post(taken)).with_state(guard)
+}
+
+fn enter(guard: &Guard, given: &Given) -> Response {
+    if !guard.admits(given.token.trim()) {
+        return form(StatusCode::UNAUTHORIZED, "<p role=\"alert\">That is not the token.</p>");
+    }
+    // Not a redirect: a browser that comes from another site would not send the cookie with it.
+    let text = "<meta http-equiv=\"refresh\" content=\"0; url=/\">\
+                <p>You are signed in. <a href=\"/\">Go on</a></p>";
+    let mut response = page(StatusCode::OK, text);
+    let cookie = guard.cookie_value().and_then(|value| {
+        let name = guard.cookie_name();
+        let age = DAYS * 24 * 60 * 60;
+        format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict").parse().ok()
+    });
+    response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
+    response
+}
+
+fn form(status: StatusCode, said: &str) -> Response {
+    let form = format!(
+        "<h1>selftest</h1>{said}<form method=\"post\"><label>Token \
+         <input name=\"token\" type=\"password\" autocomplete=\"current-password\" required \
+         autofocus></label> <button>Sign in</button></form>"
+    );
+    page(status, &form)
+}
+
+fn page(status: StatusCode, body: &str) -> Response {
+    let head = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>selftest</title>\
+                <meta name=\"viewport\" content=\"width=device-width\">\
+                <meta name=\"color-scheme\" content=\"light dark\">";
+    (status, Html(format!("{head}{body}\n"))).into_response()
+}

@@ -1,0 +1,90 @@
+//! Grades of one session, the newest ones, and asking for one.
+
+use serde_json::json;
+
+use super::site::{Site, field, graded, quality};
+use crate::grade::recording::id;
+
+#[test]
+fn everything_that_is_known_of_a_session() {
+    let workspace = graded();
+    let words = ["grade", "override", &id(1), "--response-quality=2", "--reason", "too long"];
+    let _ = workspace.clone().args(words).run().exit(0);
+    let site = Site::start(workspace);
+    let grades = site.get(&format!("/api/grades/session/{}", id(1))).json();
+    assert_eq!(grades["session_id"], id(1));
+    assert_eq!(grades["rules"]["task_completed"], true);
+    assert_eq!(grades["overrides"][0]["human_value"], 2);
+    assert_eq!(grades["overrides"][0]["reason"], "too long");
+    assert_eq!(field(grades["models"].as_array().unwrap(), "model"), ["m-1", "m-2"]);
+    assert_eq!(grades["models"][1]["overall"], 0.75);
+    assert_eq!(grades["models"][1]["code_clean"], json!(null));
+    let grades = site.get(&format!("/api/grades/session/{}", id(3))).json();
+    assert_eq!(grades["models"], json!([]));
+}
+
+#[test]
+fn only_the_latest_rubric_counts_and_a_model_is_enough() {
+    let workspace = graded();
+    quality(&workspace, "session/agent-x", "m-1", 0.5, "2026-11-20T10:00:00Z");
+    workspace.sql(
+        "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, ts, \
+         overall) VALUES ('session/agent-x', 'm-2', 2, '2026-11-20T10:00:00Z', 1.0)",
+    );
+    let site = Site::start(workspace);
+    let grades = site.get("/api/grades/session/session%2Fagent-x").json();
+    assert_eq!(grades["rules"], json!(null));
+    assert_eq!(field(grades["models"].as_array().unwrap(), "model"), ["m-2"]);
+    site.get("/api/grades/session/session/agent-x").problem(404);
+    site.get("/api/grades/session/nobody").problem(404);
+}
+
+#[test]
+fn the_newest_come_first_and_only_good_ones_where_asked() {
+    let site = Site::start(graded());
+    let all = site.get("/api/grades/recent").json();
+    assert_eq!(field(all["items"].as_array().unwrap(), "session_id"), [id(2), id(1), id(1)]);
+    assert_eq!(all["next"], json!(null));
+    let good = site.get("/api/grades/recent?min_overall=0.75").json();
+    let overall: Vec<_> =
+        good["items"].as_array().unwrap().iter().map(|it| &it["overall"]).collect();
+    assert_eq!(overall, [&json!(0.875), &json!(0.75)]);
+    assert_eq!(site.get("/api/grades/recent?min_overall=1").json()["items"], json!([]));
+    for query in ["min_overall=1.1", "min_overall=-1", "min_overall=NaN", "min_overall=x"] {
+        let detail = site.get(&format!("/api/grades/recent?{query}")).problem(400);
+        assert!(detail.contains("min_overall"), "{detail}");
+    }
+}
+
+#[test]
+fn pages_hold_every_grade_once_while_others_arrive() {
+    let workspace = graded();
+    for number in 0..20 {
+        quality(&workspace, &format!("s{number}"), "m", 0.5, "2026-11-20T10:00:00Z");
+    }
+    let site = Site::start(workspace);
+    let path = "/api/grades/recent?limit=4";
+    let mut page = site.get(path).json();
+    let mut seen = Vec::new();
+    for number in 0.. {
+        for grade in page["items"].as_array().unwrap() {
+            seen.push(format!("{} {}", grade["session_id"], grade["model"]));
+        }
+        let Some(next) = page["next"].as_str().map(ToOwned::to_owned) else { break };
+        // Newer than all of them.
+        quality(&site.workspace, &format!("new{number}"), "m", 0.5, "2026-11-21T10:00:00Z");
+        page = site.get(&format!("{path}&cursor={next}")).json();
+    }
+    assert_eq!(seen.len(), 23);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 23);
+}
+
+#[test]
+fn without_a_model_nothing_can_be_queued() {
+    let site = Site::start(graded());
+    site.post("/api/grades/session/nobody").problem(404);
+    let detail = site.post(&format!("/api/grades/session/{}", id(1))).problem(503);
+    assert!(detail.contains("no model can be reached"), "{detail}");
+}

@@ -1,0 +1,20 @@
+//! `selftest serve`: the real binary, asked over real sockets.
+
+// What the tests stand on.
+mod client;
+mod site;
+
+// What is answered.
+mod grades;
+mod metrics;
+mod reports;
+mod runs;
+mod sessions;
+
+// How.
+mod access;
+mod caching;
+mod openapi;
+mod problems;
+mod starting;
+mod token;

@@ -1,0 +1,75 @@
+//! The description of the API, and the API held against it by a program of other people.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::site::{Site, graded};
+use crate::model_server::ModelServer;
+use crate::workspace::{OPENAI, config, scenarios};
+
+#[test]
+fn every_path_is_described() {
+    let site = Site::start(graded());
+    let api = site.get("/api/openapi.json").json();
+    assert!(api["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut operations: Vec<String> = Vec::new();
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            operations.push(format!("{method} {path}"));
+            assert!(operation["summary"].as_str().is_some_and(|it| !it.is_empty()), "{path}");
+            assert!(operation["responses"]["4XX"].is_object(), "{path}");
+        }
+    }
+    operations.sort();
+    assert_eq!(
+        operations,
+        [
+            "get /api/grades/recent",
+            "get /api/grades/session/{id}",
+            "get /api/patterns",
+            "get /api/reports/weekly",
+            "get /api/reports/weekly/{week}",
+            "get /api/runs",
+            "get /api/runs/{run_id}",
+            "get /api/runs/{run_id}/cases",
+            "get /api/runs/{run_id}/cases/{scenario}",
+            "get /api/sessions",
+            "get /api/sessions/{id}",
+            "post /api/grades/session/{id}",
+        ]
+    );
+}
+
+/// Where `scripts/test` puts it, or anywhere in `PATH`.
+fn schemathesis() -> Option<PathBuf> {
+    let own = std::env::var_os("SELFTEST_TEST_VENV").map(|venv| PathBuf::from(venv).join("bin"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = own.into_iter().chain(std::env::split_paths(&path));
+    folders.find_map(|folder| Some(folder.join("schemathesis")).filter(|file| file.is_file()))
+}
+
+#[test]
+fn schemathesis_finds_no_fault() {
+    let Some(schemathesis) = schemathesis() else {
+        eprintln!("SKIPPED: schemathesis is not installed; scripts/test installs it");
+        return;
+    };
+    let server = ModelServer::start();
+    let workspace = graded().config(config(OPENAI, &scenarios(2))).server(&server);
+    let _ = workspace.clone().args([""; 0]).run().exit(0);
+    let _ = workspace.clone().grade(&["weekly", "--week", "2026-W47"]).run().exit(0);
+    // Without a model the API says so: that is what is described.
+    let settings = "[[operations]]\n\
+        include-name = \"POST /api/grades/session/{id}\"\n\
+        checks.not_a_server_error.expected-statuses = [\"2xx\", \"4xx\", \"503\"]\n";
+    let site = Site::start(workspace.file("schemathesis.toml", settings));
+    let output = Command::new(schemathesis)
+        .args(["run", "--checks", "all", "--max-examples", "25", "--seed", "1", "--no-color"])
+        .args(["--suppress-health-check", "all"])
+        .arg(format!("http://{}/api/openapi.json", site.address))
+        .current_dir(site.workspace.project())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}

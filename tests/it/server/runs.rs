@@ -1,0 +1,57 @@
+//! Selftest runs and their cases.
+
+use serde_json::Value;
+
+use super::site::{Site, field};
+use crate::model_server::ModelServer;
+use crate::workspace::{OPENAI, Workspace, config, scenarios};
+
+#[test]
+fn runs_cases_and_one_case() {
+    let server = ModelServer::start();
+    let workspace = Workspace::new().config(config(OPENAI, &scenarios(2))).server(&server);
+    for _ in 0..3 {
+        let _ = workspace.run().exit(0);
+    }
+    let workspace = workspace
+        .file("reports/selftest/selftest-20261122-0000-zzz.json", "no report")
+        .file("reports/selftest/other.json", "{}");
+    let site = Site::start(workspace);
+    let whole = site.pages("/api/runs?limit=500").concat();
+    let ids = field(&whole, "run_id");
+    assert_eq!(ids.len(), 3);
+    assert!(ids.windows(2).all(|two| two[0] > two[1]), "{ids:?}");
+    let paged = site.pages("/api/runs?limit=1");
+    assert_eq!((paged.len(), paged.concat()), (3, whole));
+
+    let run = site.get(&format!("/api/runs/{}", ids[0])).json();
+    let path = site.workspace.path(&format!("reports/selftest/{}.json", ids[0]));
+    let stored: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(run, stored);
+
+    let cases = site.get(&format!("/api/runs/{}/cases", ids[0])).json();
+    let first = &cases["items"][0];
+    assert_eq!(field(cases["items"].as_array().unwrap(), "id"), ["case-0", "case-1"]);
+    assert_eq!((&first["status"], &first["pass"]), (&"passed".into(), &true.into()));
+    assert_eq!(first["overall"], run["cases"][0]["scores"]["overall_score"]);
+
+    let case = site.get(&format!("/api/runs/{}/cases/case-1", ids[0])).json();
+    assert_eq!(case, run["cases"][1]);
+
+    site.get(&format!("/api/runs/{}/cases/nothing", ids[0])).problem(404);
+    for id in ["selftest-20261122-0000-bbb", "other", "..%2F..%2Fsecret", "nothing"] {
+        site.get(&format!("/api/runs/{id}")).problem(404);
+        site.get(&format!("/api/runs/{id}/cases")).problem(404);
+        site.get(&format!("/api/runs/{id}/cases/case-0")).problem(404);
+    }
+    // A name that is there, but no report.
+    site.get("/api/runs/selftest-20261122-0000-zzz").problem(500);
+}
+
+#[test]
+fn where_nothing_ran_there_is_an_empty_list() {
+    let site = Site::start(Workspace::new());
+    assert_eq!(site.pages("/api/runs?limit=5"), [Vec::<Value>::new()]);
+    assert_eq!(site.pages("/api/sessions?limit=5"), [Vec::<Value>::new()]);
+    assert_eq!(site.get("/api/patterns").json()["sessions"], 0);
+}

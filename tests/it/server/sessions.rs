@@ -1,0 +1,112 @@
+//! Lists of sessions, and one of them.
+
+use serde_json::json;
+
+use super::site::{Site, field, graded};
+use crate::grade::recording::{Recording, id};
+
+fn ids(site: &Site, query: &str) -> Vec<String> {
+    let page = site.get(&format!("/api/sessions?{query}")).json();
+    field(page["items"].as_array().unwrap(), "session_id")
+}
+
+#[test]
+fn sorted_and_filtered() {
+    let site = Site::start(graded());
+    for (query, expected) in [
+        ("", &[4, 3, 2, 1][..]),
+        ("order=asc", &[1, 2, 3, 4]),
+        ("sort=quality", &[2, 1, 4, 3]),
+        ("sort=quality&order=asc", &[1, 2, 3, 4]),
+        ("sort=completed&order=asc", &[2, 4, 1, 3]),
+        ("completed=true", &[3, 1]),
+        ("completed=false&limit=1", &[4]),
+        ("min_quality=0.5", &[2, 1]),
+        ("search=DEPLOY", &[4, 2]),
+        ("search=deploy&agent=claude-code", &[4, 2]),
+        ("agent=nobody", &[]),
+        ("task_type=testing", &[4, 2]),
+        ("search=%25", &[]),
+        ("search=%27%3B+DROP+TABLE+session_grades", &[]),
+    ] {
+        let expected: Vec<String> = expected.iter().map(|&number| id(number)).collect();
+        assert_eq!(ids(&site, query), expected, "{query}");
+    }
+    let page = site.get("/api/sessions?limit=1").json();
+    let row = &page["items"][0];
+    assert_eq!(row["agent"], "claude-code");
+    assert_eq!(row["task_summary"], "Deploy the shop to the test server");
+    assert_eq!((&row["quality"], &row["total_errors"]), (&json!(null), &json!(3)));
+}
+
+#[test]
+fn every_order_pages_through_all() {
+    let site = Site::start(graded());
+    for sort in [
+        "time",
+        "quality",
+        "completed",
+        "efficiency",
+        "response",
+        "errors",
+        "calls",
+        "duration",
+        "agent",
+        "task_type",
+    ] {
+        for order in ["asc", "desc"] {
+            let query = format!("/api/sessions?sort={sort}&order={order}");
+            let whole = site.pages(&query);
+            let paged = site.pages(&format!("{query}&limit=1"));
+            assert_eq!((whole.len(), whole[0].len(), paged.len()), (1, 4, 4), "{query}");
+            assert_eq!(whole[0], paged.concat(), "{query}");
+        }
+    }
+}
+
+#[test]
+fn a_cursor_is_of_one_list() {
+    let site = Site::start(graded());
+    let next = site.get("/api/sessions?sort=agent&limit=1").json()["next"].clone();
+    let next = next.as_str().unwrap();
+    site.get(&format!("/api/sessions?sort=errors&cursor={next}")).problem(404);
+    site.get(&format!("/api/grades/recent?cursor={next}")).problem(404);
+    site.get("/api/sessions?cursor=x").problem(404);
+    assert_eq!(
+        site.get(&format!("/api/sessions?sort=agent&cursor={next}")).json()["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+}
+
+#[test]
+fn one_session_with_its_grade_and_file() {
+    let workspace = graded();
+    let id = "session/agent-1";
+    workspace.sql(&format!(
+        "UPDATE session_grades SET session_id = '{id}' WHERE session_id = '{}'",
+        crate::grade::recording::id(4)
+    ));
+    let site = Site::start(workspace);
+    let detail = site.get("/api/sessions/session%2Fagent-1").json();
+    assert_eq!(detail["grade"]["session_id"], id);
+    assert_eq!(detail["grade"]["total_errors"], 3);
+    assert_eq!(detail["grade"]["details"]["tools"]["Bash"]["errors"], 3);
+    assert_eq!(detail["file"]["outcome"], "graded");
+    assert_eq!(detail["overrides"], json!([]));
+    site.get("/api/sessions/nobody").problem(404);
+}
+
+#[test]
+fn text_of_a_session_stays_text() {
+    let said = "Fix <script>alert(1)</script> \"quoted\" \\ \u{1F980}";
+    let recording = Recording::new(&id(9)).asks(said).says("Done: it is fixed now, all of it.");
+    let workspace = graded().session(&recording);
+    let _ = workspace.clone().grade(&["latest", "10"]).run().exit(0);
+    let site = Site::start(workspace);
+    let answer = site.get("/api/sessions?search=%3Cscript").status(200);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.json()["items"][0]["task_summary"], said);
+}

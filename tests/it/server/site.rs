@@ -1,0 +1,116 @@
+//! A running server with a project behind it.
+
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+use super::client::{Answer, send};
+use crate::grade::recording::{Recording, id};
+use crate::run::Running;
+use crate::workspace::Workspace;
+
+/// A server that ends with the test.
+pub(crate) struct Site {
+    running: Option<Running>,
+    pub(crate) workspace: Workspace,
+    /// Host and port.
+    pub(crate) address: String,
+}
+
+/// Sessions 1 to 4 that are graded by rules; by models 1 and 2, the first by two of them.
+pub(crate) fn graded() -> Workspace {
+    let workspace = Workspace::new()
+        .session(&Recording::on(&id(1), "2026-11-16T10:00:00Z", true))
+        .session(&Recording::on(&id(2), "2026-11-17T10:00:00Z", false))
+        .session(&Recording::on(&id(3), "2026-11-18T10:00:00Z", true))
+        .session(&Recording::on(&id(4), "2026-11-19T10:00:00Z", false));
+    let _ = workspace.clone().grade(&["latest", "10"]).run().exit(0);
+    quality(&workspace, &id(1), "m-1", 0.25, "2026-11-20T10:00:00Z");
+    quality(&workspace, &id(1), "m-2", 0.75, "2026-11-20T11:00:00Z");
+    quality(&workspace, &id(2), "m-1", 0.875, "2026-11-20T12:00:00Z");
+    workspace
+}
+
+/// Keeps a grade by a model, as the program that grades would.
+pub(crate) fn quality(workspace: &Workspace, session: &str, model: &str, overall: f64, at: &str) {
+    workspace.sql(&format!(
+        "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, ts, \
+         problem_solved, tests_added, overall, reasoning, details_json) VALUES \
+         ('{session}', '{model}', 1, '{at}', {overall}, {overall}, {overall}, 'because', '{{}}')"
+    ));
+    workspace.sql(&format!(
+        "UPDATE session_grades SET quality = (SELECT AVG(overall) FROM session_quality_grades AS \
+         grade WHERE grade.session_id = '{session}') WHERE session_id = '{session}'"
+    ));
+}
+
+impl Site {
+    /// Starts a server on a free port.
+    #[track_caller]
+    pub(crate) fn start(workspace: Workspace) -> Self {
+        Self::with(workspace, &[])
+    }
+
+    /// Starts a server with these flags too.
+    #[track_caller]
+    pub(crate) fn with(workspace: Workspace, flags: &[&str]) -> Self {
+        let words: Vec<OsString> =
+            ["serve", "--addr", "127.0.0.1:0"].iter().chain(flags).map(OsString::from).collect();
+        let running = workspace.clone().args(words).spawn().until_stdout("\n");
+        let said = running.said();
+        let address = said.trim().strip_prefix("http://").unwrap().to_owned();
+        Self { running: Some(running), workspace, address }
+    }
+
+    /// Sends a request with that method, path and more header lines.
+    #[track_caller]
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
+        let (first, host) =
+            (format!("{method} {path} HTTP/1.1"), format!("Host: {}", self.address));
+        send(&self.address, &[&[&*first, &*host], headers].concat(), b"")
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[])
+    }
+
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str) -> Answer {
+        self.ask("POST", path, &["Content-Length: 0"])
+    }
+
+    /// The items of all pages of a list, page by page.
+    #[track_caller]
+    pub(crate) fn pages(&self, path: &str) -> Vec<Vec<Value>> {
+        let mut pages = Vec::new();
+        let mut next = String::new();
+        loop {
+            let page = self.get(&format!("{path}{next}")).json();
+            pages.push(page["items"].as_array().unwrap().clone());
+            match page["next"].as_str() {
+                Some(cursor) => next = format!("&cursor={cursor}"),
+                None => return pages,
+            }
+        }
+    }
+
+    /// The process.
+    pub(crate) fn into_running(mut self) -> Running {
+        self.running.take().unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            running.kill();
+        }
+    }
+}
+
+/// One field of all items, as text.
+pub(crate) fn field<'a>(items: impl IntoIterator<Item = &'a Value>, name: &str) -> Vec<String> {
+    let text = |item: &Value| item[name].as_str().unwrap_or_else(|| panic!("{item}")).to_owned();
+    items.into_iter().map(text).collect()
+}

@@ -1,0 +1,97 @@
+//! A server that asks for a token.
+
+use super::client::send;
+use super::site::{Site, graded};
+use crate::workspace::Workspace;
+
+const TOKEN: &str = "open-sesame-0123456789";
+
+fn login(site: &Site, token: &str) -> super::client::Answer {
+    let body = format!("token={token}");
+    let lines = [
+        "POST /login HTTP/1.1",
+        &format!("Host: {}", site.address),
+        "Content-Type: application/x-www-form-urlencoded",
+        &format!("Content-Length: {}", body.len()),
+    ];
+    send(&site.address, &lines, body.as_bytes())
+}
+
+#[test]
+fn nothing_is_shown_without_it() {
+    let workspace = graded().env("SELFTEST_TOKEN", TOKEN);
+    let site = Site::start(workspace);
+    let paths = ["/api/sessions", "/api/openapi.json", "/metrics", "/", "/nothing", "/api/runs/x"];
+    for path in paths {
+        let answer = site.get(path);
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"selftest\""));
+        answer.problem(401);
+        for wrong in [
+            "Authorization: Bearer wrong",
+            "Authorization: Bearer ",
+            &format!("Authorization: Bearer {TOKEN}x"),
+            &format!("Authorization: Basic {TOKEN}"),
+            &format!("Authorization: {TOKEN}"),
+            &format!("Cookie: selftest={TOKEN}"),
+        ] {
+            site.ask("GET", path, &[wrong]).problem(401);
+        }
+        let page = site.ask("GET", path, &["Accept: text/html,*/*"]).status(303);
+        assert_eq!(page.header("location"), Some("/login"));
+    }
+    site.post("/api/grades/session/x").problem(401);
+    site.get("/healthz").status(200);
+    for scheme in ["Bearer", "bearer"] {
+        let right = format!("Authorization: {scheme} {TOKEN}");
+        site.ask("GET", "/api/sessions", &[&right]).json();
+        site.ask("GET", "/nothing", &[&right]).problem(404);
+    }
+}
+
+#[test]
+fn a_person_gives_it_once() {
+    let workspace = graded().file("token", format!("  {TOKEN}\n"));
+    let site = Site::with(workspace, &["--token-file", "token"]);
+    let form = site.get("/login").status(200);
+    assert!(form.text().contains("<form method=\"post\">"));
+    for token in ["wrong", "", &"x".repeat(1000)] {
+        let refused = login(&site, token).status(401);
+        assert_eq!(refused.header("set-cookie"), None);
+        assert!(refused.text().contains("not the token"));
+    }
+    let by_link = site.get(&format!("/login?token={TOKEN}")).status(200);
+    let by_form = login(&site, TOKEN).status(200);
+    for entered in [by_link, by_form] {
+        let cookie = entered.header("set-cookie").unwrap().to_owned();
+        assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict"), "{cookie}");
+        assert!(!cookie.contains(TOKEN) && !entered.text().contains(TOKEN));
+        let (pair, _) = cookie.split_once(';').unwrap();
+        site.ask("GET", "/api/sessions", &[&format!("Cookie: other=1; {pair}")]).json();
+        site.ask("GET", "/api/sessions", &[&format!("Cookie: {pair}0")]).problem(401);
+    }
+    let run = site.into_running();
+    assert!(!run.said().contains(TOKEN));
+}
+
+#[test]
+fn a_server_for_other_machines_needs_one() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let run = Workspace::new().args(["serve", "--addr", address]).run().exit(2);
+        run.one_error(&["can be reached from other machines and no token is set"])
+            .stderr_contains("hint: set --token-file or SELFTEST_TOKEN");
+    }
+}
+
+#[test]
+fn a_token_that_is_none_is_refused() {
+    let workspace = Workspace::new().file("empty", " \n");
+    for (words, said) in [
+        (&["--token", ""][..], "the token of --token is empty"),
+        (&["--token", " "], "the token of --token is empty"),
+        (&["--token-file", "empty"], "the token of empty is empty"),
+        (&["--token-file", "nothing"], "cannot read nothing"),
+    ] {
+        let words = [&["serve", "--addr", "127.0.0.1:0"], words].concat();
+        let _ = workspace.clone().args(words).run().exit(2).one_error(&[said]);
+    }
+}
