@@ -166,6 +166,7 @@ pub(in crate::report) fn runs() -> Runs {
             outcome: (day != 4).then(|| gate(&summary, false)),
             summary,
             judge: if day == 2 { HOSTILE.to_owned() } else { "ollama/qwen2.5:7b".to_owned() },
+            threshold: Threshold::effective(score(0.6), Strictness::new(0.7).unwrap()),
         }
     });
     let mut entries: Vec<RunEntry> = entries.collect();

@@ -13,6 +13,7 @@ use super::escape::{self, Markdown, inline};
 use super::wording;
 use crate::event::RunModels;
 use crate::outcome::{Outcome, Summary};
+use crate::score::Threshold;
 use crate::stats::wilson;
 use crate::sut::namespace::RunId;
 
@@ -35,6 +36,8 @@ pub struct RunEntry {
     pub outcome: Option<Outcome>,
     /// The judge's model.
     pub judge: String,
+    /// The least overall score that passed.
+    pub threshold: Threshold,
 }
 
 /// What was found in the folder.
@@ -67,6 +70,7 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         summary,
         outcome: head.outcome?.0,
         judge: head.models?.judge,
+        threshold: head.config?.effective_threshold,
     })
 }
 
@@ -82,6 +86,13 @@ struct Head {
     summary: Option<Summary>,
     outcome: Option<Ended>,
     models: Option<RunModels>,
+    config: Option<Judging>,
+}
+
+/// What the list tells of `config`.
+#[derive(Deserialize)]
+struct Judging {
+    effective_threshold: Threshold,
 }
 
 impl Head {
@@ -91,6 +102,7 @@ impl Head {
             && self.summary.is_some()
             && self.outcome.is_some()
             && self.models.is_some()
+            && self.config.is_some()
     }
 }
 
@@ -102,6 +114,7 @@ enum Field {
     Summary,
     Outcome,
     Models,
+    Config,
     #[serde(other)]
     Other,
 }
@@ -124,6 +137,7 @@ impl<'de> Visitor<'de> for HeadVisitor<'_> {
                 Field::Summary => head.summary = Some(map.next_value()?),
                 Field::Outcome => head.outcome = Some(map.next_value()?),
                 Field::Models => head.models = Some(map.next_value()?),
+                Field::Config => head.config = Some(map.next_value()?),
                 Field::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }

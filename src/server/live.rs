@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::App;
 use super::pages::{CaseRow, Progress};
+use super::problem::Problem;
 use crate::report::RunFile;
 use crate::report::document::ReportDocument;
 
@@ -45,12 +46,11 @@ async fn events(
     stopping: watch::Receiver<bool>,
 ) -> Response {
     let Ok(place) = STREAMS.try_acquire() else {
-        let words = "too many pages watch runs already; reload the page instead\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, words).into_response();
+        let words = "too many pages watch runs already; reload the page instead";
+        return Problem::new(StatusCode::SERVICE_UNAVAILABLE, words).into_response();
     };
-    match find(&app, &run_id).await {
-        Some(_) => {}
-        None => return (StatusCode::NOT_FOUND, "there is no such run\n").into_response(),
+    if find(&app, &run_id).await.is_none() {
+        return Problem::new(StatusCode::NOT_FOUND, "there is no such run").into_response();
     }
     let watch = Watch {
         app,

@@ -47,6 +47,7 @@ struct Row {
     unscored: u32,
     rate: String,
     interval: String,
+    threshold: String,
     judge: String,
 }
 
@@ -65,6 +66,7 @@ impl From<RunEntry> for Row {
             unscored: summary.unscored,
             rate: rate(summary.pass_rate),
             interval: interval(summary),
+            threshold: run.threshold.to_string(),
             judge: words::line(&run.judge),
         }
     }

@@ -88,7 +88,8 @@ struct Row {
     calls: String,
     duration: String,
     at: String,
-    time: String,
+    day: String,
+    hour: String,
     quality: String,
     percent: String,
     grade: &'static str,
@@ -96,6 +97,8 @@ struct Row {
 
 impl From<SessionRow> for Row {
     fn from(row: SessionRow) -> Self {
+        let time = row.counts_at.map(words::minute).unwrap_or_default();
+        let (day, hour) = time.split_once(' ').unwrap_or((words::ABSENT, ""));
         let summary = words::line(row.task_summary.as_deref().unwrap_or_default());
         Self {
             href: link::session(&row.session_id),
@@ -110,9 +113,10 @@ impl From<SessionRow> for Row {
             errors: words::count(row.total_errors),
             has_errors: row.total_errors > 0,
             calls: words::count(row.total_api_calls),
-            duration: words::seconds(row.duration_seconds),
+            duration: words::rough(row.duration_seconds),
             at: row.counts_at.map(|at| at.to_string()).unwrap_or_default(),
-            time: row.counts_at.map_or_else(|| words::ABSENT.to_owned(), words::minute),
+            day: day.to_owned(),
+            hour: hour.to_owned(),
             quality: words::score(row.quality),
             percent: words::percent(row.quality),
             grade: words::grade(row.quality),

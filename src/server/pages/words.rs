@@ -44,6 +44,17 @@ pub(super) fn grade(score: Option<f64>) -> &'static str {
 
 /// `4 min 05 s`, from seconds.
 pub(super) fn seconds(seconds: Option<f64>) -> String {
+    let text = rough(seconds);
+    match seconds {
+        Some(seconds) if text.ends_with(" min") && !text.contains('h') => {
+            format!("{text} {:02.0} s", seconds.round() % 60.0)
+        }
+        _ => text,
+    }
+}
+
+/// `4 min`, from seconds.
+pub(super) fn rough(seconds: Option<f64>) -> String {
     match seconds {
         Some(seconds) if seconds.is_finite() && seconds >= 0.0 => {
             #[expect(
@@ -54,7 +65,7 @@ pub(super) fn seconds(seconds: Option<f64>) -> String {
             let whole = seconds.round() as u64;
             match whole {
                 0..60 => format!("{whole} s"),
-                60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+                60..3600 => format!("{} min", whole / 60),
                 _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
             }
         }
@@ -97,9 +108,9 @@ mod tests {
     #[test]
     fn numbers_for_people() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
-        let times = [None, Some(f64::NAN), Some(-1.0), Some(59.7), Some(3_725.0), Some(1e300)];
+        let times = [None, Some(f64::NAN), Some(-1.0), Some(59.7), Some(3_599.7), Some(1e300)];
         let shown = times.map(seconds);
-        assert_eq!(shown[..5], ["–", "–", "–", "1 min 00 s", "1 h 02 min"]);
+        assert_eq!(shown[..5], ["–", "–", "–", "1 min 00 s", "1 h 00 min"]);
         assert_eq!((score(Some(0.825)).as_str(), percent(Some(7.0)).as_str()), ("0.82", "100"));
     }
 }

@@ -55,7 +55,8 @@ fn level(level: u64) -> Level {
 
 /// Numbers that look like chance and are always the same.
 fn chance(number: u64, salt: u64, below: u64) -> u64 {
-    let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0x2545_f491);
+    let mixed = (number * 31 + salt + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed >> 33) % below
 }
 
@@ -64,9 +65,15 @@ pub(super) fn session(number: u64) -> GradeRecord {
     let (request, task_type, agent) = REQUESTS[usize::try_from(number % 12).unwrap()];
     let start =
         at("2026-11-21T17:40:00Z") - SignedDuration::from_mins(i64::try_from(number * 97).unwrap());
-    let errors = if chance(number, 1, 3) == 0 { 1 + chance(number, 2, 9) } else { 0 };
+    let errors = if number == 3 {
+        4
+    } else if chance(number, 1, 3) == 0 {
+        1 + chance(number, 2, 9)
+    } else {
+        0
+    };
     let calls = 6 + chance(number, 3, 60);
-    let done = errors < 5 && chance(number, 4, 9) > 0;
+    let done = number == 3 || errors < 5 && chance(number, 4, 9) > 0;
     let model = ["claude-sonnet-4-5", "gpt-5.1-codex", "gemini-3-pro"];
     GradeRecord {
         session_id: format!("5f0c2a9e-{number:04x}-4000-8000-00000000c0de"),
@@ -74,7 +81,9 @@ pub(super) fn session(number: u64) -> GradeRecord {
         graded_at: at("2026-11-22T06:00:00Z"),
         task_completed: done,
         tool_calls_efficient: level(5 - errors.min(4)),
-        response_quality: level(if done {
+        response_quality: level(if number == 3 {
+            3
+        } else if done {
             3 + chance(number, 5, 3)
         } else {
             1 + chance(number, 6, 3)
@@ -157,6 +166,7 @@ fn evidence(done: bool, errors: u64, calls: u64) -> Vec<Evidence> {
 fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
     let base = if session.task_completed { 70 } else { 20 };
     let score = |salt| Some(((base + chance(number, salt, 30)) as f64 / 5.0).round() / 20.0);
+    let unsupported = number % 2 == 1;
     let tests = (chance(number, 14, 3) > 0).then(|| score(11)).flatten();
     let scores = [score(10), tests, score(12), score(13)];
     let given: Vec<f64> = scores.iter().copied().flatten().collect();
@@ -173,7 +183,7 @@ fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
         problem_solved: scores[0],
         tests_added: scores[1],
         code_clean: scores[2],
-        edge_cases: scores[3],
+        edge_cases: if unsupported { None } else { scores[3] },
         overall: Some((overall * 1000.0).round() / 1000.0),
         reasoning: Some("The cause was found and removed; a test holds it.".to_owned()),
         details: Some(json!({
@@ -185,7 +195,7 @@ fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
                      "One test for the reported case."),
                 note("code_clean", "let line = line.trim_end();", "A small change in one place, named well."),
                 { "dimension": "edge_cases", "evidence": "handles CRLF as well",
-                  "reasoning": "Carriage returns are said to be handled.", "unsupported": number % 2 == 1 },
+                  "reasoning": "Carriage returns are said to be handled.", "unsupported": unsupported },
             ],
         })),
     }
