@@ -43,12 +43,11 @@ async fn one_session(
     model: Option<&str>,
 ) -> Result<Exit, Failure> {
     // A session that nobody has looked at yet is looked for.
-    let found = match find(setup, session).await {
-        Ok(found) => found,
-        Err(_) => {
-            setup.scan().await?;
-            find(setup, session).await?
-        }
+    let found = if let Ok(found) = find(setup, session).await {
+        found
+    } else {
+        setup.scan().await?;
+        find(setup, session).await?
     };
     let resolved = setup.project.load(Vec::new())?;
     let names: Vec<String> = model.map(ToOwned::to_owned).into_iter().collect();

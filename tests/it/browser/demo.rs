@@ -224,7 +224,7 @@ pub(super) fn contents() -> Contents {
     let weeks = ["2026-W47", "2026-W46", "2026-W45", "2026-W44"];
     let weeks = weeks.map(|name| week(name, &grades)).into();
     let mut hostile = session(3);
-    hostile.session_id = SCRIPT_ID.to_owned();
+    SCRIPT_ID.clone_into(&mut hostile.session_id);
     hostile.task_summary = Some(SCRIPT.to_owned());
     hostile.details.counts_at = at("2026-08-01T08:00:00Z");
     grades.push(hostile);
