@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Access;
 use super::problem::Problem;
+use crate::digest;
 
 /// Paths that need no token.
 const OPEN: [&str; 2] = ["/healthz", super::login::PATH];
@@ -87,8 +88,7 @@ impl Guard {
     /// What the cookie holds: it shows that its owner knew the token, without showing it.
     pub(super) fn cookie_value(&self) -> Option<String> {
         let token = self.token.as_ref()?.expose_secret();
-        let digest = Sha256::digest(format!("selftest cookie {token}"));
-        Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(digest::of_bytes(format!("selftest cookie {token}").as_bytes()))
     }
 
     fn has_token(&self, request: &Request) -> bool {

@@ -11,9 +11,9 @@ use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use sha2::{Digest as _, Sha256};
 
 use super::problem::Problem;
+use crate::digest;
 use crate::store::{Changes, Store};
 
 /// Between two looks whether the database has changed.
@@ -42,10 +42,9 @@ impl Answer {
         }
         let body = to_bytes(response.into_body(), usize::MAX).await;
         let body = body.map_err(|error| Problem::internal(&error).into_response())?;
-        let digest = Sha256::digest(&body);
-        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let digest = digest::of_bytes(&body);
         // Weak: the same tag goes with the compressed form.
-        let tag = HeaderValue::try_from(format!("W/\"{hex}\""));
+        let tag = HeaderValue::try_from(format!("W/\"{}\"", &digest[..32]));
         let tag = tag.map_err(|error| Problem::internal(&error).into_response())?;
         Ok(Self { body, tag })
     }
@@ -139,9 +138,9 @@ impl Cache {
         (kept.version == version && kept.at.elapsed() < OLDEST).then(|| kept.answer.clone())
     }
 
-    fn put(&self, key: String, version: i64, answer: &Answer) {
+    fn put(&self, key: &str, version: i64, answer: &Answer) {
         let size = |key: &str, answer: &Answer| key.len() + answer.body.len() + size_of::<Kept>();
-        let added = size(&key, answer);
+        let added = size(key, answer);
         if added > LARGEST {
             return;
         }
@@ -151,8 +150,8 @@ impl Cache {
         }
         shelf.bytes += added;
         let kept = Kept { answer: answer.clone(), version, at: Instant::now() };
-        if let Some(before) = shelf.kept.insert(key.clone(), kept) {
-            shelf.bytes -= size(&key, &before.answer);
+        if let Some(before) = shelf.kept.insert(key.to_owned(), kept) {
+            shelf.bytes -= size(key, &before.answer);
         }
     }
 }
@@ -176,7 +175,7 @@ pub(super) async fn remember(
     match Answer::of(next.run(as_get(request)).await).await {
         Ok(answer) => {
             if let Some(version) = version {
-                cache.put(key, version, &answer);
+                cache.put(&key, version, &answer);
             }
             answer.respond(known.as_ref())
         }

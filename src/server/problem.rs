@@ -37,7 +37,7 @@ pub(super) struct Problem {
     detail: String,
     #[serde(skip)]
     #[schema(ignore)]
-    header: Option<(HeaderName, HeaderValue)>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 impl Problem {
@@ -70,7 +70,7 @@ impl Problem {
     }
 
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.header = Some(Box::new((name, value)));
         self
     }
 
@@ -82,7 +82,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(mut self) -> Response {
-        let header = self.header.take();
+        let header = self.header.take().map(|header| *header);
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(self)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));

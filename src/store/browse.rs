@@ -18,7 +18,7 @@ use super::{Store, StoreError, bound};
 use crate::grade::{Level, TaskType};
 
 /// By what a list of sessions is sorted. Sessions without the value come last in both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionSort {
     /// When the session counts.

@@ -40,7 +40,7 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXPECTED: &str = "expected the `next` of the page before";
-        if text.len() > LONGEST || !text.is_ascii() || text.len() % 2 != 0 {
+        if text.len() > LONGEST || !text.is_ascii() || !text.len().is_multiple_of(2) {
             return Err(EXPECTED);
         }
         let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).ok();

@@ -1,4 +1,4 @@
-//! The API in words of OpenAPI 3.1: what the handlers say of themselves, and what is the same for
+//! The API in words of `OpenAPI` 3.1: what the handlers say of themselves, and what is the same for
 //! all of them.
 
 use serde_json::{Value, json};
@@ -38,9 +38,10 @@ pub(super) fn document(paths: OpenApi) -> Value {
             let parameters = operation["parameters"].as_array_mut();
             for parameter in parameters.into_iter().flatten() {
                 // One that is not given is left out: there is no null in a URL.
-                let kind = &mut parameter["schema"]["type"];
-                if let Some(value) = kind.as_array().and_then(|kinds| kinds.first()).cloned() {
-                    *kind = value;
+                if let Some(kind) = parameter.pointer_mut("/schema/type")
+                    && let Some(first) = kind.as_array().and_then(|kinds| kinds.first()).cloned()
+                {
+                    *kind = first;
                 }
             }
             let responses = &mut operation["responses"];

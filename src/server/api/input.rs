@@ -6,7 +6,6 @@ use serde::de::DeserializeOwned;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use super::super::problem::Problem;
-use crate::grade::TaskType;
 use crate::store::Cursor;
 
 /// Rows of a page, where nothing else is said.
@@ -119,8 +118,7 @@ pub(super) fn cursor(
     })
 }
 
-/// The names of task types.
-pub(super) fn task_type_schema() -> Schema {
-    let names = TaskType::ALL.map(TaskType::name);
+/// The schema of a text that is one of these.
+pub(super) fn one_of<const N: usize>(names: [&'static str; N]) -> Schema {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
 }

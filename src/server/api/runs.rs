@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use super::super::App;
 use super::super::problem::Problem;
 use super::input::{self, Name, Names, Parameters};
-use super::types::{CaseList, CaseSchema, ReportSchema, Run, RunPage};
+use super::types::{CaseList, CaseSchema, ReportSchema, RunItem, RunPage};
 use crate::report::document::{CaseDocument, ReportDocument};
 use crate::report::{RunArchive, RunFile};
 use crate::store::Cursor;
@@ -42,7 +42,7 @@ pub(super) async fn list(
             after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
         };
         let mut entries = files.filter(is_behind).filter_map(|file| runs.entry(&file));
-        let items: Vec<Run> = entries.by_ref().take(limit).map(Run::from).collect();
+        let items: Vec<RunItem> = entries.by_ref().take(limit).map(RunItem::from).collect();
         let more = entries.next().is_some();
         let next = items
             .last()

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
+use utoipa::openapi::schema::Schema;
 
 use super::super::App;
 use super::super::problem::Problem;
@@ -14,7 +15,7 @@ use super::types::{SessionDetail, SessionPage};
 use crate::grade::TaskType;
 use crate::store::{SessionQuery, SessionSort};
 
-#[derive(Clone, Copy, Default, PartialEq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Order {
     #[default]
@@ -22,21 +23,34 @@ enum Order {
     Asc,
 }
 
+fn sorts() -> Schema {
+    input::one_of(SessionSort::ALL.map(SessionSort::name))
+}
+
+fn orders() -> Schema {
+    input::one_of(["desc", "asc"])
+}
+
+fn task_types() -> Schema {
+    input::one_of(TaskType::ALL.map(TaskType::name))
+}
+
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listed {
-    /// By what the sessions are sorted. Those without the value come last.
-    #[param(inline, value_type = SessionSort, default = "time")]
+    /// By what the sessions are sorted. `time` where nothing is said. Those without the
+    /// value come last.
+    #[param(schema_with = sorts)]
     sort: Option<SessionSort>,
-    /// From the greatest to the least, or the other way round.
-    #[param(inline, value_type = Order, default = "desc")]
+    /// From the greatest to the least, `desc`, or the other way round, `asc`.
+    #[param(schema_with = orders)]
     order: Option<Order>,
     /// Only those of this agent.
     #[param(max_length = 200)]
     agent: Option<String>,
     /// Only tasks of this type.
-    #[param(schema_with = input::task_type_schema)]
+    #[param(schema_with = task_types)]
     task_type: Option<TaskType>,
     /// Only completed tasks, or only others.
     completed: Option<bool>,

@@ -71,14 +71,14 @@ pub(super) struct Queued {
 #[derive(Serialize, ToSchema)]
 pub(super) struct RunPage {
     /// Newest first.
-    pub(super) items: Vec<Run>,
+    pub(super) items: Vec<RunItem>,
     /// Hand it back as `cursor` for the next page; null on the last one.
     pub(super) next: Option<String>,
 }
 
 /// A run in short.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Run {
+pub(super) struct RunItem {
     pub(super) run_id: String,
     /// When it started.
     started_at: Timestamp,
@@ -91,7 +91,7 @@ pub(super) struct Run {
     summary: Summary,
 }
 
-impl From<RunEntry> for Run {
+impl From<RunEntry> for RunItem {
     fn from(entry: RunEntry) -> Self {
         Self {
             run_id: entry.run_id.into(),
