@@ -31,7 +31,7 @@ pub(crate) struct Answer {
 #[track_caller]
 pub(crate) fn send(address: &str, lines: &[&str], body: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let head = lines.join("\r\n") + "\r\nConnection: close\r\n\r\n";
     // A server that refuses may close before it has read all.
     let _ = stream.write_all(&[head.as_bytes(), body].concat());
