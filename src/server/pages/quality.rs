@@ -1,20 +1,9 @@
 //! Grades by models, dimension by dimension: the mean and spread over the models, and what each
-//! of them quoted and argued. Reads the notes tolerantly: they may come from other programs.
-
-use serde_json::Value;
+//! of them quoted and argued. Decides nothing: `grade::quality` reads what is kept.
 
 use super::words;
 use crate::grade::QualityGrade;
-
-/// Key, name, and the score of a grade.
-type Dimension = (&'static str, &'static str, fn(&QualityGrade) -> Option<f64>);
-
-const DIMENSIONS: [Dimension; 4] = [
-    ("problem_solved", "Problem solved", |grade| grade.problem_solved),
-    ("tests_added", "Tests added", |grade| grade.tests_added),
-    ("code_clean", "Code clean", |grade| grade.code_clean),
-    ("edge_cases", "Edge cases handled", |grade| grade.edge_cases),
-];
+use crate::grade::quality::{Combined, Dimension, Spread, combine};
 
 pub(super) struct Quality {
     pub(super) overall: Bar,
@@ -28,7 +17,7 @@ pub(super) struct Bar {
     pub(super) score: String,
     pub(super) percent: String,
     pub(super) grade: &'static str,
-    /// Lowest and highest, where several models differ.
+    /// The highest less the lowest, where several models differ.
     pub(super) spread: Option<String>,
 }
 
@@ -59,21 +48,23 @@ pub(super) struct ModelView {
 impl Quality {
     /// `None` without a grade.
     pub(super) fn of(grades: &[QualityGrade]) -> Option<Self> {
-        let rubric = grades.first()?.rubric_version;
+        let combined = combine(grades)?;
         let several = grades.len() > 1;
-        let dimension = |(key, name, score): Dimension| DimensionView {
-            name,
-            bar: Bar::of(grades.iter().map(score)),
-            weight: grades.iter().find_map(|grade| weight(grade, key)),
+        let [(_, overall), dimensions @ ..] = combined.rows();
+        let dimension = |(dimension, (_, mean)): (Dimension, (_, Option<Spread>))| DimensionView {
+            name: dimension.title(),
+            bar: Bar::of(mean),
+            weight: grades.iter().find_map(|grade| weight(grade, dimension)),
             notes: grades
                 .iter()
-                .map(|grade| Note::of(grade, key, score(grade), several))
+                .map(|grade| Note::of(grade, dimension, several))
                 .filter(|note| several || !note.is_empty())
                 .collect(),
         };
+        let Combined { rubric_version: rubric, .. } = combined;
         Some(Self {
-            overall: Bar::of(grades.iter().map(|grade| grade.overall)),
-            dimensions: DIMENSIONS.into_iter().map(dimension).collect(),
+            overall: Bar::of(overall),
+            dimensions: Dimension::ALL.into_iter().zip(dimensions).map(dimension).collect(),
             models: grades
                 .iter()
                 .map(|grade| ModelView {
@@ -89,36 +80,28 @@ impl Quality {
 }
 
 impl Bar {
-    #[expect(clippy::cast_precision_loss, reason = "a session has few graders")]
-    fn of(scores: impl Iterator<Item = Option<f64>>) -> Self {
-        let scores: Vec<f64> = scores.flatten().collect();
-        let mean = (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64);
-        let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
-        let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    fn of(several: Option<Spread>) -> Self {
+        let mean = several.map(|several| several.mean);
+        let spread = several.map(|several| several.spread).filter(|spread| *spread > 0.0);
         Self {
             score: words::score(mean),
             percent: words::percent(mean),
             grade: words::grade(mean),
-            spread: (highest > lowest).then(|| format!("{lowest:.2} to {highest:.2}")),
+            spread: spread.map(|spread| format!("{spread:.2}")),
         }
     }
 }
 
 impl Note {
-    fn of(grade: &QualityGrade, key: &str, score: Option<f64>, several: bool) -> Self {
-        let note = grade.details.as_ref().and_then(|details| note(details, key));
-        let text = |name: &str| {
-            let text = note?.get(name)?.as_str()?.trim();
-            (!text.is_empty()).then(|| words::line(text))
-        };
+    fn of(grade: &QualityGrade, dimension: Dimension, several: bool) -> Self {
+        let note = dimension.note_of(grade).unwrap_or_default();
+        let text = |text: &str| (!text.trim().is_empty()).then(|| words::line(text));
         Self {
             model: several.then(|| words::line(&grade.model)),
-            score: words::score(score),
-            evidence: text("evidence"),
-            reasoning: text("reasoning"),
-            unsupported: note
-                .and_then(|note| note.get("unsupported")?.as_bool())
-                .unwrap_or_default(),
+            score: words::score(dimension.score_of(grade)),
+            evidence: text(&note.evidence),
+            reasoning: text(&note.reasoning),
+            unsupported: note.unsupported,
         }
     }
 
@@ -127,23 +110,14 @@ impl Note {
     }
 }
 
-fn note<'a>(details: &'a Value, key: &str) -> Option<&'a Value> {
-    let notes = details.get("dimensions")?.as_array()?;
-    notes.iter().find(|note| {
-        // `edge_cases` is `edge_cases_handled` in the rubric of seed 003.
-        note.get("dimension").and_then(Value::as_str).is_some_and(|name| name.starts_with(key))
-    })
-}
-
-fn weight(grade: &QualityGrade, key: &str) -> Option<String> {
-    let weights = grade.details.as_ref()?.get("weights")?.as_object()?;
-    let (_, weight) = weights.iter().find(|(name, _)| name.starts_with(key))?;
+fn weight(grade: &QualityGrade, dimension: Dimension) -> Option<String> {
+    let weight = grade.details.as_ref()?.get("weights")?.get(dimension.name())?;
     Some(format!("{:.2}", weight.as_f64()?))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -166,17 +140,17 @@ mod tests {
     #[test]
     fn models_are_averaged_and_their_spread_is_said() {
         let notes = json!({
-            "dimensions": [
-                { "dimension": "edge_cases_handled", "evidence": "q", "unsupported": true },
-                { "dimension": 7 }, null,
-            ],
-            "weights": { "problem_solved": 0.4, "edge_cases": "x" },
+            "dimensions": {
+                "edge_cases_handled": { "evidence": "q", "unsupported": true },
+                "code_clean": 7,
+            },
+            "weights": { "problem_solved": 0.4, "edge_cases_handled": "x" },
         });
         let grades = [grade("a", Some(0.6), notes), grade("b", Some(0.9), json!([1]))];
         let quality = Quality::of(&grades).unwrap();
         let solved = &quality.dimensions[0];
         assert_eq!((solved.bar.score.as_str(), solved.weight.as_deref()), ("0.75", Some("0.40")));
-        assert_eq!(solved.bar.spread.as_deref(), Some("0.60 to 0.90"));
+        assert_eq!(solved.bar.spread.as_deref(), Some("0.30"));
         let edges = &quality.dimensions[3];
         assert!(edges.notes[0].unsupported && edges.notes[0].evidence.as_deref() == Some("q"));
         assert_eq!((edges.bar.spread.as_deref(), edges.weight.as_deref()), (None, None));

@@ -51,13 +51,13 @@ mod tests {
     #[test]
     fn it_learns_and_ignores_what_cannot_be() {
         let mut calibration = Calibration::default();
-        assert_eq!(calibration.bytes_per_token(), 3.5);
+        assert_eq!(calibration.bytes_per_token(), 3.0);
         for (bytes, tokens) in [(1000, 0), (0, 10), (100_000, 3)] {
             calibration.observe(bytes, tokens);
         }
         assert_eq!(calibration, Calibration::default());
         calibration.observe(4500, 1000);
-        assert_eq!(calibration.bytes_per_token(), 4.0);
+        assert_eq!(calibration.bytes_per_token(), 3.75);
         for _ in 0..60 {
             calibration.observe(28_000, 10_000);
         }

@@ -56,6 +56,7 @@ fn chromedriver() -> (Chromedriver, String) {
 
 /// Does that in a fresh browser, and closes the browser whatever happens. Afterwards nothing may
 /// be on its console, and no request may have gone to another host than the site's.
+#[expect(clippy::print_stderr, reason = "what is skipped is said to the developer")]
 pub(super) fn browse(visit: impl AsyncFnOnce(&Chrome)) {
     if !is_there("chromedriver") || !is_there("chromium") {
         eprintln!("SKIPPED: chromium and chromedriver are not both installed");

@@ -165,16 +165,16 @@ fn evidence(done: bool, errors: u64, calls: u64) -> Vec<Evidence> {
 
 fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
     let base = if session.task_completed { 70 } else { 20 };
-    let score = |salt| Some(((base + chance(number, salt, 30)) as f64 / 5.0).round() / 20.0);
+    let score = |salt| {
+        let percent = u32::try_from(base + chance(number, salt, 30)).unwrap();
+        Some((f64::from(percent) / 5.0).round() / 20.0)
+    };
     let unsupported = number % 2 == 1;
     let tests = (chance(number, 14, 3) > 0).then(|| score(11)).flatten();
     let scores = [score(10), tests, score(12), score(13)];
     let given: Vec<f64> = scores.iter().copied().flatten().collect();
-    let overall = given.iter().sum::<f64>() / given.len() as f64;
-    let note = |dimension: &str, evidence: &str, reasoning: &str| {
-        json!({ "dimension": dimension, "evidence": evidence, "reasoning": reasoning,
-                "unsupported": false })
-    };
+    let overall = given.iter().sum::<f64>() / f64::from(u32::try_from(given.len()).unwrap());
+    let note = |evidence: &str, reasoning: &str| json!({ "evidence": evidence, "reasoning": reasoning, "unsupported": false });
     QualityGrade {
         session_id: session.session_id.clone(),
         model: model.to_owned(),
@@ -187,16 +187,31 @@ fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
         overall: Some((overall * 1000.0).round() / 1000.0),
         reasoning: Some("The cause was found and removed; a test holds it.".to_owned()),
         details: Some(json!({
-            "weights": { "problem_solved": 0.4, "tests_added": 0.2, "code_clean": 0.2, "edge_cases": 0.2 },
-            "dimensions": [
-                note("problem_solved", "test import_skips_empty_lines ... ok",
-                     "The failing test passes after the change, and the whole suite is green."),
-                note("tests_added", "+    fn import_skips_empty_lines() {",
-                     "One test for the reported case."),
-                note("code_clean", "let line = line.trim_end();", "A small change in one place, named well."),
-                { "dimension": "edge_cases", "evidence": "handles CRLF as well",
-                  "reasoning": "Carriage returns are said to be handled.", "unsupported": unsupported },
-            ],
+            "weights": {
+                "problem_solved": 0.4,
+                "tests_added": 0.2,
+                "code_clean": 0.2,
+                "edge_cases_handled": 0.2,
+            },
+            "dimensions": {
+                "problem_solved": note(
+                    "test import_skips_empty_lines ... ok",
+                    "The failing test passes after the change, and the whole suite is green.",
+                ),
+                "tests_added": note(
+                    "+    fn import_skips_empty_lines() {",
+                    "One test for the reported case.",
+                ),
+                "code_clean": note(
+                    "let line = line.trim_end();",
+                    "A small change in one place, named well.",
+                ),
+                "edge_cases_handled": {
+                    "evidence": "handles CRLF as well",
+                    "reasoning": "Carriage returns are said to be handled.",
+                    "unsupported": unsupported,
+                },
+            },
         })),
     }
 }

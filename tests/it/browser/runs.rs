@@ -65,7 +65,8 @@ fn call(model: &str, reply: &Value) -> Value {
 fn case(number: usize, passed: bool) -> Value {
     let (id, description, prompt, output) = SCENARIOS[number];
     let status = if output.contains('?') { "AWAITING_RESPONSE" } else { "COMPLETE" };
-    let score = if passed { 0.8 + 0.05 * (number % 4) as f64 } else { 0.6 };
+    let score =
+        if passed { 0.8 + 0.05 * f64::from(u32::try_from(number % 4).unwrap()) } else { 0.6 };
     let overall = (score * 0.8 + 0.2) * 1000.0;
     let overall = overall.round() / 1000.0;
     let verdict = json!({
