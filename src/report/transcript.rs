@@ -23,7 +23,7 @@ pub fn transcript(session: &Session, redactor: &Redactor, full: bool) -> String 
     };
     fact("session", Some(head.id.clone()));
     let version = head.agent_version.as_ref().map(|version| format!(" {version}"));
-    fact("agent", Some(head.agent.clone() + &version.unwrap_or_default()));
+    fact("agent", Some(head.agent.clone() + version.unwrap_or_default().as_str()));
     fact("models", Some(head.models.join(", ")));
     fact("platform", head.platform.clone());
     fact("folder", head.cwd.clone());

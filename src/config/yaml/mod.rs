@@ -272,7 +272,7 @@ mod tests {
         let wide = format!("a: &a {}\nb: [{}]", "x".repeat(1000), "*a, ".repeat(200_000));
         let deep = "[".repeat(100_000);
         let deep_blocks =
-            (0..500).fold(String::new(), |text, depth| text + &" ".repeat(depth) + "a:\n");
+            (0..500).fold(String::new(), |text, depth| text + " ".repeat(depth).as_str() + "a:\n");
         for bomb in [laughs, wide, deep, deep_blocks, "- ".repeat(10_000)] {
             let started = std::time::Instant::now();
             let error = parse(&bomb).unwrap_err();

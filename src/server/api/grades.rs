@@ -14,6 +14,7 @@ use super::super::problem::Problem;
 use super::super::{App, QueueError};
 use super::input::{self, Name, Parameters};
 use super::types::{GradePage, Queued, SessionGrades};
+use crate::grade::quality::combine;
 
 /// Seconds after which a full queue is worth another try.
 const RETRY: u16 = 30;
@@ -34,7 +35,8 @@ pub(super) async fn of_session(
         return Err(unknown());
     }
     let overrides = app.store.overrides_of(&id).await?.items;
-    Ok(Json(SessionGrades { session_id: id, rules, overrides, models }))
+    let average = combine(&models);
+    Ok(Json(SessionGrades { session_id: id, rules, overrides, models, average }))
 }
 
 fn unknown() -> Problem {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::super::metrics::{outcome_name, status_name};
+use crate::grade::quality::Combined;
 use crate::grade::{GradeRecord, Override, QualityGrade};
 use crate::outcome::Summary;
 use crate::report::RunEntry;
@@ -47,6 +48,9 @@ pub(super) struct SessionGrades {
     pub(super) overrides: Vec<Override>,
     /// By the latest version of the rubric, one for each model.
     pub(super) models: Vec<QualityGrade>,
+    /// Mean of the models' scores, and how far apart they lie; null without a grade by a model.
+    #[schema(value_type = Option<Object>)]
+    pub(super) average: Option<Combined>,
 }
 
 /// A page of grades by models.

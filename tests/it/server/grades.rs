@@ -1,9 +1,13 @@
 //! Grades of one session, the newest ones, and asking for one.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::site::{Site, field, graded, quality};
 use crate::grade::recording::id;
+use crate::model_server::{ModelServer, quality as grade};
+use crate::workspace::{CLEAR, OPENAI};
 
 #[test]
 fn everything_that_is_known_of_a_session() {
@@ -82,9 +86,36 @@ fn pages_hold_every_grade_once_while_others_arrive() {
 }
 
 #[test]
-fn without_a_model_nothing_can_be_queued() {
-    let site = Site::start(graded());
+fn a_session_is_graded_on_request() {
+    let script = ModelServer::script().delay(Duration::from_millis(300));
+    let server = script.grader(|call| grade(call, [Some(0.9), Some(0.5), None, None])).start();
+    let config =
+        format!("version: 1\ngrade: {{ quality: {{ model: \"{OPENAI}\" }} }}\nscenarios:\n{CLEAR}");
+    let site = Site::start(graded().config(config).server(&server));
     site.post("/api/grades/session/nobody").problem(404);
-    let detail = site.post(&format!("/api/grades/session/{}", id(1))).problem(503);
-    assert!(detail.contains("no model can be reached"), "{detail}");
+    let path = format!("/api/grades/session/{}", id(4));
+    let queued = site.post(&path).status(202);
+    assert_eq!(queued.header("location"), Some(&*path));
+    let detail = site.post(&path).problem(409);
+    assert!(detail.contains("waits to be graded already"), "{detail}");
+    let started = Instant::now();
+    let known = loop {
+        let known = site.get(&path).json();
+        if !known["models"].as_array().unwrap().is_empty() {
+            break known;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{known}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(known["models"][0]["model"], OPENAI);
+    assert_eq!(known["average"]["problem_solved"]["mean"], 0.9);
+    // It may be asked for once more.
+    let again = loop {
+        let again = site.post(&path);
+        if again.status != 409 {
+            break again;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    again.status(202);
 }

@@ -52,7 +52,6 @@ fn parameters_that_nobody_knows_are_named() {
         "completed=1",
         "task_type=nothing",
         "min_quality=2",
-        "search=%00",
         &format!("search={}", "x".repeat(201)),
         &format!("agent={}", "x".repeat(201)),
     ] {
