@@ -170,7 +170,7 @@ fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
         Some((f64::from(percent) / 5.0).round() / 20.0)
     };
     let unsupported = number % 2 == 1;
-    let tests = (chance(number, 14, 3) > 0).then(|| score(11)).flatten();
+    let tests = (number < 6 || chance(number, 14, 3) > 0).then(|| score(11)).flatten();
     let scores = [score(10), tests, score(12), score(13)];
     let given: Vec<f64> = scores.iter().copied().flatten().collect();
     let overall = given.iter().sum::<f64>() / f64::from(u32::try_from(given.len()).unwrap());

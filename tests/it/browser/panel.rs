@@ -35,12 +35,13 @@ fn a_script_is_text() {
         chrome.open(&site.at("/?q=script")).await;
         assert_eq!(chrome.text(".sessions tbody th > a").await, SCRIPT);
         chrome.find(".sessions tbody th > a").await.click().await.unwrap();
-        chrome.until("document.querySelector('dialog[open] h1')").await;
-        assert_eq!(chrome.text("dialog h1").await, SCRIPT);
+        chrome.until("document.querySelector('dialog[open] h1')?.getClientRects().length").await;
+        assert_eq!(chrome.texts("dialog h1").await, [SCRIPT]);
         assert_eq!(chrome.text("dialog .id").await, SCRIPT_ID);
         // On a page of its own too, and an open alert would have failed each of these.
         chrome.find("dialog .whole").await.click().await.unwrap();
         chrome.until("location.pathname.startsWith('/sessions/agent%2Frun')").await;
+        chrome.until("document.readyState === 'complete'").await;
         assert_eq!(chrome.text("main h1").await, SCRIPT);
         let scripts = chrome.run("return document.scripts.length", Vec::new()).await;
         assert_eq!(scripts, 1);
