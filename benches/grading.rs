@@ -92,7 +92,8 @@ fn backfill(folder: &Path) -> bool {
         corpus::claude(&pools, &sessions, number.into(), SHORT);
     }
     std::fs::create_dir(folder.join("config")).unwrap();
-    let config = "version: 1\ngrade: { quality: { model: openai/bench } }\nscenarios: []\n";
+    let config = "version: 1\ngrade: { quality: { model: openai/bench } }\n\
+                  scenarios: [{ id: none, description: None, expected_status: COMPLETE }]\n";
     std::fs::write(folder.join("config/selftest.yaml"), config).unwrap();
     let address = model::serve(DELAY, reply);
     let run = |words: &[&str]| {

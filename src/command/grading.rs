@@ -22,8 +22,8 @@ use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
 use crate::store::Store;
 
-/// Finds the models of these names and checks that they answer. Without a name, that of the
-/// configuration.
+/// Finds the models of these names and checks that they answer; they take at most `concurrency`
+/// calls at once. Without a name, that of the configuration.
 pub(super) async fn quality_graders(
     project: &Project,
     resolved: &Resolved,
@@ -40,7 +40,12 @@ pub(super) async fn quality_graders(
     let models = ModelSettings {
         // A session takes more room than a case of a run.
         context_tokens: resolved.config.models.context_tokens.max(wanted),
-        concurrency: resolved.config.models.concurrency.or(Some(concurrency)),
+        concurrency: resolved
+            .config
+            .models
+            .concurrency
+            .or(Some(concurrency))
+            .min(Some(concurrency)),
         ..resolved.config.models.clone()
     };
     let redactor = Redactor::new(environment.secret_values.iter().cloned());

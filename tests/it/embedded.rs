@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::grade::recording::{Recording, id};
 use crate::model_server::ModelServer;
+use crate::server::site::Site;
 use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config, scenarios};
 
 /// Two engines at once on two cores take many times as long as one after the other, and a
@@ -67,6 +71,32 @@ fn twenty_judgements_are_twenty_valid_verdicts() {
         assert_eq!(case.judge_calls()[0]["structured"], "schema", "{case}");
     }
     assert_eq!(report.cases().len(), 20);
+}
+
+/// What a small model says of a session may be nonsense; what is kept of it is a grade, and the
+/// page shows it.
+#[test]
+fn a_backfill_keeps_valid_grades_and_the_page_shows_them() {
+    let _turn = turn();
+    let session = Recording::on(&id(1), "2026-11-17T10:00:00Z", true);
+    let workspace = with_cache(Workspace::new())
+        .config(format!("version: 1\nscenarios:\n{CLEAR}"))
+        .session(&session);
+    let model = "embedded/smollm2-135m";
+    let words = ["backfill", "--limit=5", "--model", model];
+    let _ = workspace.clone().grade(&words).run().exit(0);
+    let shown = workspace.clone().args(["grade", "recent", "--json"]).run().exit(0).stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let [grade] = shown.as_array().unwrap().as_slice() else { panic!("{shown}") };
+    assert_eq!((&grade["model"], &grade["session_id"]), (&model.into(), &id(1).into()));
+    let scores = ["problem_solved", "tests_added", "code_clean", "edge_cases"]
+        .map(|dimension| grade[dimension].as_f64());
+    assert!(scores.iter().flatten().all(|score| (0.0..=1.0).contains(score)), "{grade}");
+    let enough = scores.iter().flatten().count() >= 2;
+    assert_eq!(grade["overall"].is_number(), enough, "{grade}");
+    let site = Site::start(workspace);
+    let page = site.get(&format!("/sessions/{}", id(1))).text();
+    assert!(page.contains("Graded by a model") && page.contains(model), "{page}");
 }
 
 /// A file that is no model: found before the first case, in one line that names it.

@@ -32,9 +32,9 @@ pub struct Backfill {
 }
 
 impl QualityGrader {
-    /// Grades sessions, `(id, file)` each, at most `concurrency` at once. Every grade is kept as
-    /// soon as it is there: dropping the future loses only what the model is at. Ends early when
-    /// the model is gone or nothing can be kept.
+    /// Grades sessions, `(id, file)` each, for a model that takes `concurrency` calls at once and
+    /// lets others wait. Every grade is kept as soon as it is there: dropping the future loses
+    /// only what the model is at. Ends early when the model is gone or nothing can be kept.
     pub async fn backfill(
         &self,
         sessions: Vec<(String, String)>,
@@ -51,12 +51,13 @@ impl QualityGrader {
             let result = self.ask_and_keep(&session_id, &file, condensed).await;
             (session_id, result)
         };
-        // While the model works, the next ones are read.
+        // While the model works, the next ones are read; one more than it takes is asked, so that
+        // it has work while a reply is looked at and kept.
         let asked = stream::iter(sessions)
             .map(read)
             .buffered(concurrency)
             .map(ask)
-            .buffer_unordered(concurrency);
+            .buffer_unordered(concurrency + 1);
         let mut asked = pin!(asked);
         let mut silent = 0;
         while let Some((session_id, result)) = asked.next().await {

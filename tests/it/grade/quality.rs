@@ -204,7 +204,10 @@ fn an_interrupted_backfill_keeps_what_it_has() {
     let server = script.start();
     let workspace = three_sessions(&server, OPENAI);
     let running = workspace.clone().grade(&["backfill", "--concurrency", "1"]).spawn();
-    let running = running.until("the third call", || server.calls(Role::Grader).len() == 3);
+    let running = running.until("the third call and two grades", || {
+        server.calls(Role::Grader).len() == 3
+            && workspace.sql("SELECT COUNT(*) FROM session_quality_grades") == [["2"]]
+    });
     let run = running.signal(rustix::process::Signal::INT).wait().exit(130);
     let _ = run.stderr_contains("interrupted; 2 grades kept. The same command goes on");
     assert_eq!(grades(&workspace).len(), 2);
