@@ -2,7 +2,7 @@
 
 // What the tests stand on.
 mod client;
-mod site;
+pub(crate) mod site;
 
 // What is answered.
 mod grades;
