@@ -12,6 +12,7 @@ pub mod redact;
 pub mod score;
 pub mod stats;
 pub mod text;
+pub mod words;
 
 pub mod model;
 pub mod prompts;
@@ -19,6 +20,7 @@ pub mod rubric;
 pub mod session;
 
 pub mod scenario;
+pub mod signal;
 
 pub mod judge;
 pub mod sut;
