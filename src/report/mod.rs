@@ -17,6 +17,7 @@ pub mod weekly;
 mod archive;
 mod index;
 mod markdown;
+mod plot;
 mod reading;
 mod recommendations;
 mod state;
