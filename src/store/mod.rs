@@ -16,6 +16,7 @@ mod insert;
 mod overrides;
 mod page;
 mod quality;
+mod reflections;
 mod row;
 mod save;
 mod sort;
@@ -29,6 +30,7 @@ pub use changes::Changes;
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use page::{Cursor, Page};
+pub use reflections::{NewReflection, ReflectionQuery};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
 pub use sort::SessionSort;
@@ -45,12 +47,13 @@ use address::Place;
 const MIGRATIONS_TABLE: &str = "selftest_migrations";
 
 /// The tables as they came to be. A migration that was released is never changed.
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 6] = [
     ("grades", include_str!("../../migrations/sqlite/0001_grades.sql")),
     ("files", include_str!("../../migrations/sqlite/0002_files.sql")),
     ("overrides", include_str!("../../migrations/sqlite/0003_overrides.sql")),
     ("quality", include_str!("../../migrations/sqlite/0004_quality.sql")),
     ("browsing", include_str!("../../migrations/sqlite/0005_browsing.sql")),
+    ("reflections", include_str!("../../migrations/sqlite/0006_reflections.sql")),
 ];
 
 /// Several processes may use one database at the same time: readers do not wait, writers take

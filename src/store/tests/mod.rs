@@ -5,6 +5,7 @@ mod finding;
 mod foreign_rows;
 mod opening;
 mod other_tables;
+mod reflections;
 mod saving;
 
 use std::collections::BTreeMap;
