@@ -2,6 +2,7 @@
 //! of both.
 
 // What the tests stand on.
+pub(crate) mod receiver;
 pub(crate) mod recording;
 pub(crate) mod sqlite;
 
@@ -32,7 +33,7 @@ use crate::run::Run;
 impl Run {
     /// What was printed, as JSON.
     #[track_caller]
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {}\n{}", self.stdout, self.stderr))
     }
