@@ -10,6 +10,7 @@ mod grading;
 mod init;
 mod mcp;
 mod model;
+mod reflect;
 mod run;
 mod schema;
 mod serve;
@@ -52,6 +53,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         Some(Command::Sessions { sessions, action }) => {
             sessions::execute(&action, &sessions, &global)
+        }
+        Some(Command::Reflect { reflect, action }) => {
+            runtime()?.block_on(reflect::execute(&action, &reflect, &global))
         }
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))

@@ -10,6 +10,7 @@ pub mod grades;
 pub mod observer;
 pub mod progress;
 pub mod quality;
+pub mod reflections;
 pub mod terminal;
 pub mod transcript;
 pub mod weekly;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 30] = [
     &["config"],
     &["config", "check"],
     &["config", "show"],
@@ -28,6 +28,11 @@ const COMMANDS: [&[&str]; 25] = [
     &["sessions"],
     &["sessions", "list"],
     &["sessions", "show"],
+    &["reflect"],
+    &["reflect", "grade"],
+    &["reflect", "scores"],
+    &["reflect", "weak"],
+    &["reflect", "trend"],
     &["completions"],
     &["man"],
     &[],

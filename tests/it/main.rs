@@ -30,8 +30,9 @@ mod transport;
 // Systems under test.
 mod sut;
 
-// Recorded sessions.
+// Recorded sessions, and reflections.
 mod grade;
+mod reflect;
 
 // Servers.
 mod browser;
