@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 pub enum Exit {
     /// Every case passed, or the command did what it was asked.
     Passed = 0,
-    /// A case failed.
+    /// A case failed, or a reflection is weak.
     Failed = 1,
     /// Wrong usage or configuration.
     Usage = 2,

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexSet};
+use serde_json::{Map, Value};
 
 /// What a secret is replaced by.
 pub const REDACTED: &str = "[redacted]";
@@ -134,6 +135,37 @@ impl Redactor {
     }
 }
 
+impl Redactor {
+    /// Takes the secrets out of every text of a JSON value, and what stands under a name such as
+    /// `password`. Names stay as they are.
+    pub fn apply_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(redacted) = self.apply(text) {
+                    *text = redacted;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.apply_json(item)),
+            Value::Object(members) => self.apply_object(members),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// The same for the members of a JSON object.
+    pub fn apply_object(&self, members: &mut Map<String, Value>) {
+        for (name, member) in members {
+            self.apply_json(member);
+            let is_named = |text: &str| {
+                let line = format!("\"{name}\": \"{text}\"");
+                text != REDACTED && matches!(self.apply(&line), Cow::Owned(_))
+            };
+            if member.as_str().is_some_and(is_named) {
+                *member = REDACTED.into();
+            }
+        }
+    }
+}
+
 fn replacement(found: &Captures<'_>, needs_digit: bool) -> String {
     let whole = &found[0];
     let before = found.name("before").map_or("", |group| group.as_str());
@@ -206,6 +238,25 @@ mod tests {
         ] {
             assert!(matches!(redactor.apply(text), Cow::Borrowed(same) if same == text), "{text}");
         }
+    }
+
+    #[test]
+    fn json_keeps_its_form() {
+        let redactor = Redactor::new(["hunter2-the-value".to_owned()]);
+        let mut value = serde_json::json!({
+            "summary": "used hunter2-the-value and \"sk-proj-abcDEF0123456789xyz\"",
+            "env": [{ "DB_PASSWORD": "open \"sesame\"", "user": "me" }, 7, null],
+            "password": "", "confidence": 0.5,
+        });
+        redactor.apply_json(&mut value);
+        let expected = serde_json::json!({
+            "summary": "used [redacted] and \"[redacted]\"",
+            "env": [{ "DB_PASSWORD": "[redacted]", "user": "me" }, 7, null],
+            "password": "", "confidence": 0.5,
+        });
+        assert_eq!(value, expected);
+        redactor.apply_json(&mut value);
+        assert_eq!(value, expected, "twice");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
 mod grade;
+mod reflect;
 mod serve;
 mod signals;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
 
@@ -163,6 +165,15 @@ pub enum Command {
         #[command(subcommand)]
         action: SignalsAction,
     },
+    /// Grade what agents say of their own work, and report on it
+    Reflect {
+        /// Where they are kept.
+        #[command(flatten)]
+        reflect: ReflectArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: ReflectAction,
+    },
     /// Serve the web page and the HTTP API
     Serve {
         /// Which sessions, and where grades are kept.
@@ -261,6 +272,7 @@ mod tests {
             "selftest grade --agent codex summary --days 30",
             "selftest grade override abc --task-completed false --reason no",
             "selftest sessions list --since 30d",
+            "selftest reflect grade - --project demo --exit-zero",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }

@@ -10,6 +10,7 @@ mod grading;
 mod init;
 mod mcp;
 mod model;
+mod reflect;
 mod run;
 mod schema;
 mod serve;
@@ -55,6 +56,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             sessions::execute(&action, &sessions, &global)
         }
         Some(Command::Signals { action }) => signals::execute(&action, &global),
+        Some(Command::Reflect { reflect, action }) => {
+            runtime()?.block_on(reflect::execute(&action, &reflect, &global))
+        }
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))
         }

@@ -13,6 +13,7 @@ use super::failure::Failure;
 use super::grade::database;
 use super::grading::GradersOnRequest;
 use super::print;
+use super::reflect::reflection_grader;
 use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
 use crate::report::RunArchive;
@@ -34,6 +35,7 @@ pub(super) async fn execute(
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let store = Store::open(&database(&project, &sessions.db)).await?;
+    let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.
     let interrupted = interruption()?;
     let listener = TcpListener::bind(args.addr).await.map_err(|error| {
@@ -52,7 +54,7 @@ pub(super) async fn execute(
     });
     let queue = Arc::new(GradingWorkers::start(store.clone(), concurrency, find));
     let runs = RunArchive::new(json_folder);
-    let app = App { store: store.clone(), runs, queue: Some(queue) };
+    let app = App { store: store.clone(), runs, queue: Some(queue), reflections };
     let access = Access { token, hosts: args.hosts.clone() };
     let served = serve(listener, app, access, interrupted).await;
     store.close().await;

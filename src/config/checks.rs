@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::diagnostics::Fault;
 use super::document::Config;
 use crate::grade::quality::{Dimension, QualityWeights};
+use crate::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
 use crate::rubric::{self, Category, Rubric, RubricError};
 use crate::scenario::{Scenario, TaskStatus};
 use crate::sut::settings::{HttpSettings, SutSettings};
@@ -27,6 +28,7 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
         faults.extend(weights(categories));
     }
     faults.extend(quality_weights(&document["grade"]["quality"]["weights"]));
+    faults.extend(reflection_criteria(&document["grade"]["reflection"]));
     faults.extend(one_adapter(&document["sut"]));
     if let Some(sut) = read::<SutSettings>(&document["sut"]) {
         let program = sut.command.as_ref().and_then(|command| command.run.first());
@@ -174,6 +176,19 @@ fn quality_weights(weights: &Value) -> Option<Fault> {
             format!("sum {sum}"),
         )
     })
+}
+
+fn reflection_criteria(reflection: &Value) -> Vec<Fault> {
+    let Some(settings) = read::<ReflectionSettings>(reflection) else {
+        return Vec::new();
+    };
+    // Files are read by whoever grades: this reads none.
+    let faults = ReflectionRules::new(&settings, |_| Ok(Value::Bool(true))).err();
+    let fault = |fault: CriteriaFault| {
+        let pointer = format!("/grade/reflection/{}", fault.key);
+        value(&pointer, fault.to_string(), "cannot be used")
+    };
+    faults.unwrap_or_default().into_iter().map(fault).collect()
 }
 
 fn one_adapter(sut: &Value) -> Option<Fault> {

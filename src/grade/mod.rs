@@ -1,4 +1,5 @@
-//! Grades of recorded sessions: by rules (seed 000), and what many grades show together.
+//! Grades of recorded sessions: by rules (seed 000), and what many grades show together; grades of
+//! reflections (seed 004).
 //!
 //! Pure: sessions and grades come in, grades, patterns and reports go out. Reads no file, no
 //! clock and no database.
@@ -15,6 +16,7 @@ pub mod proposal;
 pub mod quality;
 mod quality_record;
 mod record;
+pub mod reflection;
 mod response;
 pub mod settings;
 mod share;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quality::QualitySettings;
+use super::reflection::ReflectionSettings;
 use super::{AlertSettings, SuggestionRules, Weights};
 
 /// The `grade` section: recorded sessions and how they are graded.
@@ -26,6 +27,8 @@ pub struct GradeSettings {
     pub alerts: AlertSettings,
     /// Grading by a language model.
     pub quality: QualitySettings,
+    /// Grading of what agents say of their own work.
+    pub reflection: ReflectionSettings,
 }
 
 impl Default for GradeSettings {
@@ -37,6 +40,7 @@ impl Default for GradeSettings {
             suggestions: SuggestionRules::default(),
             alerts: AlertSettings::default(),
             quality: QualitySettings::default(),
+            reflection: ReflectionSettings::default(),
         }
     }
 }

@@ -35,6 +35,7 @@
 mod deliver;
 mod insight;
 pub mod quality;
+pub mod reflection;
 mod scan;
 mod signals;
 

@@ -4,19 +4,15 @@
 use askama::Template;
 
 use super::index::RunEntry;
+use super::plot::{CAP, RIGHT, Scale, column, number};
 use super::wording;
 use crate::outcome::Outcome;
 
 /// Most runs in the picture, the latest.
 const RUNS: usize = 40;
 
-// Plot area within the 720 × 300 picture.
-const LEFT: f64 = 56.0;
-const RIGHT: f64 = 700.0;
-const TOP: f64 = 44.0;
-const BOTTOM: f64 = 244.0;
-/// Half a whisker's cap.
-const CAP: f64 = 4.0;
+/// The plot within the 720 × 300 picture.
+const SHARES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 
 // Numbers are formatted before they get here: askama escapes texts, and the id of a run is the
 // only foreign one.
@@ -64,7 +60,10 @@ pub(crate) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error>
     let mut picture = Picture {
         description: description(&runs),
         grid: [0.0, 0.25, 0.5, 0.75, 1.0]
-            .map(|share| GridLine { y: number(y(share)), label: format!("{} %", share * 100.0) })
+            .map(|share| GridLine {
+                y: number(SHARES.y(share)),
+                label: format!("{} %", share * 100.0),
+            })
             .into(),
         line: String::new(),
         points: Vec::new(),
@@ -73,19 +72,19 @@ pub(crate) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error>
     };
     let mut vertices = Vec::new();
     for (position, run) in runs.iter().enumerate() {
-        let x = x(position, runs.len());
+        let x = column(position, runs.len());
         let title = title(run);
         let (Some(rate), Some(interval)) = (run.summary.pass_rate, run.summary.pass_rate_interval)
         else {
             picture.missing.push(Missing { x: number(x), title });
             continue;
         };
-        vertices.push(format!("{},{}", number(x), number(y(rate))));
+        vertices.push(format!("{},{}", number(x), number(SHARES.y(rate))));
         picture.points.push(Point {
             x: number(x),
-            y: number(y(rate)),
-            low: number(y(interval.low)),
-            high: number(y(interval.high)),
+            y: number(SHARES.y(rate)),
+            low: number(SHARES.y(interval.low)),
+            high: number(SHARES.y(interval.high)),
             cap_left: number(x - CAP),
             cap_right: number(x + CAP),
             class: if run.outcome == Some(Outcome::Passed) { "passed" } else { "other" },
@@ -96,21 +95,6 @@ pub(crate) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error>
         picture.line = vertices.join(" ");
     }
     picture.render().map(|text| format!("{}\n", text.trim_end()))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "positions are below RUNS")]
-fn x(position: usize, count: usize) -> f64 {
-    // Each run has a column of its own, so that a single one stands in the middle.
-    let column = (RIGHT - LEFT) / count.max(1) as f64;
-    LEFT + column * (position as f64 + 0.5)
-}
-
-fn y(share: f64) -> f64 {
-    BOTTOM - (BOTTOM - TOP) * share.clamp(0.0, 1.0)
-}
-
-fn number(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 fn title(run: &RunEntry) -> String {
@@ -142,7 +126,7 @@ fn dates(runs: &[&RunEntry]) -> Vec<DateLabel> {
     let positions = (0..runs.len()).rev().step_by(step);
     let labels = positions.map(|position| DateLabel {
         // The last column may be narrower than half a date.
-        x: number(x(position, runs.len()).min(RIGHT - 20.0)),
+        x: number(column(position, runs.len()).min(RIGHT - 20.0)),
         text: wording::date(runs[position].started_at),
     });
     labels.collect()

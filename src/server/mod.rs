@@ -1,7 +1,7 @@
 //! The HTTP server: the JSON API under `/api`, the pages, live events, `/healthz`, `/metrics`.
 //!
-//! Answers from the store and from report files; grades nothing itself: requests for grades go
-//! to a [`GradingQueue`].
+//! Answers from the store and from report files; asks no model itself: requests for grades go
+//! to a [`GradingQueue`]. Reflections are graded at once, by rules.
 
 mod access;
 mod api;
@@ -27,6 +27,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
+use crate::grader::reflection::ReflectionGrader;
 use crate::report::RunArchive;
 use crate::store::Store;
 use access::Guard;
@@ -42,6 +43,8 @@ pub struct App {
     pub runs: RunArchive,
     /// Who grades sessions on request; nobody, where no model can be reached.
     pub queue: Option<Arc<dyn GradingQueue>>,
+    /// Grades reflections.
+    pub reflections: Arc<ReflectionGrader>,
 }
 
 /// Takes sessions that are to be graded by a model.

@@ -8,6 +8,7 @@ mod calls;
 mod case;
 mod link;
 mod quality;
+mod reflections;
 mod rules;
 mod run;
 mod selftests;
@@ -43,6 +44,8 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/weekly", get(weekly::list))
         .route("/weekly/{week}", get(weekly::page))
         .route("/weekly/{week}/{picture}", get(weekly::picture))
+        .route("/reflections", get(reflections::list))
+        .route("/reflections/trend.svg", get(reflections::trend))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }

@@ -12,4 +12,5 @@ mod html;
 mod live;
 mod many;
 mod panel;
+mod reflections;
 mod sessions;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: &[&[&str]] = &[
     &["config"],
     &["config", "check"],
     &["config", "show"],
@@ -31,6 +31,11 @@ const COMMANDS: [&[&str]; 28] = [
     &["signals"],
     &["signals", "classify"],
     &["signals", "scan"],
+    &["reflect"],
+    &["reflect", "grade"],
+    &["reflect", "scores"],
+    &["reflect", "weak"],
+    &["reflect", "trend"],
     &["completions"],
     &["man"],
     &[],

@@ -31,9 +31,10 @@ mod transport;
 // Systems under test.
 mod sut;
 
-// Recorded sessions.
+// Recorded sessions, and reflections.
 mod grade;
 mod signals;
+mod reflect;
 
 // Servers.
 mod browser;

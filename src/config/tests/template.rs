@@ -50,6 +50,13 @@ fn the_template_documents_the_true_defaults() {
         let alerts = &mut config.grade.alerts;
         assert_eq!(alerts.command.take().unwrap(), ["./notify", "--team"]);
         assert_eq!(alerts.webhook.take().as_deref(), Some("https://example.org/hook"));
+        let reflection = &mut config.grade.reflection;
+        let agents: Vec<String> = std::mem::take(&mut reflection.agents).into_keys().collect();
+        assert_eq!(agents, ["CRITIC", "HAL", "Orchestrator", "SAGE"]);
+        assert!(reflection.criteria.schema.take().unwrap().contains_key("required"));
+        let hook = std::mem::take(&mut reflection.hook);
+        assert_eq!(hook.command.unwrap(), ["./recover", "--rerun"]);
+        assert_eq!(hook.webhook.as_deref(), Some("https://example.org/weak"));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
         config.scenarios[1] = plain.config.scenarios[1].clone();
         assert_eq!(config.rubric.take().as_deref(), Some(Rubric::default().categories()));

@@ -6,14 +6,11 @@ use askama::Template;
 use super::words;
 use crate::grade::weekly::WeekNumbers;
 use crate::grade::{GradeSummary, WeeklyReport};
+use crate::report::plot::{Scale, column, number};
 
 // The plot within the 720 × 420 picture: rates above, grades below.
-const LEFT: f64 = 56.0;
-const RIGHT: f64 = 700.0;
 const RATES: Scale = Scale { top: 44.0, bottom: 184.0, low: 0.0, high: 1.0 };
 const GRADES: Scale = Scale { top: 244.0, bottom: 384.0, low: 1.0, high: 5.0 };
-/// Half a whisker's cap.
-const CAP: f64 = 4.0;
 
 // Numbers are formatted before they get here; weeks are ours, so nothing is foreign.
 #[derive(Template)]
@@ -49,22 +46,6 @@ struct WeekLabel {
     label: String,
 }
 
-/// A vertical axis.
-#[derive(Clone, Copy)]
-struct Scale {
-    top: f64,
-    bottom: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Scale {
-    fn y(self, value: f64) -> f64 {
-        let part = (value - self.low) / (self.high - self.low);
-        self.bottom - (self.bottom - self.top) * part.clamp(0.0, 1.0)
-    }
-}
-
 /// The picture of a report's history.
 pub(crate) fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
     let weeks = &report.history;
@@ -74,16 +55,13 @@ pub(crate) fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
         .map(|grade| GridLine { y: number(GRADES.y(grade)), label: grade.to_string() });
     let whiskers = weeks.iter().enumerate().filter_map(|(position, week)| {
         let ends = week.summary.completion_rate.interval?;
-        let x = x(position, weeks.len());
-        let [left, right, x] = [x - CAP, x + CAP, x].map(number);
-        let [high, low] = [ends.high, ends.low].map(|end| number(RATES.y(end)));
-        Some(format!("M{left} {high}H{right}M{x} {high}V{low}M{left} {low}H{right}"))
+        Some(RATES.whisker(column(position, weeks.len()), ends))
     });
     let labels = weeks.iter().enumerate().map(|(position, week)| {
         let name = week.week.to_string();
         // The year stands in the report; twelve of them would not fit.
         let label = name.split_once('-').map_or(name.as_str(), |(_, week)| week).to_owned();
-        WeekLabel { x: number(x(position, weeks.len())), label }
+        WeekLabel { x: number(column(position, weeks.len())), label }
     });
     let picture = Picture {
         description: description(report),
@@ -121,23 +99,12 @@ fn series(
             drawing = false;
             continue;
         };
-        let (x, y) = (number(x(position, weeks.len())), number(scale.y(found)));
+        let (x, y) = (number(column(position, weeks.len())), number(scale.y(found)));
         series.path.push_str(&format!("{}{x} {y}", if drawing { 'L' } else { 'M' }));
         series.points.push(Point { x, y, title: format!("{}: {words}", week.week) });
         drawing = true;
     }
     series
-}
-
-#[expect(clippy::cast_precision_loss, reason = "there are twelve weeks at most")]
-fn x(position: usize, count: usize) -> f64 {
-    // Each week has a column of its own, so that a single one stands in the middle.
-    let column = (RIGHT - LEFT) / count.max(1) as f64;
-    LEFT + column * (position as f64 + 0.5)
-}
-
-fn number(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 fn description(report: &WeeklyReport) -> String {

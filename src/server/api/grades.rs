@@ -66,21 +66,9 @@ pub(super) async fn queue(
             Problem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()).retry_after(RETRY)
         }
     })?;
-    let location = format!("/api/grades/session/{}", percent_encoded(&id));
+    let location = format!("/api/grades/session/{}", input::percent_encoded(&id));
     let queued = Queued { session_id: id, status: "queued", location: location.clone() };
     Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(queued)).into_response())
-}
-
-fn percent_encoded(id: &str) -> String {
-    let mut encoded = String::new();
-    for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -112,14 +100,4 @@ pub(super) async fn recent(
     let page = app.store.recent_quality(least.transpose()?, limit, after.as_ref()).await?;
     let next = page.next.map(|next| next.to_string());
     Ok(Json(GradePage { items: page.items, next }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_in_locations_are_one_segment() {
-        assert_eq!(percent_encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
-    }
 }

@@ -1,8 +1,11 @@
-//! What callers give: ids in paths and parameters in queries, bounded and checked.
+//! What callers give: ids in paths, parameters in queries and bodies, bounded and checked.
 
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::Json;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use super::super::problem::Problem;
@@ -73,6 +76,33 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
     }
 }
 
+/// The JSON object that a body is. Other JSON is refused as such.
+pub(super) struct Object(pub(super) Map<String, Value>);
+
+impl<S: Send + Sync> FromRequest<S> for Object {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match Json::<Value>::from_request(request, state).await {
+            Ok(Json(Value::Object(object))) => Ok(Self(object)),
+            Ok(_) => {
+                let detail = "in the body: expected a JSON object";
+                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
+            }
+            Err(rejection) => {
+                let detail = match rejection.status() {
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                        "the body must be JSON, with the header `Content-Type: application/json`"
+                    }
+                    StatusCode::PAYLOAD_TOO_LARGE => "the body of the request is too large",
+                    _ => "in the body: not JSON, expected a JSON object",
+                };
+                Err(Problem::new(rejection.status(), detail))
+            }
+        }
+    }
+}
+
 /// The number of rows that was asked for.
 pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
     within("limit", asked.unwrap_or(ROWS), 1..=MOST_ROWS)
@@ -116,7 +146,30 @@ pub(super) fn cursor(
     })
 }
 
+/// A name as one segment of a path.
+pub(super) fn percent_encoded(id: &str) -> String {
+    let mut encoded = String::new();
+    for byte in id.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
 /// The schema of a text that is one of these.
 pub(super) fn one_of<const N: usize>(names: [&'static str; N]) -> Schema {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_in_locations_are_one_segment() {
+        assert_eq!(percent_encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
+    }
 }

@@ -4,6 +4,7 @@ mod describe;
 mod grades;
 mod input;
 mod patterns;
+mod reflections;
 mod reports;
 mod runs;
 mod sessions;
@@ -38,7 +39,15 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(runs::cases))
         .routes(routes!(runs::case))
         .layer(from_fn(cache::tag));
-    let (router, paths) = stored.merge(files).split_for_parts();
+    // Not remembered: whoever has submitted a reflection asks for its grade at once, and a look at
+    // the database that is a moment old would show the one before.
+    let reflections = OpenApiRouter::new()
+        .routes(routes!(reflections::grade))
+        .routes(routes!(reflections::submit))
+        .routes(routes!(reflections::scores))
+        .routes(routes!(reflections::weak))
+        .layer(from_fn(cache::tag));
+    let (router, paths) = stored.merge(files).merge(reflections).split_for_parts();
     let described = describe::document(paths).to_string();
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
     router

@@ -39,6 +39,8 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
         "DROP TABLE session_files",
         "DROP TABLE grade_overrides",
         "DROP TABLE session_quality_grades",
+        "DROP TABLE reflection_scores",
+        "DROP TABLE reflections",
         "DROP TABLE selftest_migrations",
         SEED,
     ] {

@@ -7,6 +7,7 @@ mod finding;
 mod foreign_rows;
 mod opening;
 mod other_tables;
+mod reflections;
 mod saving;
 #[cfg(feature = "postgres")]
 mod schema;

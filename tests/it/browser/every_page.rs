@@ -9,7 +9,7 @@ use super::demo::{self, GRADED};
 use super::runs::RUN;
 use super::site::Site;
 
-fn pages() -> [(&'static str, String); 7] {
+fn pages() -> [(&'static str, String); 9] {
     [
         ("sessions", "/".to_owned()),
         ("session", format!("/sessions/{GRADED}")),
@@ -18,6 +18,8 @@ fn pages() -> [(&'static str, String); 7] {
         ("case", format!("/selftests/{RUN}/contradiction_detect")),
         ("weekly-list", "/weekly".to_owned()),
         ("weekly", "/weekly/2026-W47".to_owned()),
+        ("reflections", "/reflections".to_owned()),
+        ("reflections-project", "/reflections?project=web-shop".to_owned()),
     ]
 }
 

@@ -17,6 +17,8 @@ fn pages() {
         ("case", &case),
         ("weekly_list", "/weekly"),
         ("weekly", "/weekly/2026-W47"),
+        ("reflections", "/reflections"),
+        ("reflections_project", "/reflections?project=web-shop"),
         ("missing", "/sessions/nobody"),
     ];
     insta::with_settings!({
@@ -53,6 +55,8 @@ fn what_is_wrong_is_said() {
         ("/weekly/2026-W47/other.svg", 404, "trend.svg and errors.svg"),
         ("/live/runs/none", 404, "no such run"),
         ("/assets/0/style.css", 404, ""),
+        ("/reflections?project=none", 404, "no reflection of"),
+        ("/reflections?after=zz", 400, "begin at its first page"),
     ] {
         let (got, html) = site.get(path);
         assert!(got == status && html.contains(words), "{path}: {got}\n{html}");
@@ -66,6 +70,8 @@ fn pictures_are_pictures() {
         "/selftests/trend.svg",
         "/weekly/2026-W47/trend.svg",
         "/weekly/2026-W47/errors.svg",
+        "/reflections/trend.svg",
+        "/reflections/trend.svg?project=none",
         "/favicon.ico",
     ] {
         let (status, svg) = site.get(path);
@@ -80,6 +86,7 @@ fn nothing_to_show_is_shown_as_such() {
         ("/", "selftest grade latest"),
         ("/selftests", "selftest run"),
         ("/weekly", "selftest grade weekly"),
+        ("/reflections", "selftest reflect grade"),
         ("/?q=x", "No session matches"),
     ] {
         let (status, html) = site.get(path);

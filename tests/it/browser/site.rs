@@ -11,6 +11,7 @@ use selftest::session::Format;
 use selftest::store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};
 use tempfile::TempDir;
 
+use super::reflections::Scored;
 use crate::workspace::{CLEAR, OPENAI, config};
 
 /// What the site shows.
@@ -21,6 +22,7 @@ pub(super) struct Contents {
     pub(super) overrides: Vec<Override>,
     pub(super) weeks: Vec<WeeklyReport>,
     pub(super) runs: Vec<ReportDocument>,
+    pub(super) reflections: Vec<Scored>,
 }
 
 /// A running server. Ends with the test.
@@ -78,6 +80,10 @@ async fn fill(database: &str, contents: Contents) {
             report_json: serde_json::to_string(week).unwrap(),
         };
         store.save_weekly_report(&report).await.unwrap();
+    }
+    for (reflection, score) in &contents.reflections {
+        let (kept, _) = store.add_reflection(reflection).await.unwrap();
+        store.save_reflection_score(kept.number, score).await.unwrap();
     }
     store.close().await;
 }

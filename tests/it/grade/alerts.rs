@@ -1,39 +1,11 @@
 //! A week that is really worse than the four before it: who is told, and how often.
 
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
-
 use serde_json::Value;
 
+use super::receiver::Receiver;
 use super::weekly::five_weeks;
-use crate::model_server::wire::{Connection, HttpRequest};
 use crate::run::Run;
 use crate::workspace::{NOBODY, Workspace};
-
-/// Keeps what is posted to it, until the tests end.
-struct Receiver {
-    address: String,
-    requests: Arc<Mutex<Vec<HttpRequest>>>,
-}
-
-impl Receiver {
-    fn answering(code: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}/hook?token=t0p-s3cret", listener.local_addr().unwrap());
-        let requests = Arc::<Mutex<Vec<HttpRequest>>>::default();
-        let received = Arc::clone(&requests);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut connection = Connection::new(stream.unwrap());
-                if let Some(request) = connection.read() {
-                    received.lock().unwrap().push(request);
-                    connection.write(code, &[], b"");
-                }
-            }
-        });
-        Self { address, requests }
-    }
-}
 
 fn told(workspace: Workspace, alerts: &str) -> Workspace {
     workspace.grade_config(&format!("{{ alerts: {{ {alerts} }} }}"))

@@ -2,6 +2,7 @@
 //! of both.
 
 // What the tests stand on.
+pub(crate) mod receiver;
 pub(crate) mod recording;
 pub(crate) mod sqlite;
 

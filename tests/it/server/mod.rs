@@ -7,6 +7,7 @@ pub(crate) mod site;
 // What is answered.
 mod grades;
 mod metrics;
+mod reflections;
 mod reports;
 mod runs;
 mod sessions;

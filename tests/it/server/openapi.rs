@@ -24,9 +24,12 @@ fn every_path_is_described() {
     assert_eq!(
         operations,
         [
+            "get /api/debug/reflection/grade/{project_id}",
             "get /api/grades/recent",
             "get /api/grades/session/{id}",
             "get /api/patterns",
+            "get /api/reflections/{project_id}/scores",
+            "get /api/reflections/{project_id}/weak",
             "get /api/reports/weekly",
             "get /api/reports/weekly/{week}",
             "get /api/runs",
@@ -36,6 +39,7 @@ fn every_path_is_described() {
             "get /api/sessions",
             "get /api/sessions/{id}",
             "post /api/grades/session/{id}",
+            "post /api/reflections/{project_id}",
         ]
     );
 }

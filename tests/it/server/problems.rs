@@ -83,8 +83,13 @@ fn hostile_ids_find_nothing() {
         "....%2F%2F",
         &long,
     ] {
-        for path in ["/api/sessions/", "/api/grades/session/", "/api/runs/", "/api/reports/weekly/"]
-        {
+        for path in [
+            "/api/sessions/",
+            "/api/grades/session/",
+            "/api/runs/",
+            "/api/reports/weekly/",
+            "/api/debug/reflection/grade/",
+        ] {
             let answer = site.get(&format!("{path}{id}"));
             assert_eq!(answer.header("set-cookie"), None);
             let detail = answer.problem(404);

@@ -85,6 +85,18 @@ impl Site {
         self.ask("POST", path, &["Content-Length: 0"])
     }
 
+    /// Posts a body of that media type.
+    #[track_caller]
+    pub(crate) fn post_body(&self, path: &str, media: &str, body: &[u8]) -> Answer {
+        let lines = [
+            &format!("POST {path} HTTP/1.1"),
+            &format!("Host: {}", self.address),
+            &format!("Content-Type: {media}"),
+            &format!("Content-Length: {}", body.len()),
+        ];
+        send(&self.address, &lines.map(String::as_str), body)
+    }
+
     /// The items of all pages of a list, page by page.
     #[track_caller]
     pub(crate) fn pages(&self, path: &str) -> Vec<Vec<Value>> {

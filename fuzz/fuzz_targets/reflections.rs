@@ -1,0 +1,25 @@
+//! What agents hand in as reflections: any document has a score between 0 and 1 that its issues
+//! explain.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use selftest::grade::reflection::{ReflectionRules, ReflectionSettings, grade, read_all};
+
+static RULES: LazyLock<ReflectionRules> = LazyLock::new(|| {
+    let rules = ReflectionRules::new(&ReflectionSettings::default(), |_| Err(String::new()));
+    rules.expect("the defaults can be used")
+});
+
+fuzz_target!(|text: &str| {
+    let Ok(documents) = read_all(text) else {
+        return;
+    };
+    for document in documents {
+        let grade = grade(&document, RULES.of(None));
+        let lost: f64 = grade.issues.iter().map(|issue| issue.deduction).sum();
+        assert!((grade.score.get() - (1.0 - lost)).abs() < 1e-9);
+    }
+});

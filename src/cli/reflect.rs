@@ -1,0 +1,73 @@
+//! The flags of `selftest reflect`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Flags of every action on reflections.
+#[derive(Debug, Clone, Args)]
+pub struct ReflectArgs {
+    /// Print JSON instead of text
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    /// Keep reflections in this database: a path or a sqlite: address
+    #[arg(
+        long,
+        value_name = "FILE|URL",
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        default_value = ".selftest/selftest.db",
+        global = true,
+        help_heading = "Output"
+    )]
+    pub db: String,
+}
+
+/// What to do with reflections.
+#[derive(Debug, Subcommand)]
+pub enum ReflectAction {
+    /// Grade reflections and keep them with their scores
+    #[command(after_help = "Exits 1 when a reflection is weak, as a gate, unless --exit-zero; 4 \
+                            when there is none.")]
+    Grade(GradeReflectionArgs),
+    /// List the scores of a project, or the projects that have some
+    Scores {
+        /// The project; default: a line for each
+        project: Option<String>,
+        /// Most lines to print
+        #[arg(long, value_name = "N", default_value_t = 50,
+            value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+    /// List the weak reflections of a project or of all, with their issues
+    Weak {
+        /// The project; default: all
+        project: Option<String>,
+        /// Most reflections to print
+        #[arg(long, value_name = "N", default_value_t = 50,
+            value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+    /// Print the mean score of each week with its interval, and the threshold that it suggests
+    Trend {
+        /// The project; default: all
+        project: Option<String>,
+    },
+}
+
+/// What to grade.
+#[derive(Debug, Args)]
+pub struct GradeReflectionArgs {
+    /// A JSON file with a reflection or a list of them, or JSON Lines; `-` for stdin
+    #[arg(value_name = "FILE|-")]
+    pub file: PathBuf,
+    /// The project that they belong to; default: their `project_id`, else `default`
+    #[arg(long, value_name = "ID")]
+    pub project: Option<String>,
+    /// Keep nothing and call no hook
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Exit 0 even when a reflection is weak; errors still count
+    #[arg(long)]
+    pub exit_zero: bool,
+}

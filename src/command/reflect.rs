@@ -1,0 +1,249 @@
+//! `selftest reflect`: grades what agents say of their own work, and shows the scores.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde_json::{Map, Value, json};
+
+use super::context::Project;
+use super::failure::Failure;
+use super::grade::database;
+use super::{eprint, print};
+use crate::cli::{GlobalArgs, GradeReflectionArgs, ReflectAction, ReflectArgs};
+use crate::config::Resolved;
+use crate::exit::Exit;
+use crate::grade::reflection::{Reflection, ReflectionRules, ReflectionScore, read_all};
+use crate::grader::reflection::{ReflectionFault, ReflectionGrader};
+use crate::redact::Redactor;
+use crate::report::{plural, reflections};
+use crate::store::{ReflectionQuery, Store};
+use crate::text::one_line;
+
+/// Most bytes of a file with reflections.
+const LONGEST_FILE: u64 = 64 * 1024 * 1024;
+/// Most bytes of a schema file.
+const LONGEST_SCHEMA: u64 = 1024 * 1024;
+/// Where reflections go that name no project.
+const DEFAULT_PROJECT: &str = "default";
+/// Most projects that are listed.
+const PROJECTS: u32 = 10_000;
+
+pub(super) async fn execute(
+    action: &ReflectAction,
+    args: &ReflectArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let store = Store::open(&database(&project, &args.db)).await?;
+    let grader = reflection_grader(&project, &resolved, store.clone())?;
+    let done = match action {
+        ReflectAction::Grade(asked) => grade(asked, &grader, &project, args.json).await,
+        ReflectAction::Scores { project, limit } => {
+            scores(&grader, project.as_deref(), *limit, args.json).await
+        }
+        ReflectAction::Weak { project, limit } => {
+            weak(&grader, project.as_deref(), *limit, args.json).await
+        }
+        ReflectAction::Trend { project } => trend(&grader, project.as_deref(), args.json).await,
+    };
+    // So that the file alone is the whole database: people copy it.
+    store.close().await;
+    done
+}
+
+/// A grader by the criteria of the configuration, with the schemas that it names.
+pub(super) fn reflection_grader(
+    project: &Project,
+    resolved: &Resolved,
+    store: Store,
+) -> Result<ReflectionGrader, Failure> {
+    let settings = resolved.config.grade.reflection.clone();
+    let read = |path: &Path| {
+        let shown = path.display();
+        let text = File::open(project.path(path))
+            .map_err(|error| error.to_string())
+            .and_then(|file| bounded(file, LONGEST_SCHEMA))
+            .map_err(|why| format!("names {shown}, which cannot be read: {why}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("names {shown}: not JSON: {error}"))
+    };
+    let rules = ReflectionRules::new(&settings, read).map_err(|faults| {
+        let words: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        Failure::usage(anyhow!(words.join("; ")))
+    })?;
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    Ok(ReflectionGrader::new(store, settings, rules, redactor))
+}
+
+fn bounded(file: impl Read, most: u64) -> Result<String, String> {
+    let mut text = String::new();
+    file.take(most + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > most {
+        return Err(format!("it has more than {most} bytes"));
+    }
+    Ok(text)
+}
+
+async fn grade(
+    asked: &GradeReflectionArgs,
+    grader: &ReflectionGrader,
+    project: &Project,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let is_stdin = asked.file == Path::new("-");
+    let shown = if is_stdin { "stdin".to_owned() } else { asked.file.display().to_string() };
+    let text = if is_stdin {
+        bounded(std::io::stdin().lock(), LONGEST_FILE)
+    } else {
+        let file = File::open(project.path(&asked.file)).map_err(|error| error.to_string());
+        file.and_then(|file| bounded(file, LONGEST_FILE))
+    };
+    let text = text.map_err(|why| Failure::usage(anyhow!("cannot read {shown}: {why}")))?;
+    let documents = read_all(&text).map_err(|error| {
+        Failure::usage(anyhow!("{shown}, {error}"))
+            .hint(Some("a reflection is an object such as {\"goal\": \"…\", \"summary\": \"…\", \"confidence\": 0.8, \"tags\": [\"loop:1\"]}"))
+    })?;
+    let count = documents.len();
+    let mut scores = Vec::new();
+    for (place, document) in documents.into_iter().enumerate() {
+        let project_id = project_of(asked, &document);
+        // What comes by a pipe may be the same words once more.
+        let known_by = (!is_stdin).then_some(place);
+        let graded = if asked.dry_run {
+            grader.preview(&project_id, document).await
+        } else {
+            grader.submit(&project_id, document, known_by).await.map(|done| done.score)
+        };
+        let score = graded.map_err(|fault| refused(fault, &shown, place + 1, count))?;
+        if !asked.dry_run {
+            recover(grader, &score).await?;
+        }
+        scores.push(score);
+    }
+    if json {
+        print(&format!("{:#}\n", json!(scores)))?;
+    } else if !scores.is_empty() {
+        print(&reflections::cards(&scores))?;
+    }
+    let weak = scores.iter().filter(|score| score.weak).count() as u64;
+    if scores.is_empty() {
+        eprint(&format!("{shown} holds no reflection\n"));
+        return Ok(Exit::NothingRan);
+    }
+    eprint(&format!("{} graded, {weak} weak\n", plural(scores.len() as u64, "reflection")));
+    Ok(if weak > 0 && !asked.exit_zero { Exit::Failed } else { Exit::Passed })
+}
+
+fn project_of(asked: &GradeReflectionArgs, document: &Map<String, Value>) -> String {
+    let stated = || Reflection::of(document).project_id;
+    asked.project.clone().or_else(stated).unwrap_or_else(|| DEFAULT_PROJECT.to_owned())
+}
+
+/// The reflections before it are kept: what was graded is not lost.
+fn refused(fault: ReflectionFault, shown: &str, place: usize, count: usize) -> Failure {
+    match fault {
+        ReflectionFault::Store(error) => error.into(),
+        fault => {
+            let hint = match fault {
+                ReflectionFault::Taken { .. } => {
+                    Some("give each reflection a reflection_id of its own, or none")
+                }
+                _ => None,
+            };
+            let what = format!("{shown}, reflection {place} of {count}");
+            Failure::usage(anyhow::Error::new(fault).context(what)).hint(hint)
+        }
+    }
+}
+
+async fn recover(grader: &ReflectionGrader, score: &ReflectionScore) -> Result<(), Failure> {
+    for fault in grader.recover(score).await? {
+        eprint(&format!("warning: {}\n", one_line(&fault, 400)));
+    }
+    Ok(())
+}
+
+async fn scores(
+    grader: &ReflectionGrader,
+    project: Option<&str>,
+    limit: u32,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let Some(project) = project else {
+        let projects = grader.store().reflecting_projects(None, limit.min(PROJECTS)).await?.items;
+        if json {
+            print(&format!("{:#}\n", json!(projects)))?;
+        } else if projects.is_empty() {
+            nothing_yet();
+        } else {
+            print(&reflections::projects(&projects))?;
+        }
+        return Ok(Exit::Passed);
+    };
+    let found = grader.reflection_scores(project, limit, None).await?;
+    if json {
+        print(&format!("{:#}\n", json!(found)))?;
+    } else if found.reflection_scores.is_empty() {
+        nothing_yet();
+    } else {
+        print(&reflections::scores(&found))?;
+    }
+    Ok(Exit::Passed)
+}
+
+async fn weak(
+    grader: &ReflectionGrader,
+    project: Option<&str>,
+    limit: u32,
+    json: bool,
+) -> Result<Exit, Failure> {
+    if let (Some(project), true) = (project, json) {
+        let found = grader.weak_reflections(project, limit, None).await?;
+        print(&format!("{:#}\n", json!(found)))?;
+        return Ok(Exit::Passed);
+    }
+    let project_id = project.map(ToOwned::to_owned);
+    let asked = ReflectionQuery { project_id, weak: true, limit, after: None };
+    let found = grader.store().scored_reflections(&asked).await?.items;
+    if json {
+        print(&format!("{:#}\n", json!(found)))?;
+    } else if found.is_empty() {
+        eprint("no weak reflection\n");
+    } else {
+        let scores: Vec<ReflectionScore> = found.into_iter().map(|weak| weak.score).collect();
+        print(&reflections::cards(&scores))?;
+    }
+    Ok(Exit::Passed)
+}
+
+async fn trend(
+    grader: &ReflectionGrader,
+    project: Option<&str>,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let weeks = grader.trend(project).await?;
+    // Thresholds are of a project: agents of different ones are not each other's history.
+    let proposal = match project {
+        Some(project) => grader.proposal(project).await?,
+        None => None,
+    };
+    if json {
+        let json = json!({ "project_id": project, "weeks": weeks, "proposal": proposal });
+        print(&format!("{json:#}\n"))?;
+    } else if weeks.is_empty() {
+        nothing_yet();
+    } else {
+        print(&reflections::trend_table(&weeks))?;
+        if project.is_some() {
+            let settings = grader.settings();
+            print(&format!("\n{}\n", reflections::proposal(proposal.as_ref(), settings)))?;
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+fn nothing_yet() {
+    eprint("no reflections yet; `selftest reflect grade FILE` grades some\n");
+}
