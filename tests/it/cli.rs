@@ -43,7 +43,7 @@ const COMMANDS: &[&[&str]] = &[
 
 #[test]
 fn help_of_every_command() {
-    for command in COMMANDS {
+    for &command in COMMANDS {
         let name = ["help"].iter().chain(command).copied().collect::<Vec<_>>().join("_");
         let run = Workspace::new().args(command.iter().chain(&["--help"])).run().exit(0);
         let _ = run.snapshot(&name);

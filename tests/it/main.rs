@@ -33,8 +33,8 @@ mod sut;
 
 // Recorded sessions, and reflections.
 mod grade;
-mod signals;
 mod reflect;
+mod signals;
 
 // Servers.
 mod browser;

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_length_of_the_summary_does_not_count() {
-        let long = "the login works ".repeat(100) + &"and many other things ".repeat(500);
+        let long = "the login works ".repeat(100) + "and many other things ".repeat(500).as_str();
         assert_eq!(counts("fix the login", &long), Some((1, 2)));
     }
 

@@ -6,6 +6,17 @@ use super::*;
 use crate::grade::reflection::{Issue, IssueCode, ReflectionScore};
 use crate::store::{NewReflection, ReflectionQuery};
 
+on_every_engine! {
+    what_is_kept_comes_back,
+    an_id_is_taken_once_in_its_project,
+    loops_are_counted_in_their_project_unless_stated,
+    many_may_submit_at_the_same_time,
+    pages_and_sums,
+    a_hook_is_claimed_once_until_it_is_given_back,
+    rows_that_make_no_sense_are_left_out,
+    whatever_is_too_long_is_shortened_or_refused,
+}
+
 fn new(project_id: &str, reflection_id: &str) -> NewReflection {
     let document = json!({ "summary": reflection_id, "half": 0.1 });
     NewReflection {
@@ -47,9 +58,8 @@ fn asked(project_id: Option<&str>, weak: bool, limit: u32) -> ReflectionQuery {
     ReflectionQuery { project_id: project_id.map(ToOwned::to_owned), weak, limit, after: None }
 }
 
-#[tokio::test]
-async fn what_is_kept_comes_back() {
-    let store = store().await;
+async fn what_is_kept_comes_back(on: &Databases) {
+    let store = on.store().await;
     let given = new("a", "r1");
     let (kept, is_new) = store.add_reflection(&given).await.unwrap();
     assert!(is_new && kept.document == given.document && kept.made_at == given.made_at);
@@ -66,18 +76,16 @@ async fn what_is_kept_comes_back() {
     assert_eq!(store.last_reflection("b").await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn an_id_is_taken_once_in_its_project() {
-    let store = store().await;
+async fn an_id_is_taken_once_in_its_project(on: &Databases) {
+    let store = on.store().await;
     let (first, _) = store.add_reflection(&new("a", "r1")).await.unwrap();
     let other = NewReflection { document: Map::new(), ..new("a", "r1") };
     assert_eq!(store.add_reflection(&other).await.unwrap(), (first, false));
     assert!(store.add_reflection(&new("b", "r1")).await.unwrap().1);
 }
 
-#[tokio::test]
-async fn loops_are_counted_in_their_project_unless_stated() {
-    let store = store().await;
+async fn loops_are_counted_in_their_project_unless_stated(on: &Databases) {
+    let store = on.store().await;
     let mut counts = Vec::new();
     for (project, id, stated) in
         [("a", "1", None), ("b", "2", None), ("a", "3", Some(u64::MAX)), ("a", "4", None)]
@@ -88,11 +96,8 @@ async fn loops_are_counted_in_their_project_unless_stated() {
     assert_eq!(counts, [1, 1, i64::MAX.cast_unsigned(), 3]);
 }
 
-#[tokio::test]
-async fn many_may_submit_at_the_same_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("selftest.db");
-    let store = Store::open(path.to_str().unwrap()).await.unwrap();
+async fn many_may_submit_at_the_same_time(on: &Databases) {
+    let store = on.store().await;
     let each = (0..20).map(|number| {
         let store = store.clone();
         async move { store.add_reflection(&new("a", &number.to_string())).await.unwrap().0 }
@@ -103,9 +108,8 @@ async fn many_may_submit_at_the_same_time() {
     assert_eq!(loops, (1..=20).collect::<Vec<_>>());
 }
 
-#[tokio::test]
-async fn pages_and_sums() {
-    let store = store().await;
+async fn pages_and_sums(on: &Databases) {
+    let store = on.store().await;
     for (project, id, value) in
         [("a", "1", 1.0), ("a", "2", 0.5), ("b", "3", 0.3), ("a", "4", 0.6), ("a", "5", 0.1)]
     {
@@ -130,9 +134,8 @@ async fn pages_and_sums() {
     assert_eq!(store.reflections_over_time(Some("a"), 2).await.unwrap().items.len(), 2);
 }
 
-#[tokio::test]
-async fn a_hook_is_claimed_once_until_it_is_given_back() {
-    let store = store().await;
+async fn a_hook_is_claimed_once_until_it_is_given_back(on: &Databases) {
+    let store = on.store().await;
     let score = keep(&store, "a", "1", 0.1).await;
     let claim = || store.claim_recovery(&score, at("2026-11-20T12:00:00Z"));
     assert!(claim().await.unwrap() && !claim().await.unwrap());
@@ -144,9 +147,8 @@ async fn a_hook_is_claimed_once_until_it_is_given_back() {
     assert!(claim().await.unwrap());
 }
 
-#[tokio::test]
-async fn rows_that_make_no_sense_are_left_out() {
-    let store = store().await;
+async fn rows_that_make_no_sense_are_left_out(on: &Databases) {
+    let store = on.store().await;
     for (id, value) in [("1", 0.1), ("2", 0.2), ("3", 0.3), ("4", 0.4)] {
         keep(&store, "a", id, value).await;
     }
@@ -164,9 +166,8 @@ async fn rows_that_make_no_sense_are_left_out() {
     assert!(error.starts_with("cannot read the last reflection"), "{error}");
 }
 
-#[tokio::test]
-async fn whatever_is_too_long_is_shortened_or_refused() {
-    let store = store().await;
+async fn whatever_is_too_long_is_shortened_or_refused(on: &Databases) {
+    let store = on.store().await;
     let long = "x".repeat(5000);
     let given = NewReflection { agent: Some(long.clone()), ..new(&long, &long) };
     let (kept, _) = store.add_reflection(&given).await.unwrap();
