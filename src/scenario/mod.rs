@@ -6,6 +6,7 @@ pub mod generate;
 pub mod questions;
 pub mod safety;
 pub mod settings;
+pub mod suite;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

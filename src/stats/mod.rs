@@ -6,6 +6,7 @@ mod fisher;
 mod holm;
 mod interval;
 mod mean;
+mod paired;
 mod quantile;
 mod ranks;
 
@@ -13,8 +14,9 @@ pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use auc::{Auc, auc};
 pub use fisher::fisher_exact;
 pub use holm::holm;
-pub use interval::{Interval, wilson};
+pub use interval::{Interval, wilson, wilson_clustered};
 pub use mean::mean_interval;
+pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
 
@@ -30,7 +32,7 @@ pub enum Tail {
     Greater,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of sessions are far below 2^53")]
+#[expect(clippy::cast_precision_loss, reason = "counts of sessions and cases are far below 2^53")]
 fn real(count: usize) -> f64 {
     count as f64
 }

@@ -12,6 +12,8 @@ const COMMANDS: &[&[&str]] = &[
     &["schema"],
     &["init"],
     &["doctor"],
+    &["freeze"],
+    &["compare"],
     &["model"],
     &["model", "list"],
     &["model", "pull"],
@@ -58,6 +60,8 @@ fn help_explains_exit_codes_and_every_flag_of_a_run() {
     }
     for flag in [
         "--scenarios",
+        "--suite",
+        "--repeats",
         "--full",
         "--timeout",
         "--strictness",
@@ -160,7 +164,7 @@ fn flags_win_over_the_environment_which_wins_over_the_file() {
 
 #[test]
 fn schemas_are_json_schemas() {
-    for kind in ["config", "report", "verdict"] {
+    for kind in ["config", "report", "verdict", "suite"] {
         let run = Workspace::new().args(["schema", kind]).run().exit(0);
         let schema: Value = serde_json::from_str(&run.stdout).unwrap();
         assert!(jsonschema::meta::is_valid(&schema), "{kind}");

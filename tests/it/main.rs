@@ -18,6 +18,7 @@ mod generation;
 mod interrupt;
 mod reply_flow;
 mod selftest_run;
+mod suite;
 
 // Models.
 mod broken_judge;
