@@ -18,6 +18,7 @@ mod page;
 mod quality;
 mod row;
 mod save;
+mod skills;
 mod sort;
 mod weekly;
 
@@ -31,6 +32,7 @@ pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use page::{Cursor, Page};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
+pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
 pub use sort::SessionSort;
 pub use weekly::StoredReport;
 
@@ -45,12 +47,13 @@ use address::Place;
 const MIGRATIONS_TABLE: &str = "selftest_migrations";
 
 /// The tables as they came to be. A migration that was released is never changed.
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 6] = [
     ("grades", include_str!("../../migrations/sqlite/0001_grades.sql")),
     ("files", include_str!("../../migrations/sqlite/0002_files.sql")),
     ("overrides", include_str!("../../migrations/sqlite/0003_overrides.sql")),
     ("quality", include_str!("../../migrations/sqlite/0004_quality.sql")),
     ("browsing", include_str!("../../migrations/sqlite/0005_browsing.sql")),
+    ("skills", include_str!("../../migrations/sqlite/0007_skills.sql")),
 ];
 
 /// Several processes may use one database at the same time: readers do not wait, writers take

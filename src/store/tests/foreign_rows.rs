@@ -33,6 +33,10 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
         "DROP TABLE session_files",
         "DROP TABLE grade_overrides",
         "DROP TABLE session_quality_grades",
+        "DROP TABLE skill_audit",
+        "DROP TABLE skill_signals",
+        "DROP TABLE skill_executions",
+        "DROP TABLE skill_versions",
         "DROP TABLE selftest_migrations",
         SEED,
     ] {
