@@ -37,6 +37,7 @@ mod insight;
 pub mod quality;
 mod scan;
 mod signals;
+pub mod skills;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
