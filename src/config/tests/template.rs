@@ -50,6 +50,9 @@ fn the_template_documents_the_true_defaults() {
         let alerts = &mut config.grade.alerts;
         assert_eq!(alerts.command.take().unwrap(), ["./notify", "--team"]);
         assert_eq!(alerts.webhook.take().as_deref(), Some("https://example.org/hook"));
+        let refresh = &mut config.skills.refresh;
+        assert_eq!(refresh.command.take().unwrap(), ["./reload-skills"]);
+        assert_eq!(refresh.webhook.take().as_deref(), Some("https://example.org/skills"));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
         config.scenarios[1] = plain.config.scenarios[1].clone();
         assert_eq!(config.rubric.take().as_deref(), Some(Rubric::default().categories()));
