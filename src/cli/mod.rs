@@ -3,6 +3,7 @@
 mod grade;
 mod serve;
 mod signals;
+mod skills;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use crate::exit;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
+pub use skills::{RecordArgs, SkillsAction, StatusName};
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -163,6 +165,15 @@ pub enum Command {
         #[command(subcommand)]
         action: SignalsAction,
     },
+    /// Track how well skills work, and disable those that do not
+    Skills {
+        /// Which sessions, and where the records are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: SkillsAction,
+    },
     /// Serve the web page and the HTTP API
     Serve {
         /// Which sessions, and where grades are kept.
@@ -261,10 +272,26 @@ mod tests {
             "selftest grade --agent codex summary --days 30",
             "selftest grade override abc --task-completed false --reason no",
             "selftest sessions list --since 30d",
+            "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",
+            "selftest skills record --session s --message thanks --previous hello",
+            "selftest skills record --from-sessions --source x --since 30d",
+            "selftest skills promote x --file SKILL.md --json",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }
         assert!(Cli::try_parse_from(["selftest", "--scenarios=2", "doctor"]).is_err());
+        // A record says one thing, and a promotion names a text or a version.
+        for line in [
+            "record",
+            "record --skill x",
+            "record --message x",
+            "record --skill x --status success --from-sessions",
+            "record --from-sessions --status success",
+            "promote x",
+        ] {
+            let line = format!("selftest skills {line}");
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
         // An override says something, in range, with a reason.
         for line in ["--reason x", "--response-quality 6 --reason x", "--task-completed true"] {
             let line = format!("selftest grade override abc {line}");

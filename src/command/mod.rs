@@ -17,6 +17,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod since;
+mod skills;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -55,6 +56,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             sessions::execute(&action, &sessions, &global)
         }
         Some(Command::Signals { action }) => signals::execute(&action, &global),
+        Some(Command::Skills { sessions, action }) => {
+            runtime()?.block_on(skills::execute(&action, &sessions, &global))
+        }
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))
         }

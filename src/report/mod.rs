@@ -10,6 +10,7 @@ pub mod grades;
 pub mod observer;
 pub mod progress;
 pub mod quality;
+pub mod skills;
 pub mod terminal;
 pub mod transcript;
 pub mod weekly;
