@@ -12,6 +12,7 @@ mod metrics;
 mod pages;
 mod problem;
 mod queue;
+mod skill_queue;
 mod tally;
 
 use std::net::SocketAddr;
@@ -33,6 +34,7 @@ use access::Guard;
 use cache::Cache;
 use metrics::Counters;
 pub use queue::{FindGrader, GradingWorkers};
+pub use skill_queue::SkillQueue;
 
 /// What the server shows.
 pub struct App {
@@ -42,6 +44,8 @@ pub struct App {
     pub runs: RunArchive,
     /// Who grades sessions on request; nobody, where no model can be reached.
     pub queue: Option<Arc<dyn GradingQueue>>,
+    /// What is told of skills, on its way into the store.
+    pub skills: Arc<SkillQueue>,
 }
 
 /// Takes sessions that are to be graded by a model.

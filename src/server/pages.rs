@@ -13,6 +13,8 @@ mod run;
 mod selftests;
 mod session;
 mod sessions;
+mod skill;
+mod skills;
 mod timeline;
 mod weekly;
 mod words;
@@ -43,6 +45,8 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/weekly", get(weekly::list))
         .route("/weekly/{week}", get(weekly::page))
         .route("/weekly/{week}/{picture}", get(weekly::picture))
+        .route("/skills", get(skills::list))
+        .route("/skills/{id}", get(skill::page))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }

@@ -7,6 +7,7 @@ mod patterns;
 mod reports;
 mod runs;
 mod sessions;
+mod skills;
 mod types;
 
 use std::sync::Arc;
@@ -31,6 +32,13 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(reports::list))
         .routes(routes!(reports::one))
         .routes(routes!(patterns::patterns))
+        .routes(routes!(skills::list))
+        .routes(routes!(skills::one))
+        .routes(routes!(skills::execution))
+        .routes(routes!(skills::message))
+        .routes(routes!(skills::disable))
+        .routes(routes!(skills::promote))
+        .routes(routes!(skills::rollback))
         .layer(from_fn_with_state(cache, cache::remember));
     let files = OpenApiRouter::new()
         .routes(routes!(runs::list))
