@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 36] = [
     &["config"],
     &["config", "check"],
     &["config", "show"],
@@ -31,6 +31,14 @@ const COMMANDS: [&[&str]; 28] = [
     &["signals"],
     &["signals", "classify"],
     &["signals", "scan"],
+    &["skills"],
+    &["skills", "list"],
+    &["skills", "record"],
+    &["skills", "score"],
+    &["skills", "disable"],
+    &["skills", "promote"],
+    &["skills", "rollback"],
+    &["skills", "history"],
     &["completions"],
     &["man"],
     &[],

@@ -33,6 +33,7 @@ mod sut;
 // Recorded sessions.
 mod grade;
 mod signals;
+mod skills;
 
 // Servers.
 mod browser;

@@ -251,7 +251,8 @@ pub(super) fn contents() -> Contents {
         reason: "short, but it says all that matters".to_owned(),
         made_at: at("2026-11-22T07:15:00Z"),
     };
-    Contents { grades, quality: all, overrides: vec![made], weeks, runs: super::runs::history() }
+    let (overrides, runs) = (vec![made], super::runs::history());
+    Contents { grades, quality: all, overrides, weeks, runs, skills: true }
 }
 
 /// A few of them, for pages that are compared as a whole.

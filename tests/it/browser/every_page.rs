@@ -8,8 +8,9 @@ use super::chrome::{Chrome, browse};
 use super::demo::{self, GRADED};
 use super::runs::RUN;
 use super::site::Site;
+use super::skills::DISABLED;
 
-fn pages() -> [(&'static str, String); 7] {
+fn pages() -> [(&'static str, String); 9] {
     [
         ("sessions", "/".to_owned()),
         ("session", format!("/sessions/{GRADED}")),
@@ -18,6 +19,8 @@ fn pages() -> [(&'static str, String); 7] {
         ("case", format!("/selftests/{RUN}/contradiction_detect")),
         ("weekly-list", "/weekly".to_owned()),
         ("weekly", "/weekly/2026-W47".to_owned()),
+        ("skills", "/skills".to_owned()),
+        ("skill", format!("/skills/{DISABLED}")),
     ]
 }
 

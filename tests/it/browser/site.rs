@@ -21,6 +21,8 @@ pub(super) struct Contents {
     pub(super) overrides: Vec<Override>,
     pub(super) weeks: Vec<WeeklyReport>,
     pub(super) runs: Vec<ReportDocument>,
+    /// Whether there are those of `skills.rs`.
+    pub(super) skills: bool,
 }
 
 /// A running server. Ends with the test.
@@ -78,6 +80,9 @@ async fn fill(database: &str, contents: Contents) {
             report_json: serde_json::to_string(week).unwrap(),
         };
         store.save_weekly_report(&report).await.unwrap();
+    }
+    if contents.skills {
+        super::skills::fill(&store).await;
     }
     store.close().await;
 }

@@ -10,6 +10,7 @@ mod metrics;
 mod reports;
 mod runs;
 mod sessions;
+mod skills;
 
 // How.
 mod access;

@@ -80,6 +80,18 @@ impl Site {
         self.ask("POST", path, &["Content-Length: 0"])
     }
 
+    /// Sends a JSON body.
+    #[track_caller]
+    pub(crate) fn post_json(&self, path: &str, body: &str) -> Answer {
+        let lines = [
+            &*format!("POST {path} HTTP/1.1"),
+            &*format!("Host: {}", self.address),
+            "Content-Type: application/json",
+            &*format!("Content-Length: {}", body.len()),
+        ];
+        send(&self.address, &lines, body.as_bytes())
+    }
+
     /// The items of all pages of a list, page by page.
     #[track_caller]
     pub(crate) fn pages(&self, path: &str) -> Vec<Vec<Value>> {
