@@ -64,8 +64,11 @@ pub enum Effectiveness {
 }
 
 impl Effectiveness {
-    /// Seed 002, `compute_effectiveness`: `0.40 * success_rate + 0.25 * (1 - edit_rate)
-    /// + 0.20 * (1 - repeat_rate) + 0.15 * gratitude_rate`.
+    /// Seed 002, `compute_effectiveness`:
+    ///
+    /// ```text
+    /// 0.40 * success_rate + 0.25 * (1 - edit_rate) + 0.20 * (1 - repeat_rate) + 0.15 * gratitude_rate
+    /// ```
     pub fn of(counts: &ExecutionCounts) -> Self {
         let total_executions = counts.executions;
         if total_executions < LEAST_EXECUTIONS {

@@ -232,9 +232,6 @@ impl SkillTracker {
             let audit = entry(id, AuditAction::RefreshFailed, words.collect(), actor);
             self.store().add_skill_audit(&audit).await?;
         }
-        for fault in &change.refresh_faults {
-            tracing::warn!("{} has changed, but {fault}", label(&change.skill));
-        }
         Ok(change)
     }
 

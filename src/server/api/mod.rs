@@ -32,6 +32,13 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(reports::list))
         .routes(routes!(reports::one))
         .routes(routes!(patterns::patterns))
+        .layer(from_fn_with_state(cache, cache::remember));
+    // Files, whose changes nobody reports; and skills: whoever changes one looks at it next.
+    let fresh = OpenApiRouter::new()
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::one))
+        .routes(routes!(runs::cases))
+        .routes(routes!(runs::case))
         .routes(routes!(skills::list))
         .routes(routes!(skills::one))
         .routes(routes!(skills::execution))
@@ -39,14 +46,8 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(skills::disable))
         .routes(routes!(skills::promote))
         .routes(routes!(skills::rollback))
-        .layer(from_fn_with_state(cache, cache::remember));
-    let files = OpenApiRouter::new()
-        .routes(routes!(runs::list))
-        .routes(routes!(runs::one))
-        .routes(routes!(runs::cases))
-        .routes(routes!(runs::case))
         .layer(from_fn(cache::tag));
-    let (router, paths) = stored.merge(files).split_for_parts();
+    let (router, paths) = stored.merge(fresh).split_for_parts();
     let described = describe::document(paths).to_string();
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
     router

@@ -209,7 +209,7 @@ pub(super) async fn disable(
 ) -> Result<Json<SkillChange>, Problem> {
     let why = input::text("reason", why.reason, 500)?;
     let skill = known(&app, &id).await?;
-    Ok(Json(app.skills.tracker().disable(&skill, why.as_deref(), ACTOR).await?))
+    Ok(logged(app.skills.tracker().disable(&skill, why.as_deref(), ACTOR).await?))
 }
 
 /// Puts a version to use
@@ -221,7 +221,7 @@ pub(super) async fn promote(
     Name(id): Name,
 ) -> Result<Json<SkillChange>, Problem> {
     let skill = known(&app, &id).await?;
-    Ok(Json(app.skills.tracker().promote(&skill, ACTOR).await?))
+    Ok(logged(app.skills.tracker().promote(&skill, ACTOR).await?))
 }
 
 /// Takes the version in use out of it, and puts the one before it to use
@@ -233,7 +233,15 @@ pub(super) async fn rollback(
     Name(id): Name,
 ) -> Result<Json<SkillChange>, Problem> {
     let skill = known(&app, &id).await?;
-    Ok(Json(app.skills.tracker().rollback(&skill, ACTOR).await?))
+    Ok(logged(app.skills.tracker().rollback(&skill, ACTOR).await?))
+}
+
+/// A change; the log gets what went wrong with telling the hook.
+fn logged(change: SkillChange) -> Json<SkillChange> {
+    for fault in &change.refresh_faults {
+        tracing::warn!("a skill has changed, but {fault}");
+    }
+    Json(change)
 }
 
 async fn known(app: &App, id: &str) -> Result<SkillVersion, Problem> {

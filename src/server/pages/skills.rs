@@ -18,8 +18,9 @@ use crate::store::{Cursor, DayCount};
 
 /// Rows of a page.
 const ROWS: u32 = 100;
-/// Height and distance of the bars of [`Weeks`], in its own units.
+/// Height, width and distance of the bars of [`Weeks`], in its own units.
 const HEIGHT: f64 = 18.0;
+const WIDTH: usize = 6;
 const STEP: usize = 8;
 
 /// The query as it came; an empty text stands for none.
@@ -63,19 +64,12 @@ pub(super) struct Score {
     pub(super) grade: &'static str,
 }
 
-/// A small picture of executions per week.
+/// A small picture of executions per week: bars of all of them, and in front of these bars of
+/// those that ended well. As paths of SVG.
 pub(super) struct Weeks {
     pub(super) description: String,
-    pub(super) bars: Vec<Bar>,
-}
-
-/// One week: a bar of all executions, and in it one of those that ended well.
-pub(super) struct Bar {
-    pub(super) x: usize,
-    pub(super) top: String,
-    pub(super) height: String,
-    pub(super) good_top: String,
-    pub(super) good_height: String,
+    pub(super) all: String,
+    pub(super) good: String,
 }
 
 impl From<SkillStatus> for Status {
@@ -102,16 +96,13 @@ impl From<Option<f64>> for Score {
 impl Weeks {
     pub(super) fn of(weeks: &[WeekCount]) -> Self {
         let most = weeks.iter().map(|week| week.executions).max().unwrap_or_default().max(1);
-        let height = |count: u32| HEIGHT * f64::from(count) / f64::from(most);
-        let bar = |(number, week): (usize, &WeekCount)| {
-            let (all, good) = (height(week.executions), height(week.successes));
-            Bar {
-                x: number * STEP,
-                top: format!("{:.1}", HEIGHT - all),
-                height: format!("{all:.1}"),
-                good_top: format!("{:.1}", HEIGHT - good),
-                good_height: format!("{good:.1}"),
-            }
+        let bars = |count: fn(&WeekCount) -> u32| -> String {
+            let counts = weeks.iter().map(count).enumerate().filter(|(_, count)| *count > 0);
+            let bar = |(number, count): (usize, u32)| {
+                let height = HEIGHT * f64::from(count) / f64::from(most);
+                format!("M{} {HEIGHT}v-{height:.1}h{WIDTH}v{height:.1}z", number * STEP)
+            };
+            counts.map(bar).collect::<Vec<_>>().concat()
         };
         let counts: Vec<String> = weeks
             .iter()
@@ -122,7 +113,8 @@ impl Weeks {
             .collect();
         Self {
             description: format!("Succeeded per week, oldest first: {}", counts.join(", ")),
-            bars: weeks.iter().enumerate().map(bar).collect(),
+            all: bars(|week| week.executions),
+            good: bars(|week| week.successes),
         }
     }
 }
@@ -197,19 +189,8 @@ mod tests {
         };
         let weeks = Weeks::of(&[week(0, 0), week(4, 1), week(2, 2)]);
         assert_eq!(weeks.description, "Succeeded per week, oldest first: 0, 1 of 4, 2 of 2");
-        let bars: Vec<_> = weeks
-            .bars
-            .iter()
-            .map(|bar| (bar.x, &*bar.top, &*bar.height, &*bar.good_top, &*bar.good_height))
-            .collect();
-        assert_eq!(
-            bars,
-            [
-                (0, "18.0", "0.0", "18.0", "0.0"),
-                (8, "0.0", "18.0", "13.5", "4.5"),
-                (16, "9.0", "9.0", "9.0", "9.0"),
-            ]
-        );
-        assert_eq!(Weeks::of(&[week(0, 0)]).bars[0].height, "0.0");
+        assert_eq!(weeks.all, "M8 18v-18.0h6v18.0zM16 18v-9.0h6v9.0z");
+        assert_eq!(weeks.good, "M8 18v-4.5h6v4.5zM16 18v-9.0h6v9.0z");
+        assert_eq!(Weeks::of(&[week(0, 0)]).all, "");
     }
 }

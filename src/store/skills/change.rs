@@ -123,13 +123,10 @@ async fn add(
     let query = sqlx::query(query).bind(user_id.clone()).bind(skill_name.clone());
     let known = query.fetch_all(&mut *connection).await?;
     let known: Vec<String> = known.iter().filter_map(|row| row.try_get(0).ok()).collect();
-    let version = match &skill.version {
-        Some(version) => bound::text(version, bound::NAME),
-        None => {
-            let numbers = known.iter().filter_map(|version| version.parse::<u32>().ok());
-            numbers.max().unwrap_or_default().saturating_add(1).to_string()
-        }
-    };
+    let version = bound::optional(skill.version.as_deref(), bound::NAME).unwrap_or_else(|| {
+        let numbers = known.iter().filter_map(|version| version.parse::<u32>().ok());
+        numbers.max().unwrap_or_default().saturating_add(1).to_string()
+    });
     if known.contains(&version) {
         return Ok(false);
     }

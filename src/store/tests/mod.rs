@@ -6,6 +6,7 @@ mod foreign_rows;
 mod opening;
 mod other_tables;
 mod saving;
+mod skill_executions;
 mod skills;
 
 use std::collections::BTreeMap;

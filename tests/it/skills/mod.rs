@@ -49,7 +49,7 @@ impl Workspace {
         let json = self.skills(&["history", name, "--json"]).run().exit(0).json();
         let versions = json["versions"].as_array().unwrap().iter();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        versions.map(|one| text(&one["version"]) + " " + &text(&one["status"])).collect()
+        versions.map(|one| format!("{} {}", text(&one["version"]), text(&one["status"]))).collect()
     }
 
     /// What was done with a skill, oldest first.

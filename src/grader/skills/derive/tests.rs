@@ -191,21 +191,13 @@ fn seed_002_hermes_looks_at_a_skill_with_its_tool() {
     };
     let good = json!({ "success": true, "name": "plan", "content": "# Plan" });
     let bad = json!({ "success": false, "error": "Skill 'pln' not found." });
-    let [a, b] = view("c1", &json!({ "name": "plan" }), &good);
-    let [c, d] = view("c2", &json!({ "name": "plan", "file_path": "a.md" }), &good);
-    let [e, f] = view("c3", &json!({ "name": "pln" }), &bad);
     let said = |role: &str, text: &str| json!({ "role": role, "content": text });
-    let uses = hermes(&json!([
-        said("user", "plan it"),
-        a,
-        b,
-        c,
-        d,
-        e,
-        f,
-        said("assistant", "Planned."),
-        said("user", "thank you"),
-    ]));
+    let mut messages = vec![said("user", "plan it")];
+    messages.extend(view("c1", &json!({ "name": "plan" }), &good));
+    messages.extend(view("c2", &json!({ "name": "plan", "file_path": "a.md" }), &good));
+    messages.extend(view("c3", &json!({ "name": "pln" }), &bad));
+    messages.extend([said("assistant", "Planned."), said("user", "thank you")]);
+    let uses = hermes(&json!(messages));
     let found: Vec<_> = uses.iter().map(|one| (one.skill.as_str(), one.status)).collect();
     assert_eq!(found, [("plan", ExecutionStatus::Success), ("pln", ExecutionStatus::Error)]);
     assert_eq!(uses[1].error.as_deref(), Some("Skill 'pln' not found."));
