@@ -1,4 +1,4 @@
-//! SHA-256 digests of text and of JSON values, the latter independent of key order.
+//! SHA-256 digests of text and of JSON values, the latter independent of key order, and ids.
 
 use std::fmt::Write as _;
 
@@ -15,6 +15,18 @@ pub fn of_json(value: &Value) -> String {
     let mut text = String::new();
     write_canonical(value, &mut text);
     of_bytes(text.as_bytes())
+}
+
+/// An id in the form of a UUID that is the same for the same name: version 8 (RFC 9562).
+pub fn uuid_of(name: &str) -> String {
+    let digest = Sha256::digest(name.as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    bytes[6] = 0x80 | bytes[6] & 0x0f;
+    bytes[8] = 0x80 | bytes[8] & 0x3f;
+    let text = hex(&bytes);
+    let parts = [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]];
+    parts.join("-")
 }
 
 /// Lower-case hexadecimal form of a digest.
@@ -69,6 +81,12 @@ mod tests {
         let b: Value = serde_json::from_str(r#"{"b":[{"y":"z","x":null}],"a":1}"#).unwrap();
         assert_eq!(of_json(&a), of_json(&b));
         assert_ne!(of_json(&a), of_json(&json!({"a": 2})));
+    }
+
+    #[test]
+    fn an_id_has_the_form_of_a_uuid() {
+        // SHA-256 of "abc", with the version and the variant in it.
+        assert_eq!(uuid_of("abc"), "ba7816bf-8f01-8fea-8141-40de5dae2223");
     }
 
     #[test]

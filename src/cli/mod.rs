@@ -4,6 +4,7 @@ mod grade;
 mod reflect;
 mod serve;
 mod signals;
+mod skills;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
+pub use skills::{RecordArgs, SkillsAction, StatusName};
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -211,6 +213,15 @@ pub enum Command {
         #[command(subcommand)]
         action: ReflectAction,
     },
+    /// Track how well skills work, and disable those that do not
+    Skills {
+        /// Which sessions, and where the records are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: SkillsAction,
+    },
     /// Serve the web page and the HTTP API
     Serve {
         /// Which sessions, and where grades are kept.
@@ -321,12 +332,28 @@ mod tests {
             "selftest --suite config/suites/a.yaml --repeats 5 --scenarios 2",
             "selftest freeze latest --output a.yaml",
             "selftest compare a.json latest --fail-if-worse",
+            "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",
+            "selftest skills record --session s --message thanks --previous hello",
+            "selftest skills record --from-sessions --source x --since 30d",
+            "selftest skills promote x --file SKILL.md --json",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }
         assert!(Cli::try_parse_from(["selftest", "--scenarios=2", "doctor"]).is_err());
         assert!(Cli::try_parse_from(["selftest", "--repeats=2"]).is_err());
         assert!(Cli::try_parse_from(["selftest", "--suite=a", "--repeats=0"]).is_err());
+        // A record says one thing, and a promotion names a text or a version.
+        for line in [
+            "record",
+            "record --skill x",
+            "record --message x",
+            "record --skill x --status success --from-sessions",
+            "record --from-sessions --status success",
+            "promote x",
+        ] {
+            let line = format!("selftest skills {line}");
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
         // An override says something, in range, with a reason.
         for line in ["--reason x", "--response-quality 6 --reason x", "--task-completed true"] {
             let line = format!("selftest grade override abc {line}");

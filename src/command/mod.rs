@@ -22,6 +22,7 @@ mod settings;
 mod setup;
 mod signals;
 mod since;
+mod skills;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -66,6 +67,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Signals { action }) => signals::execute(&action, &global),
         Some(Command::Reflect { reflect, action }) => {
             runtime()?.block_on(reflect::execute(&action, &reflect, &global))
+        }
+        Some(Command::Skills { sessions, action }) => {
+            runtime()?.block_on(skills::execute(&action, &sessions, &global))
         }
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))

@@ -16,8 +16,10 @@ use super::print;
 use super::reflect::reflection_grader;
 use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
+use crate::grader::skills::SkillTracker;
+use crate::redact::Redactor;
 use crate::report::RunArchive;
-use crate::server::{Access, App, FindGrader, GradingWorkers, serve};
+use crate::server::{Access, App, FindGrader, GradingWorkers, SkillQueue, serve};
 use crate::store::Store;
 
 pub(super) async fn execute(
@@ -45,6 +47,9 @@ pub(super) async fn execute(
     let address: SocketAddr =
         listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;
     print(&format!("http://{address}\n"))?;
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    let tracker = SkillTracker::new(store.clone(), resolved.config.skills.clone(), redactor);
+    let skills = Arc::new(SkillQueue::start(tracker));
     let concurrency = resolved.config.grade.quality.concurrency as usize;
     let model = args.model.clone();
     let graders = Arc::new(GradersOnRequest::new(project, resolved, store.clone(), model));
@@ -54,9 +59,11 @@ pub(super) async fn execute(
     });
     let queue = Arc::new(GradingWorkers::start(store.clone(), concurrency, find));
     let runs = RunArchive::new(json_folder);
-    let app = App { store: store.clone(), runs, queue: Some(queue), reflections };
+    let told = Arc::clone(&skills);
+    let app = App { store: store.clone(), runs, queue: Some(queue), reflections, skills: told };
     let access = Access { token, hosts: args.hosts.clone() };
     let served = serve(listener, app, access, interrupted).await;
+    skills.drain().await;
     store.close().await;
     served.map_err(|error| Failure::setup(anyhow!(error)))?;
     Ok(Exit::Passed)

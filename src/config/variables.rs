@@ -15,9 +15,13 @@ pub const PREFIX: &str = "SELFTEST_";
 /// One model for generator, judge and the chat assistant.
 const MODEL: &str = "SELFTEST_MODEL";
 
+/// Whose skills these are.
+const USER: &str = "SELFTEST_USER";
+
 /// Names that mean something else than a key of the file.
-const OTHER_USES: [&str; 9] = [
+const OTHER_USES: [&str; 10] = [
     MODEL,
+    USER,
     "SELFTEST_BIN",
     "SELFTEST_CACHE",
     "SELFTEST_CONFIG",
@@ -55,12 +59,17 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
         .iter()
         .filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
         .collect();
-    // The general name first, so that the specific ones win.
-    pairs.sort_by_key(|(name, _)| (name != MODEL, name));
+    let general: [(&str, &[&str]); 2] = [
+        (MODEL, &["/generator/model", "/judge/model", "/sut/chat/model"]),
+        (USER, &["/skills/user_id"]),
+    ];
+    let general = |name: &str| general.into_iter().find(|(known, _)| *known == name);
+    // The general names first, so that the specific ones win.
+    pairs.sort_by_key(|(name, _)| (general(name).is_none(), name));
     for (name, text) in pairs {
         let origin = Origin::Environment { name: name.clone() };
-        if name == MODEL {
-            for pointer in ["/generator/model", "/judge/model", "/sut/chat/model"] {
+        if let Some((_, pointers)) = general(name) {
+            for &pointer in pointers {
                 let (pointer, value) = (pointer.to_owned(), text.as_str().into());
                 read.overlays.push(Overlay { pointer, value, origin: origin.clone() });
             }
@@ -165,6 +174,14 @@ mod tests {
             ]
         );
         assert!(read.overlays.is_empty() && read.diagnostics.is_empty());
+    }
+
+    #[test]
+    fn a_specific_user_wins_over_the_general_one() {
+        let read = read(&pairs(&[("SELFTEST_SKILLS_USER_ID", "b"), ("SELFTEST_USER", "a")]));
+        let set: Vec<_> = read.overlays.iter().map(|overlay| overlay.value.as_str()).collect();
+        assert_eq!(set, [Some("a"), Some("b")]);
+        assert!(read.overlays.iter().all(|overlay| overlay.pointer == "/skills/user_id"));
     }
 
     #[test]

@@ -1,65 +1,50 @@
-//! Hands alerts and weak reflections to the program or address that the configuration names, and to
-//! nobody else.
+//! Hands news to the program or address that the configuration names, and to nobody else.
 
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-use crate::grade::{Alert, AlertSettings, Week};
-
-/// A receiver that takes longer is given up.
-const LONGEST: Duration = Duration::from_secs(30);
-
-/// Who is told, by the configuration.
+/// Who is told, and what they are for.
 pub(super) struct Receivers<'a> {
-    /// Of what, for messages: `alert`.
-    pub(super) what: &'static str,
-    /// A program that gets the JSON on its standard input.
+    /// One word for messages, such as `alert`.
+    pub(super) purpose: &'static str,
+    /// A program and its arguments: gets the news on its standard input.
     pub(super) command: Option<&'a [String]>,
-    /// An address that gets it by POST.
+    /// An address: gets the news by POST.
     pub(super) webhook: Option<&'a str>,
+    /// A receiver that takes longer is given up.
+    pub(super) longest: Duration,
 }
 
 impl Receivers<'_> {
-    /// Sends a body of JSON; the words of what went wrong, one for each receiver.
-    pub(super) async fn tell(&self, body: &str) -> Vec<String> {
-        let Self { what, command, webhook } = self;
+    /// Sends the news; the words of what went wrong, one for each receiver.
+    pub(super) async fn tell(&self, news: &Value) -> Vec<String> {
+        let Self { purpose, longest, .. } = *self;
+        let body = news.to_string();
         let mut faults = Vec::new();
-        if let Some(command) = command.filter(|command| !command.is_empty()) {
+        if let Some(command) = self.command.filter(|command| !command.is_empty()) {
             let name = &command[0];
-            match tokio::time::timeout(LONGEST, run(command, body)).await {
+            match tokio::time::timeout(longest, run(command, &body)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(why)) => faults.push(format!("the {what} command {name:?} failed: {why}")),
+                Ok(Err(why)) => {
+                    faults.push(format!("the {purpose} command {name:?} failed: {why}"));
+                }
                 Err(_) => faults.push(format!(
-                    "the {what} command {name:?} did not end within {} s",
-                    LONGEST.as_secs()
+                    "the {purpose} command {name:?} did not end within {} s",
+                    longest.as_secs()
                 )),
             }
         }
-        if let Some(address) = webhook
-            && let Err(why) = post(address, body.to_owned()).await
+        if let Some(address) = self.webhook
+            && let Err(why) = post(address, body, longest).await
         {
-            faults.push(format!("the {what} webhook failed: {why}"));
+            faults.push(format!("the {purpose} webhook failed: {why}"));
         }
         faults
     }
-}
-
-/// Sends the alerts of a week; the words of what went wrong, one for each receiver.
-pub(super) async fn deliver(settings: &AlertSettings, week: Week, alerts: &[Alert]) -> Vec<String> {
-    if alerts.is_empty() {
-        return Vec::new();
-    }
-    let body = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts }).to_string();
-    let receivers = Receivers {
-        what: "alert",
-        command: settings.command.as_deref(),
-        webhook: settings.webhook.as_deref(),
-    };
-    receivers.tell(&body).await
 }
 
 async fn run(command: &[String], body: &str) -> Result<(), String> {
@@ -79,11 +64,11 @@ async fn run(command: &[String], body: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(status.to_string()) }
 }
 
-async fn post(address: &str, body: String) -> Result<(), String> {
+async fn post(address: &str, body: String, longest: Duration) -> Result<(), String> {
     // The address may hold a token: it is not repeated in words that go to logs.
     let words = |error: reqwest::Error| error.without_url().to_string();
     let client =
-        crate::model::http::client_builder(address).timeout(LONGEST).build().map_err(words)?;
+        crate::model::http::client_builder(address).timeout(longest).build().map_err(words)?;
     let request = client.post(address).header("content-type", "application/json").body(body);
     let answer = request.send().await.map_err(words)?;
     if answer.status().is_success() {

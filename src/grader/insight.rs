@@ -1,8 +1,12 @@
 //! What the grades in the store show: patterns, summaries, weekly reports, alerts.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 
-use super::{SelfGrader, deliver};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::SelfGrader;
+use super::deliver::Receivers;
 use crate::grade::agreement::Agreement;
 use crate::grade::{
     Alert, Coverage, GradeRecord, GradeSummary, Patterns, Week, WeeklyReport, overrides,
@@ -12,6 +16,9 @@ use crate::store::{FileOutcome, StoreError, StoredReport};
 
 /// Weeks before a report's own that it looks at: its charts show twelve.
 const WEEKS_BEFORE: i64 = 12;
+
+/// A receiver of alerts that takes longer is given up.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(30);
 
 /// Weeks that an index lists: twenty years.
 const MOST_REPORTS: u64 = 1040;
@@ -101,8 +108,7 @@ impl SelfGrader {
         let mut report = self.weekly_report(week, unchanged).await?;
         let is_new = |alert: &&Alert| !report.alerts.delivered.contains(&alert.metric);
         let new_alerts: Vec<Alert> = report.alerts.raised().filter(is_new).cloned().collect();
-        let settings = &self.options.settings.alerts;
-        let faults = deliver::deliver(settings, report.week, &new_alerts).await;
+        let faults = self.send_alerts(report.week, &new_alerts).await;
         // What did not arrive is sent again with the next report.
         if faults.is_empty() && !new_alerts.is_empty() {
             report.alerts.delivered.extend(new_alerts.iter().map(|alert| alert.metric));
@@ -112,6 +118,22 @@ impl SelfGrader {
         let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
         let others = stored.iter().filter_map(read).collect();
         Ok(WeeklyOutcome { report, new_alerts, faults, others })
+    }
+
+    /// Sends alerts to the receivers of the configuration; what went wrong, one for each.
+    async fn send_alerts(&self, week: Week, alerts: &[Alert]) -> Vec<String> {
+        if alerts.is_empty() {
+            return Vec::new();
+        }
+        let settings = &self.options.settings.alerts;
+        let receivers = Receivers {
+            purpose: "alert",
+            command: settings.command.as_deref(),
+            webhook: settings.webhook.as_deref(),
+            longest: LONGEST_DELIVERY,
+        };
+        let news = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts });
+        receivers.tell(&news).await
     }
 
     async fn weekly_report(

@@ -38,6 +38,7 @@ pub mod quality;
 pub mod reflection;
 mod scan;
 mod signals;
+pub mod skills;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

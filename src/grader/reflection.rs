@@ -30,6 +30,8 @@
 //!
 //! Prints nothing.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use serde_json::{Map, Value, json};
@@ -42,6 +44,9 @@ use crate::grade::reflection::{
 };
 use crate::redact::Redactor;
 use crate::store::{Cursor, NewReflection, ReflectionQuery, Store, StoreError};
+
+/// A recovery that takes longer is given up.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(30);
 
 /// Bytes of the longest reflection, as JSON.
 pub const LONGEST: usize = 64 * 1024;
@@ -257,11 +262,12 @@ impl ReflectionGrader {
             body.insert("reflection".to_owned(), json!(kept.map(|kept| kept.document)));
         }
         let receivers = Receivers {
-            what: "recovery",
+            purpose: "recovery",
             command: hook.command.as_deref(),
             webhook: hook.webhook.as_deref(),
+            longest: LONGEST_RECOVERY,
         };
-        let faults = receivers.tell(&body.to_string()).await;
+        let faults = receivers.tell(&body).await;
         if !faults.is_empty() {
             self.store.release_recovery(score).await?;
         }

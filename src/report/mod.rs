@@ -13,6 +13,7 @@ pub mod observer;
 pub mod progress;
 pub mod quality;
 pub mod reflections;
+pub mod skills;
 pub mod terminal;
 pub mod transcript;
 pub mod weekly;

@@ -14,6 +14,7 @@ use axum::routing::get;
 
 use super::App;
 use super::problem::Problem;
+use super::skill_queue::Fates;
 use super::tally::Tally;
 use crate::outcome::{CaseStatus, Outcome};
 
@@ -67,6 +68,7 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
     for (model, grades) in app.store.grades_by_model().await? {
         text.sample("selftest_model_grades", &[("model", &model)], grades);
     }
+    text.skills(&app.skills.fates());
     text.family("selftest_http_requests_total", "counter", "Requests to this server.");
     let requests = counters.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for ((method, route, status), count) in requests {
@@ -94,6 +96,23 @@ impl Text {
         let labels =
             if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         self.0.push_str(&format!("{name}{labels} {value}\n"));
+    }
+
+    fn skills(&mut self, fates: &Fates) {
+        for (what, help, unknown, fate) in [
+            ("executions", "Executions of skills", "unknown_skill", fates.executions),
+            ("messages", "Messages after executions of skills", "no_execution", fates.messages),
+        ] {
+            let name = format!("selftest_skill_{what}_written_total");
+            self.family(&name, "counter", &format!("{help} that were kept."));
+            self.sample(&name, &[], fate.written);
+            let name = format!("selftest_skill_{what}_dropped_total");
+            self.family(&name, "counter", &format!("{help} that were not kept, by reason."));
+            let reasons = [("full", fate.full), (unknown, fate.unknown), ("failed", fate.failed)];
+            for (reason, count) in reasons {
+                self.sample(&name, &[("reason", reason)], count);
+            }
+        }
     }
 
     fn runs(&mut self, tally: &Tally) {

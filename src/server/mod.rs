@@ -12,6 +12,7 @@ mod metrics;
 mod pages;
 mod problem;
 mod queue;
+mod skill_queue;
 mod tally;
 
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ use access::Guard;
 use cache::Cache;
 use metrics::Counters;
 pub use queue::{FindGrader, GradingWorkers};
+pub use skill_queue::SkillQueue;
 
 /// What the server shows.
 pub struct App {
@@ -45,6 +47,8 @@ pub struct App {
     pub queue: Option<Arc<dyn GradingQueue>>,
     /// Grades reflections.
     pub reflections: Arc<ReflectionGrader>,
+    /// What is told of skills, on its way into the store.
+    pub skills: Arc<SkillQueue>,
 }
 
 /// Takes sessions that are to be graded by a model.

@@ -14,6 +14,8 @@ mod run;
 mod selftests;
 mod session;
 mod sessions;
+mod skill;
+mod skills;
 mod timeline;
 mod weekly;
 mod words;
@@ -46,6 +48,8 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/weekly/{week}/{picture}", get(weekly::picture))
         .route("/reflections", get(reflections::list))
         .route("/reflections/trend.svg", get(reflections::trend))
+        .route("/skills", get(skills::list))
+        .route("/skills/{id}", get(skill::page))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }

@@ -39,6 +39,7 @@ const CHANGES: &[Change] = changes![
     "0004_quality",
     "0005_browsing",
     "0006_reflections",
+    "0007_skills",
 ];
 
 impl Change {

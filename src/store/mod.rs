@@ -22,6 +22,7 @@ mod quality;
 mod reflections;
 mod row;
 mod save;
+mod skills;
 mod sort;
 mod weekly;
 
@@ -36,6 +37,7 @@ pub use page::{Cursor, Page};
 pub use reflections::{NewReflection, ReflectionQuery};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
+pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
 pub use sort::SessionSort;
 pub use weekly::StoredReport;
 

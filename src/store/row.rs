@@ -98,6 +98,16 @@ impl<'r> Columns<'r> {
         Ok(self.integer(name)? != 0)
     }
 
+    /// The same, where there is one. Nothing also where the value is no number.
+    pub(super) fn optional_flag(&self, name: &str) -> Option<bool> {
+        self.optional_number::<i64>(name).map(|number| number != 0)
+    }
+
+    /// A whole number in the range of its type; nothing also where the value is no such number.
+    pub(super) fn optional_number<T: TryFrom<i64>>(&self, name: &str) -> Option<T> {
+        self.get::<Option<i64>>(name).ok().flatten().and_then(|number| T::try_from(number).ok())
+    }
+
     /// Nothing also where the value is no number.
     pub(super) fn optional_float(&self, name: &str) -> Option<f64> {
         self.get::<Option<f64>>(name).ok().flatten().filter(|number| number.is_finite())

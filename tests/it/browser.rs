@@ -5,6 +5,7 @@ mod chrome;
 mod demo;
 mod runs;
 mod site;
+mod skills;
 
 // The pages.
 mod every_page;

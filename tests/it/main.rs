@@ -36,6 +36,7 @@ mod sut;
 mod grade;
 mod reflect;
 mod signals;
+mod skills;
 
 // Servers.
 mod browser;

@@ -57,6 +57,9 @@ fn the_template_documents_the_true_defaults() {
         let hook = std::mem::take(&mut reflection.hook);
         assert_eq!(hook.command.unwrap(), ["./recover", "--rerun"]);
         assert_eq!(hook.webhook.as_deref(), Some("https://example.org/weak"));
+        let refresh = &mut config.skills.refresh;
+        assert_eq!(refresh.command.take().unwrap(), ["./reload-skills"]);
+        assert_eq!(refresh.webhook.take().as_deref(), Some("https://example.org/skills"));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
         config.scenarios[1] = plain.config.scenarios[1].clone();
         assert_eq!(config.rubric.take().as_deref(), Some(Rubric::default().categories()));

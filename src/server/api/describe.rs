@@ -14,7 +14,7 @@ pub(super) fn document(paths: OpenApi) -> Value {
     api["info"] = json!({
         "title": "selftest",
         "version": env!("CARGO_PKG_VERSION"),
-        "description": "Grades of recorded agent sessions, selftest runs and weekly reports. \
+        "description": "Grades of recorded agent sessions, selftest runs, weekly reports and skills. \
                         Where the server asks for a token, it is sent as `Authorization: Bearer`. \
                         Lists are paged: `next` of one page is the `cursor` of the following one.",
         "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },

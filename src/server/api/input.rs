@@ -103,6 +103,53 @@ impl<S: Send + Sync> FromRequest<S> for Object {
     }
 }
 
+/// The body of a request: one JSON object.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let read = Json::<T>::from_request(request, state).await;
+        read.map(|Json(body)| Self(body)).map_err(|rejection| {
+            // JSON of another shape is not told apart from what is no JSON: both are no body that
+            // is described.
+            let status = match rejection.status() {
+                StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+                status => status,
+            };
+            let text = rejection.body_text();
+            let what = text.split_once(": ").map_or(text.as_str(), |(_, what)| what);
+            let what = crate::text::one_line(what, 300);
+            Problem::new(status, format!("in the body: {what}"))
+        })
+    }
+}
+
+/// A text of a body, its length in characters.
+pub(super) fn body_text(
+    name: &str,
+    text: String,
+    least: usize,
+    most: usize,
+) -> Result<String, Problem> {
+    let length = text.chars().count();
+    if (least..=most).contains(&length) {
+        return Ok(text);
+    }
+    let expected = format!("expected {least} to {most} characters, found {length}");
+    Err(Problem::bad_request(format!("in the body: {name}: {expected}")))
+}
+
+/// The same, where there is one.
+pub(super) fn body_optional(
+    name: &str,
+    text: Option<String>,
+    most: usize,
+) -> Result<Option<String>, Problem> {
+    text.map(|text| body_text(name, text, 0, most)).transpose()
+}
+
 /// The number of rows that was asked for.
 pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
     within("limit", asked.unwrap_or(ROWS), 1..=MOST_ROWS)

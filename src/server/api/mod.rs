@@ -8,6 +8,7 @@ mod reflections;
 mod reports;
 mod runs;
 mod sessions;
+mod skills;
 mod types;
 
 use std::sync::Arc;
@@ -33,21 +34,26 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(reports::one))
         .routes(routes!(patterns::patterns))
         .layer(from_fn_with_state(cache, cache::remember));
-    let files = OpenApiRouter::new()
+    // Files, whose changes nobody reports; and skills and reflections: whoever changes one looks at
+    // it next.
+    let fresh = OpenApiRouter::new()
         .routes(routes!(runs::list))
         .routes(routes!(runs::one))
         .routes(routes!(runs::cases))
         .routes(routes!(runs::case))
-        .layer(from_fn(cache::tag));
-    // Not remembered: whoever has submitted a reflection asks for its grade at once, and a look at
-    // the database that is a moment old would show the one before.
-    let reflections = OpenApiRouter::new()
+        .routes(routes!(skills::list))
+        .routes(routes!(skills::one))
+        .routes(routes!(skills::execution))
+        .routes(routes!(skills::message))
+        .routes(routes!(skills::disable))
+        .routes(routes!(skills::promote))
+        .routes(routes!(skills::rollback))
         .routes(routes!(reflections::grade))
         .routes(routes!(reflections::submit))
         .routes(routes!(reflections::scores))
         .routes(routes!(reflections::weak))
         .layer(from_fn(cache::tag));
-    let (router, paths) = stored.merge(files).merge(reflections).split_for_parts();
+    let (router, paths) = stored.merge(fresh).split_for_parts();
     let described = describe::document(paths).to_string();
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
     router

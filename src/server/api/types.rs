@@ -8,6 +8,9 @@ use utoipa::ToSchema;
 use super::super::metrics::{outcome_name, status_name};
 use crate::grade::quality::Combined;
 use crate::grade::{GradeRecord, Override, QualityGrade};
+use crate::improve::effectiveness::Effectiveness;
+use crate::improve::skill::{AuditEntry, SkillExecution, SkillVersion};
+use crate::improve::trend::WeekCount;
 use crate::outcome::Summary;
 use crate::report::RunEntry;
 use crate::report::document::CaseDocument;
@@ -69,6 +72,45 @@ pub(super) struct Queued {
     pub(super) status: &'static str,
     /// Where the grade will be.
     pub(super) location: String,
+}
+
+/// Whether something that was told will be kept.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Kept {
+    /// False where too much waits to be written: it was dropped and counted.
+    pub(super) accepted: bool,
+}
+
+/// A page of versions of skills.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SkillPage {
+    pub(super) items: Vec<SkillVersion>,
+    /// Hand it back as `cursor` for the next page; null on the last one.
+    pub(super) next: Option<String>,
+}
+
+/// A version of a skill, and what its executions say.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SkillDetail {
+    pub(super) skill: SkillVersion,
+    /// By the executions of the last days: `score` and the rates that it is made of, or `reason`
+    /// `insufficient_data`.
+    #[schema(value_type = Object)]
+    pub(super) effectiveness: Effectiveness,
+    /// The last eight weeks, oldest first.
+    pub(super) weeks: Vec<WeekCount>,
+    /// Newest first; paged by `limit` and `cursor`.
+    pub(super) executions: ExecutionPage,
+    /// What was done with this version, oldest first.
+    pub(super) audit: Vec<AuditEntry>,
+}
+
+/// A page of executions.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ExecutionPage {
+    pub(super) items: Vec<SkillExecution>,
+    /// Hand it back as `cursor` for the next page; null on the last one.
+    pub(super) next: Option<String>,
 }
 
 /// A page of selftest runs.

@@ -24,6 +24,10 @@ pub(super) fn case(run_id: &str, name: &str) -> String {
     format!("/selftests/{}/{}", encoded(run_id), encoded(name))
 }
 
+pub(super) fn skill(id: &str) -> String {
+    format!("/skills/{}", encoded(id))
+}
+
 /// A path with a query of the pairs that have a value.
 pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let given = pairs.iter().filter(|(_, value)| !value.is_empty());

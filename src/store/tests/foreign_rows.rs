@@ -41,6 +41,10 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
         "DROP TABLE session_quality_grades",
         "DROP TABLE reflection_scores",
         "DROP TABLE reflections",
+        "DROP TABLE skill_audit",
+        "DROP TABLE skill_signals",
+        "DROP TABLE skill_executions",
+        "DROP TABLE skill_versions",
         "DROP TABLE selftest_migrations",
         SEED,
     ] {

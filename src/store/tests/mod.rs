@@ -13,6 +13,8 @@ mod saving;
 mod schema;
 #[cfg(feature = "postgres")]
 mod server;
+mod skill_executions;
+mod skills;
 mod writers;
 
 use std::collections::BTreeMap;

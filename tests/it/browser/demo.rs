@@ -258,6 +258,7 @@ pub(super) fn contents() -> Contents {
         weeks,
         runs: super::runs::history(),
         reflections: super::reflections::some(),
+        skills: true,
     }
 }
 

@@ -8,9 +8,10 @@ use super::chrome::{Chrome, browse};
 use super::demo::{self, GRADED};
 use super::runs::RUN;
 use super::site::Site;
+use super::skills::DISABLED;
 
-fn pages() -> [(&'static str, String); 9] {
-    [
+fn pages() -> Vec<(&'static str, String)> {
+    vec![
         ("sessions", "/".to_owned()),
         ("session", format!("/sessions/{GRADED}")),
         ("selftests", "/selftests".to_owned()),
@@ -20,6 +21,8 @@ fn pages() -> [(&'static str, String); 9] {
         ("weekly", "/weekly/2026-W47".to_owned()),
         ("reflections", "/reflections".to_owned()),
         ("reflections-project", "/reflections?project=web-shop".to_owned()),
+        ("skills", "/skills".to_owned()),
+        ("skill", format!("/skills/{DISABLED}")),
     ]
 }
 

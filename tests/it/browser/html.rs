@@ -3,6 +3,7 @@
 use super::demo::{self, GRADED, SCRIPT};
 use super::runs::RUN;
 use super::site::Site;
+use super::skills::DISABLED;
 
 #[test]
 fn pages() {
@@ -19,6 +20,8 @@ fn pages() {
         ("weekly", "/weekly/2026-W47"),
         ("reflections", "/reflections"),
         ("reflections_project", "/reflections?project=web-shop"),
+        ("skills", "/skills"),
+        ("skill", &format!("/skills/{DISABLED}")),
         ("missing", "/sessions/nobody"),
     ];
     insta::with_settings!({
@@ -52,6 +55,9 @@ fn what_is_wrong_is_said() {
         ("/selftests/..%2F..%2Fconfig", 404, "there is no report"),
         (&format!("/selftests/{RUN}/none"), 404, "has no finished case"),
         ("/weekly/2026-W99", 404, "there is no report"),
+        ("/skills/nobody", 404, "there is no skill with the id"),
+        ("/skills?after=zz", 400, "begin at its first page"),
+        (&format!("/skills/{DISABLED}?after=7b7d"), 400, "begin at its first page"),
         ("/weekly/2026-W47/other.svg", 404, "trend.svg and errors.svg"),
         ("/live/runs/none", 404, "no such run"),
         ("/assets/0/style.css", 404, ""),
@@ -87,6 +93,7 @@ fn nothing_to_show_is_shown_as_such() {
         ("/selftests", "selftest run"),
         ("/weekly", "selftest grade weekly"),
         ("/reflections", "selftest reflect grade"),
+        ("/skills", "selftest skills record --from-sessions"),
         ("/?q=x", "No session matches"),
     ] {
         let (status, html) = site.get(path);

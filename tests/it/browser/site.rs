@@ -23,6 +23,8 @@ pub(super) struct Contents {
     pub(super) weeks: Vec<WeeklyReport>,
     pub(super) runs: Vec<ReportDocument>,
     pub(super) reflections: Vec<Scored>,
+    /// Whether there are those of `skills.rs`.
+    pub(super) skills: bool,
 }
 
 /// A running server. Ends with the test.
@@ -84,6 +86,9 @@ async fn fill(database: &str, contents: Contents) {
     for (reflection, score) in &contents.reflections {
         let (kept, _) = store.add_reflection(reflection).await.unwrap();
         store.save_reflection_score(kept.number, score).await.unwrap();
+    }
+    if contents.skills {
+        super::skills::fill(&store).await;
     }
     store.close().await;
 }

@@ -11,6 +11,7 @@ mod reflections;
 mod reports;
 mod runs;
 mod sessions;
+mod skills;
 
 // How.
 mod access;

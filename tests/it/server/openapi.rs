@@ -38,8 +38,15 @@ fn every_path_is_described() {
             "get /api/runs/{run_id}/cases/{scenario}",
             "get /api/sessions",
             "get /api/sessions/{id}",
+            "get /api/skills",
+            "get /api/skills/{id}",
             "post /api/grades/session/{id}",
             "post /api/reflections/{project_id}",
+            "post /api/skills/executions",
+            "post /api/skills/messages",
+            "post /api/skills/{id}/disable",
+            "post /api/skills/{id}/promote",
+            "post /api/skills/{id}/rollback",
         ]
     );
 }
@@ -62,6 +69,12 @@ fn schemathesis_finds_no_fault() {
     let workspace = graded().config(config(OPENAI, &scenarios(2))).server(&server);
     let _ = workspace.clone().args([""; 0]).run().exit(0);
     let _ = workspace.clone().grade(&["weekly", "--week", "2026-W47"]).run().exit(0);
+    let _ = workspace
+        .clone()
+        .file("SKILL.md", "# PR")
+        .args(["skills", "promote", "pr", "--file", "SKILL.md"])
+        .run()
+        .exit(0);
     // Without a model the API says so: that is what is described.
     let settings = "[[operations]]\n\
         include-name = \"POST /api/grades/session/{id}\"\n\

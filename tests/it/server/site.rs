@@ -97,6 +97,12 @@ impl Site {
         send(&self.address, &lines.map(String::as_str), body)
     }
 
+    /// Sends a JSON body.
+    #[track_caller]
+    pub(crate) fn post_json(&self, path: &str, body: &str) -> Answer {
+        self.post_body(path, "application/json", body.as_bytes())
+    }
+
     /// The items of all pages of a list, page by page.
     #[track_caller]
     pub(crate) fn pages(&self, path: &str) -> Vec<Vec<Value>> {

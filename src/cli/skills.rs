@@ -1,0 +1,107 @@
+//! The flags of `selftest skills`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+
+/// What to do with skills.
+#[derive(Debug, Subcommand)]
+pub enum SkillsAction {
+    /// List all versions of all skills, with their latest score
+    List,
+    /// Record that a skill was used, or what the user said next
+    Record(Box<RecordArgs>),
+    /// Score all skills in use by their executions
+    Score {
+        /// Then disable those that do badly, by the skills.disable section of the configuration
+        #[arg(long)]
+        auto_disable: bool,
+    },
+    /// Take a skill out of use
+    Disable {
+        /// The skill
+        name: String,
+        /// Which version; default: the one in use
+        #[arg(long = "version", value_name = "V")]
+        version: Option<String>,
+        /// Why, for those who read it later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Put a new version of a skill to use, or one that is known
+    #[command(group(ArgGroup::new("what").required(true).multiple(true)))]
+    Promote {
+        /// The skill
+        name: String,
+        /// The text of the new version; - for stdin
+        #[arg(long, value_name = "SKILL.md", group = "what")]
+        file: Option<PathBuf>,
+        /// With --file the name of the new version, by default the next number; without it the
+        /// version to put to use again
+        #[arg(long = "version", value_name = "V", group = "what")]
+        version: Option<String>,
+    },
+    /// Disable the version in use and put the one before it to use
+    Rollback {
+        /// The skill
+        name: String,
+    },
+    /// Print the versions of a skill and what was done with them, by whom and why
+    History {
+        /// The skill
+        name: String,
+    },
+}
+
+/// What happened.
+#[derive(Debug, Args)]
+// Not the group of the struct itself, to which all flags would belong.
+#[group(skip)]
+#[command(group(ArgGroup::new("what").required(true).multiple(false)))]
+pub struct RecordArgs {
+    /// This skill was used
+    #[arg(long, value_name = "NAME", group = "what", requires = "status")]
+    pub skill: Option<String>,
+    /// The user wrote this after a skill was used in the session
+    #[arg(long, value_name = "TEXT", group = "what", requires = "session")]
+    pub message: Option<String>,
+    /// Everything that recorded sessions of Claude Code and Hermes say; see --source and --since
+    #[arg(long, group = "what")]
+    pub from_sessions: bool,
+
+    /// Its version; default: the one in use
+    #[arg(long = "version", value_name = "V", requires = "skill", help_heading = "With --skill")]
+    pub version: Option<String>,
+    /// How it ended
+    #[arg(long, value_enum, requires = "skill", help_heading = "With --skill")]
+    pub status: Option<StatusName>,
+    /// The session that it was used or written in
+    #[arg(long, value_name = "ID", help_heading = "With --skill or --message")]
+    pub session: Option<String>,
+    /// Milliseconds that it took
+    #[arg(long, value_name = "N", requires = "skill", help_heading = "With --skill")]
+    pub time_ms: Option<u32>,
+    /// Turns that the task took
+    #[arg(long, value_name = "N", requires = "skill", help_heading = "With --skill")]
+    pub turns: Option<u32>,
+    /// What went wrong
+    #[arg(long, value_name = "TEXT", requires = "skill", help_heading = "With --skill")]
+    pub error: Option<String>,
+    /// The user significantly changed the result
+    #[arg(long, conflicts_with = "from_sessions", help_heading = "With --skill or --message")]
+    pub edited: bool,
+    /// What the user had written before
+    #[arg(long, value_name = "TEXT", requires = "message", help_heading = "With --message")]
+    pub previous: Option<String>,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatusName {
+    /// It worked
+    Success,
+    /// It failed
+    Error,
+    /// Its time was up
+    Timeout,
+}

@@ -1,0 +1,189 @@
+//! `selftest skills`: what is recorded of their use, how well they work, which are in use.
+
+mod record;
+
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::grade::database;
+use super::{eprint, print};
+use crate::cli::{GlobalArgs, SessionArgs, SkillsAction};
+use crate::exit::Exit;
+use crate::grader::skills::{ChangeError, SkillTracker};
+use crate::improve::skill::{SkillChange, SkillVersion};
+use crate::redact::Redactor;
+use crate::report::skills;
+use crate::store::Store;
+
+/// Who does what is done here, in the audit.
+const ACTOR: &str = "cli";
+
+/// Rows that are asked for at once.
+const PAGE: u32 = 500;
+
+/// Bytes of the longest text of a skill that is read.
+const LONGEST_SKILL: u64 = 1 << 18;
+
+/// What an action needs.
+struct Setup<'a> {
+    tracker: SkillTracker,
+    args: &'a SessionArgs,
+    project: Project,
+}
+
+pub(super) async fn execute(
+    action: &SkillsAction,
+    args: &SessionArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let settings = project.load(Vec::new())?.config.skills;
+    let store = Store::open(&database(&project, &args.db)).await?;
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    let setup =
+        Setup { tracker: SkillTracker::new(store.clone(), settings, redactor), args, project };
+    let result = act(action, &setup).await;
+    // So that the file alone is the whole database: people copy it.
+    store.close().await;
+    result
+}
+
+async fn act(action: &SkillsAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
+    let tracker = &setup.tracker;
+    match action {
+        SkillsAction::List => list(setup).await,
+        SkillsAction::Record(told) => record::record(setup, told).await,
+        SkillsAction::Score { auto_disable } => score(setup, *auto_disable).await,
+        SkillsAction::Disable { name, version, reason } => {
+            let skill = tracker.by_name(name, version.as_deref()).await?;
+            show(setup, &tracker.disable(&skill, reason.as_deref(), ACTOR).await?)
+        }
+        SkillsAction::Promote { name, file: Some(file), version } => {
+            let content = text_of(&setup.project, file)?;
+            show(setup, &tracker.promote_new(name, version.as_deref(), &content, ACTOR).await?)
+        }
+        SkillsAction::Promote { name, file: None, version } => {
+            let skill = tracker.by_name(name, version.as_deref()).await?;
+            show(setup, &tracker.promote(&skill, ACTOR).await?)
+        }
+        SkillsAction::Rollback { name } => {
+            let skill = tracker.by_name(name, None).await?;
+            show(setup, &tracker.rollback(&skill, ACTOR).await?)
+        }
+        SkillsAction::History { name } => history(setup, name).await,
+    }
+}
+
+/// The text of a skill, from a file or from stdin.
+fn text_of(project: &Project, file: &Path) -> Result<String, Failure> {
+    let shown = file.display();
+    let unreadable = |error| Failure::usage(anyhow!("cannot read the skill from {shown}: {error}"));
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().take(LONGEST_SKILL + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    } else {
+        let opened = std::fs::File::open(project.path(file)).map_err(unreadable)?;
+        opened.take(LONGEST_SKILL + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    }
+    if bytes.len() as u64 > LONGEST_SKILL {
+        let error = anyhow!("the skill in {shown} is longer than {LONGEST_SKILL} bytes");
+        return Err(Failure::usage(error));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(anyhow!("the skill in {shown} is not UTF-8")))?;
+    if text.trim().is_empty() {
+        return Err(Failure::usage(anyhow!("the skill in {shown} is empty")));
+    }
+    Ok(text)
+}
+
+async fn list(setup: &Setup<'_>) -> Result<Exit, Failure> {
+    let tracker = &setup.tracker;
+    let mut rows: Vec<SkillVersion> = Vec::new();
+    let mut after = None;
+    loop {
+        let page = tracker.store().skills(tracker.user_id(), PAGE, after.as_ref()).await?;
+        rows.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if setup.args.json {
+        print(&format!("{:#}\n", json!(rows)))?;
+    } else if rows.is_empty() {
+        eprint(
+            "no skill is known yet\n\
+             hint: `selftest skills promote NAME --file SKILL.md` makes one known, and \
+             `selftest skills record --from-sessions` those that recorded sessions used\n",
+        );
+    } else {
+        print(&skills::table(&rows))?;
+    }
+    Ok(if rows.is_empty() { Exit::NothingRan } else { Exit::Passed })
+}
+
+async fn score(setup: &Setup<'_>, auto_disable: bool) -> Result<Exit, Failure> {
+    let scores = setup.tracker.score_all_skills().await?;
+    let mut disabled = Vec::new();
+    if auto_disable {
+        disabled = setup.tracker.auto_disable_underperformers(ACTOR).await?;
+    }
+    if setup.args.json {
+        print(&format!("{:#}\n", json!({ "scores": scores, "disabled": disabled })))?;
+    } else {
+        print(&skills::scores(&scores, &disabled))?;
+    }
+    for fault in disabled.iter().flat_map(|one| &one.refresh_faults) {
+        eprint(&format!("warning: {fault}\n"));
+    }
+    if scores.is_empty() {
+        eprint("no skill is in use\n");
+        return Ok(Exit::NothingRan);
+    }
+    Ok(Exit::Passed)
+}
+
+async fn history(setup: &Setup<'_>, name: &str) -> Result<Exit, Failure> {
+    let tracker = &setup.tracker;
+    // Says what to do where there is none.
+    tracker.by_name(name, None).await?;
+    let versions = tracker.store().skill_versions(tracker.user_id(), name).await?;
+    let audit = tracker.store().skill_audit(tracker.user_id(), name).await?.items;
+    if setup.args.json {
+        print(&format!("{:#}\n", json!({ "versions": versions, "audit": audit })))?;
+    } else {
+        print(&skills::history(&versions, &audit))?;
+    }
+    Ok(Exit::Passed)
+}
+
+/// Shows a change that was made.
+fn show(setup: &Setup<'_>, change: &SkillChange) -> Result<Exit, Failure> {
+    if setup.args.json {
+        print(&format!("{:#}\n", json!(change)))?;
+    } else {
+        print(&skills::change(change))?;
+    }
+    for fault in &change.refresh_faults {
+        eprint(&format!("warning: {fault}\n"));
+    }
+    Ok(Exit::Passed)
+}
+
+impl From<ChangeError> for Failure {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Store(error) => error.into(),
+            error => {
+                let hint = error.hint();
+                Self::usage(anyhow::Error::new(error)).hint(hint)
+            }
+        }
+    }
+}

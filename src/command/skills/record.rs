@@ -1,0 +1,126 @@
+//! `selftest skills record`: one execution, one message, or everything that sessions say.
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::Setup;
+use crate::cli::{RecordArgs, StatusName};
+use crate::command::failure::Failure;
+use crate::command::sessions::{nothing_found, roots};
+use crate::command::{eprint, print, since};
+use crate::exit::Exit;
+use crate::grader::skills::{ChangeError, DeriveOptions, NewExecution, NewMessage};
+use crate::improve::skill::ExecutionStatus;
+use crate::report::plural;
+use crate::store::{SkillRecord, SkillRef};
+use crate::text::one_line;
+
+pub(super) async fn record(setup: &Setup<'_>, told: &RecordArgs) -> Result<Exit, Failure> {
+    // One of the three is there: clap sees to it.
+    match (&told.skill, &told.message) {
+        (Some(skill), _) => execution(setup, told, skill).await,
+        (None, Some(message)) => said(setup, told, message).await,
+        (None, None) => sessions(setup).await,
+    }
+}
+
+/// On the command line a skill that nobody made known is a mistake; on the API it is counted.
+async fn execution(setup: &Setup<'_>, told: &RecordArgs, skill: &str) -> Result<Exit, Failure> {
+    let known = setup.tracker.by_name(skill, told.version.as_deref()).await.map_err(|error| {
+        let is_unknown = matches!(error, ChangeError::Unknown(_));
+        let hint = "`selftest skills promote NAME --file SKILL.md` makes a skill known";
+        let failure = Failure::from(error);
+        if is_unknown { failure.hint(Some(hint)) } else { failure }
+    })?;
+    let status = match told.status {
+        Some(StatusName::Error) => ExecutionStatus::Error,
+        Some(StatusName::Timeout) => ExecutionStatus::Timeout,
+        // clap asks for one.
+        Some(StatusName::Success) | None => ExecutionStatus::Success,
+    };
+    let record = setup.tracker.execution(NewExecution {
+        skill: SkillRef::Told { skill: known.id, version: None },
+        session_id: told.session.clone(),
+        execution_status: status,
+        user_edited_output: told.edited,
+        user_sent_thank_you: false,
+        user_repeated_request: false,
+        conversation_turns: told.turns,
+        execution_time_ms: told.time_ms,
+        error_message: told.error.clone(),
+    });
+    setup.tracker.record(std::slice::from_ref(&record)).await?;
+    let SkillRecord::Execution { execution, .. } = record else { return Ok(Exit::Passed) };
+    if setup.args.json {
+        let json = json!({ "id": execution.id, "execution_status": execution.execution_status });
+        print(&format!("{json:#}\n"))?;
+    } else {
+        let (name, version) = (one_line(&known.skill_name, 80), one_line(&known.version, 80));
+        print(&format!("recorded: {name}, version {version}: {}\n", status.name()))?;
+    }
+    Ok(Exit::Passed)
+}
+
+async fn said(setup: &Setup<'_>, told: &RecordArgs, message: &str) -> Result<Exit, Failure> {
+    let session_id = told.session.clone().unwrap_or_default();
+    if session_id.trim().is_empty() {
+        return Err(Failure::usage(anyhow!("--session is empty, expected the id of a session")));
+    }
+    let (signals, record) = setup.tracker.message(&NewMessage {
+        session_id,
+        message: message.to_owned(),
+        previous: told.previous.clone(),
+        user_edited_output: told.edited,
+    });
+    let recorded = setup.tracker.record(&[record]).await?;
+    let counted = recorded.messages > 0;
+    if setup.args.json {
+        let json = json!({ "signals": signals, "counted": counted });
+        print(&format!("{json:#}\n"))?;
+    } else {
+        let repetition = match signals.repetition {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "unknown without --previous",
+        };
+        let yes_no = |is: bool| if is { "yes" } else { "no" };
+        print(&format!(
+            "gratitude: {}, repetition: {repetition}, frustration: {}\n",
+            yes_no(signals.gratitude),
+            yes_no(signals.frustration)
+        ))?;
+    }
+    if counted {
+        return Ok(Exit::Passed);
+    }
+    eprint("no execution of that session waits for a message: nothing was recorded\n");
+    Ok(Exit::NothingRan)
+}
+
+async fn sessions(setup: &Setup<'_>) -> Result<Exit, Failure> {
+    let args = setup.args;
+    let sources = roots(&setup.project, args)?;
+    let since = args.since.as_ref().map(|text| since::moment(text, Timestamp::now()));
+    let since = since.transpose()?;
+    let options = DeriveOptions { sources: sources.clone(), since, agent: args.agent.clone() };
+    let derived = setup.tracker.record_sessions(options).await?;
+    for problem in &derived.problems {
+        eprint(&format!("warning: {}\n", one_line(problem, 400)));
+    }
+    if args.json {
+        print(&format!("{:#}\n", json!(derived)))?;
+    } else if derived.files > 0 {
+        print(&format!(
+            "{} read: {} of skills in {}, {} with a next message\n",
+            plural(derived.files, "file"),
+            plural(derived.executions, "execution"),
+            plural(derived.sessions, "session"),
+            derived.answered
+        ))?;
+    }
+    if derived.files == 0 {
+        nothing_found(&sources);
+    }
+    Ok(if derived.executions == 0 { Exit::NothingRan } else { Exit::Passed })
+}

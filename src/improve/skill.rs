@@ -1,0 +1,248 @@
+//! What is kept of skills (seed 002, work item 1): versions, executions, and what was done with
+//! them. Plain data.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::disabling::Reason;
+
+/// Whether a version is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillStatus {
+    /// In use. At most one version of a skill is.
+    Active,
+    /// Another version took its place.
+    Superseded,
+    /// Taken out of use.
+    Disabled,
+}
+
+impl SkillStatus {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            SkillStatus::Active => "active",
+            SkillStatus::Superseded => "superseded",
+            SkillStatus::Disabled => "disabled",
+        }
+    }
+}
+
+impl fmt::Display for SkillStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// One version of a skill, without its text.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SkillVersion {
+    /// Unique.
+    pub id: String,
+    /// Whose it is.
+    pub user_id: String,
+    /// The skill.
+    pub skill_name: String,
+    /// Unique among the versions of the skill.
+    pub version: String,
+    /// Whether it is in use.
+    pub status: SkillStatus,
+    /// When it was made known.
+    pub created_at: Timestamp,
+    /// When it was last put to use.
+    pub promoted_at: Option<Timestamp>,
+    /// When it was taken out of use.
+    pub disabled_at: Option<Timestamp>,
+    /// The latest score, 0 to 1; null before the first one and with too few executions.
+    pub effectiveness_score: Option<f64>,
+    /// Executions that the latest score looked at.
+    pub total_executions: u32,
+    /// When it was last scored.
+    pub last_scored_at: Option<Timestamp>,
+    /// Why it was taken out of use; empty while it is in use.
+    #[schema(value_type = Vec<Object>)]
+    pub reasons: Vec<Reason>,
+}
+
+/// How well a version in use works (seed 002, `score_all_skills`).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillScore {
+    /// The skill.
+    pub skill_name: String,
+    /// Its version.
+    pub version: String,
+    /// The score, 0.0 to 1.0; `None` with too few executions.
+    pub score: Option<f64>,
+    /// Executions that were looked at.
+    pub total_executions: u32,
+}
+
+/// A version that was disabled by a rule (seed 002, `auto_disable_underperformers`).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DisabledSkill {
+    /// Its score and executions.
+    #[serde(flatten)]
+    pub scored: SkillScore,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// What went wrong with telling the hook.
+    pub refresh_faults: Vec<String>,
+}
+
+/// A change that was made.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SkillChange {
+    /// What was done.
+    pub action: AuditAction,
+    /// The version that it was done with, as it is now.
+    pub skill: SkillVersion,
+    /// The version of the skill that is in use now.
+    pub active: Option<SkillVersion>,
+    /// What went wrong with telling the hook; the change was made all the same.
+    pub refresh_faults: Vec<String>,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionStatus {
+    /// It worked.
+    Success,
+    /// It failed.
+    Error,
+    /// Its time was up.
+    Timeout,
+}
+
+impl ExecutionStatus {
+    /// Every status.
+    pub const ALL: [ExecutionStatus; 3] =
+        [ExecutionStatus::Success, ExecutionStatus::Error, ExecutionStatus::Timeout];
+
+    /// The name in JSON and in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExecutionStatus::Success => "success",
+            ExecutionStatus::Error => "error",
+            ExecutionStatus::Timeout => "timeout",
+        }
+    }
+
+    /// The status that the name stands for.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// One use of a skill: a row of the seed's table `skill_executions`, and what it has no column for.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SkillExecution {
+    /// Unique.
+    pub id: String,
+    /// The version that was used.
+    pub skill_version_id: String,
+    /// Who used it.
+    pub user_id: String,
+    /// The session that it was used in.
+    pub session_id: Option<String>,
+    /// How it ended.
+    pub execution_status: ExecutionStatus,
+    /// Whether the user significantly changed the result.
+    pub user_edited_output: bool,
+    /// Whether the next message was gratitude.
+    pub user_sent_thank_you: bool,
+    /// Whether the user rephrased the same request.
+    pub user_repeated_request: bool,
+    /// Whether the next message was frustrated; null before there is one. Not in the score.
+    pub user_was_frustrated: Option<bool>,
+    /// How many turns the task took.
+    pub conversation_turns: Option<u32>,
+    /// How long it took, in milliseconds.
+    pub execution_time_ms: Option<u32>,
+    /// What went wrong; secrets redacted.
+    pub error_message: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// What the user's next message after an execution says about it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Reaction {
+    /// It is gratitude.
+    pub gratitude: bool,
+    /// It asks for the same again; unknown without the message before.
+    pub repetition: Option<bool>,
+    /// It is frustrated. Kept and shown; the score does not know it.
+    pub frustration: bool,
+    /// The user changed the result, as the caller says.
+    pub edited: bool,
+}
+
+/// What was done with a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditAction {
+    /// Put to use.
+    Promote,
+    /// Taken out of use by a person or a program.
+    Disable,
+    /// Taken out of use by a rule.
+    AutoDisable,
+    /// Taken out of use in favour of the version before.
+    Rollback,
+    /// The hook that was to be told of a change failed.
+    RefreshFailed,
+}
+
+impl AuditAction {
+    /// Every action.
+    pub const ALL: [AuditAction; 5] = [
+        AuditAction::Promote,
+        AuditAction::Disable,
+        AuditAction::AutoDisable,
+        AuditAction::Rollback,
+        AuditAction::RefreshFailed,
+    ];
+
+    /// The name in JSON and in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            AuditAction::Promote => "promote",
+            AuditAction::Disable => "disable",
+            AuditAction::AutoDisable => "auto_disable",
+            AuditAction::Rollback => "rollback",
+            AuditAction::RefreshFailed => "refresh_failed",
+        }
+    }
+
+    /// The action that the name stands for.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.name() == name)
+    }
+}
+
+impl fmt::Display for AuditAction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// One thing that was done with a version, by whom and why.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct AuditEntry {
+    /// When.
+    pub time: Timestamp,
+    /// The version.
+    pub skill_version_id: String,
+    /// What.
+    pub action: AuditAction,
+    /// Why.
+    #[schema(value_type = Vec<Object>)]
+    pub reasons: Vec<Reason>,
+    /// Who: `cli`, `api`, `schedule`, …
+    pub actor: String,
+}

@@ -1,0 +1,236 @@
+//! Skills over the API: telling of their use, reading how well they work, changing what is in use
+//! (seed 002, work item 1).
+
+use serde_json::{Value, json};
+
+use super::site::{Site, field};
+use crate::workspace::Workspace;
+
+fn told(site: &Site, what: &str, body: &Value) -> bool {
+    let answer = site.post_json(&format!("/api/skills/{what}"), &body.to_string()).status(202);
+    let answer: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(answer.as_object().unwrap().len(), 1);
+    answer["accepted"].as_bool().unwrap()
+}
+
+/// A number of `/metrics`.
+fn metric(site: &Site, name: &str) -> u64 {
+    let text = site.get("/metrics").status(200).text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+}
+
+/// Waits until a number is reached: what is told is written behind the answer.
+fn until(site: &Site, name: &str, expected: u64) {
+    let started = std::time::Instant::now();
+    while metric(site, name) < expected {
+        assert!(started.elapsed().as_secs() < 60, "{name} is {}", metric(site, name));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(metric(site, name), expected);
+}
+
+const WRITTEN: &str = "selftest_skill_executions_written_total";
+const UNKNOWN: &str = "selftest_skill_executions_dropped_total{reason=\"unknown_skill\"}";
+
+/// The id of the version in use.
+fn active(site: &Site) -> String {
+    let items = site.get("/api/skills").json()["items"].as_array().unwrap().clone();
+    let active = items.iter().find(|item| item["status"] == "active").unwrap();
+    active["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn seed_002_executions_are_accepted_at_once_and_written_behind() {
+    let site = Site::start(Workspace::new().promoted("pr", "# PR"));
+    let id = active(&site);
+    assert!(told(
+        &site,
+        "executions",
+        &json!({
+            "skill_version_id": id, "execution_status": "success", "session_id": "s",
+            "conversation_turns": 2, "execution_time_ms": 900,
+        })
+    ));
+    let named = json!({
+        "skill": "pr", "version": "1", "execution_status": "error", "session_id": "s",
+        "error_message": "no access with sk-proj-0123456789abcdefghij",
+        "user_edited_output": true,
+    });
+    assert!(told(&site, "executions", &named));
+    // No error for the caller, but counted.
+    assert!(told(&site, "executions", &json!({ "skill": "x", "execution_status": "timeout" })));
+    assert!(told(&site, "messages", &json!({ "session_id": "s", "message": "thanks!" })));
+    until(&site, WRITTEN, 2);
+    until(&site, UNKNOWN, 1);
+    until(&site, "selftest_skill_messages_written_total", 1);
+    assert!(told(&site, "messages", &json!({ "session_id": "s", "message": "thanks!" })));
+    until(&site, "selftest_skill_messages_dropped_total{reason=\"no_execution\"}", 1);
+    assert_eq!(metric(&site, "selftest_skill_executions_dropped_total{reason=\"full\"}"), 0);
+
+    let detail = site.get(&format!("/api/skills/{id}")).json();
+    let executions = detail["executions"]["items"].as_array().unwrap();
+    assert_eq!(field(executions, "execution_status"), ["error", "success"]);
+    assert_eq!(executions[0]["error_message"], "no access with [redacted]");
+    let thanked = executions.iter().map(|one| one["user_sent_thank_you"].as_bool().unwrap());
+    assert_eq!(thanked.collect::<Vec<_>>(), [true, false], "of the latest one");
+    assert_eq!(
+        detail["effectiveness"],
+        json!({
+            "score": null, "reason": "insufficient_data", "total_executions": 2,
+        })
+    );
+    let weeks = detail["weeks"].as_array().unwrap();
+    let last = weeks.last().unwrap();
+    assert_eq!((weeks.len(), &last["executions"], &last["successes"]), (8, &json!(2), &json!(1)));
+    assert_eq!(field(detail["audit"].as_array().unwrap(), "action"), ["promote"]);
+}
+
+#[test]
+fn seed_002_what_is_in_the_queue_is_written_before_the_end() {
+    let site = Site::start(Workspace::new().promoted("pr", "# PR"));
+    for _ in 0..50 {
+        assert!(told(
+            &site,
+            "executions",
+            &json!({ "skill": "pr", "execution_status": "success" })
+        ));
+    }
+    let workspace = site.workspace.clone();
+    #[cfg(unix)]
+    let _ = site.into_running().signal(rustix::process::Signal::TERM).wait().exit(0);
+    assert_eq!(workspace.sql("SELECT COUNT(*) FROM skill_executions"), [["50"]]);
+}
+
+#[test]
+fn seed_002_versions_are_promoted_disabled_and_rolled_back() {
+    let workspace = Workspace::new().promoted("pr", "# PR").promoted("pr", "# A better PR");
+    let site = Site::start(workspace);
+    let second = active(&site);
+    let act = |id: &str, action: &str| site.post(&format!("/api/skills/{id}/{action}"));
+    let changed = act(&second, "rollback").json();
+    assert_eq!(
+        (&changed["action"], &changed["skill"]["status"]),
+        (&json!("rollback"), &json!("disabled"))
+    );
+    assert_eq!(changed["active"]["version"], "1");
+    let first = active(&site);
+    assert!(act(&second, "rollback").problem(409).contains("is not in use"));
+    assert!(act(&first, "rollback").problem(409).contains("there is no version before"));
+    assert!(act(&first, "promote").problem(409).contains("is in use already"));
+    let reason = "disable?reason=it%20is%20%3Cold%3E";
+    assert_eq!(act(&first, reason).json()["active"], json!(null));
+    assert!(act(&first, "disable").problem(409).contains("is not in use"));
+    assert_eq!(act(&second, "promote").json()["active"]["version"], "2");
+    for action in ["disable", "promote", "rollback"] {
+        act("nobody", action).problem(404);
+    }
+    let listed = site.get("/api/skills").json()["items"].as_array().unwrap().clone();
+    assert_eq!(field(&listed, "version"), ["2", "1"]);
+    assert_eq!(listed[1]["reasons"], json!([{ "rule": "words", "words": "it is <old>" }]));
+    let audit =
+        site.get(&format!("/api/skills/{first}")).json()["audit"].as_array().unwrap().clone();
+    assert_eq!(field(&audit, "action"), ["promote", "promote", "disable"]);
+    assert_eq!(field(&audit, "actor"), ["cli", "api", "api"]);
+}
+
+#[test]
+fn lists_are_paged() {
+    let mut workspace = Workspace::new();
+    for name in ["c", "a", "b"] {
+        workspace = workspace.promoted(name, "# Text");
+    }
+    let site = Site::start(workspace.used("a", "success", 5));
+    let pages = site.pages("/api/skills?limit=2");
+    let names: Vec<_> = pages.iter().map(|page| field(page, "skill_name")).collect();
+    assert_eq!(names, [vec!["a", "b"], vec!["c"]]);
+    let id = pages[0][0]["id"].as_str().unwrap();
+    let mut next = String::new();
+    let mut seen = Vec::new();
+    loop {
+        let page = site.get(&format!("/api/skills/{id}?limit=2{next}")).json();
+        seen.extend(field(page["executions"]["items"].as_array().unwrap(), "id"));
+        match page["executions"]["next"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => break,
+        }
+    }
+    let all = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!((all, seen.len()), (5, 5));
+    for path in ["/api/skills?cursor=zz", "/api/skills?cursor=7b7d"] {
+        site.get(path).problem(404);
+    }
+    site.get("/api/skills/nobody").problem(404);
+    site.get("/api/skills?limit=0").problem(400);
+}
+
+#[test]
+fn bodies_that_are_not_described_are_refused() {
+    let site = Site::start(Workspace::new());
+    let long = format!(r#"{{"skill": "{}", "execution_status": "error"}}"#, "x".repeat(201));
+    for (what, body, part) in [
+        ("executions", "", "in the body"),
+        ("executions", "{", "in the body"),
+        ("executions", "[]", "in the body"),
+        ("executions", "{}", "skill"),
+        ("executions", r#"{"skill": "a"}"#, "execution_status"),
+        ("executions", r#"{"skill": "a", "execution_status": "fine"}"#, "fine"),
+        ("executions", r#"{"skill": "", "execution_status": "error"}"#, "skill"),
+        ("executions", &long, "skill"),
+        ("executions", r#"{"skill": "a", "execution_status": "error", "x": 1}"#, "x"),
+        (
+            "executions",
+            r#"{"skill": "a", "execution_status": "error", "execution_time_ms": -1}"#,
+            "execution_time_ms",
+        ),
+        (
+            "executions",
+            r#"{"skill": "a", "execution_status": "error", "conversation_turns": 2147483648}"#,
+            "conversation_turns",
+        ),
+        ("messages", r#"{"session_id": "s"}"#, "message"),
+        ("messages", r#"{"session_id": "", "message": "x"}"#, "session_id"),
+    ] {
+        let detail = site.post_json(&format!("/api/skills/{what}"), body).problem(400);
+        assert!(detail.contains(part) && detail.len() < 400, "{body}: {detail}");
+    }
+    let body = r#"{"skill": "a", "execution_status": "error"}"#;
+    let length = format!("Content-Length: {}", body.len());
+    site.ask("POST", "/api/skills/executions", &["Content-Length: 0"]).problem(415);
+    let foreign =
+        site.ask("POST", "/api/skills/executions", &[&length, "Origin: http://evil.example"]);
+    foreign.problem(403);
+    let large = format!(r#"{{"skill": "{}"}}"#, "x".repeat(70_000));
+    site.post_json("/api/skills/executions", &large).problem(413);
+    assert_eq!(metric(&site, WRITTEN), 0);
+}
+
+#[test]
+fn telling_needs_the_token_too() {
+    let workspace = Workspace::new().promoted("pr", "# PR").env("SELFTEST_TOKEN", "open-sesame-01");
+    let site = Site::start(workspace);
+    let body = r#"{"skill": "pr", "execution_status": "success"}"#;
+    site.post_json("/api/skills/executions", body).problem(401);
+    site.post("/api/skills/x/disable").problem(401);
+}
+
+#[test]
+fn pages_show_what_the_score_is_made_of() {
+    let workspace = Workspace::new().promoted("pr", "# PR");
+    let site = Site::start(workspace.used("pr", "success", 6).used("pr", "error", 2));
+    let id = active(&site);
+    let page = site.get(&format!("/skills/{id}")).status(200).text();
+    // 0.4 * 6 / 8 + 0.25 + 0.2.
+    for part in [
+        "<strong class=\"good\">0.75</strong>",
+        "<dt>succeeded</dt><dd>75 %</dd>",
+        "<dt>thanked for</dt><dd>0 %</dd>",
+        "Succeeded per week, oldest first: 0, 0, 0, 0, 0, 0, 0, 6 of 8",
+    ] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    let list = site.get("/skills").status(200).text();
+    assert!(list.contains("oldest first: 0, 0, 0, 0, 0, 0, 0, 6 of 8"), "{list}");
+}
