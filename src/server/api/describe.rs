@@ -1,7 +1,7 @@
 //! The API in words of `OpenAPI` 3.1: what the handlers say of themselves, and what is the same for
 //! all of them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
 use super::super::problem::{MEDIA_TYPE, Problem};
@@ -45,6 +45,12 @@ pub(super) fn document(paths: OpenApi) -> Value {
                 }
             }
             let responses = &mut operation["responses"];
+            for response in responses.as_object_mut().into_iter().flat_map(Map::values_mut) {
+                // The format wants one; what the answer is, its schema says.
+                if response.get("description").is_none() {
+                    response["description"] = "The answer".into();
+                }
+            }
             responses["4XX"] = problem.clone();
             responses["5XX"] = problem.clone();
             if method == "get" {
