@@ -107,7 +107,7 @@ fn main() -> ExitCode {
     println!("gratitude {}, repetition {}, frustration {}", counts[0], counts[1], counts[2]);
     let good = rate >= LIMIT;
     let verdict = if good { "" } else { "TOO SLOW " };
-    println!("messages a second {:>10.0}  {verdict}(limit {:.0})", rate, LIMIT);
+    println!("messages a second {rate:>10.0}  {verdict}(limit {LIMIT:.0})");
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -116,7 +116,7 @@ fn summary(scan: &SignalScan, listed: usize) -> String {
     }
     text += &format!("\n{:<12} {:<38} {:>6}  {}\n", "SIGNAL", "SESSION", "EVENT", "MESSAGE");
     for message in &scan.found {
-        text += &line(message);
+        text += &lines(message);
     }
     let more = listed - scan.found.len();
     if more > 0 {
@@ -126,22 +126,22 @@ fn summary(scan: &SignalScan, listed: usize) -> String {
 }
 
 /// A line for each signal of a message.
-fn line(message: &SignalMessage) -> String {
+fn lines(message: &SignalMessage) -> String {
     let signals = &message.signals;
-    [
+    let mut text = String::new();
+    for (name, is_given) in [
         ("gratitude", signals.gratitude),
         ("repetition", signals.repetition == Some(true)),
         ("frustration", signals.frustration),
-    ]
-    .iter()
-    .filter(|(_, given)| *given)
-    .map(|(name, _)| {
-        format!(
-            "{name:<12} {:<38} {:>6}  {}\n",
-            terminal(&message.session_id, 200),
-            message.event,
-            terminal(&message.text, COLUMN)
-        )
-    })
-    .collect()
+    ] {
+        if is_given {
+            text += &format!(
+                "{name:<12} {:<38} {:>6}  {}\n",
+                terminal(&message.session_id, 200),
+                message.event,
+                terminal(&message.text, COLUMN)
+            );
+        }
+    }
+    text
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Options;
 use crate::redact::Redactor;
-use crate::session::{self, Event, Head, Origin, Role, Sink};
+use crate::session::{self, Event, Head, Origin, ReadError, Role, Sink};
 use crate::signal::{Signals, classify_signals};
 use crate::text::one_line;
 
@@ -85,10 +85,9 @@ pub fn scan_signals(options: &Options) -> SignalScan {
     for file in &files {
         let shown = file.source.path().to_string_lossy();
         let mut listener = Listener::new(&shown, &options.redactor);
-        match session::read(&file.source, &mut listener) {
-            Err(session::ReadError::Io(error)) => scan.problems.push(format!("{shown}: {error}")),
-            // What is no session says nothing; what was read of a torn one does.
-            Ok(_) | Err(_) => {}
+        // What is no session says nothing; what was read of a torn one does.
+        if let Err(ReadError::Io(error)) = session::read(&file.source, &mut listener) {
+            scan.problems.push(format!("{shown}: {error}"));
         }
         for heard in listener.heard {
             if options.agent.as_ref().is_some_and(|agent| *agent != heard.agent) {

@@ -53,7 +53,7 @@ fn is_thanks(place: &Place<'_, '_>) -> bool {
     if refused {
         return false;
     }
-    let mut after = place.clause_after().peekable();
+    let mut after = place.clause_after();
     if is!(place.word.key, "thank") {
         // To thank somebody is no thanks, but for those whom everybody thanks.
         let whom = after.next();
@@ -109,7 +109,7 @@ fn is_love(place: &Place<'_, '_>) -> bool {
     }
     let conditional = after.next().is_some_and(|key| is!(key, "if" "when"));
     let mut before = place.clause_before().skip_while(|&key| is_intensifier(key));
-    let by_us = before.next().is_none_or(|key| is!(key, "i" "we" "and" "do" "lol"));
+    let by_us = before.next().is_none_or(|key| is!(key, "i" "we" "and" "do"));
     !conditional && by_us
 }
 

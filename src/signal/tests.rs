@@ -290,7 +290,7 @@ fn message() -> impl Strategy<Value = String> {
     let between = prop::sample::select(vec![" ", ", ", ". ", "? ", "-", ""]);
     let piece = prop::sample::select(words.split('|').collect::<Vec<_>>());
     let known = prop::collection::vec((piece, between), 0..12)
-        .prop_map(|parts| parts.iter().map(|(one, two)| format!("{one}{two}")).collect());
+        .prop_map(|parts| parts.iter().flat_map(|(one, two)| [*one, *two]).collect());
     prop_oneof![known, any::<String>()]
 }
 

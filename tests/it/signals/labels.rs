@@ -4,8 +4,6 @@
 //! The messages are no part of the project, only their SHA-256 and the labels are. Their folder is
 //! found as in `real_sessions.rs`; without it this test says so and does nothing.
 
-#![expect(clippy::print_stderr, reason = "what is measured is said to the developer")]
-
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;

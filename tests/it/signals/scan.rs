@@ -22,7 +22,7 @@ fn recorded() -> Workspace {
         .asks("rename the column please! ghp_0123456789abcdefghijABCDEFGHIJ012345");
     Workspace::new()
         .old_session(&one, 1)
-        .old_session(&two, 2)
+        .old_session(&two, 3)
         .file("sessions/notes.json", r#"{"shopping": ["thanks"]}"#)
 }
 
@@ -62,7 +62,7 @@ fn less_of_it() {
     for (words, messages, listed) in [
         (&["--limit=1"][..], 5, 1),
         (&["--limit=0"], 5, 3),
-        (&["--since=90m"], 3, 2),
+        (&["--since=2h"], 3, 2),
         (&["--agent=claude-code"], 5, 3),
     ] {
         let json = scan(&workspace, &[words, &["--json"]].concat()).run().exit(0).json();
@@ -85,6 +85,16 @@ fn a_copy_of_a_session_counts_once_where_it_is_longest() {
     let json = scan(&workspace, &["--json"]).run().exit(0).json();
     assert_eq!((&json["messages"], &json["sessions"]), (&2.into(), &1.into()), "{json:#}");
     assert_eq!(json["found"][0]["file"].as_str().unwrap().matches("long.jsonl").count(), 1);
+}
+
+#[test]
+fn nothing_in_a_message_steers_the_terminal() {
+    let evil = "thanks \u{1b}[2J\u{9b}31m\u{202e}\r\u{8}y";
+    let workspace = Workspace::new()
+        .file("sessions/evil.jsonl", Recording::new(&format!("0000{evil}")).asks(evil).text());
+    let run = scan(&workspace, &[]).run().exit(0).stdout_contains("gratitude");
+    let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!run.stdout.contains(obeyed), "{:?}", run.stdout);
 }
 
 #[test]
