@@ -35,7 +35,7 @@ async fn promote(store: &Store, name: &str, id: &str, time: &str) {
 }
 
 fn execution(number: u32) -> SkillRecord {
-    let failed = number % 4 != 0;
+    let failed = !number.is_multiple_of(4);
     let execution = SkillExecution {
         id: format!("execution-{number:02}"),
         skill_version_id: String::new(),
@@ -46,7 +46,7 @@ fn execution(number: u32) -> SkillRecord {
             1 => ExecutionStatus::Timeout,
             _ => ExecutionStatus::Error,
         },
-        user_edited_output: number % 5 == 0,
+        user_edited_output: number.is_multiple_of(5),
         user_sent_thank_you: false,
         user_repeated_request: false,
         user_was_frustrated: None,
