@@ -7,8 +7,8 @@
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+mod model;
+
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,7 +100,7 @@ fn time_version() -> Duration {
 /// One run of all cases in a fresh project, from start to end of the process.
 fn time_run() -> Duration {
     let folder = tempfile::tempdir().unwrap();
-    let address = serve();
+    let address = model::serve(DELAY, reply);
     std::fs::create_dir(folder.path().join("config")).unwrap();
     std::fs::write(folder.path().join("config/selftest.yaml"), config()).unwrap();
     let started = Instant::now();
@@ -140,61 +140,15 @@ fn config() -> String {
     yaml
 }
 
-/// Starts a server; it lives as long as this process. A thread per connection: they sleep.
-fn serve() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || answer(&stream));
-        }
-    });
-    address
-}
-
-/// Answers the calls of one connection until the client hangs up.
-fn answer(stream: &TcpStream) -> Option<()> {
-    stream.set_nodelay(true).ok()?;
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).ok().filter(|&read| read > 0)?;
-            let line = line.trim_end().to_ascii_lowercase();
-            if line.is_empty() {
-                break;
-            }
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().ok()?;
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        std::thread::sleep(DELAY);
-        let reply = reply(&String::from_utf8_lossy(&body));
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            reply.len()
-        );
-        (&*stream).write_all((head + &reply).as_bytes()).ok()?;
-    }
-}
-
 /// Which role asks is told by the schema's own words, so that no time goes into parsing.
 fn reply(request: &str) -> String {
-    let text = if request.contains("\"safety_score\":{") {
+    if request.contains("\"safety_score\":{") {
         r#"{"reasoning":"Fine.","format_score":0.9,"factuality_score":0.9,"instruction_following_score":0.9,"safety_score":0.9}"#.to_owned()
     } else if request.contains("\"hints\":{") {
         format!(r#"{{"prompt":"Explain {} in three lines.","hints":"Three lines."}}"#, words())
     } else {
         r#"{"status":"COMPLETE","output":"One line.\nTwo lines.\nThree lines."}"#.to_owned()
-    };
-    format!(
-        r#"{{"id":"1","object":"chat.completion","created":1,"model":"bench","choices":[{{"index":0,"message":{{"role":"assistant","content":{}}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":{},"completion_tokens":30,"total_tokens":0}}}}"#,
-        serde_json::Value::from(text),
-        request.len() / 4
-    )
+    }
 }
 
 /// Eight words that no other prompt has.

@@ -16,6 +16,7 @@ use crate::grade::quality::TEMPLATE;
 use crate::grader::quality::{QualityGrader, UnfitModel};
 use crate::mcp::SessionGrading;
 use crate::model::locate::Locator;
+use crate::model::name::ModelName;
 use crate::model::settings::ModelSettings;
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
@@ -116,6 +117,15 @@ impl SessionGrading for GradersOnRequest {
         model: Option<String>,
     ) -> BoxFuture<'_, Result<QualityGrade, String>> {
         Box::pin(async move {
+            if let Some(name) = &model {
+                let configured = &self.resolved.config.grade.quality.model;
+                if !may_be_named(name, configured) {
+                    return Err(format!(
+                        "an agent may choose a local model, `ollama/…` or `embedded/…`, or the \
+                         configured {configured}: set grade.quality.model for another"
+                    ));
+                }
+            }
             let found = self.store.grade(&session_id).await.map_err(|error| error.to_string())?;
             let found = found
                 .ok_or("no grade by rules of this session: `selftest grade latest` makes one")?;
@@ -126,6 +136,13 @@ impl SessionGrading for GradersOnRequest {
     }
 }
 
+/// Whether an agent may choose this model. Others cost money or send sessions away, which is for
+/// people to decide.
+fn may_be_named(name: &str, configured: &str) -> bool {
+    let local = matches!(ModelName::parse(name), Ok(ModelName::Ollama(_) | ModelName::Embedded(_)));
+    local || name == configured
+}
+
 impl From<UnfitModel> for Failure {
     fn from(error: UnfitModel) -> Self {
         match error {
@@ -133,6 +150,22 @@ impl From<UnfitModel> for Failure {
             error @ UnfitModel::Context { .. } => Self::setup(anyhow::Error::new(error)).hint(
                 Some("take a model with a larger context, or lower grade.quality.max_tokens"),
             ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_choose_among_local_models_and_the_configured_one() {
+        for name in ["ollama/qwen2.5:7b", "embedded/smollm2-135m", "openai/gpt-4o", "gpt-4o"] {
+            assert!(may_be_named(name, name), "{name}");
+        }
+        assert!(may_be_named("ollama/qwen2.5:7b", "auto"));
+        for name in ["openai/gpt-4o", "gpt-4o-mini", "qwen2.5:7b", "cassette/x", "auto", ""] {
+            assert!(!may_be_named(name, "ollama/qwen2.5:7b"), "{name}");
         }
     }
 }

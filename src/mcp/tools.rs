@@ -30,7 +30,7 @@ pub(super) struct GradeArguments {
     /// Id of the session, or the beginning of it if no other session begins so.
     #[schemars(length(min = 1, max = 512))]
     session_id: String,
-    /// The model, such as ollama/qwen2.5-coder:7b; the configured one when absent.
+    /// A local model, such as ollama/qwen2.5-coder:7b; the configured one when absent.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }

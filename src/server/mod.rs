@@ -48,6 +48,19 @@ pub struct App {
 pub trait GradingQueue: Send + Sync {
     /// Puts a session into the queue, or says why not. Returns at once.
     fn enqueue(&self, session_id: &str) -> Result<(), QueueError>;
+
+    /// What became of the session's last request; `None` where there was none, or where it led
+    /// to a grade.
+    fn request(&self, session_id: &str) -> Option<GradingRequest>;
+}
+
+/// A request for a grade that has not led to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GradingRequest {
+    /// It waits, or the model is at it.
+    Waiting,
+    /// There is no grade, and why.
+    Failed(String),
 }
 
 /// Why a session was not queued.

@@ -1,18 +1,21 @@
 //! Sessions that wait to be graded by a model: a bounded queue in memory. What waits when the
 //! server ends is not lost work: it has no grade, and a backfill finds it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{OnceCell, mpsc};
 
-use super::{GradingQueue, QueueError};
+use super::{GradingQueue, GradingRequest, QueueError};
 use crate::grader::quality::QualityGrader;
 use crate::store::Store;
 
 /// Sessions that may wait.
 const ROOM: usize = 1000;
+
+/// Requests that are remembered: those that wait, and the failed ones.
+const REMEMBERED: usize = 2 * ROOM;
 
 /// Finds the model when the first session asks for it, or says why there is none.
 pub type FindGrader = dyn Fn() -> BoxFuture<'static, Result<QualityGrader, String>> + Send + Sync;
@@ -20,15 +23,16 @@ pub type FindGrader = dyn Fn() -> BoxFuture<'static, Result<QualityGrader, Strin
 /// A queue with workers behind it, which end with the runtime.
 pub struct GradingWorkers {
     sender: mpsc::Sender<String>,
-    waiting: Arc<Waiting>,
+    requests: Arc<Requests>,
 }
 
+/// By session.
 #[derive(Default)]
-struct Waiting(Mutex<HashSet<String>>);
+struct Requests(Mutex<HashMap<String, GradingRequest>>);
 
-impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
-        // A set of names: whatever a panic elsewhere left is still good.
+impl Requests {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, GradingRequest>> {
+        // Names and words: whatever a panic elsewhere left is still good.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -37,19 +41,19 @@ struct Worker {
     store: Store,
     find: Box<FindGrader>,
     grader: OnceCell<QualityGrader>,
-    waiting: Arc<Waiting>,
+    requests: Arc<Requests>,
 }
 
 impl GradingWorkers {
     /// Grades at most `concurrency` sessions at once, in the runtime that this is called in.
     pub fn start(store: Store, concurrency: usize, find: Box<FindGrader>) -> Self {
         let (sender, receiver) = mpsc::channel::<String>(ROOM);
-        let waiting: Arc<Waiting> = Arc::default();
+        let requests: Arc<Requests> = Arc::default();
         let worker = Arc::new(Worker {
             store,
             find,
             grader: OnceCell::new(),
-            waiting: Arc::clone(&waiting),
+            requests: Arc::clone(&requests),
         });
         let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
         for _ in 0..concurrency.max(1) {
@@ -62,29 +66,40 @@ impl GradingWorkers {
                 }
             });
         }
-        Self { sender, waiting }
+        Self { sender, requests }
     }
 }
 
 impl GradingQueue for GradingWorkers {
     fn enqueue(&self, session_id: &str) -> Result<(), QueueError> {
-        let mut waiting = self.waiting.lock();
-        if waiting.contains(session_id) {
+        let mut requests = self.requests.lock();
+        if requests.get(session_id) == Some(&GradingRequest::Waiting) {
             return Err(QueueError::Waiting);
         }
         self.sender.try_send(session_id.to_owned()).map_err(|_| QueueError::Full)?;
-        waiting.insert(session_id.to_owned());
+        if requests.len() >= REMEMBERED {
+            requests.retain(|_, request| *request == GradingRequest::Waiting);
+        }
+        requests.insert(session_id.to_owned(), GradingRequest::Waiting);
         Ok(())
+    }
+
+    fn request(&self, session_id: &str) -> Option<GradingRequest> {
+        self.requests.lock().get(session_id).cloned()
     }
 }
 
 impl Worker {
     async fn grade(&self, session_id: String) {
-        if let Err(why) = self.try_grade(&session_id).await {
-            let shown = crate::text::one_line(&session_id, 80);
-            tracing::warn!("no grade for {shown}: {}", crate::text::one_line(&why, 400));
+        let graded = self.try_grade(&session_id).await;
+        let mut requests = self.requests.lock();
+        if let Err(why) = graded {
+            let why = crate::text::one_line(&why, 400);
+            tracing::warn!("no grade for {}: {why}", crate::text::one_line(&session_id, 80));
+            requests.insert(session_id, GradingRequest::Failed(why));
+        } else {
+            requests.remove(&session_id);
         }
-        self.waiting.lock().remove(&session_id);
     }
 
     async fn try_grade(&self, session_id: &str) -> Result<(), String> {

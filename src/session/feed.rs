@@ -14,8 +14,9 @@ pub trait Sink {
     /// Forget the events of the current session: they come again, without those of a branch that
     /// turned out to be abandoned.
     fn restart(&mut self);
-    /// Whether the output of tools that worked is looked at. Else a reader may leave it out, and
-    /// with it the note that it is cut; it is most of what a session holds.
+    /// Whether the output of tools that worked, and what the model thought, is looked at. Else a
+    /// reader may leave the output out, and with it the note that it is cut, and need not unescape
+    /// thoughts; it is most of what a session holds.
     fn wants_outputs(&self) -> bool {
         true
     }

@@ -3,140 +3,17 @@
 //! Reads only the columns of the index `idx_session_grades_browse`, never `details_json`, which is
 //! most of a row: whatever the order and the filters, a page costs at most one pass over that index.
 
-use std::fmt;
-use std::str::FromStr;
-
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
 
 use super::insert::AnyQuery;
 use super::page::{Cursor, Page};
 use super::row::Columns;
+use super::sort::{Kind, SessionSort, Value};
 use super::{Store, StoreError, bound};
 use crate::grade::{Level, TaskType};
-
-/// By what a list of sessions is sorted. Sessions without the value come last in both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionSort {
-    /// When the session counts.
-    Time,
-    /// Average overall score of the models.
-    Quality,
-    /// Whether the task was completed.
-    Completed,
-    /// Efficiency of tool calls.
-    Efficiency,
-    /// Quality of responses.
-    Response,
-    /// Number of errors.
-    Errors,
-    /// Number of calls of the model.
-    Calls,
-    /// How long it took.
-    Duration,
-    /// Name of the agent.
-    Agent,
-    /// Type of the task, by name.
-    TaskType,
-}
-
-/// What kind of values a column holds.
-#[derive(Clone, Copy)]
-enum Kind {
-    Integer,
-    Real,
-    Text,
-}
-
-/// A value that is bound to a query.
-enum Value {
-    Integer(i64),
-    Real(f64),
-    Text(String),
-}
-
-impl SessionSort {
-    /// Every order.
-    pub const ALL: [SessionSort; 10] = [
-        SessionSort::Time,
-        SessionSort::Quality,
-        SessionSort::Completed,
-        SessionSort::Efficiency,
-        SessionSort::Response,
-        SessionSort::Errors,
-        SessionSort::Calls,
-        SessionSort::Duration,
-        SessionSort::Agent,
-        SessionSort::TaskType,
-    ];
-
-    /// The name in URLs.
-    pub fn name(self) -> &'static str {
-        match self {
-            SessionSort::Time => "time",
-            SessionSort::Quality => "quality",
-            SessionSort::Completed => "completed",
-            SessionSort::Efficiency => "efficiency",
-            SessionSort::Response => "response",
-            SessionSort::Errors => "errors",
-            SessionSort::Calls => "calls",
-            SessionSort::Duration => "duration",
-            SessionSort::Agent => "agent",
-            SessionSort::TaskType => "task_type",
-        }
-    }
-
-    /// Whether a list in this order can go on behind that place: not with the cursor of a list in
-    /// another order.
-    pub fn fits(self, cursor: &Cursor) -> bool {
-        let (_, kind, nullable) = self.column();
-        cursor.value.as_ref().map_or(nullable, |value| kind.parse(value).is_some())
-    }
-
-    /// Column, what it holds, and whether it may be null.
-    fn column(self) -> (&'static str, Kind, bool) {
-        match self {
-            SessionSort::Time => ("counts_at", Kind::Text, true),
-            SessionSort::Quality => ("quality", Kind::Real, true),
-            SessionSort::Completed => ("task_completed", Kind::Integer, false),
-            SessionSort::Efficiency => ("tool_calls_efficient", Kind::Integer, false),
-            SessionSort::Response => ("response_quality", Kind::Integer, false),
-            SessionSort::Errors => ("total_errors", Kind::Integer, false),
-            SessionSort::Calls => ("total_api_calls", Kind::Integer, false),
-            SessionSort::Duration => ("duration_seconds", Kind::Real, true),
-            SessionSort::Agent => ("agent", Kind::Text, true),
-            SessionSort::TaskType => ("task_type", Kind::Text, true),
-        }
-    }
-}
-
-impl fmt::Display for SessionSort {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-impl FromStr for SessionSort {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|sort| sort.name() == name);
-        found.ok_or_else(|| format!("expected one of {}", Self::ALL.map(Self::name).join(", ")))
-    }
-}
-
-impl Kind {
-    fn parse(self, text: &str) -> Option<Value> {
-        match self {
-            Kind::Integer => text.parse().ok().map(Value::Integer),
-            Kind::Real => text.parse().ok().filter(|real: &f64| real.is_finite()).map(Value::Real),
-            Kind::Text => Some(Value::Text(bound::text(text, bound::NAME))),
-        }
-    }
-}
 
 /// Which sessions, and in which order.
 #[derive(Debug, Clone, PartialEq)]
@@ -211,6 +88,10 @@ pub struct SessionRow {
     /// Average overall score of the models by the latest rubric, 0 to 1.
     pub quality: Option<f64>,
 }
+
+/// By what rows without a value are sorted. Not by the column itself: SQLite would take the index
+/// of the ids for it, and read every row.
+const NULLS_BY: &str = "COALESCE(session_id, '')";
 
 const COLUMNS: &str = "session_id, agent, model, task_type, task_summary, counts_at, \
                        duration_seconds, task_completed, tool_calls_efficient, response_quality, \
@@ -353,15 +234,18 @@ impl Store {
                     let (value, id) = (conditions.bind(value), conditions.bind(id));
                     format!("({column}, session_id) {operator} ({value}, {id})")
                 }
-                None => format!("session_id {operator} {}", conditions.bind(id)),
+                None => format!("{NULLS_BY} {operator} {}", conditions.bind(id)),
             };
             conditions.sql.push(sql);
         }
-        let order = if nulls { String::new() } else { format!("{column} {direction}, ") };
+        let order = if nulls {
+            format!("{NULLS_BY} {direction}")
+        } else {
+            format!("{column} {direction}, session_id {direction}")
+        };
         let place = conditions.bind(Value::Integer(super::row::count(limit)));
         let sql = format!(
-            "SELECT {COLUMNS} FROM session_grades{} ORDER BY {order}session_id {direction} \
-             LIMIT {place}",
+            "SELECT {COLUMNS} FROM session_grades{} ORDER BY {order} LIMIT {place}",
             conditions.sql()
         );
         let found = self

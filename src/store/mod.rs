@@ -21,18 +21,20 @@ mod page;
 mod quality;
 mod row;
 mod save;
+mod sort;
 mod weekly;
 
 #[cfg(test)]
 mod tests;
 
-pub use browse::{SessionQuery, SessionRow, SessionSort};
+pub use browse::{SessionQuery, SessionRow};
 pub use changes::Changes;
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use page::{Cursor, Page};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
+pub use sort::SessionSort;
 pub use weekly::StoredReport;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};

@@ -62,7 +62,7 @@ pub enum QualityFault {
         why: String,
     },
     /// The model gave no grade.
-    #[error("{}: {detail}", reason.describe())]
+    #[error("{}: {detail}", describe(*reason))]
     Unscored {
         /// Which kind.
         reason: UnscoredReason,
@@ -256,6 +256,17 @@ impl QualityGrader {
             lock(&self.calibration).observe(bytes, tokens);
         }
         Ok(answer)
+    }
+}
+
+/// Why there is no grade, in words for people.
+fn describe(reason: UnscoredReason) -> &'static str {
+    match reason {
+        UnscoredReason::Malformed => "the model's reply is not a valid grade",
+        UnscoredReason::Truncated => "the model's reply or prompt was cut by a limit",
+        UnscoredReason::Refused => "the model refused",
+        UnscoredReason::CantTell => "the model could not tell",
+        UnscoredReason::Unavailable => "the model gave no reply",
     }
 }
 

@@ -2,6 +2,7 @@
 //! on are templates of their own, which live events send again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -11,8 +12,11 @@ use super::selftests::{class, interval, rate, unreadable};
 use super::{Frame, PageError, blocking, html, link, words};
 use crate::outcome::CaseStatus;
 use crate::report::document::{CaseDocument, ReportDocument};
-use crate::report::wording;
+use crate::report::{RunFile, wording};
 use crate::server::App;
+
+/// A run writes after each case; hardly any takes longer.
+const LONGEST_CASE: Duration = Duration::from_mins(30);
 
 /// What a run amounts to so far.
 #[derive(Template)]
@@ -122,13 +126,27 @@ pub(super) fn status_class(status: CaseStatus) -> &'static str {
 
 /// The report of a run.
 pub(super) fn read(app: &App, run_id: &str) -> Result<ReportDocument, PageError> {
+    read_file(app, run_id).map(|(report, _)| report)
+}
+
+fn read_file(app: &App, run_id: &str) -> Result<(ReportDocument, RunFile), PageError> {
     let found = app.runs.find(run_id).map_err(|error| unreadable(&error))?;
     let file = found.ok_or_else(|| {
         PageError::not_found(format!("there is no report of a run {:?}", words::line(run_id)))
     })?;
-    app.runs
-        .read(&file)
+    let report = app.runs.read(&file);
+    report
+        .map(|report| (report, file))
         .map_err(|error| PageError::internal("the report of this run cannot be read", &error))
+}
+
+/// Said of a run that has written nothing for so long that it was probably killed.
+fn silence(report: &ReportDocument, file: &RunFile) -> Option<String> {
+    let silent = file.modified.elapsed().unwrap_or_default();
+    (!report.complete && silent > LONGEST_CASE).then(|| {
+        let silent = words::rough(Some(silent.as_secs_f64()));
+        format!("Nothing was written for {silent}: the run was probably ended from outside.")
+    })
 }
 
 fn facts(report: &ReportDocument) -> Vec<(&'static str, String)> {
@@ -155,7 +173,7 @@ fn facts(report: &ReportDocument) -> Vec<(&'static str, String)> {
 }
 
 impl RunPage {
-    fn of(report: &ReportDocument) -> Self {
+    fn of(report: &ReportDocument, file: &RunFile) -> Self {
         let id = report.run_id.as_str();
         let lines = |texts: &[String]| -> Vec<String> {
             texts.iter().take(100).map(|text| words::line(text)).collect()
@@ -172,7 +190,7 @@ impl RunPage {
             enforced: lines(&report.isolation.enforced),
             not_enforced: lines(&report.isolation.not_enforced),
             changed_files: lines(&report.changed_files),
-            warnings: lines(&report.warnings),
+            warnings: silence(report, file).into_iter().chain(lines(&report.warnings)).collect(),
             rows: report.cases.iter().map(|case| CaseRow::of(report, case)).collect(),
         }
     }
@@ -182,5 +200,6 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     Path(run_id): Path<String>,
 ) -> Result<Response, PageError> {
-    html(&blocking(move || Ok(RunPage::of(&read(&app, &run_id)?))).await?)
+    let page = move || read_file(&app, &run_id).map(|(report, file)| RunPage::of(&report, &file));
+    html(&blocking(page).await?)
 }

@@ -12,7 +12,7 @@ use super::rules::Rules;
 use super::timeline::Timeline;
 use super::{Frame, PageError, html, link, words};
 use crate::grade::GradeRecord;
-use crate::server::App;
+use crate::server::{App, GradingRequest};
 
 struct Session {
     title: String,
@@ -23,6 +23,10 @@ struct Session {
     timeline: Timeline,
     /// Where a grading is asked for; `None` where nobody grades.
     grading: Option<String>,
+    /// What became of the last one that was asked for.
+    request: Option<&'static str>,
+    /// Why it failed.
+    fault: Option<String>,
 }
 
 #[derive(Template)]
@@ -69,6 +73,14 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
     })?;
     let quality = app.store.quality_of(id).await?.items;
     let overrides = app.store.overrides_of(id).await?.items;
+    let request = app.queue.as_ref().and_then(|queue| queue.request(id));
+    let (request, fault) = match request {
+        Some(GradingRequest::Waiting) => (Some("A grading waits or goes on."), None),
+        Some(GradingRequest::Failed(why)) => {
+            (Some("The last grading gave no grade:"), Some(words::line(&why)))
+        }
+        None => (None, None),
+    };
     let title = words::line(grade.task_summary.as_deref().unwrap_or_default());
     Ok(Session {
         title: if title.is_empty() { "(no request)".to_owned() } else { title },
@@ -78,6 +90,8 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
         rules: Rules::of(&grade, &overrides),
         timeline: Timeline::of(&grade),
         grading: app.queue.is_some().then(|| format!("/api/grades/session/{}", link::encoded(id))),
+        request,
+        fault,
     })
 }
 

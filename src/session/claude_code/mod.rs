@@ -245,7 +245,9 @@ impl Reader {
         for block in message.content.0 {
             match block.kind.as_str() {
                 "text" => said::add(&mut event.text, block.text),
-                "thinking" => said::add(&mut event.reasoning, block.thinking),
+                "thinking" => {
+                    said::add(&mut event.reasoning, block.thinking(feed.wants_outputs()));
+                }
                 "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                     let arguments = block.arguments();
                     event.calls.push(ToolCall { id: block.id, name: block.name, arguments });

@@ -139,7 +139,7 @@ pub(super) struct Block<'a> {
     #[serde(borrow)]
     pub(super) text: Text<'a>,
     #[serde(borrow)]
-    pub(super) thinking: Text<'a>,
+    thinking: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
@@ -163,6 +163,16 @@ impl<'a> Block<'a> {
     pub(super) fn content(&self) -> Text<'a> {
         let read = |json: &'a RawValue| serde_json::from_str::<Content<'a>>(json.get()).ok();
         self.content.and_then(read).unwrap_or_default().0
+    }
+
+    /// What the model thought, as it stands in the file where it is not `wanted`: then all that
+    /// counts is whether there is any.
+    pub(super) fn thinking(&self, wanted: bool) -> Text<'a> {
+        let Some(json) = self.thinking.map(RawValue::get) else { return Text::default() };
+        match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            Some(escaped) if !wanted => Text::new(escaped),
+            _ => serde_json::from_str(json).unwrap_or_default(),
+        }
     }
 
     pub(super) fn arguments(&self) -> Text<'a> {

@@ -229,7 +229,8 @@ impl<'f, 's> Rollout<'f, 's> {
                 self.call(Text::default(), "web_search".into(), payload.action.0, time);
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let mut result = payload.output.result();
+                let output = Output::read(payload.output, self.feed.wants_outputs());
+                let mut result = output.result();
                 if let Some(ending) = self.known.endings.answer(&id, &result) {
                     result = ending.result(result.text);
                 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::session::content::Content;
 use crate::session::event::{Outcome, ToolResult};
@@ -79,6 +80,15 @@ impl<'de> Deserialize<'de> for Output {
 }
 
 impl Output {
+    /// Of its JSON. The text of a call that worked is left out where it is not `wanted`.
+    pub(super) fn read(json: Option<&RawValue>, wanted: bool) -> Self {
+        let Some(json) = json.map(RawValue::get) else { return Self::default() };
+        if !wanted && plainly_worked(json) {
+            return Self { text: Text::default(), exit_code: Some(0) };
+        }
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
     /// The result, as far as the output alone tells.
     pub(super) fn result(self) -> ToolResult<'static> {
         let text = self.text;
@@ -104,9 +114,30 @@ impl Output {
     }
 }
 
+/// Whether the JSON of a long output says outright, at its end or at its beginning, that the call
+/// worked. Looks at what is escaped: an output that holds such words itself has them escaped once
+/// more. What stands between the ends is not looked at.
+fn plainly_worked(json: &str) -> bool {
+    const SHORTEST: usize = 3 * LONGEST_REJECTION;
+    const ENDING: usize = 200;
+    const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
+    if json.len() < SHORTEST {
+        return false;
+    }
+    if json.starts_with(r#""Exit code: 0\n"#) {
+        return true;
+    }
+    let end = &json[json.ceil_char_boundary(json.len() - ENDING)..];
+    let after = end.rfind(METADATA).map(|at| &end[at + METADATA.len()..]);
+    json.starts_with(r#""{\"output\":\""#)
+        && after.is_some_and(|after| after.starts_with([',', '}']))
+}
+
+/// Longer texts are no rejections.
+const LONGEST_REJECTION: usize = 2000;
+
 /// Whether a human or a policy refused the call, or a human stopped it.
 pub(super) fn is_rejection(text: &str) -> bool {
-    const LONGEST: usize = 2000;
     const BEGINNINGS: [&str; 5] = [
         "rejected by user",
         "rejected: ",
@@ -115,7 +146,7 @@ pub(super) fn is_rejection(text: &str) -> bool {
         "user rejected",
     ];
     let first = text.lines().next().unwrap_or_default();
-    text.len() < LONGEST
+    text.len() < LONGEST_REJECTION
         && (text == "aborted"
             || text.starts_with("Wall time: ") && text.ends_with("\naborted by user")
             || first.ends_with("rejected by user")
@@ -154,4 +185,63 @@ fn failed(text: &str) -> bool {
         "err: ",
     ];
     BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is left out must not change what is known of the call.
+    fn same(json: &str) -> (Outcome, Option<i64>, usize) {
+        let raw: &RawValue = serde_json::from_str(json).unwrap();
+        let whole = Output::read(Some(raw), true).result();
+        let brief = Output::read(Some(raw), false).result();
+        assert_eq!((whole.outcome, whole.exit_code), (brief.outcome, brief.exit_code), "{json}");
+        (brief.outcome, brief.exit_code, brief.text.len())
+    }
+
+    fn structured(output: &str, code: i64) -> String {
+        let inner = format!(
+            r#"{{"output":{},"metadata":{{"exit_code":{code},"duration_seconds":0.1}}}}"#,
+            serde_json::to_string(output).unwrap()
+        );
+        serde_json::to_string(&inner).unwrap()
+    }
+
+    #[test]
+    fn a_long_output_of_a_call_that_worked_is_left_out() {
+        let long = "line\n".repeat(2000);
+        assert_eq!(same(&structured(&long, 0)), (Outcome::Ok, Some(0), 0));
+        assert_eq!(same(&structured(&long, 1)), (Outcome::Failed, Some(1), long.len()));
+        assert_eq!(same(&structured(&long, -1)).0, Outcome::Failed);
+        assert_eq!(same(&structured("rejected by user", 0)).0, Outcome::Rejected);
+        let plain = |head: &str| serde_json::to_string(&format!("{head}{long}")).unwrap();
+        assert_eq!(same(&plain("Exit code: 0\nWall time: 1\nOutput:\n")).2, 0);
+        assert_eq!(same(&plain("Exit code: 1\nWall time: 1\nOutput:\n")).0, Outcome::Failed);
+    }
+
+    proptest! {
+        #[test]
+        fn an_output_that_quotes_others_is_not_mistaken(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    Just("\"metadata\":{\"exit_code\":0}}".to_owned()),
+                    Just("{\"output\":\"".to_owned()),
+                    Just("Exit code: 0\n".to_owned()),
+                    "[a-z\"\\\\{}:,0]{0,12}",
+                    Just("x".repeat(7000)),
+                ],
+                0..6,
+            ),
+            code in -1..3_i64,
+        ) {
+            let text = parts.concat();
+            same(&structured(&text, code));
+            // Broken JSON between the right ends is not told from whole one.
+            if !text.starts_with("{\"output\":\"") {
+                same(&serde_json::to_string(&text).unwrap());
+            }
+        }
+    }
 }

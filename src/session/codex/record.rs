@@ -2,8 +2,8 @@
 //! fields do not clash, and a line is parsed once.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use super::Output;
 use crate::session::content::Content;
 use crate::session::event::Usage;
 use crate::session::text::Text;
@@ -64,7 +64,9 @@ pub(super) struct Payload<'a> {
     pub(super) action: Json,
     #[serde(borrow)]
     pub(super) call_id: Text<'a>,
-    pub(super) output: Output,
+    /// See [`super::output::Output`]: most are never looked at.
+    #[serde(borrow)]
+    pub(super) output: Option<&'a RawValue>,
     // event_msg
     #[serde(borrow)]
     pub(super) message: Content<'a>,

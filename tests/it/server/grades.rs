@@ -119,3 +119,26 @@ fn a_session_is_graded_on_request() {
     };
     again.status(202);
 }
+
+#[test]
+fn the_page_says_why_a_request_led_to_no_grade() {
+    let server = ModelServer::script().grader(|_| "Great session, 10/10!").start();
+    let config = format!(
+        "version: 1\ngrade: {{ quality: {{ model: \"{OPENAI}\", max_reasks: 0 }} }}\n\
+         scenarios:\n{CLEAR}"
+    );
+    let site = Site::start(graded().config(config).server(&server));
+    let page = format!("/sessions/{}", id(4));
+    assert!(!site.get(&page).text().contains("no grade:"));
+    site.post(&format!("/api/grades/session/{}", id(4))).status(202);
+    let started = Instant::now();
+    loop {
+        let text = site.get(&page).text();
+        if text.contains("The last grading gave no grade: the model&#39;s reply is not a valid") {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{text}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(site.get(&format!("/api/grades/session/{}", id(4))).json()["models"], json!([]));
+}

@@ -1,5 +1,7 @@
 //! Selftest runs and their cases.
 
+use std::time::{Duration, SystemTime};
+
 use serde_json::Value;
 
 use super::site::{Site, field};
@@ -46,6 +48,28 @@ fn runs_cases_and_one_case() {
     }
     // A name that is there, but no report.
     site.get("/api/runs/selftest-20261122-0000-zzz").problem(500);
+}
+
+const KILLED: &str = "the run was probably ended from outside";
+
+#[test]
+fn a_run_that_was_killed_is_not_waited_for() {
+    let server = ModelServer::start();
+    let workspace = Workspace::new().config(config(OPENAI, &scenarios(1))).server(&server);
+    let _ = workspace.run().exit(0);
+    let folder = workspace.path("reports/selftest");
+    let report = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let mut stored: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    stored["complete"] = false.into();
+    std::fs::write(&report, stored.to_string()).unwrap();
+    let site = Site::start(workspace);
+    let page = format!("/selftests/{}", stored["run_id"].as_str().unwrap());
+    assert!(!site.get(&page).text().contains(KILLED));
+    let long_ago = SystemTime::now() - Duration::from_hours(3);
+    std::fs::File::options().append(true).open(&report).unwrap().set_modified(long_ago).unwrap();
+    assert!(
+        site.get(&page).text().contains(&format!("Nothing was written for 3 h 00 min: {KILLED}"))
+    );
 }
 
 #[test]
