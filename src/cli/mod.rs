@@ -1,6 +1,7 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
 mod grade;
+mod jobs;
 mod serve;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use jobs::{JobsAction, WorkerArgs};
 pub use serve::ServeArgs;
 
 /// Everything that can stand on the command line.
@@ -164,6 +166,24 @@ pub enum Command {
         #[command(flatten)]
         serve: ServeArgs,
     },
+    /// Run the weekly jobs when they are due, and grade the sessions that are queued
+    Worker {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What it does.
+        #[command(flatten)]
+        worker: WorkerArgs,
+    },
+    /// List jobs, run one now, or try failed ones again
+    Jobs {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: JobsAction,
+    },
     /// Serve grades and reports to an agent: Model Context Protocol on stdin and stdout
     Mcp {
         /// Which sessions, and where grades are kept.
@@ -253,6 +273,11 @@ mod tests {
             "selftest grade --agent codex summary --days 30",
             "selftest grade override abc --task-completed false --reason no",
             "selftest sessions list --since 30d",
+            "selftest worker --once --now 2026-11-22T04:00:00Z",
+            "selftest worker --concurrency 4 --jobs run_weekly_digest,gradings",
+            "selftest jobs list --json",
+            "selftest jobs run run_weekly_digest",
+            "selftest jobs retry --all",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }

@@ -8,6 +8,8 @@ mod failure;
 mod grade;
 mod grading;
 mod init;
+mod interruption;
+mod jobs;
 mod mcp;
 mod model;
 mod run;
@@ -16,6 +18,7 @@ mod serve;
 mod sessions;
 mod settings;
 mod since;
+mod worker;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -23,13 +26,18 @@ use clap::CommandFactory as _;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, JobsAction};
 use crate::exit::Exit;
 use failure::Failure;
 
 /// Does what the command line says.
 pub fn execute(cli: Cli) -> Exit {
-    start_log(cli.global.verbose);
+    // What works unattended says what it does.
+    let talks = matches!(
+        cli.command,
+        Some(Command::Worker { .. } | Command::Jobs { action: JobsAction::Run { .. }, .. })
+    );
+    start_log(cli.global.verbose.max(u8::from(talks)));
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(failure) => {
@@ -55,6 +63,12 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))
+        }
+        Some(Command::Worker { sessions, worker }) => {
+            runtime()?.block_on(worker::execute(&worker, &sessions, &global))
+        }
+        Some(Command::Jobs { sessions, action }) => {
+            runtime()?.block_on(jobs::execute(&action, &sessions, &global))
         }
         Some(Command::Mcp { sessions }) => {
             let runtime = runtime()?;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::grade::settings::GradeSettings;
+use crate::jobs::settings::JobSettings;
 use crate::judge::settings::JudgeSettings;
 use crate::model::settings::ModelSettings;
 use crate::rubric::{Category, Rubric, RubricError};
@@ -62,6 +63,8 @@ pub struct Config {
     pub reports: ReportSettings,
     /// Recorded sessions: where they are and how they are graded.
     pub grade: GradeSettings,
+    /// What workers do, and when.
+    pub jobs: JobSettings,
     /// What to test, in this order.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
@@ -106,6 +109,7 @@ impl Default for Config {
             models: ModelSettings::default(),
             reports: ReportSettings::default(),
             grade: GradeSettings::default(),
+            jobs: JobSettings::default(),
             scenarios: default_scenarios(),
         }
     }

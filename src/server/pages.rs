@@ -6,6 +6,7 @@
 mod assets;
 mod calls;
 mod case;
+mod jobs;
 mod link;
 mod quality;
 mod rules;
@@ -43,6 +44,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/weekly", get(weekly::list))
         .route("/weekly/{week}", get(weekly::page))
         .route("/weekly/{week}/{picture}", get(weekly::picture))
+        .route("/jobs", get(jobs::page))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }

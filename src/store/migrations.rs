@@ -32,8 +32,14 @@ macro_rules! changes {
 }
 
 /// In order, numbered from 1 without a gap.
-const CHANGES: &[Change] =
-    changes!["0001_grades", "0002_files", "0003_overrides", "0004_quality", "0005_browsing",];
+const CHANGES: &[Change] = changes![
+    "0001_grades",
+    "0002_files",
+    "0003_overrides",
+    "0004_quality",
+    "0005_browsing",
+    "0009_jobs",
+];
 
 impl Change {
     fn text(&self, engine: Engine) -> &'static str {
