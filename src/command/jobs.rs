@@ -101,7 +101,8 @@ async fn retry(
 /// The scheduled job with that name; `others` are named in the error too.
 pub(super) fn job(name: &str, others: &[&str]) -> Result<Job, Failure> {
     Job::from_name(name).ok_or_else(|| {
-        let known: Vec<&str> = Job::ALL.iter().map(|job| job.name()).chain(others.iter().copied()).collect();
+        let known: Vec<&str> =
+            Job::ALL.iter().map(|job| job.name()).chain(others.iter().copied()).collect();
         let error = anyhow!("there is no job {:?}", one_line(name, 80));
         Failure::usage(error).hint(Some(format!("write {}", known.join(" or "))))
     })

@@ -186,7 +186,10 @@ fn schedules(schedules: &Value) -> Vec<Fault> {
             hint: Some("write five fields in UTC, such as \"30 3 * * SUN\", or off".to_owned()),
             ..value(
                 &format!("/jobs/schedule/{key}"),
-                format!("`jobs.schedule.{key}` is no schedule: {}", crate::text::one_line(&why, 200)),
+                format!(
+                    "`jobs.schedule.{key}` is no schedule: {}",
+                    crate::text::one_line(&why, 200)
+                ),
                 format!("found {}", super::shape::description(schedule)),
             )
         })

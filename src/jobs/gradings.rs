@@ -46,8 +46,8 @@ impl Gradings {
         let Grading { session_id, model, requested_at } = grading;
         let store = |error: crate::store::StoreError| Fault::Passing(error.to_string());
         let found = self.store.grade(session_id).await.map_err(store)?;
-        let found = found
-            .ok_or_else(|| Fault::Final("it has no grade by rules any more".to_owned()))?;
+        let found =
+            found.ok_or_else(|| Fault::Final("it has no grade by rules any more".to_owned()))?;
         let grader = (self.find)(model.clone()).await.map_err(Fault::Passing)?;
         let known = self.store.quality_of(session_id).await.map_err(store)?.items;
         // A worker that died between keeping the grade and saying so: the model is not asked

@@ -143,8 +143,7 @@ impl Listing {
         );
         for one in &self.failed {
             let at = one.at.map_or_else(|| "-".to_owned(), date_time);
-            let (session, why) =
-                (terminal(&one.grading.session_id, 80), terminal(&one.why, WORDS));
+            let (session, why) = (terminal(&one.grading.session_id, 80), terminal(&one.why, WORDS));
             let _ = writeln!(text, "  {} {at} {session}: {why}", one.id);
         }
         if failed > 0 {

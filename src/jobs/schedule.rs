@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn what_is_no_schedule() {
-        for text in ["", "   ", "30 3 * *", "0 30 3 * * SUN", "60 3 * * 0", "x", "30 3 * * SUN 2026"]
+        for text in
+            ["", "   ", "30 3 * *", "0 30 3 * * SUN", "60 3 * * 0", "x", "30 3 * * SUN 2026"]
         {
             assert!(Cron::parse(text).is_err(), "{text:?}");
         }

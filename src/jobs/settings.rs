@@ -58,8 +58,10 @@ impl JobSettings {
 
     /// How long to wait after the attempt with that number, from 1.
     pub(super) fn wait_after(&self, attempt: usize) -> Duration {
-        let times = 3_u32.saturating_pow(u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
-        let seconds = (self.retry_seconds * f64::from(times)).clamp(0.0, LONGEST_WAIT.as_secs_f64());
+        let times =
+            3_u32.saturating_pow(u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
+        let seconds =
+            (self.retry_seconds * f64::from(times)).clamp(0.0, LONGEST_WAIT.as_secs_f64());
         Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_WAIT)
     }
 }

@@ -98,9 +98,8 @@ impl Store {
     pub async fn jobs_ended(&self) -> Result<HashMap<String, Timestamp>, StoreError> {
         let query = "SELECT job, MAX(slot) AS slot FROM job_runs \
                      WHERE ended_at IS NOT NULL GROUP BY job";
-        let rows = self
-            .fetch(sqlx::query(query), |row| Ok((row.text("job")?, row.time("slot")?)))
-            .await?;
+        let rows =
+            self.fetch(sqlx::query(query), |row| Ok((row.text("job")?, row.time("slot")?))).await?;
         Ok(rows.items.into_iter().collect())
     }
 

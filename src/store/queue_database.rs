@@ -5,10 +5,10 @@
 //! `Jobs` and `Workers`, and writes more often than all else.
 
 #[cfg(feature = "postgres")]
+use sqlx::Connection as _;
+#[cfg(feature = "postgres")]
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-#[cfg(feature = "postgres")]
-use sqlx::Connection as _;
 use sqlx::{ConnectOptions as _, Executor as _, SqlitePool};
 
 use super::StoreError;

@@ -33,6 +33,7 @@ mod sut;
 
 // Recorded sessions.
 mod grade;
+mod jobs;
 
 // Servers.
 mod browser;

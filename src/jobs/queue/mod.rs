@@ -5,6 +5,8 @@
 
 mod tables;
 
+use std::collections::HashSet;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, Row as _};
@@ -114,7 +116,7 @@ macro_rules! on {
 /// Prepares to add: takes out what has ended, and leaves out what is there.
 macro_rules! fresh {
     ($queue:expr, $connection:expr, $gradings:expr) => {{
-        let mut tasks = Vec::new();
+        let (mut tasks, mut keys) = (Vec::new(), HashSet::new());
         if let Some(take_turn) = $queue.tables.take_turn {
             sqlx::query(take_turn).execute(&mut *$connection).await?;
         }
@@ -128,12 +130,14 @@ macro_rules! fresh {
             $queue.tables.jobs
         );
         for grading in $gradings {
+            let key = grading.key();
             let remove = sqlx::query(AssertSqlSafe(remove.as_str()));
-            let remove = remove.bind($queue.name.as_str()).bind(grading.key());
+            let remove = remove.bind($queue.name.as_str()).bind(key.as_str());
             remove.execute(&mut *$connection).await?;
             let find = sqlx::query(AssertSqlSafe(find.as_str()));
-            let find = find.bind($queue.name.as_str()).bind(grading.key());
-            if find.fetch_optional(&mut *$connection).await?.is_none() {
+            let find = find.bind($queue.name.as_str()).bind(key.as_str());
+            let is_there = find.fetch_optional(&mut *$connection).await?.is_some();
+            if keys.insert(key) && !is_there {
                 tasks.push($queue.task(grading));
             }
         }
@@ -165,7 +169,8 @@ impl Queue {
             }
         }
         let schema = database.schema.as_deref().filter(|schema| *schema != "public");
-        let name = format!("selftest gradings {}", schema.unwrap_or_default()).trim_end().to_owned();
+        let name =
+            format!("selftest gradings {}", schema.unwrap_or_default()).trim_end().to_owned();
         Ok(Self { database, tables, name, settings: settings.clone() })
     }
 
@@ -279,9 +284,8 @@ impl Queue {
     /// Workers that have given a sign of life.
     pub async fn workers(&self) -> Result<u64, StoreError> {
         let Tables { workers, silence, .. } = self.tables;
-        let query = format!(
-            "SELECT COUNT(*) FROM {workers} WHERE worker_type = $1 AND {silence} < $2"
-        );
+        let query =
+            format!("SELECT COUNT(*) FROM {workers} WHERE worker_type = $1 AND {silence} < $2");
         on!(self, pool => {
             let query = sqlx::query_scalar(AssertSqlSafe(query)).bind(&self.name);
             query.bind(self.dead_after()).fetch_one(pool).await.map(unsigned)
