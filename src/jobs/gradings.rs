@@ -17,6 +17,9 @@ use crate::text::one_line;
 /// The name of this work in the log, as the scheduled jobs have theirs.
 const NAME: &str = "run_session_grading";
 
+/// Gradings in a row without an answer of the model after which it counts as gone.
+pub(super) const GONE_AFTER: u32 = 2;
+
 /// Finds the grader by a model, that of the configuration where none is named, or says why there
 /// is none.
 pub type FindGrader =
@@ -95,7 +98,11 @@ impl Gradings {
             self.silent.store(0, Ordering::Relaxed);
             return Err(Box::new(AbortError::new(why)));
         }
-        self.silent.fetch_add(1, Ordering::Relaxed);
+        let silent = self.silent.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.patient && silent >= GONE_AFTER {
+            // Whoever waits for the end drops this, and nothing is counted against the session.
+            std::future::pending::<()>().await;
+        }
         if self.patient && attempt < most {
             // Here and not in the queue: as long as nobody answers, the next one would fare no
             // better.
@@ -107,9 +114,10 @@ impl Gradings {
 
 /// What the queue's library calls.
 pub(super) async fn handle(
-    grading: Grading,
+    work: Vec<u8>,
     attempt: Attempt,
     gradings: Data<Arc<Gradings>>,
 ) -> Result<(), BoxDynError> {
+    let grading = Grading::read(&work).map_err(AbortError::new)?;
     gradings.run(&grading, attempt.current()).await
 }

@@ -67,9 +67,18 @@ impl Cron {
         if text.trim().eq_ignore_ascii_case(OFF) {
             return Ok(None);
         }
+        let fields = text.split_whitespace().count();
+        if fields != 5 {
+            return Err(format!("expected five fields, found {fields}"));
+        }
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let cron = parser.parse(text).map_err(|error| error.to_string())?;
+        let cron = parser.parse(text).map_err(|error| {
+            let words = error.to_string();
+            // The last part of them says what is wrong.
+            let words = words.rsplit(": ").next().unwrap_or(&words).trim_end_matches('.');
+            words.to_lowercase()
+        })?;
         Ok(Some(Self(cron)))
     }
 

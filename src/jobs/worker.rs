@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use apalis::layers::WorkerBuilderExt as _;
-use apalis::prelude::{BackendExt as _, WorkerBuilder, WorkerError};
+use apalis::prelude::{BackendExt as _, Codec, WorkerBuilder, WorkerError};
 use tokio::time::sleep;
 
-use super::gradings::{FindGrader, Gradings, handle};
+use super::gradings::{FindGrader, GONE_AFTER, Gradings, handle};
 use super::name;
-use super::queue::{Grading, Queue};
+use super::queue::Queue;
 use super::settings::MISSED_HEARTBEATS;
 use crate::store::{QueuePool, Store, StoreError};
 
@@ -30,9 +30,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Between two times of taking old rows out.
 const PRUNE: Duration = Duration::from_secs(6 * 60 * 60);
-
-/// Gradings in a row without an answer of the model after which it counts as gone.
-const GONE_AFTER: u32 = 2;
 
 /// Grades the sessions of a queue.
 pub struct Worker {
@@ -54,6 +51,23 @@ pub enum WorkerEnd {
     ModelGone,
 }
 
+/// Hands work on as it is: what the library cannot read ends its worker, and the next one.
+#[derive(Debug, Clone)]
+struct AsItIs;
+
+impl Codec<Vec<u8>> for AsItIs {
+    type Error = std::convert::Infallible;
+    type Compact = Vec<u8>;
+
+    fn encode(&self, work: &Vec<u8>) -> Result<Vec<u8>, Self::Error> {
+        Ok(work.clone())
+    }
+
+    fn decode(&self, work: &Vec<u8>) -> Result<Vec<u8>, Self::Error> {
+        Ok(work.clone())
+    }
+}
+
 /// Runs the library's worker on either engine.
 macro_rules! work {
     ($storage:ty, $config:ty, $pool:expr, $worker:expr, $name:expr, $gradings:expr) => {{
@@ -64,7 +78,8 @@ macro_rules! work {
             .lock_tasks(false)
             .heartbeat_interval(queue.settings.heartbeat())
             .missed_heartbeats(MISSED_HEARTBEATS as usize);
-        let storage = <$storage>::new($pool).with_config(config).poll_with_interval(POLL);
+        let storage = <$storage>::new($pool).with_config(config).with_codec(AsItIs);
+        let storage = storage.poll_with_interval(POLL);
         let builder = WorkerBuilder::new($name).backend(storage);
         let builder = builder.concurrency($worker.concurrency).catch_panic().data($gradings);
         builder.build(handle).run().await
@@ -154,7 +169,7 @@ impl Worker {
         let (name, gradings) = (self.current_name(), Arc::clone(gradings));
         match &self.queue.database.pool {
             QueuePool::Sqlite(pool) => work!(
-                apalis_sqlite::SqliteStorage<Grading>,
+                apalis_sqlite::SqliteStorage<Vec<u8>>,
                 apalis_sqlite::Config,
                 pool,
                 self,
@@ -163,7 +178,7 @@ impl Worker {
             ),
             #[cfg(feature = "postgres")]
             QueuePool::Postgres(pool) => work!(
-                apalis_postgres::PostgresStorage<Grading>,
+                apalis_postgres::PostgresStorage<Vec<u8>>,
                 apalis_postgres::Config,
                 pool,
                 self,

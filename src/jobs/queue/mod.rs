@@ -47,6 +47,16 @@ impl Grading {
         }
     }
 
+    /// What [`Queue::enqueue`] has written.
+    pub(super) fn read(work: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(work).map_err(|error| format!("it cannot be read: {error}"))
+    }
+
+    /// Stands for what another version or program has written.
+    fn unreadable() -> Self {
+        Self { requested_at: Timestamp::UNIX_EPOCH, ..Self::new("(unreadable)", None) }
+    }
+
     /// Two with the same key are the same work.
     fn key(&self) -> String {
         serde_json::json!([self.session_id, self.model]).to_string()
@@ -312,9 +322,9 @@ impl Queue {
 
     /// The gradings that are not tried again by themselves, the newest first, at most `limit`.
     pub async fn failed(&self, limit: u32) -> Result<Vec<FailedGrading>, StoreError> {
-        let Tables { jobs, work, result, done_at, .. } = self.tables;
+        let Tables { jobs, result, done_at, .. } = self.tables;
         let query = format!(
-            "SELECT id, {work} AS work, {result} AS result, {done_at} AS at, \
+            "SELECT id, job, {result} AS result, {done_at} AS at, \
              CAST(attempts AS BIGINT) AS attempts FROM {jobs} \
              WHERE job_type = $1 AND {FAILED} ORDER BY done_at DESC, id DESC LIMIT $2"
         );
@@ -323,14 +333,12 @@ impl Queue {
             query.fetch_all(pool).await.and_then(|rows| {
                 let mut failed = Vec::new();
                 for row in rows {
-                    let work: String = row.try_get("work")?;
-                    // Of a later version: it is counted, and it cannot be shown.
-                    let Ok(grading) = serde_json::from_str(&work) else { continue };
+                    let work: Vec<u8> = row.try_get("job")?;
                     let at: Option<i64> = row.try_get("at")?;
                     let result: Option<String> = row.try_get("result")?;
                     failed.push(FailedGrading {
                         id: row.try_get("id")?,
-                        grading,
+                        grading: Grading::read(&work).unwrap_or_else(|_| Grading::unreadable()),
                         attempts: unsigned(row.try_get("attempts")?),
                         at: at.and_then(|at| Timestamp::from_second(at).ok()),
                         why: why(result.as_deref()),
@@ -355,17 +363,24 @@ impl Queue {
         })
     }
 
-    /// Gives back what a worker has and no longer works on.
-    pub(super) async fn release(&self, worker: &str) -> Result<u64, StoreError> {
-        let query = format!(
-            "UPDATE {} SET status = 'Pending', lock_by = NULL, lock_at = NULL \
-             WHERE job_type = $1 AND {RUNNING} AND lock_by = $2",
-            self.tables.jobs
+    /// Gives back what a worker has that has ended.
+    pub(super) async fn release(&self, worker: &str) -> Result<(), StoreError> {
+        let Tables { jobs, workers, long_ago, .. } = self.tables;
+        let release = format!(
+            "UPDATE {jobs} SET status = 'Pending', lock_by = NULL, lock_at = NULL \
+             WHERE job_type = $1 AND {RUNNING} AND lock_by = $2"
         );
-        on!(self, pool => {
-            let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(worker);
-            query.execute(pool).await.map(|done| done.rows_affected())
-        })
+        // What it has done still refers to it.
+        let retire = format!(
+            "UPDATE {workers} SET last_seen = {long_ago} WHERE worker_type = $1 AND id = $2"
+        );
+        for query in [release, retire] {
+            on!(self, pool => {
+                let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(worker);
+                query.execute(pool).await.map(drop)
+            })?;
+        }
+        Ok(())
     }
 
     /// Takes the work from workers that are silent, as a worker does at each sign of life. Each

@@ -8,14 +8,14 @@ use crate::store::QueuePool;
 pub(super) struct Tables {
     pub(super) jobs: &'static str,
     pub(super) workers: &'static str,
-    /// The work as text.
-    pub(super) work: &'static str,
     /// The result as text.
     pub(super) result: &'static str,
     /// When it ended, in seconds since 1970.
     pub(super) done_at: &'static str,
     /// Now, as in the columns of times.
     pub(super) now: &'static str,
+    /// A time long ago, as in the columns of times.
+    pub(super) long_ago: &'static str,
     /// Seconds since a worker's last sign of life.
     pub(super) silence: &'static str,
     /// Seconds since it ended.
@@ -27,10 +27,10 @@ pub(super) struct Tables {
 const SQLITE: Tables = Tables {
     jobs: "Jobs",
     workers: "Workers",
-    work: "CAST(job AS TEXT)",
     result: "last_result",
     done_at: "done_at",
     now: "CAST(strftime('%s', 'now') AS INTEGER)",
+    long_ago: "0",
     silence: "(CAST(strftime('%s', 'now') AS INTEGER) - last_seen)",
     done_since: "(CAST(strftime('%s', 'now') AS INTEGER) - done_at)",
     // A transaction begins with the write lock.
@@ -41,10 +41,10 @@ const SQLITE: Tables = Tables {
 const POSTGRES: Tables = Tables {
     jobs: "apalis.jobs",
     workers: "apalis.workers",
-    work: "convert_from(job, 'UTF8')",
     result: "CAST(last_result AS TEXT)",
     done_at: "CAST(EXTRACT(EPOCH FROM done_at) AS BIGINT)",
     now: "now()",
+    long_ago: "to_timestamp(0)",
     silence: "EXTRACT(EPOCH FROM now() - last_seen)",
     done_since: "EXTRACT(EPOCH FROM now() - done_at)",
     take_turn: Some("SELECT pg_advisory_xact_lock(hashtextextended('selftest queue', 0))"),
