@@ -39,6 +39,8 @@ pub mod store;
 pub mod cli;
 pub mod grader;
 
+pub mod jobs;
+
 pub mod config;
 pub mod mcp;
 pub mod server;

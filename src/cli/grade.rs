@@ -120,6 +120,9 @@ pub enum GradeAction {
         /// Do not look for new sessions first
         #[arg(long)]
         no_scan: bool,
+        /// Put them into the queue, for workers
+        #[arg(long, conflicts_with = "concurrency")]
+        queue: bool,
     },
     /// List the newest grades by models
     Recent {

@@ -1,6 +1,7 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
 mod grade;
+mod jobs;
 mod reflect;
 mod serve;
 mod signals;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use jobs::{JobsAction, WorkerArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
@@ -231,6 +233,24 @@ pub enum Command {
         #[command(flatten)]
         serve: ServeArgs,
     },
+    /// Run the weekly jobs when they are due, and grade the sessions that are queued
+    Worker {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What it does.
+        #[command(flatten)]
+        worker: WorkerArgs,
+    },
+    /// List jobs, run one now, or try failed ones again
+    Jobs {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: JobsAction,
+    },
     /// Serve grades and reports to an agent: Model Context Protocol on stdin and stdout
     Mcp {
         /// Which sessions, and where grades are kept.
@@ -336,6 +356,11 @@ mod tests {
             "selftest skills record --session s --message thanks --previous hello",
             "selftest skills record --from-sessions --source x --since 30d",
             "selftest skills promote x --file SKILL.md --json",
+            "selftest worker --once --now 2026-11-22T04:00:00Z",
+            "selftest worker --concurrency 4 --jobs run_weekly_digest,gradings",
+            "selftest jobs list --json",
+            "selftest jobs run run_weekly_digest",
+            "selftest jobs retry --all",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }

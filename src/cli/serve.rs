@@ -21,6 +21,9 @@ pub struct ServeArgs {
     /// Answer requests to this host name too; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     pub hosts: Vec<String>,
+    /// Only queue what is to be graded, and leave it to `selftest worker`
+    #[arg(long)]
+    pub no_worker: bool,
     /// The model that grades sessions on request; default: grade.quality.model of the
     /// configuration
     #[arg(long, value_name = "NAME")]

@@ -14,6 +14,7 @@ use crate::config::Resolved;
 use crate::grade::QualityGrade;
 use crate::grade::quality::TEMPLATE;
 use crate::grader::quality::{QualityGrader, UnfitModel};
+use crate::jobs::FindGrader;
 use crate::mcp::SessionGrading;
 use crate::model::locate::Locator;
 use crate::model::name::ModelName;
@@ -113,6 +114,15 @@ impl GradersOnRequest {
         found.insert(name, grader.clone());
         Ok(grader)
     }
+}
+
+/// As workers ask for them.
+pub(super) fn finder(graders: GradersOnRequest) -> Arc<FindGrader> {
+    let graders = Arc::new(graders);
+    Arc::new(move |model| {
+        let graders = Arc::clone(&graders);
+        Box::pin(async move { graders.grader(model).await })
+    })
 }
 
 impl SessionGrading for GradersOnRequest {

@@ -10,6 +10,8 @@ mod freeze;
 mod grade;
 mod grading;
 mod init;
+mod interruption;
+mod jobs;
 mod mcp;
 mod model;
 mod named_run;
@@ -23,6 +25,7 @@ mod setup;
 mod signals;
 mod since;
 mod skills;
+mod worker;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -30,13 +33,18 @@ use clap::CommandFactory as _;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, JobsAction};
 use crate::exit::Exit;
 use failure::Failure;
 
 /// Does what the command line says.
 pub fn execute(cli: Cli) -> Exit {
-    start_log(cli.global.verbose);
+    // What works unattended says what it does.
+    let talks = matches!(
+        cli.command,
+        Some(Command::Worker { .. } | Command::Jobs { action: JobsAction::Run { .. }, .. })
+    );
+    start_log(cli.global.verbose.max(u8::from(talks)));
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(failure) => {
@@ -73,6 +81,12 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))
+        }
+        Some(Command::Worker { sessions, worker }) => {
+            runtime()?.block_on(worker::execute(&worker, &sessions, &global))
+        }
+        Some(Command::Jobs { sessions, action }) => {
+            runtime()?.block_on(jobs::execute(&action, &sessions, &global))
         }
         Some(Command::Mcp { sessions }) => {
             let runtime = runtime()?;

@@ -27,8 +27,9 @@ const LONGEST_FILE: u64 = 64 * 1024 * 1024;
 const LONGEST_SCHEMA: u64 = 1024 * 1024;
 /// Where reflections go that name no project.
 const DEFAULT_PROJECT: &str = "default";
-/// Most projects that are listed.
-const PROJECTS: u32 = 10_000;
+/// What a file is expected to hold, for hints.
+const EXAMPLE: &str = "a reflection is an object such as {\"goal\": \"…\", \"summary\": \"…\", \
+                       \"confidence\": 0.8, \"tags\": [\"loop:1\"]}";
 
 pub(super) async fn execute(
     action: &ReflectAction,
@@ -101,10 +102,8 @@ async fn grade(
         file.and_then(|file| bounded(file, LONGEST_FILE))
     };
     let text = text.map_err(|why| Failure::usage(anyhow!("cannot read {shown}: {why}")))?;
-    let documents = read_all(&text).map_err(|error| {
-        Failure::usage(anyhow!("{shown}, {error}"))
-            .hint(Some("a reflection is an object such as {\"goal\": \"…\", \"summary\": \"…\", \"confidence\": 0.8, \"tags\": [\"loop:1\"]}"))
-    })?;
+    let documents = read_all(&text)
+        .map_err(|error| Failure::usage(anyhow!("{shown}, {error}")).hint(Some(EXAMPLE)))?;
     let count = documents.len();
     let mut scores = Vec::new();
     for (place, document) in documents.into_iter().enumerate() {
@@ -172,7 +171,7 @@ async fn scores(
     json: bool,
 ) -> Result<Exit, Failure> {
     let Some(project) = project else {
-        let projects = grader.store().reflecting_projects(None, limit.min(PROJECTS)).await?.items;
+        let projects = grader.store().reflecting_projects(None, limit).await?.items;
         if json {
             print(&format!("{:#}\n", json!(projects)))?;
         } else if projects.is_empty() {

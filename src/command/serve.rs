@@ -11,15 +11,17 @@ use tokio::net::TcpListener;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
-use super::grading::GradersOnRequest;
+use super::grading::{GradersOnRequest, finder};
+use super::interruption::interruption;
 use super::print;
 use super::reflect::reflection_grader;
 use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
 use crate::grader::skills::SkillTracker;
+use crate::jobs::{Queue, Worker};
 use crate::redact::Redactor;
 use crate::report::RunArchive;
-use crate::server::{Access, App, FindGrader, GradingWorkers, SkillQueue, serve};
+use crate::server::{Access, App, SkillQueue, serve};
 use crate::store::Store;
 
 pub(super) async fn execute(
@@ -36,7 +38,9 @@ pub(super) async fn execute(
     }
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
-    let store = Store::open(&database(&project, &sessions.db)).await?;
+    let address = database(&project, &sessions.db);
+    let store = Store::open(&address).await?;
+    let queue = Queue::open(&address, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.
     let interrupted = interruption()?;
@@ -50,20 +54,32 @@ pub(super) async fn execute(
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     let tracker = SkillTracker::new(store.clone(), resolved.config.skills.clone(), redactor);
     let skills = Arc::new(SkillQueue::start(tracker));
-    let concurrency = resolved.config.grade.quality.concurrency as usize;
-    let model = args.model.clone();
-    let graders = Arc::new(GradersOnRequest::new(project, resolved, store.clone(), model));
-    let find: Box<FindGrader> = Box::new(move || {
-        let graders = Arc::clone(&graders);
-        Box::pin(async move { graders.grader(None).await })
+    let worker = (!args.no_worker).then(|| {
+        let concurrency = resolved.config.grade.quality.concurrency;
+        let model = args.model.clone();
+        let graders = GradersOnRequest::new(project, resolved, store.clone(), model);
+        let find = finder(graders);
+        Worker::new(store.clone(), queue.clone(), find, concurrency as usize)
     });
-    let queue = Arc::new(GradingWorkers::start(store.clone(), concurrency, find));
     let runs = RunArchive::new(json_folder);
     let told = Arc::clone(&skills);
-    let app = App { store: store.clone(), runs, queue: Some(queue), reflections, skills: told };
+    let app = App { store: store.clone(), runs, queue: queue.clone(), reflections, skills: told };
     let access = Access { token, hosts: args.hosts.clone() };
-    let served = serve(listener, app, access, interrupted).await;
+    let work = async {
+        match &worker {
+            Some(worker) => worker.run().await,
+            None => std::future::pending().await,
+        }
+    };
+    let served = tokio::select! {
+        served = serve(listener, app, access, interrupted) => served,
+        () = work => Ok(()),
+    };
+    if let Some(worker) = &worker {
+        worker.release().await;
+    }
     skills.drain().await;
+    queue.close().await;
     store.close().await;
     served.map_err(|error| Failure::setup(anyhow!(error)))?;
     Ok(Exit::Passed)
@@ -86,29 +102,4 @@ fn token(args: &ServeArgs, project: &Project) -> Result<Option<SecretString>, Fa
         return Err(Failure::usage(anyhow!("the token of {origin} is empty")));
     }
     Ok(Some(token.into()))
-}
-
-/// Ends when somebody wants the server to end.
-#[cfg(unix)]
-fn interruption() -> Result<impl Future<Output = ()>, Failure> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let listen = |kind| signal(kind).map_err(|error| Failure::setup(anyhow!(error)));
-    let mut interrupted = listen(SignalKind::interrupt())?;
-    let mut terminated = listen(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
-        }
-    })
-}
-
-/// Ends when somebody wants the server to end.
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "on other systems it can fail")]
-fn interruption() -> Result<impl Future<Output = ()>, Failure> {
-    Ok(async {
-        // Without signals there is nobody who could end it.
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }

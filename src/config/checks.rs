@@ -12,6 +12,7 @@ use super::diagnostics::Fault;
 use super::document::Config;
 use crate::grade::quality::{Dimension, QualityWeights};
 use crate::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
+use crate::jobs::Cron;
 use crate::rubric::{self, Category, Rubric, RubricError};
 use crate::scenario::{Scenario, TaskStatus};
 use crate::sut::settings::{HttpSettings, SutSettings};
@@ -25,6 +26,7 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
     }
     faults.extend(quality_weights(&document["grade"]["quality"]["weights"]));
     faults.extend(reflection_criteria(&document["grade"]["reflection"]));
+    faults.extend(schedules(&document["jobs"]["schedule"]));
     faults.extend(one_adapter(&document["sut"]));
     if let Some(sut) = read::<SutSettings>(&document["sut"]) {
         let program = sut.command.as_ref().and_then(|command| command.run.first());
@@ -190,6 +192,25 @@ fn reflection_criteria(reflection: &Value) -> Vec<Fault> {
         value(&pointer, fault.to_string(), "cannot be used")
     };
     faults.unwrap_or_default().into_iter().map(fault).collect()
+}
+
+fn schedules(schedules: &Value) -> Vec<Fault> {
+    let fault = |(key, schedule): (&String, &Value)| {
+        let text = schedule.as_str()?;
+        let why = Cron::parse(text).err()?;
+        Some(Fault {
+            hint: Some("write five fields in UTC, such as \"30 3 * * SUN\", or off".to_owned()),
+            ..value(
+                &format!("/jobs/schedule/{key}"),
+                format!(
+                    "`jobs.schedule.{key}` is no schedule: {}",
+                    crate::text::one_line(&why, 200)
+                ),
+                format!("found {}", super::shape::description(schedule)),
+            )
+        })
+    };
+    schedules.as_object().into_iter().flatten().filter_map(fault).collect()
 }
 
 fn one_adapter(sut: &Value) -> Option<Fault> {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::grade::settings::GradeSettings;
 use crate::improve::skill_settings::SkillSettings;
+use crate::jobs::settings::JobSettings;
 use crate::judge::settings::JudgeSettings;
 use crate::model::settings::ModelSettings;
 use crate::rubric::{Category, Rubric, RubricError};
@@ -65,6 +66,8 @@ pub struct Config {
     pub grade: GradeSettings,
     /// Skills: how well they work, and which are disabled.
     pub skills: SkillSettings,
+    /// What workers do, and when.
+    pub jobs: JobSettings,
     /// What to test, in this order.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
@@ -110,6 +113,7 @@ impl Default for Config {
             reports: ReportSettings::default(),
             grade: GradeSettings::default(),
             skills: SkillSettings::default(),
+            jobs: JobSettings::default(),
             scenarios: default_scenarios(),
         }
     }
@@ -291,7 +295,7 @@ mod tests {
 
     #[test]
     fn nothing_is_a_reference_or_null() {
-        let text = schema().to_string() + &crate::config::suite::schema().to_string();
+        let text = schema().to_string() + crate::config::suite::schema().to_string().as_str();
         assert!(!text.contains("$ref") && !text.contains("\"null\"") && !text.contains(":null"));
     }
 

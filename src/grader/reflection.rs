@@ -39,8 +39,9 @@ use serde_json::{Map, Value, json};
 use super::deliver::Receivers;
 use crate::digest;
 use crate::grade::reflection::{
-    HISTORY, Reflection, ReflectionRules, ReflectionScore, ReflectionScores, ReflectionSettings,
-    ReflectionWeek, StoredReflection, ThresholdProposal, WeakReflections, grade, in_force, trend,
+    AdaptiveThreshold, HISTORY, Reflection, ReflectionRules, ReflectionScore, ReflectionScores,
+    ReflectionSettings, ReflectionWeek, StoredReflection, ThresholdProposal, WeakReflections,
+    grade, in_force, trend,
 };
 use crate::redact::Redactor;
 use crate::store::{Cursor, NewReflection, ReflectionQuery, Store, StoreError};
@@ -313,7 +314,12 @@ impl ReflectionGrader {
         kept: StoredReflection,
         now: Timestamp,
     ) -> Result<ReflectionScore, StoreError> {
-        let past = self.store.reflection_history(&kept.project_id, kept.number, HISTORY).await?;
+        let past = match self.settings.adaptive {
+            AdaptiveThreshold::Propose => Vec::new(),
+            AdaptiveThreshold::Apply => {
+                self.store.reflection_history(&kept.project_id, kept.number, HISTORY).await?
+            }
+        };
         let threshold = in_force(&self.settings, &past);
         let grade = grade(&kept.document, self.rules.of(kept.agent.as_deref()));
         Ok(ReflectionScore {

@@ -1,7 +1,7 @@
 //! The HTTP server: the JSON API under `/api`, the pages, live events, `/healthz`, `/metrics`.
 //!
 //! Answers from the store and from report files; asks no model itself: requests for grades go
-//! to a [`GradingQueue`]. Reflections are graded at once, by rules.
+//! into the queue, from which workers take them. Reflections are graded at once, by rules.
 
 mod access;
 mod api;
@@ -11,7 +11,6 @@ mod login;
 mod metrics;
 mod pages;
 mod problem;
-mod queue;
 mod skill_queue;
 mod tally;
 
@@ -29,12 +28,12 @@ use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::grader::reflection::ReflectionGrader;
+use crate::jobs::Queue;
 use crate::report::RunArchive;
 use crate::store::Store;
 use access::Guard;
 use cache::Cache;
 use metrics::Counters;
-pub use queue::{FindGrader, GradingWorkers};
 pub use skill_queue::SkillQueue;
 
 /// What the server shows.
@@ -43,42 +42,12 @@ pub struct App {
     pub store: Store,
     /// JSON reports of selftest runs.
     pub runs: RunArchive,
-    /// Who grades sessions on request; nobody, where no model can be reached.
-    pub queue: Option<Arc<dyn GradingQueue>>,
+    /// Where sessions wait that a model is to grade.
+    pub queue: Queue,
     /// Grades reflections.
     pub reflections: Arc<ReflectionGrader>,
     /// What is told of skills, on its way into the store.
     pub skills: Arc<SkillQueue>,
-}
-
-/// Takes sessions that are to be graded by a model.
-pub trait GradingQueue: Send + Sync {
-    /// Puts a session into the queue, or says why not. Returns at once.
-    fn enqueue(&self, session_id: &str) -> Result<(), QueueError>;
-
-    /// What became of the session's last request; `None` where there was none, or where it led
-    /// to a grade.
-    fn request(&self, session_id: &str) -> Option<GradingRequest>;
-}
-
-/// A request for a grade that has not led to one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GradingRequest {
-    /// It waits, or the model is at it.
-    Waiting,
-    /// There is no grade, and why.
-    Failed(String),
-}
-
-/// Why a session was not queued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum QueueError {
-    /// It waits there already.
-    #[error("the session waits to be graded already")]
-    Waiting,
-    /// There is no room.
-    #[error("too many sessions wait to be graded")]
-    Full,
 }
 
 /// Who may ask.

@@ -6,6 +6,7 @@
 mod assets;
 mod calls;
 mod case;
+mod jobs;
 mod link;
 mod quality;
 mod reflections;
@@ -50,6 +51,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/reflections/trend.svg", get(reflections::trend))
         .route("/skills", get(skills::list))
         .route("/skills/{id}", get(skill::page))
+        .route("/jobs", get(jobs::page))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }

@@ -87,6 +87,18 @@ impl Place {
         }
     }
 
+    /// The same place, for a file the one beside it whose name ends so.
+    pub(super) fn beside(self, ending: &str) -> Self {
+        match self {
+            Place::File(path) => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                let extension = path.extension().unwrap_or("db".as_ref()).to_string_lossy();
+                Place::File(path.with_file_name(format!("{stem}{ending}.{extension}")))
+            }
+            other => other,
+        }
+    }
+
     /// For messages.
     pub(super) fn name(&self) -> String {
         match self {

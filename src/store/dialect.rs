@@ -74,6 +74,15 @@ impl Engine {
         }
     }
 
+    /// The time of the clock that all processes share, in seconds since 1970: machines disagree.
+    pub(super) fn clock(self) -> &'static str {
+        match self {
+            // All of them are on one machine.
+            Engine::Sqlite => "CAST(strftime('%s', 'now') AS INTEGER)",
+            Engine::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT)",
+        }
+    }
+
     /// The names of the tables that people or programs made where ours are or would be.
     pub(super) fn tables(self) -> &'static str {
         match self {

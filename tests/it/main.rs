@@ -34,6 +34,7 @@ mod sut;
 
 // Recorded sessions, and reflections.
 mod grade;
+mod jobs;
 mod reflect;
 mod signals;
 mod skills;

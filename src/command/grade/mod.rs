@@ -94,24 +94,17 @@ impl<'a> Setup<'a> {
         global: &GlobalArgs,
     ) -> Result<Self, Failure> {
         let project = Project::open(global)?;
-        let settings = project.load(Vec::new())?.config.grade;
-        let roots = match action {
-            GradeAction::File { paths } => {
-                for path in paths {
-                    project.path(path).symlink_metadata().map_err(|error| {
-                        Failure::usage(anyhow!("cannot read {}: {error}", path.display()))
-                    })?;
-                }
-                paths.iter().map(|path| project.path(path)).collect()
+        let mut options = options(&project, args)?;
+        if let GradeAction::File { paths } = action {
+            for path in paths {
+                project.path(path).symlink_metadata().map_err(|error| {
+                    Failure::usage(anyhow!("cannot read {}: {error}", path.display()))
+                })?;
             }
-            _ => roots(&project, args)?,
-        };
-        let now = Timestamp::now();
-        let since = args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
-        let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-        let weekly_folder = project.shown_path(&settings.weekly_folder);
-        let agent = args.agent.clone();
-        let options = Options { sources: roots.clone(), since, agent, settings, redactor };
+            options.sources = paths.iter().map(|path| project.path(path)).collect();
+        }
+        let roots = options.sources.clone();
+        let weekly_folder = project.shown_path(&options.settings.weekly_folder);
         let grader = SelfGrader::open(&database(&project, &args.db), options).await?;
         Ok(Self { grader, args, project, roots, weekly_folder })
     }
@@ -173,6 +166,16 @@ fn coverage_words(scan: &Scan) -> String {
         text += &format!("warning: {}\n", one_line(problem, 400));
     }
     text
+}
+
+/// Which sessions are graded, and how.
+pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<Options, Failure> {
+    let settings = project.load(Vec::new())?.config.grade;
+    let sources = roots(project, args)?;
+    let now = Timestamp::now();
+    let since = args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    Ok(Options { sources, since, agent: args.agent.clone(), settings, redactor })
 }
 
 /// An address as it is, a path below the project folder.

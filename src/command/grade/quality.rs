@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Setup, coverage_words, find};
+use super::{Setup, coverage_words, database, find};
 use crate::cli::GradeAction;
 use crate::command::failure::Failure;
 use crate::command::grading::quality_graders;
@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::grade::QualityGrade;
 use crate::grade::quality::RUBRIC_VERSION;
 use crate::grader::quality::{Backfill, BackfillObserver, QualityFault};
+use crate::jobs::{Grading, Queue};
 use crate::report::{plural, quality};
 use crate::text::one_line;
 
@@ -25,12 +26,17 @@ pub(super) async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit,
         GradeAction::Session { session, model } => {
             one_session(setup, session, model.as_deref()).await
         }
-        GradeAction::Backfill { limit, models, concurrency, no_scan } => {
+        GradeAction::Backfill { limit, models, concurrency, no_scan, queue } => {
             if !no_scan {
                 let scan = setup.scan().await?;
                 eprint(&coverage_words(&scan));
             }
-            backfill(setup, limit.unwrap_or(u64::MAX), models, *concurrency).await
+            let limit = limit.unwrap_or(u64::MAX);
+            if *queue {
+                enqueue(setup, limit, models).await
+            } else {
+                backfill(setup, limit, models, *concurrency).await
+            }
         }
         GradeAction::Recent { min_overall, limit } => recent(setup, *min_overall, *limit).await,
         _ => Err(Failure::usage(anyhow!("not a grade by a model"))),
@@ -76,9 +82,6 @@ async fn backfill(
 ) -> Result<Exit, Failure> {
     let resolved = setup.project.load(Vec::new())?;
     let concurrency = concurrency.unwrap_or(resolved.config.grade.quality.concurrency);
-    let now = Timestamp::now();
-    let since = setup.args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
-    let agent = setup.args.agent.as_deref();
     let store = setup.grader.store();
     if store.graded_sessions().await? == 0 {
         super::nothing_found(&setup.roots);
@@ -88,13 +91,12 @@ async fn backfill(
     let (mut graded, mut skipped) = (0, 0);
     for grader in graders {
         let model = grader.model_id().to_owned();
-        let waiting = store.without_quality(&model, RUBRIC_VERSION, since, agent, limit).await?;
-        if waiting.items.is_empty() {
-            eprint(&format!("{model}: every session has its grade\n"));
+        let waiting = ungraded(setup, &model, limit).await?;
+        if waiting.is_empty() {
             continue;
         }
         let mut bar = BackfillBar::new(&setup.project.environment, setup.args.json);
-        let run = grader.backfill(waiting.items, concurrency as usize, &mut bar);
+        let run = grader.backfill(waiting, concurrency as usize, &mut bar);
         let done = interruptible(run).await;
         bar.bar.finish_and_clear();
         let Some(Backfill { graded: now, skipped: not, stopped }) = done else {
@@ -113,6 +115,44 @@ async fn backfill(
         }
     }
     Ok(if skipped > 0 && graded == 0 { Exit::Inconclusive } else { Exit::Passed })
+}
+
+/// The sessions that the model has not graded, id and file; says where there are none.
+async fn ungraded(
+    setup: &Setup<'_>,
+    model: &str,
+    limit: u64,
+) -> Result<Vec<(String, String)>, Failure> {
+    let now = Timestamp::now();
+    let since = setup.args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
+    let (store, agent) = (setup.grader.store(), setup.args.agent.as_deref());
+    let waiting = store.without_quality(model, RUBRIC_VERSION, since, agent, limit).await?;
+    if waiting.items.is_empty() {
+        eprint(&format!("{model}: every session has its grade\n"));
+    }
+    Ok(waiting.items)
+}
+
+/// Leaves the sessions that have no grade yet to workers.
+async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit, Failure> {
+    let resolved = setup.project.load(Vec::new())?;
+    let store = setup.grader.store();
+    let address = database(&setup.project, &setup.args.db);
+    let queue = Queue::open(&address, &resolved.config.jobs).await?;
+    for grader in quality_graders(&setup.project, &resolved, store, names, 1).await? {
+        let model = grader.model_id();
+        let waiting = ungraded(setup, model, limit).await?;
+        // Without a name it is the workers' configuration that decides, as for requests on the
+        // page: one session is not queued twice for the same model.
+        let named = (!names.is_empty()).then_some(model);
+        let gradings: Vec<Grading> =
+            waiting.iter().map(|(session_id, _)| Grading::new(session_id, named)).collect();
+        let added = queue.enqueue(&gradings).await?;
+        let there = gradings.len() as u64 - added;
+        print(&format!("{model}: {} queued, {there} waited already\n", plural(added, "session")))?;
+    }
+    queue.close().await;
+    Ok(Exit::Passed)
 }
 
 async fn recent(setup: &Setup<'_>, min_overall: Option<f64>, limit: u32) -> Result<Exit, Failure> {

@@ -27,7 +27,7 @@ pub fn text(found: &RunComparison, style: Style) -> String {
     for remark in &found.remarks {
         text += &format!("{}: {remark}\n", style.paint(Colour::Unsure, "note"));
     }
-    text + &verdict(&found.analysis, &found.sentence, style)
+    text + verdict(&found.analysis, &found.sentence, style).as_str()
 }
 
 /// A line for each case, the differences with their intervals, and what is in no pair.

@@ -10,14 +10,12 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::super::App;
 use super::super::problem::Problem;
-use super::super::{App, QueueError};
 use super::input::{self, Name, Parameters};
 use super::types::{GradePage, Queued, SessionGrades};
 use crate::grade::quality::combine;
-
-/// Seconds after which a full queue is worth another try.
-const RETRY: u16 = 30;
+use crate::jobs::Grading;
 
 /// Every grade of a session
 ///
@@ -56,16 +54,10 @@ pub(super) async fn queue(
     if app.store.grade(&id).await?.is_none() {
         return Err(unknown());
     }
-    let Some(queue) = &app.queue else {
-        let detail = "no model can be reached; see grade.quality.model of the configuration";
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
-    };
-    queue.enqueue(&id).map_err(|error| match error {
-        QueueError::Waiting => Problem::new(StatusCode::CONFLICT, error.to_string()),
-        QueueError::Full => {
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()).retry_after(RETRY)
-        }
-    })?;
+    if app.queue.enqueue(&[Grading::new(&id, None)]).await? == 0 {
+        let detail = "the session waits to be graded already";
+        return Err(Problem::new(StatusCode::CONFLICT, detail));
+    }
     let location = format!("/api/grades/session/{}", input::percent_encoded(&id));
     let queued = Queued { session_id: id, status: "queued", location: location.clone() };
     Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(queued)).into_response())

@@ -12,7 +12,8 @@ use super::rules::Rules;
 use super::timeline::Timeline;
 use super::{Frame, PageError, html, link, words};
 use crate::grade::GradeRecord;
-use crate::server::{App, GradingRequest};
+use crate::jobs::GradingRequest;
+use crate::server::App;
 
 struct Session {
     title: String,
@@ -21,8 +22,8 @@ struct Session {
     quality: Option<Quality>,
     rules: Rules,
     timeline: Timeline,
-    /// Where a grading is asked for; `None` where nobody grades.
-    grading: Option<String>,
+    /// Where a grading is asked for.
+    grading: String,
     /// What became of the last one that was asked for.
     request: Option<&'static str>,
     /// Why it failed.
@@ -73,8 +74,7 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
     })?;
     let quality = app.store.quality_of(id).await?.items;
     let overrides = app.store.overrides_of(id).await?.items;
-    let request = app.queue.as_ref().and_then(|queue| queue.request(id));
-    let (request, fault) = match request {
+    let (request, fault) = match app.queue.request(id).await? {
         Some(GradingRequest::Waiting) => (Some("A grading waits or goes on."), None),
         Some(GradingRequest::Failed(why)) => {
             (Some("The last grading gave no grade:"), Some(words::line(&why)))
@@ -89,7 +89,7 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
         quality: Quality::of(&quality),
         rules: Rules::of(&grade, &overrides),
         timeline: Timeline::of(&grade),
-        grading: app.queue.is_some().then(|| format!("/api/grades/session/{}", link::encoded(id))),
+        grading: format!("/api/grades/session/{}", link::encoded(id)),
         request,
         fault,
     })

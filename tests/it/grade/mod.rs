@@ -20,7 +20,7 @@ mod alerts;
 mod overrides;
 mod show;
 mod summary;
-mod weekly;
+pub(crate) mod weekly;
 
 // Around it.
 mod database;

@@ -26,7 +26,7 @@ pub(super) fn five_weeks() -> Workspace {
     five_weeks_in(Workspace::new())
 }
 
-fn five_weeks_in(mut workspace: Workspace) -> Workspace {
+pub(crate) fn five_weeks_in(mut workspace: Workspace) -> Workspace {
     for (week, monday) in (0..).zip(MONDAYS) {
         for number in 0..5 {
             let at = format!("{monday}T1{number}:00:00Z");

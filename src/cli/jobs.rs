@@ -1,0 +1,45 @@
+//! The flags of `selftest worker` and `selftest jobs`.
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+
+/// What a worker does.
+#[derive(Debug, Clone, Args)]
+pub struct WorkerArgs {
+    /// Run what is due, then grade what is queued, and end
+    #[arg(long)]
+    pub once: bool,
+    /// The time that counts as the present one, such as 2026-11-22T04:00:00Z
+    #[arg(long, value_name = "TIME", requires = "once")]
+    pub now: Option<Timestamp>,
+    /// Sessions graded at once; default: grade.quality.concurrency of the configuration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub concurrency: Option<u32>,
+    /// Only these, separated by commas: names of scheduled jobs, and gradings
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub jobs: Vec<String>,
+    /// Grade what is queued, and leave the schedule to other workers
+    #[arg(long)]
+    pub no_schedule: bool,
+}
+
+/// What to do with jobs.
+#[derive(Debug, Subcommand)]
+pub enum JobsAction {
+    /// List the scheduled jobs with their last runs, the queue, and what failed in it
+    List,
+    /// Run a scheduled job now, and print its summary
+    Run {
+        /// Its name, such as run_weekly_digest
+        name: String,
+    },
+    /// Try failed gradings again
+    Retry {
+        /// Id of a failed grading, as `selftest jobs list` shows it
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// All of them
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+    },
+}

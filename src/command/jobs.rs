@@ -1,0 +1,122 @@
+//! `selftest jobs`: what the jobs did, and running or trying them again by hand.
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::grade::{database, options};
+use super::interruption::interruption;
+use super::print;
+use crate::cli::{GlobalArgs, JobsAction, SessionArgs};
+use crate::exit::Exit;
+use crate::grader::SelfGrader;
+use crate::jobs::{Job, JobContext, Listing, Queue, Scheduler, Status, Summary};
+use crate::report::escape::terminal;
+use crate::report::plural;
+use crate::store::Store;
+use crate::text::one_line;
+
+pub(super) async fn execute(
+    action: &JobsAction,
+    sessions: &SessionArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    match action {
+        JobsAction::List => list(sessions, global).await,
+        JobsAction::Run { name } => run(job(name, &[])?, sessions, global).await,
+        JobsAction::Retry { id, .. } => retry(id.as_deref(), sessions, global).await,
+    }
+}
+
+async fn list(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let settings = project.load(Vec::new())?.config.jobs;
+    let address = database(&project, &sessions.db);
+    let store = Store::open(&address).await?;
+    let queue = Queue::open(&address, &settings).await?;
+    let listing = Listing::of(&store, &queue, &settings, Timestamp::now()).await?;
+    queue.close().await;
+    store.close().await;
+    if sessions.json {
+        print(&format!("{:#}\n", json!(listing)))?;
+    } else {
+        print(&listing.text())?;
+    }
+    Ok(Exit::Passed)
+}
+
+async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let interrupted = interruption()?;
+    let project = Project::open(global)?;
+    let config = project.load(Vec::new())?.config;
+    let address = database(&project, &sessions.db);
+    let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
+    let store = grader.store().clone();
+    let weekly_folder = project.shown_path(&config.grade.weekly_folder);
+    let context = JobContext { grader, weekly_folder };
+    let scheduler = Scheduler::new(context, config.jobs, vec![job]);
+    let summary = tokio::select! {
+        summary = scheduler.run_now(job) => Some(summary),
+        () = interrupted => None,
+    };
+    scheduler.release().await;
+    store.close().await;
+    let Some(summary) = summary.transpose()? else { return Ok(Exit::Interrupted) };
+    let Some(summary) = summary else {
+        return Err(Failure::setup(anyhow!("another worker took {} over", job.name())));
+    };
+    if sessions.json {
+        print(&format!("{:#}\n", json!(summary)))?;
+    } else {
+        print(&said(job, &summary))?;
+    }
+    Ok(if summary.status == Status::Failed { Exit::Failed } else { Exit::Passed })
+}
+
+async fn retry(
+    id: Option<&str>,
+    sessions: &SessionArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let settings = project.load(Vec::new())?.config.jobs;
+    let queue = Queue::open(&database(&project, &sessions.db), &settings).await?;
+    let number = queue.retry(id).await?;
+    queue.close().await;
+    if let Some(id) = id.filter(|_| number == 0) {
+        let shown = one_line(id, 80);
+        return Err(Failure::usage(anyhow!("no failed grading has the id {shown:?}"))
+            .hint(Some("`selftest jobs list` shows the ids of failed gradings")));
+    }
+    if sessions.json {
+        print(&format!("{:#}\n", json!({ "retried": number })))?;
+    } else {
+        print(&format!("{} will be tried again\n", plural(number, "grading")))?;
+    }
+    Ok(Exit::Passed)
+}
+
+/// The scheduled job with that name; `others` are named in the error too.
+pub(super) fn job(name: &str, others: &[&str]) -> Result<Job, Failure> {
+    Job::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> =
+            Job::ALL.iter().map(|job| job.name()).chain(others.iter().copied()).collect();
+        let error = anyhow!("there is no job {:?}", one_line(name, 80));
+        Failure::usage(error).hint(Some(format!("write {}", known.join(" or "))))
+    })
+}
+
+/// A summary on a few lines.
+pub(super) fn said(job: Job, summary: &Summary) -> String {
+    let mut text = format!("{} {}", job.name(), summary.status.name());
+    for (name, value) in &summary.counts {
+        let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        text += &format!("\n  {}: {}", name.replace('_', " "), terminal(&value, 400));
+    }
+    for why in [&summary.reason, &summary.error].into_iter().flatten() {
+        text += &format!("\n  {}", terminal(why, 400));
+    }
+    text + "\n"
+}

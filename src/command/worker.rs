@@ -1,0 +1,117 @@
+//! `selftest worker`: the weekly schedule and the queued gradings.
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::grade::{database, options};
+use super::grading::{GradersOnRequest, finder};
+use super::interruption::interruption;
+use super::jobs::{job, said};
+use super::{eprint, print};
+use crate::cli::{GlobalArgs, SessionArgs, WorkerArgs};
+use crate::exit::Exit;
+use crate::grader::SelfGrader;
+use crate::jobs::{Job, JobContext, Queue, Scheduler, Status, Worker, WorkerEnd};
+
+/// What `--jobs` calls the queue.
+const GRADINGS: &str = "gradings";
+
+pub(super) async fn execute(
+    args: &WorkerArgs,
+    sessions: &SessionArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let (jobs, gradings) = wanted(args)?;
+    // Before anything is begun: what is begun is given back.
+    let interrupted = interruption()?;
+    let project = Project::open(global)?;
+    let mut resolved = project.load(Vec::new())?;
+    let settings = resolved.config.jobs.clone();
+    let quality = &mut resolved.config.grade.quality;
+    quality.concurrency = args.concurrency.unwrap_or(quality.concurrency);
+    let concurrency = quality.concurrency;
+    let address = database(&project, &sessions.db);
+    let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
+    let store = grader.store().clone();
+    let queue = Queue::open(&address, &settings).await?;
+    let weekly_folder = project.shown_path(&resolved.config.grade.weekly_folder);
+    let scheduler = Scheduler::new(JobContext { grader, weekly_folder }, settings, jobs);
+    let find = finder(GradersOnRequest::new(project, resolved, store.clone(), None));
+    let worker = Worker::new(store.clone(), queue.clone(), find, concurrency as usize);
+
+    let work = async {
+        if args.once {
+            let now = args.now.unwrap_or_else(Timestamp::now);
+            return once(&scheduler, gradings.then_some(&worker), now, sessions.json).await;
+        }
+        tokio::join!(scheduler.run(), async {
+            if gradings {
+                worker.run().await;
+            }
+        });
+        Ok(Exit::Passed)
+    };
+    let done = tokio::select! {
+        done = work => done,
+        // A worker has no other end.
+        () = interrupted => Ok(if args.once { Exit::Interrupted } else { Exit::Passed }),
+    };
+    scheduler.release().await;
+    worker.release().await;
+    queue.close().await;
+    store.close().await;
+    done
+}
+
+/// The scheduled jobs that the flags leave, and whether gradings are among the work.
+fn wanted(args: &WorkerArgs) -> Result<(Vec<Job>, bool), Failure> {
+    let mut jobs = Vec::new();
+    for name in args.jobs.iter().filter(|name| *name != GRADINGS) {
+        jobs.push(job(name, &[GRADINGS])?);
+    }
+    let gradings = args.jobs.is_empty() || args.jobs.iter().any(|name| name == GRADINGS);
+    if args.jobs.is_empty() {
+        jobs = Job::ALL.to_vec();
+    }
+    if args.no_schedule {
+        jobs.clear();
+    }
+    if jobs.is_empty() && !gradings {
+        return Err(Failure::usage(anyhow!("--jobs and --no-schedule leave nothing to do")));
+    }
+    Ok((jobs, gradings))
+}
+
+async fn once(
+    scheduler: &Scheduler,
+    worker: Option<&Worker>,
+    now: Timestamp,
+    as_json: bool,
+) -> Result<Exit, Failure> {
+    let ran = scheduler.run_due(now).await?;
+    let end = match worker {
+        Some(worker) => worker.drain().await?,
+        None => WorkerEnd::Drained,
+    };
+    if as_json {
+        let ran: Vec<_> =
+            ran.iter().map(|(job, summary)| json!({ "job": job, "summary": summary })).collect();
+        print(&format!("{:#}\n", json!({ "now": now, "ran": ran })))?;
+    } else {
+        for (job, summary) in &ran {
+            print(&said(*job, summary))?;
+        }
+        if ran.is_empty() {
+            eprint("nothing is due\n");
+        }
+    }
+    if end == WorkerEnd::ModelGone {
+        let error = anyhow!("the model does not answer; what is queued still waits");
+        return Err(Failure::setup(error).hint(Some("`selftest doctor` looks at the models")));
+    }
+    let failed = ran.iter().any(|(_, summary)| summary.status == Status::Failed);
+    Ok(if failed { Exit::Failed } else { Exit::Passed })
+}

@@ -1,0 +1,237 @@
+//! When the scheduled jobs run (seed 002, "Modify: `backend/worker/main.py`"): which of them are
+//! due at a moment. Pure; knows no clock and no database.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::settings::ScheduleSettings;
+
+/// A job that runs by the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Job {
+    /// Writes the report of the week.
+    WeeklyReport,
+}
+
+impl Job {
+    /// All of them, in the order in which they run when several are due at the same time.
+    pub const ALL: [Job; 1] = [Job::WeeklyReport];
+
+    /// The name of the seed, for people and in the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Job::WeeklyReport => "run_weekly_digest",
+        }
+    }
+
+    /// What it does, in one line.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Job::WeeklyReport => "grades new sessions by rules and writes the report of the week",
+        }
+    }
+
+    /// The job with that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Job::ALL.into_iter().find(|job| job.name() == name)
+    }
+
+    /// Its schedule in the configuration: cron, or [`OFF`].
+    pub fn schedule(self, settings: &ScheduleSettings) -> &str {
+        match self {
+            Job::WeeklyReport => &settings.weekly_report,
+        }
+    }
+}
+
+impl Serialize for Job {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The schedule of a job that never runs by itself.
+pub const OFF: &str = "off";
+
+/// When a job runs: cron with five fields (minute, hour, day of the month, month, weekday) in UTC.
+#[derive(Debug, Clone)]
+pub struct Cron(croner::Cron);
+
+impl Cron {
+    /// Reads `30 3 * * SUN`; weekdays are 0 (Sunday) to 6 or names. `None` for [`OFF`].
+    pub fn parse(text: &str) -> Result<Option<Self>, String> {
+        use croner::parser::{CronParser, Seconds, Year};
+        if text.trim().eq_ignore_ascii_case(OFF) {
+            return Ok(None);
+        }
+        let fields = text.split_whitespace().count();
+        if fields != 5 {
+            return Err(format!("expected five fields, found {fields}"));
+        }
+        let parser =
+            CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let cron = parser.parse(text).map_err(|error| {
+            let words = error.to_string();
+            // The last part of them says what is wrong.
+            let words = words.rsplit(": ").next().unwrap_or(&words).trim_end_matches('.');
+            words.to_lowercase()
+        })?;
+        Ok(Some(Self(cron)))
+    }
+
+    /// The last time at or before that moment; `None` where there never was one.
+    pub fn latest(&self, now: Timestamp) -> Option<Timestamp> {
+        let found = self.0.find_previous_occurrence(&now.to_zoned(TimeZone::UTC), true);
+        found.ok().map(|zoned| zoned.timestamp())
+    }
+
+    /// The first time after that moment; `None` where there never is one.
+    pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
+        let found = self.0.find_next_occurrence(&now.to_zoned(TimeZone::UTC), false);
+        found.ok().map(|zoned| zoned.timestamp())
+    }
+}
+
+/// A job, and the time that it was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Which job.
+    pub job: Job,
+    /// When it was due.
+    pub at: Timestamp,
+}
+
+/// The jobs that are due at `now`, in the order in which they became due. `ended` has the latest
+/// time for which each job has run to its end.
+///
+/// A job is due when its latest time has passed and it has not run for it, however long ago that
+/// was: what was missed runs late, and once, however often it was missed. A job whose schedule
+/// cannot be read is never due: the configuration is checked where it is loaded.
+pub fn due(
+    jobs: &[Job],
+    settings: &ScheduleSettings,
+    ended: &HashMap<String, Timestamp>,
+    now: Timestamp,
+) -> Vec<Slot> {
+    let slot = |&job: &Job| {
+        let cron = Cron::parse(job.schedule(settings)).ok().flatten()?;
+        let at = cron.latest(now)?;
+        let is_done = ended.get(job.name()).is_some_and(|&last| last >= at);
+        (!is_done).then_some(Slot { job, at })
+    };
+    let mut slots: Vec<Slot> = jobs.iter().filter_map(slot).collect();
+    // Stable: at the same time in the order of the list.
+    slots.sort_by_key(|slot| slot.at);
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn cron(text: &str) -> Cron {
+        Cron::parse(text).unwrap().unwrap()
+    }
+
+    /// What is due of all jobs with the schedule of the seed.
+    fn due_at(now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
+        let ended = ended.iter().map(|(job, time)| (job.name().to_owned(), at(time))).collect();
+        due(&Job::ALL, &ScheduleSettings::default(), &ended, at(now))
+            .into_iter()
+            .map(|slot| (slot.job, slot.at.to_string()))
+            .collect()
+    }
+
+    const SUNDAY: &str = "2026-11-22T03:30:00Z";
+
+    /// Seed 002: "Sunday 04:00 UTC, after gap detection (03:00) and digest (03:30)".
+    #[test]
+    fn the_week_of_the_seed() {
+        let expected = [(Job::WeeklyReport, "2026-11-22T03:30:00Z")];
+        let all = due_at("2026-11-22T04:00:00Z", &[]);
+        let expected = expected.map(|(job, at)| (job, at.to_owned()));
+        assert_eq!(all, expected, "in the order of that morning");
+        for (job, text) in expected {
+            assert_eq!(due_at("2026-11-22T04:00:00Z", &[(job, &text)]).len(), Job::ALL.len() - 1);
+            let next = cron(job.schedule(&ScheduleSettings::default())).next(at(SUNDAY)).unwrap();
+            assert!(next > at(SUNDAY) && next <= at("2026-11-29T03:30:00Z"));
+        }
+    }
+
+    #[test]
+    fn due_from_the_second_on_and_until_it_has_run() {
+        let before = [(Job::WeeklyReport, "2026-11-15T03:30:00Z")];
+        assert_eq!(due_at("2026-11-22T03:29:59.999Z", &before), []);
+        for now in ["2026-11-22T03:30:00Z", "2026-11-22T03:30:00.001Z", "2026-11-28T23:59:59Z"] {
+            let due = due_at(now, &before);
+            assert_eq!(due, [(Job::WeeklyReport, SUNDAY.to_owned())], "{now}");
+        }
+        let after = [(Job::WeeklyReport, SUNDAY)];
+        assert_eq!(due_at("2026-11-28T23:59:59Z", &after), []);
+        assert_eq!(due_at("2026-11-29T03:30:00Z", &after).len(), 1);
+    }
+
+    #[test]
+    fn what_was_missed_runs_once() {
+        let due = due_at("2026-11-25T12:00:00Z", &[(Job::WeeklyReport, "2026-08-02T03:30:00Z")]);
+        assert_eq!(due, [(Job::WeeklyReport, SUNDAY.to_owned())]);
+        // Asked for by hand after its time: that was it.
+        let by_hand = [(Job::WeeklyReport, "2026-11-22T05:12:44Z")];
+        assert_eq!(due_at("2026-11-25T12:00:00Z", &by_hand), []);
+        // A clock that was wrong, or a `--now` in the future.
+        let ahead = [(Job::WeeklyReport, "2030-01-06T03:30:00Z")];
+        assert_eq!(due_at("2026-11-25T12:00:00Z", &ahead), []);
+    }
+
+    #[test]
+    fn a_schedule_of_ones_own_or_none() {
+        let settings = |text: &str| ScheduleSettings { weekly_report: text.to_owned() };
+        let due = |text: &str| {
+            due(&Job::ALL, &settings(text), &HashMap::new(), at("2026-11-25T12:00:00Z"))
+                .first()
+                .map(|slot| slot.at.to_string())
+        };
+        assert_eq!(due("0 9 * * 1-5").as_deref(), Some("2026-11-25T09:00:00Z"));
+        assert_eq!(due("*/15 * * * *").as_deref(), Some("2026-11-25T12:00:00Z"));
+        assert_eq!(due("0 0 1 JAN *").as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert_eq!(due("0 0 31 2 *"), None, "never");
+        assert_eq!((due("off"), due(" OFF ")), (None, None));
+    }
+
+    #[test]
+    fn sunday_is_0_and_7_and_sun() {
+        let sunday = Some(at(SUNDAY));
+        for day in ["0", "7", "SUN", "sun"] {
+            assert_eq!(cron(&format!("30 3 * * {day}")).latest(at("2026-11-23T00:00:00Z")), sunday);
+        }
+    }
+
+    #[test]
+    fn what_is_no_schedule() {
+        for text in
+            ["", "   ", "30 3 * *", "0 30 3 * * SUN", "60 3 * * 0", "x", "30 3 * * SUN 2026"]
+        {
+            assert!(Cron::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "[0-9*/,A-Za-z@#?L -]{0,20}|\\PC{0,12}", seconds in 0i64..4_000_000_000) {
+            if let Ok(Some(cron)) = Cron::parse(&text) {
+                let now = Timestamp::from_second(seconds).unwrap();
+                prop_assert!(cron.latest(now).is_none_or(|time| time <= now));
+                prop_assert!(cron.next(now).is_none_or(|time| time > now));
+            }
+        }
+    }
+}

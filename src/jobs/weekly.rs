@@ -1,0 +1,31 @@
+//! The job that writes the report of the week (seed 002, `run_weekly_digest`).
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::JobContext;
+use super::summary::Done;
+use crate::grade::Week;
+use crate::report::weekly::write;
+
+/// Grades new sessions by rules and writes the report of the week that the time is in.
+pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
+    let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
+    let published = context.grader.publish_weekly_report(Some(Week::of(at)), scan.unchanged).await;
+    let outcome = published.map_err(|error| error.to_string())?;
+    let report = &outcome.report;
+    let written = write(&context.weekly_folder, report, &outcome.others);
+    let paths = written.map_err(|error| error.to_string())?;
+    for fault in &outcome.faults {
+        tracing::warn!("{fault}");
+    }
+    let counts = json!({
+        "week": report.week,
+        "sessions": report.summary.sessions,
+        "sessions_graded": scan.sessions,
+        "alerts": report.alerts.raised().count(),
+        "alerts_delivered": if outcome.faults.is_empty() { outcome.new_alerts.len() } else { 0 },
+        "report": paths.page.display().to_string(),
+    });
+    Ok(Done::Completed(counts.as_object().cloned().unwrap_or_default()))
+}

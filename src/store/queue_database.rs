@@ -1,0 +1,114 @@
+//! Connections to the tables of the job queue, of their engine's own kind: the library of the
+//! queue needs these, while grades are kept through connections of any kind.
+//!
+//! On SQLite the queue has a file of its own beside the grades: its library calls its tables
+//! `Jobs` and `Workers`, and writes more often than all else.
+
+#[cfg(feature = "postgres")]
+use sqlx::Connection as _;
+#[cfg(feature = "postgres")]
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{ConnectOptions as _, Executor as _, SqlitePool};
+
+use super::StoreError;
+use super::address::Place;
+use super::dialect::Engine;
+
+/// Connections of one engine.
+#[derive(Debug, Clone)]
+pub enum QueuePool {
+    /// SQLite.
+    Sqlite(SqlitePool),
+    /// PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(PgPool),
+}
+
+/// The database of the job queue.
+#[derive(Debug, Clone)]
+pub struct QueueDatabase {
+    /// The connections.
+    pub pool: QueuePool,
+    /// The schema of the grades that the queue belongs to: the tables of the queue are in one
+    /// schema for all of them.
+    pub schema: Option<String>,
+    engine: Engine,
+    place: String,
+}
+
+impl QueueDatabase {
+    /// Opens the queue that belongs to the grades at that address.
+    ///
+    /// Must be called in a tokio runtime.
+    pub async fn open(address: &str) -> Result<Self, StoreError> {
+        let place = Place::parse(address)?.beside("-jobs");
+        place.create()?;
+        let (engine, name) = (place.engine(), place.name());
+        let opened = match engine {
+            Engine::Sqlite => sqlite(&place).await,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres => postgres(&place).await,
+            #[cfg(not(feature = "postgres"))]
+            Engine::Postgres => Err(sqlx::Error::PoolClosed),
+        };
+        let (pool, schema) = opened.map_err(|error| StoreError::of(engine, &name, error))?;
+        Ok(Self { pool, schema, engine, place: name })
+    }
+
+    /// Waits for running queries and tidies up the files beside the database.
+    pub async fn close(&self) {
+        match &self.pool {
+            QueuePool::Sqlite(pool) => pool.close().await,
+            #[cfg(feature = "postgres")]
+            QueuePool::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    /// What an error of the engine means.
+    pub fn failed(&self, error: sqlx::Error) -> StoreError {
+        StoreError::of(self.engine, &self.place, error)
+    }
+}
+
+type Opened = Result<(QueuePool, Option<String>), sqlx::Error>;
+
+async fn sqlite(place: &Place) -> Opened {
+    let options: SqliteConnectOptions = place.url().parse()?;
+    let engine = Engine::Sqlite;
+    let mut pool = SqlitePoolOptions::new()
+        .max_connections(4)
+        .acquire_timeout(engine.patience())
+        .after_connect(move |connection, _| {
+            Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
+        });
+    if *place == Place::Memory {
+        // Each connection would be a database of its own, and closing it the end of it.
+        pool = pool.max_connections(1).idle_timeout(None).max_lifetime(None);
+    }
+    let pool = pool.connect_with(options.disable_statement_logging()).await?;
+    Ok((QueuePool::Sqlite(pool), None))
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(place: &Place) -> Opened {
+    let options: PgConnectOptions = place.url().parse()?;
+    let options = options.disable_statement_logging();
+    let engine = Engine::Postgres;
+    let mut first = options.connect().await?;
+    let schema = sqlx::query_scalar("SELECT CAST(current_schema() AS TEXT)");
+    let schema: Option<String> = schema.fetch_one(&mut first).await?;
+    first.close().await?;
+    let pool = PgPoolOptions::new()
+        .max_connections(4)
+        .acquire_timeout(engine.patience())
+        .after_connect(move |connection, _| {
+            Box::pin(async move {
+                connection.execute(engine.setup()).await?;
+                // Where the library keeps its tables and an extension with types that it uses,
+                // whichever schema was the first to need them.
+                connection.execute("SET search_path = apalis").await.map(drop)
+            })
+        });
+    Ok((QueuePool::Postgres(pool.connect_with(options).await?), schema))
+}

@@ -1,0 +1,220 @@
+//! The week of the seed: what runs when, once, and in which order.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{QUICK, config};
+use crate::databases::on_each_database;
+use crate::grade::recording::{Recording, id};
+use crate::grade::weekly::five_weeks_in;
+use crate::workspace::{NOBODY, Workspace};
+
+on_each_database! {
+    the_sunday_of_the_seed_can_be_replayed,
+    several_at_once_run_each_job_once,
+    a_killed_job_is_begun_again,
+}
+
+/// The jobs of that morning, in their order, with the times of seed 002.
+const SUNDAY: [(&str, &str); 1] = [("run_weekly_digest", "2026-11-22T03:30:00Z")];
+
+/// All of them are due by then.
+const NOW: &str = "--now=2026-11-22T04:00:00Z";
+
+fn ran(json: &Value) -> Vec<&str> {
+    let ran = json["ran"].as_array().unwrap();
+    ran.iter().map(|one| one["job"].as_str().unwrap()).collect()
+}
+
+fn kept(workspace: &Workspace) -> Vec<Vec<String>> {
+    workspace.sql("SELECT job, slot, attempt, status FROM job_runs ORDER BY started_at")
+}
+
+fn expected(attempt: &str) -> Vec<[String; 4]> {
+    let row = |(job, slot): (&str, &str)| {
+        let slot = slot.replace("00Z", "00.000000000Z");
+        [job.to_owned(), slot, attempt.to_owned(), "completed".to_owned()]
+    };
+    SUNDAY.map(row).to_vec()
+}
+
+fn the_sunday_of_the_seed_can_be_replayed(workspace: Workspace) {
+    let workspace = five_weeks_in(workspace);
+    let once = workspace.worker(&["--once", NOW, "--json"]);
+    let run = once.run().exit(0);
+    let json = run.json();
+    assert_eq!(ran(&json), SUNDAY.map(|(job, _)| job));
+    assert_eq!(kept(&workspace), expected("1"));
+    for (job, slot) in SUNDAY {
+        let start = run.stderr.find(&format!("{job} START  slot={slot} attempt=1")).unwrap();
+        let done = run.stderr.find(&format!("{job} DONE  ")).unwrap();
+        assert!(start < done, "{}", run.stderr);
+    }
+    let digest = &json["ran"].as_array().unwrap().last().unwrap()["summary"];
+    assert_eq!(digest["status"], "completed");
+    assert!(digest["elapsed_ms"].as_f64().unwrap() > 0.0, "{digest}");
+    assert_eq!(digest["sessions"], 12, "of the week that ends on that Sunday: {digest}");
+    assert_eq!((&digest["week"], &digest["sessions_graded"]), (&json!("2026-W47"), &json!(32)));
+    assert!(run.read("docs/reports/weekly/2026-W47.md").contains("0 of 12"));
+
+    // A second call does nothing.
+    let again = once.run().exit(0);
+    assert_eq!(again.json()["ran"], json!([]));
+    assert!(!again.stderr.contains("START"), "{}", again.stderr);
+    assert_eq!(kept(&workspace), expected("1"));
+}
+
+fn several_at_once_run_each_job_once(workspace: Workspace) {
+    let workspace = five_weeks_in(workspace);
+    let once = workspace.worker(&["--once", NOW, "--json"]);
+    let running: Vec<_> = (0..4).map(|_| once.spawn()).collect();
+    let ran: usize = running.into_iter().map(|one| ran(&one.wait().exit(0).json()).len()).sum();
+    assert_eq!(ran, SUNDAY.len());
+    assert_eq!(kept(&workspace), expected("1"));
+}
+
+fn a_killed_job_is_begun_again(workspace: Workspace) {
+    // Whom an alert is told hangs the first time.
+    let hang = "import os, sys, time; sys.stdin.read()\n\
+                if not os.path.exists('begun'): os.close(2); open('begun', 'w'); time.sleep(20)";
+    let yaml =
+        config(QUICK).replace("grade: {", "grade: { alerts: { command: [python3, hang.py] },");
+    let workspace = five_weeks_in(workspace).config(yaml).file("hang.py", hang);
+    let begun = workspace.path("begun");
+    let once = workspace.worker(&["--once", NOW, "--jobs=run_weekly_digest"]);
+    let killed = once.spawn().until("the alert is told", || begun.exists());
+    let listing = workspace.listing();
+    assert_eq!(
+        listing["scheduled"].as_array().unwrap().last().unwrap()["last"]["state"],
+        "running"
+    );
+    let _ = killed.signal(Signal::KILL).wait().killed_by(9);
+
+    let started = Instant::now();
+    let run = once.run().exit(0);
+    assert!(started.elapsed() > Duration::from_secs(1), "it waited for its heartbeat");
+    let run = run.stderr_contains("waiting: worker ");
+    let _ = run.stderr_contains("run_weekly_digest START  slot=2026-11-22T03:30:00Z attempt=2");
+    let row = kept(&workspace).pop().unwrap();
+    assert_eq!(row[2..], ["2", "completed"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_job_that_always_ends_its_worker_is_given_up() {
+    let workspace = five_weeks_in(Workspace::new()).config(config(QUICK));
+    let once = workspace.worker(&["--once", NOW, "--jobs=run_weekly_digest"]);
+    let _ = once.run().exit(0);
+    let _ = workspace.sql("UPDATE job_runs SET ended_at = NULL, attempt = 3");
+    let run = once.run().exit(1);
+    let _ = run
+        .stderr_contains("run_weekly_digest FAILED")
+        .stderr_contains("in the middle of it 3 times");
+    let _ = once.run().exit(0).stderr_contains("nothing is due");
+}
+
+#[test]
+fn a_worker_is_interrupted_and_others_need_not_wait() {
+    let hang = "import sys, time; sys.stdin.read(); open('begun', 'w'); time.sleep(20)";
+    let yaml = config("{ heartbeat_seconds: 3600 }")
+        .replace("grade: {", "grade: { alerts: { command: [python3, hang.py] },");
+    let workspace = five_weeks_in(Workspace::new()).config(yaml).file("hang.py", hang);
+    let begun = workspace.path("begun");
+    let run = workspace.jobs(&["run", "run_weekly_digest", "--source", "sessions"]);
+    let _ = workspace.clone().grade(&["weekly", "--week=2026-W46"]).run();
+    let once = workspace.worker(&["--once", NOW]);
+    let stopped = once.spawn().until("the alert is told", || begun.exists());
+    let _ = stopped.signal(Signal::TERM).wait().exit(130);
+    let listing = workspace.listing();
+    assert_eq!(
+        listing["scheduled"].as_array().unwrap().last().unwrap()["last"]["state"],
+        "interrupted"
+    );
+    // This week is the current one, in which there are no sessions and no alerts.
+    let _ = run.run().exit(0).stdout_contains("run_weekly_digest completed");
+}
+
+#[test]
+fn a_job_by_hand() {
+    let workspace = five_weeks_in(Workspace::new());
+    let run = workspace.jobs(&["run", "run_weekly_digest", "--source", "sessions", "--json"]);
+    let summary = run.run().exit(0).json();
+    assert_eq!(summary["status"], "completed");
+    assert_eq!(summary["sessions_graded"], 32);
+    // It stands for what was due before.
+    let once = workspace.worker(&["--once", "--jobs=run_weekly_digest"]);
+    let _ = once.run().exit(0).stderr_contains("nothing is due");
+    let run = workspace.jobs(&["run", "tidy_up"]).run().exit(2).one_error(&["tidy_up"]);
+    let _ = run.stderr_contains("hint: write ").stderr_contains("run_weekly_digest");
+}
+
+#[test]
+fn a_job_that_fails_says_why_everywhere() {
+    let workspace = five_weeks_in(Workspace::new()).file("taken", "a file");
+    let yaml = config(QUICK).replace("grade: {", "grade: { weekly_folder: taken/weekly,");
+    let workspace = workspace.config(yaml);
+    let run = workspace.worker(&["--once", NOW, "--jobs=run_weekly_digest"]).run().exit(1);
+    let run = run.stderr_contains("run_weekly_digest FAILED  elapsed=");
+    let _ = run.stdout_contains("run_weekly_digest failed").stdout_contains("taken/weekly");
+    let list = workspace.jobs(&["list"]).run().exit(0);
+    let _ = list.stdout_contains("failed").stdout_contains("taken/weekly");
+    let summary = workspace.jobs(&["run", "run_weekly_digest", "--json"]).run().exit(1).json();
+    assert_eq!(summary["status"], "failed");
+    assert!(summary["error"].as_str().unwrap().contains("taken/weekly"), "{summary}");
+}
+
+#[test]
+fn a_worker_runs_what_is_due_by_itself_until_it_is_told_to_end() {
+    let workspace = five_weeks_in(Workspace::new()).config(config(QUICK));
+    // It has never run: what was due last is due now.
+    let done = || workspace.path("docs/reports/weekly/index.md").exists();
+    let running = workspace.worker(&[]).spawn().until("the report", done);
+    let run = running.signal(Signal::TERM).wait().exit(0);
+    let _ = run.stderr_contains("run_weekly_digest START");
+}
+
+#[test]
+fn a_schedule_that_is_off_and_flags_that_leave_nothing() {
+    let off = config("{ schedule: { weekly_report: \"off\" } }");
+    let workspace = five_weeks_in(Workspace::new()).config(off);
+    let once = workspace.worker(&["--once", NOW, "--jobs=run_weekly_digest"]);
+    let _ = once.run().exit(0).stderr_contains("nothing is due");
+    assert_eq!(
+        workspace.listing()["scheduled"].as_array().unwrap().last().unwrap()["next"],
+        json!(null)
+    );
+    let words = ["--once", NOW, "--no-schedule", "--jobs=run_weekly_digest"];
+    let _ = workspace.worker(&words).run().exit(2).one_error(&["--no-schedule"]);
+    let _ = workspace.worker(&["--jobs=x"]).run().exit(2).one_error(&["no job \"x\""]);
+    let _ = workspace.worker(&["--once", "--no-schedule", NOW]).run().exit(0);
+}
+
+#[test]
+fn a_schedule_that_is_none() {
+    let yaml = config("{ schedule: { weekly_report: \"3:30 on Sunday\" } }");
+    let run = Workspace::new().config(yaml).args(["config", "check"]).run().exit(2);
+    let _ = run
+        .stderr_contains("`jobs.schedule.weekly_report` is no schedule")
+        .snapshot_stderr("jobs_schedule_error");
+}
+
+#[test]
+fn the_list_before_and_after() {
+    let workspace = five_weeks_in(Workspace::new()).env("OLLAMA_HOST", NOBODY);
+    let list = workspace.jobs(&["list"]);
+    let _ = list.run().exit(0).stdout_contains("never").stdout_contains("0 waiting");
+    let _ = workspace.worker(&["--once", NOW]).run().exit(0);
+    let _ = list.run().exit(0).snapshot("jobs_list");
+    let json = workspace.listing();
+    let digest = json["scheduled"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&digest["name"], &digest["schedule"]),
+        (&json!("run_weekly_digest"), &json!("30 3 * * SUN"))
+    );
+    assert_eq!(digest["last"]["summary"]["status"], "completed");
+    // A recording of the future is no reason to run twice.
+    let workspace = workspace.session(&Recording::success(&id(900)));
+    let _ = workspace.worker(&["--once", NOW]).run().exit(0).stderr_contains("nothing is due");
+}
