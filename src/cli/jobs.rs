@@ -30,7 +30,7 @@ pub enum JobsAction {
     List,
     /// Run a scheduled job now, and print its summary
     Run {
-        /// Its name, such as run_weekly_digest
+        /// Its name, as `selftest jobs list` shows it
         name: String,
     },
     /// Try failed gradings again

@@ -57,12 +57,11 @@ impl<'a> Lease<'a> {
             sleep(self.heartbeat).await;
             match self.store.renew_lease(NAME, self.holder).await {
                 Ok(true) => last = Instant::now(),
-                Ok(false) => return,
                 // A database that is started anew comes back.
                 Err(error) if last.elapsed() < self.dead_after => {
                     tracing::warn!("no sign of life could be given: {error}");
                 }
-                Err(_) => return,
+                Ok(false) | Err(_) => return,
             }
         }
     }

@@ -1,7 +1,7 @@
 //! When the scheduled jobs run (seed 002, "Modify: `backend/worker/main.py`"): which of them are
 //! due at a moment. Pure; knows no clock and no database.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -113,7 +113,7 @@ pub struct Slot {
 pub fn due(
     jobs: &[Job],
     settings: &ScheduleSettings,
-    ended: &HashMap<String, Timestamp>,
+    ended: &BTreeMap<String, Timestamp>,
     now: Timestamp,
 ) -> Vec<Slot> {
     let slot = |&job: &Job| {
@@ -196,7 +196,7 @@ mod tests {
     fn a_schedule_of_ones_own_or_none() {
         let settings = |text: &str| ScheduleSettings { weekly_report: text.to_owned() };
         let due = |text: &str| {
-            due(&Job::ALL, &settings(text), &HashMap::new(), at("2026-11-25T12:00:00Z"))
+            due(&Job::ALL, &settings(text), &BTreeMap::new(), at("2026-11-25T12:00:00Z"))
                 .first()
                 .map(|slot| slot.at.to_string())
         };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const MISSED_HEARTBEATS: u32 = 3;
 
 /// Longest wait after a model did not answer.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// The `jobs` section: what workers do, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

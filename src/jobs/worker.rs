@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Between two times of taking old rows out.
-const PRUNE: Duration = Duration::from_secs(6 * 60 * 60);
+const PRUNE: Duration = Duration::from_hours(6);
 
 /// Grades the sessions of a queue.
 pub struct Worker {

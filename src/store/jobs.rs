@@ -1,6 +1,6 @@
 //! The tables `job_runs` and `job_leases`: what the scheduled jobs did, and who may run them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -95,7 +95,7 @@ impl Store {
     }
 
     /// For each job the latest time for which it has run to its end.
-    pub async fn jobs_ended(&self) -> Result<HashMap<String, Timestamp>, StoreError> {
+    pub async fn jobs_ended(&self) -> Result<BTreeMap<String, Timestamp>, StoreError> {
         let query = "SELECT job, MAX(slot) AS slot FROM job_runs \
                      WHERE ended_at IS NOT NULL GROUP BY job";
         let rows =
