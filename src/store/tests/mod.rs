@@ -9,7 +9,6 @@ mod opening;
 mod other_tables;
 mod reflections;
 mod saving;
-#[cfg(feature = "postgres")]
 mod schema;
 #[cfg(feature = "postgres")]
 mod server;
