@@ -5,7 +5,7 @@ use super::set::{STOPWORDS, counting};
 use super::{Key, Word, Words};
 
 /// Bits of a sketch.
-const BITS: usize = 256;
+const BITS: usize = 1024;
 
 /// One bit for each word that counts; different words may share one.
 #[derive(Debug, Clone, Default)]
