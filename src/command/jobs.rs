@@ -12,7 +12,10 @@ use super::print;
 use crate::cli::{GlobalArgs, JobsAction, SessionArgs};
 use crate::exit::Exit;
 use crate::grader::SelfGrader;
+use crate::grader::skills::SkillTracker;
+use crate::improve::skill_settings::SkillSettings;
 use crate::jobs::{Job, JobContext, Listing, Queue, Scheduler, Status, Summary};
+use crate::redact::Redactor;
 use crate::report::escape::terminal;
 use crate::report::plural;
 use crate::store::Store;
@@ -55,7 +58,8 @@ async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Ex
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
     let store = grader.store().clone();
     let weekly_folder = project.shown_path(&config.grade.weekly_folder);
-    let context = JobContext { grader, weekly_folder };
+    let skills = skill_tracker(&project, &config.skills, &store);
+    let context = JobContext { grader, weekly_folder, skills };
     let scheduler = Scheduler::new(context, config.jobs, vec![job]);
     let summary = tokio::select! {
         summary = scheduler.run_now(job) => Some(summary),
@@ -73,6 +77,16 @@ async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Ex
         print(&said(job, &summary))?;
     }
     Ok(if summary.status == Status::Failed { Exit::Failed } else { Exit::Passed })
+}
+
+/// Keeps track of skills, as the configuration has it.
+pub(super) fn skill_tracker(
+    project: &Project,
+    settings: &SkillSettings,
+    store: &Store,
+) -> SkillTracker {
+    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
+    SkillTracker::new(store.clone(), settings.clone(), redactor)
 }
 
 async fn retry(

@@ -13,13 +13,12 @@ use super::failure::Failure;
 use super::grade::database;
 use super::grading::{GradersOnRequest, finder};
 use super::interruption::interruption;
+use super::jobs::skill_tracker;
 use super::print;
 use super::reflect::reflection_grader;
 use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
-use crate::grader::skills::SkillTracker;
 use crate::jobs::{Queue, Worker};
-use crate::redact::Redactor;
 use crate::report::RunArchive;
 use crate::server::{Access, App, SkillQueue, serve};
 use crate::store::Store;
@@ -51,8 +50,7 @@ pub(super) async fn execute(
     let address: SocketAddr =
         listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;
     print(&format!("http://{address}\n"))?;
-    let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-    let tracker = SkillTracker::new(store.clone(), resolved.config.skills.clone(), redactor);
+    let tracker = skill_tracker(&project, &resolved.config.skills, &store);
     let skills = Arc::new(SkillQueue::start(tracker));
     let worker = (!args.no_worker).then(|| {
         let concurrency = resolved.config.grade.quality.concurrency;

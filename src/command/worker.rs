@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::grade::{database, options};
 use super::grading::{GradersOnRequest, finder};
 use super::interruption::interruption;
-use super::jobs::{job, said};
+use super::jobs::{job, said, skill_tracker};
 use super::{eprint, print};
 use crate::cli::{GlobalArgs, SessionArgs, WorkerArgs};
 use crate::exit::Exit;
@@ -38,7 +38,9 @@ pub(super) async fn execute(
     let store = grader.store().clone();
     let queue = Queue::open(&address, &settings).await?;
     let weekly_folder = project.shown_path(&resolved.config.grade.weekly_folder);
-    let scheduler = Scheduler::new(JobContext { grader, weekly_folder }, settings, jobs);
+    let skills = skill_tracker(&project, &resolved.config.skills, &store);
+    let context = JobContext { grader, weekly_folder, skills };
+    let scheduler = Scheduler::new(context, settings, jobs);
     let find = finder(GradersOnRequest::new(project, resolved, store.clone(), None));
     let worker = Worker::new(store.clone(), queue.clone(), find, concurrency as usize);
 

@@ -13,6 +13,7 @@ mod name;
 mod queue;
 mod schedule;
 mod scheduler;
+mod scoring;
 mod summary;
 mod weekly;
 mod worker;
@@ -20,6 +21,7 @@ mod worker;
 use std::path::PathBuf;
 
 use crate::grader::SelfGrader;
+use crate::grader::skills::SkillTracker;
 pub use gradings::FindGrader;
 pub use listing::{LastRun, Listing, ScheduledJob};
 pub use queue::{FailedGrading, Grading, GradingRequest, Queue, QueueCounts};
@@ -35,4 +37,6 @@ pub struct JobContext {
     pub grader: SelfGrader,
     /// Folder of the weekly reports.
     pub weekly_folder: PathBuf,
+    /// Keeps track of skills, in the same database.
+    pub skills: SkillTracker,
 }

@@ -14,16 +14,19 @@ use super::settings::ScheduleSettings;
 pub enum Job {
     /// Writes the report of the week.
     WeeklyReport,
+    /// Scores skills and disables those that do not work.
+    SkillScoring,
 }
 
 impl Job {
     /// All of them, in the order in which they run when several are due at the same time.
-    pub const ALL: [Job; 1] = [Job::WeeklyReport];
+    pub const ALL: [Job; 2] = [Job::WeeklyReport, Job::SkillScoring];
 
     /// The name of the seed, for people and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Job::WeeklyReport => "run_weekly_digest",
+            Job::SkillScoring => "run_skill_effectiveness_scoring",
         }
     }
 
@@ -31,6 +34,7 @@ impl Job {
     pub const fn about(self) -> &'static str {
         match self {
             Job::WeeklyReport => "grades new sessions by rules and writes the report of the week",
+            Job::SkillScoring => "scores the skills in use and disables those that do not work",
         }
     }
 
@@ -43,6 +47,7 @@ impl Job {
     pub fn schedule(self, settings: &ScheduleSettings) -> &str {
         match self {
             Job::WeeklyReport => &settings.weekly_report,
+            Job::SkillScoring => &settings.skill_scoring,
         }
     }
 }
@@ -142,10 +147,14 @@ mod tests {
         Cron::parse(text).unwrap().unwrap()
     }
 
-    /// What is due of all jobs with the schedule of the seed.
+    /// Whether the report is due with the schedule of the seed.
     fn due_at(now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
+        due_of(&[Job::WeeklyReport], now, ended)
+    }
+
+    fn due_of(jobs: &[Job], now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
         let ended = ended.iter().map(|(job, time)| (job.name().to_owned(), at(time))).collect();
-        due(&Job::ALL, &ScheduleSettings::default(), &ended, at(now))
+        due(jobs, &ScheduleSettings::default(), &ended, at(now))
             .into_iter()
             .map(|slot| (slot.job, slot.at.to_string()))
             .collect()
@@ -156,12 +165,16 @@ mod tests {
     /// Seed 002: "Sunday 04:00 UTC, after gap detection (03:00) and digest (03:30)".
     #[test]
     fn the_week_of_the_seed() {
-        let expected = [(Job::WeeklyReport, "2026-11-22T03:30:00Z")];
-        let all = due_at("2026-11-22T04:00:00Z", &[]);
+        let expected = [
+            (Job::WeeklyReport, "2026-11-22T03:30:00Z"),
+            (Job::SkillScoring, "2026-11-22T04:00:00Z"),
+        ];
+        let all = due_of(&Job::ALL, "2026-11-22T04:00:00Z", &[]);
         let expected = expected.map(|(job, at)| (job, at.to_owned()));
         assert_eq!(all, expected, "in the order of that morning");
         for (job, text) in expected {
-            assert_eq!(due_at("2026-11-22T04:00:00Z", &[(job, &text)]).len(), Job::ALL.len() - 1);
+            let others = due_of(&Job::ALL, "2026-11-22T04:00:00Z", &[(job, &text)]);
+            assert_eq!(others.len(), Job::ALL.len() - 1);
             let next = cron(job.schedule(&ScheduleSettings::default())).next(at(SUNDAY)).unwrap();
             assert!(next > at(SUNDAY) && next <= at("2026-11-29T03:30:00Z"));
         }
@@ -194,9 +207,12 @@ mod tests {
 
     #[test]
     fn a_schedule_of_ones_own_or_none() {
-        let settings = |text: &str| ScheduleSettings { weekly_report: text.to_owned() };
+        let settings = |text: &str| ScheduleSettings {
+            weekly_report: text.to_owned(),
+            ..ScheduleSettings::default()
+        };
         let due = |text: &str| {
-            due(&Job::ALL, &settings(text), &BTreeMap::new(), at("2026-11-25T12:00:00Z"))
+            due(&[Job::WeeklyReport], &settings(text), &BTreeMap::new(), at("2026-11-25T12:00:00Z"))
                 .first()
                 .map(|slot| slot.at.to_string())
         };

@@ -12,7 +12,7 @@ use super::lease::Lease;
 use super::schedule::{Job, Slot, due};
 use super::settings::JobSettings;
 use super::summary::{Status, Summary};
-use super::{JobContext, name, weekly};
+use super::{JobContext, name, scoring, weekly};
 use crate::store::{Store, StoreError};
 use crate::text::one_line;
 
@@ -135,6 +135,7 @@ impl Scheduler {
     async fn work(&self, slot: Slot) -> Result<super::Done, String> {
         match slot.job {
             Job::WeeklyReport => weekly::run(&self.context, slot.at).await,
+            Job::SkillScoring => scoring::run(&self.context.skills).await,
         }
     }
 }

@@ -74,11 +74,14 @@ pub struct ScheduleSettings {
     /// When the report of the week is written.
     #[schemars(length(min = 1, max = 100))]
     pub weekly_report: String,
+    /// When skills are scored, and disabled where they do not work.
+    #[schemars(length(min = 1, max = 100))]
+    pub skill_scoring: String,
 }
 
 impl Default for ScheduleSettings {
     fn default() -> Self {
-        Self { weekly_report: "30 3 * * SUN".to_owned() }
+        Self { weekly_report: "30 3 * * SUN".to_owned(), skill_scoring: "0 4 * * SUN".to_owned() }
     }
 }
 

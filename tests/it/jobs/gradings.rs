@@ -103,7 +103,7 @@ fn a_killed_worker_loses_nothing(workspace: Workspace) {
     let done = || server.calls(Role::Grader).len() == 5;
     let running = worker.spawn().until("all were asked for again", done);
     while workspace.counts()[3] < 4 {
-        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", workspace.counts());
+        assert!(started.elapsed() < Duration::from_mins(1), "{:?}", workspace.counts());
         std::thread::sleep(Duration::from_millis(50));
     }
     let run = running.signal(Signal::INT).wait().exit(0);
@@ -146,7 +146,7 @@ fn a_request_that_waited_while_the_server_was_down_is_not_lost() {
     let site = Site::start(workspace);
     let started = Instant::now();
     while site.get(&path).json()["models"] == json!([]) {
-        assert!(started.elapsed() < Duration::from_secs(60));
+        assert!(started.elapsed() < Duration::from_mins(1));
         std::thread::sleep(Duration::from_millis(50));
     }
 }

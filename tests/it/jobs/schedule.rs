@@ -18,7 +18,10 @@ on_each_database! {
 }
 
 /// The jobs of that morning, in their order, with the times of seed 002.
-const SUNDAY: [(&str, &str); 1] = [("run_weekly_digest", "2026-11-22T03:30:00Z")];
+const SUNDAY: [(&str, &str); 2] = [
+    ("run_weekly_digest", "2026-11-22T03:30:00Z"),
+    ("run_skill_effectiveness_scoring", "2026-11-22T04:00:00Z"),
+];
 
 /// All of them are due by then.
 const NOW: &str = "--now=2026-11-22T04:00:00Z";
@@ -26,6 +29,11 @@ const NOW: &str = "--now=2026-11-22T04:00:00Z";
 fn ran(json: &Value) -> Vec<&str> {
     let ran = json["ran"].as_array().unwrap();
     ran.iter().map(|one| one["job"].as_str().unwrap()).collect()
+}
+
+/// What a list says of the report.
+fn digest<'a>(list: &'a Value, key: &str) -> &'a Value {
+    list.as_array().unwrap().iter().find(|one| one[key] == "run_weekly_digest").unwrap()
 }
 
 fn kept(workspace: &Workspace) -> Vec<Vec<String>> {
@@ -52,7 +60,7 @@ fn the_sunday_of_the_seed_can_be_replayed(workspace: Workspace) {
         let done = run.stderr.find(&format!("{job} DONE  ")).unwrap();
         assert!(start < done, "{}", run.stderr);
     }
-    let digest = &json["ran"].as_array().unwrap().last().unwrap()["summary"];
+    let digest = &digest(&json["ran"], "job")["summary"];
     assert_eq!(digest["status"], "completed");
     assert!(digest["elapsed_ms"].as_f64().unwrap() > 0.0, "{digest}");
     assert_eq!(digest["sessions"], 12, "of the week that ends on that Sunday: {digest}");
@@ -86,10 +94,7 @@ fn a_killed_job_is_begun_again(workspace: Workspace) {
     let once = workspace.worker(&["--once", NOW, "--jobs=run_weekly_digest"]);
     let killed = once.spawn().until("the alert is told", || begun.exists());
     let listing = workspace.listing();
-    assert_eq!(
-        listing["scheduled"].as_array().unwrap().last().unwrap()["last"]["state"],
-        "running"
-    );
+    assert_eq!(digest(&listing["scheduled"], "name")["last"]["state"], "running");
     let _ = killed.signal(Signal::KILL).wait().killed_by(9);
 
     let started = Instant::now();
@@ -128,10 +133,7 @@ fn a_worker_is_interrupted_and_others_need_not_wait() {
     let stopped = once.spawn().until("the alert is told", || begun.exists());
     let _ = stopped.signal(Signal::TERM).wait().exit(130);
     let listing = workspace.listing();
-    assert_eq!(
-        listing["scheduled"].as_array().unwrap().last().unwrap()["last"]["state"],
-        "interrupted"
-    );
+    assert_eq!(digest(&listing["scheduled"], "name")["last"]["state"], "interrupted");
     // This week is the current one, in which there are no sessions and no alerts.
     let _ = run.run().exit(0).stdout_contains("run_weekly_digest completed");
 }
@@ -181,10 +183,7 @@ fn a_schedule_that_is_off_and_flags_that_leave_nothing() {
     let workspace = five_weeks_in(Workspace::new()).config(off);
     let once = workspace.worker(&["--once", NOW, "--jobs=run_weekly_digest"]);
     let _ = once.run().exit(0).stderr_contains("nothing is due");
-    assert_eq!(
-        workspace.listing()["scheduled"].as_array().unwrap().last().unwrap()["next"],
-        json!(null)
-    );
+    assert_eq!(digest(&workspace.listing()["scheduled"], "name")["next"], json!(null));
     let words = ["--once", NOW, "--no-schedule", "--jobs=run_weekly_digest"];
     let _ = workspace.worker(&words).run().exit(2).one_error(&["--no-schedule"]);
     let _ = workspace.worker(&["--jobs=x"]).run().exit(2).one_error(&["no job \"x\""]);
@@ -208,7 +207,7 @@ fn the_list_before_and_after() {
     let _ = workspace.worker(&["--once", NOW]).run().exit(0);
     let _ = list.run().exit(0).snapshot("jobs_list");
     let json = workspace.listing();
-    let digest = json["scheduled"].as_array().unwrap().last().unwrap();
+    let digest = digest(&json["scheduled"], "name");
     assert_eq!(
         (&digest["name"], &digest["schedule"]),
         (&json!("run_weekly_digest"), &json!("30 3 * * SUN"))
