@@ -70,22 +70,22 @@ pub struct RecordArgs {
     pub from_sessions: bool,
 
     /// Its version; default: the one in use
-    #[arg(long = "version", value_name = "V", requires = "skill", help_heading = "With --skill")]
+    #[arg(long = "version", value_name = "V", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub version: Option<String>,
     /// How it ended
-    #[arg(long, value_enum, requires = "skill", help_heading = "With --skill")]
+    #[arg(long, value_enum, requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub status: Option<StatusName>,
     /// The session that it was used or written in
     #[arg(long, value_name = "ID", help_heading = "With --skill or --message")]
     pub session: Option<String>,
     /// Milliseconds that it took
-    #[arg(long, value_name = "N", requires = "skill", help_heading = "With --skill")]
+    #[arg(long, value_name = "N", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub time_ms: Option<u32>,
     /// Turns that the task took
-    #[arg(long, value_name = "N", requires = "skill", help_heading = "With --skill")]
+    #[arg(long, value_name = "N", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub turns: Option<u32>,
     /// What went wrong
-    #[arg(long, value_name = "TEXT", requires = "skill", help_heading = "With --skill")]
+    #[arg(long, value_name = "TEXT", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub error: Option<String>,
     /// The user significantly changed the result
     #[arg(long, conflicts_with = "from_sessions", help_heading = "With --skill or --message")]

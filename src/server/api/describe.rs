@@ -35,7 +35,7 @@ pub(super) fn document(paths: OpenApi) -> Value {
     let operations = api["paths"].as_object_mut().into_iter().flatten();
     for (_, methods) in operations {
         for (method, operation) in methods.as_object_mut().into_iter().flatten() {
-            let parameters = operation["parameters"].as_array_mut();
+            let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
             for parameter in parameters.into_iter().flatten() {
                 // One that is not given is left out: there is no null in a URL.
                 if let Some(kind) = parameter.pointer_mut("/schema/type")

@@ -49,7 +49,8 @@ async fn columns(store: &Store) -> Vec<String> {
         for line in lines(store, &sql).await {
             let parts: Vec<&str> = line.splitn(4, ';').collect();
             let [name, written, nullable, default] = parts[..] else { panic!("{line}") };
-            let default = default.trim_end_matches("::text");
+            // A default of null is none, and PostgreSQL does not keep it.
+            let default = default.trim_end_matches("::text").trim_start_matches("NULL");
             let mark = if nullable == "1" { "?" } else { "" };
             columns.push(format!("{table}.{name}{mark} {} {default}", kind(written)));
         }

@@ -8,7 +8,6 @@ use crate::improve::skill::{
 use crate::store::{NewSkill, Recorded, SkillRecord, SkillRef};
 
 on_every_engine! {
-    seed_002_the_tables_have_the_columns_of_the_seed,
     seed_002_an_execution_is_kept_as_it_was_told,
     a_skill_is_found_by_id_or_name_and_an_unknown_one_is_counted,
     of_the_versions_of_a_skill_one_is_in_use,
@@ -79,7 +78,9 @@ pub(super) fn said(session: &str, time: &str, reaction: Reaction) -> SkillRecord
 }
 
 /// Seed 002, work item 1, "Database migration": the columns, the check and both indexes.
-async fn seed_002_the_tables_have_the_columns_of_the_seed(on: &Databases) {
+#[tokio::test]
+async fn seed_002_the_tables_have_the_columns_of_the_seed() {
+    let on = &Databases::sqlite();
     let store = on.store().await;
     let columns = |table: &'static str| {
         let query = format!("SELECT name FROM pragma_table_info('{table}') ORDER BY cid");
