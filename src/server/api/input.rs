@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer};
 use serde_json::{Map, Value};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
@@ -141,7 +142,22 @@ pub(super) fn body_text(
     Err(Problem::bad_request(format!("in the body: {name}: {expected}")))
 }
 
-/// The same, where there is one.
+/// A count in a body, where there is one; JSON Schema calls `2.0` a whole number too.
+pub(super) fn body_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u32>, D::Error> {
+    let Some(count) = Option::<f64>::deserialize(count)? else { return Ok(None) };
+    if count.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(&count) {
+        return Err(D::Error::custom(format!("{count} is no count")));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be whole and in range"
+    )]
+    let count = count as u32;
+    Ok(Some(count))
+}
+
+/// A text of a body, where there is one; its length in characters.
 pub(super) fn body_optional(
     name: &str,
     text: Option<String>,

@@ -52,9 +52,11 @@ pub(super) struct ExecutionTold {
     user_repeated_request: bool,
     /// How many turns the task took.
     #[schema(minimum = 0, maximum = 2_147_483_647)]
+    #[serde(default, deserialize_with = "input::body_count")]
     conversation_turns: Option<u32>,
     /// How long it took, in milliseconds.
     #[schema(minimum = 0, maximum = 2_147_483_647)]
+    #[serde(default, deserialize_with = "input::body_count")]
     execution_time_ms: Option<u32>,
     /// What went wrong.
     #[schema(max_length = 4000)]

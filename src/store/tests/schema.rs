@@ -66,7 +66,8 @@ async fn keys(store: &Store) -> Vec<String> {
             Engine::Sqlite => format!(
                 "SELECT (SELECT group_concat(info.name, ',') FROM pragma_index_info(list.name) \
                  AS info) FROM pragma_index_list('{table}') AS list WHERE list.\"unique\" = 1 \
-                 UNION SELECT name FROM pragma_table_info('{table}') WHERE pk = 1"
+                 UNION SELECT name FROM pragma_table_info('{table}') WHERE pk = 1 AND \
+                 (SELECT MAX(pk) FROM pragma_table_info('{table}')) = 1"
             ),
             Engine::Postgres => format!(
                 "SELECT string_agg(CAST(attname AS TEXT), ',' ORDER BY place) \
