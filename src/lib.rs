@@ -12,6 +12,7 @@ pub mod redact;
 pub mod score;
 pub mod stats;
 pub mod text;
+pub mod words;
 
 pub mod model;
 pub mod prompts;

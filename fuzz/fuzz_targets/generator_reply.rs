@@ -4,14 +4,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::scenario::similarity::Words;
 use selftest::scenario::{generate, safety};
+use selftest::words::WordSet;
 
 fuzz_target!(|reply: &str| {
     if let Ok(case) = generate::read_reply(reply) {
         assert!(!case.prompt.trim().is_empty());
         safety::violations(&case.prompt);
-        let words = Words::of(&case.prompt);
+        let words = WordSet::of(&case.prompt);
         let alike = words.jaccard(&words);
         assert!((0.0..=1.0).contains(&alike));
     }

@@ -8,13 +8,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::settings::GeneratorSettings;
-use super::similarity::Words;
 use super::{GeneratedCase, Scenario, safety};
 use crate::model::{
     CallRecord, ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call,
 };
 use crate::prompts::{PromptError, PromptLibrary};
 use crate::text;
+use crate::words::WordSet;
 
 /// Prompts at least this alike are near-duplicates (seed 002: over 0.5).
 const NEAR_DUPLICATE: f64 = 0.5;
@@ -30,7 +30,7 @@ pub struct Generator {
     context_tokens: u32,
     project_files: Vec<String>,
     schema: ReplySchema,
-    earlier: Mutex<Vec<(String, Words)>>,
+    earlier: Mutex<Vec<(String, WordSet)>>,
 }
 
 /// One try.
@@ -183,7 +183,7 @@ impl Generator {
         if !broken.is_empty() {
             return Err(format!("unsafe prompt ({})", broken.join(", ")));
         }
-        let new = Words::of(&case.prompt);
+        let new = WordSet::of(&case.prompt);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         let twin = earlier.iter().find(|(_, words)| words.jaccard(&new) > NEAR_DUPLICATE);
         if let Some((prompt, _)) = twin {

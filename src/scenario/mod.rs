@@ -6,7 +6,6 @@ pub mod generate;
 pub mod questions;
 pub mod safety;
 pub mod settings;
-pub mod similarity;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
