@@ -20,6 +20,7 @@ pub mod rubric;
 pub mod session;
 
 pub mod scenario;
+pub mod signal;
 
 pub mod judge;
 pub mod sut;

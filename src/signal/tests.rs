@@ -1,0 +1,316 @@
+//! The seed's examples, the near misses of each pattern, and what holds for any text.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// One message on each line that is not empty.
+fn each(lines: &str) -> impl Iterator<Item = &str> {
+    lines.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+/// Seed 002, item 3, `tests/test_signal_classifier.py`, each case.
+#[test]
+fn the_examples_of_the_seed() {
+    assert!(classify_gratitude("Thank you!"));
+    assert!(!classify_gratitude("Thanks but that's not right"));
+    assert!(!classify_gratitude("No thanks"));
+    assert!(classify_gratitude("Perfect, exactly what I needed"));
+    assert!(!classify_gratitude("Can you also check the weather?"));
+
+    assert!(classify_repetition("what's the weather today", "tell me today's weather"));
+    assert!(!classify_repetition("what's for dinner", "what's the weather"));
+    assert!(classify_repetition("check my calendar", "check my calendar"));
+
+    assert!(classify_frustration("That's wrong, try again"));
+    assert!(!classify_frustration("Actually I meant next Tuesday"));
+    assert!(!classify_frustration("Okay, now send it to John"));
+}
+
+/// Seed 002, item 3: every pattern of the two lists.
+#[test]
+fn the_patterns_of_the_seed() {
+    let gratitude = "thank you, thanks, thx, ty, perfect, great job, awesome, \
+                     exactly what i needed, love it, nice";
+    for said in gratitude.split(", ") {
+        assert!(classify_gratitude(said), "{said}");
+        assert!(classify_gratitude(&said.to_uppercase()), "{said}");
+        assert!(!classify_frustration(said), "{said}");
+    }
+    let frustration = "that's wrong, no that's not, you misunderstood, try again, \
+                       not what i asked, still wrong, ugh, come on, wtf, seriously?";
+    for said in frustration.split(", ") {
+        assert!(classify_frustration(said), "{said}");
+        assert!(classify_frustration(&said.to_uppercase()), "{said}");
+        assert!(classify_frustration(&said.replace('\'', "’")), "{said}");
+        assert!(!classify_gratitude(said), "{said}");
+    }
+}
+
+#[test]
+fn gratitude() {
+    for said in each(
+        "thank u so much
+        Many thanks for the quick fix!
+        ok thanks
+        tysm
+        Yes, thank you.
+        I can't thank you enough
+        fixed the config...thanks
+        No, that worked. Thanks!
+        **Thanks**
+        (ty)
+        thanks to you it works
+        I really appreciate your help
+        much appreciated!
+
+        This is perfect.
+        that's awesome
+        It’s really nice
+        looks nice
+        that looks great
+        Great! Can you also test it?
+        Nice fix
+        ok perfect now add tests
+        Oh, nice
+        works perfect
+        that’s a nice touch
+        You did a great job
+        good work
+        excellent work
+        what a great job
+        I love it
+        we really love it!
+        this is exactly what I needed
+        just what I wanted",
+    ) {
+        assert!(classify_gratitude(said), "{said}");
+    }
+}
+
+#[test]
+fn gratitude_that_is_refused_denied_or_taken_back() {
+    for said in each(
+        "no, thanks
+        No thank you
+        nope thx
+        don't thank me
+        thanks for nothing
+        not perfect
+        that's not great job
+        it isn’t nice
+        not exactly what I needed
+        this is far from perfect
+        I don't love it
+        Thanks, but it still fails
+        thanks for the fix, however it crashes
+        I appreciate it, but no
+        Nice! But the tests fail
+        thanks in advance
+        nice try",
+    ) {
+        assert!(!classify_gratitude(said), "{said}");
+    }
+}
+
+#[test]
+fn what_is_wished_for_is_not_praised() {
+    for said in each(
+        "it would be nice to have a log
+        that would be great
+        make it nice
+        create a nice landing page
+        use a great font
+        is this perfect?
+        make sure it's perfect
+        I'd love it if you could
+        nice to have
+        does it look nice
+        do a great job
+        I would appreciate a log
+        help would be much appreciated",
+    ) {
+        assert!(!classify_gratitude(said), "{said}");
+    }
+}
+
+#[test]
+fn words_that_only_look_like_gratitude() {
+    for said in each(
+        "thanks to the cache it is fast
+        add a thank you page
+        thank the user in the footer
+        the type of city
+        a perfect hash
+        unperfect
+        nicely
+        in Nice
+        nice.py
+        /thanks
+        font-awesome
+        ty_config
+        label it \"Thanks\"
+        the job
+        what I needed was sleep",
+    ) {
+        assert!(!classify_gratitude(said), "{said}");
+    }
+    assert!(!classify_gratitude("```\nthanks\n```"));
+}
+
+#[test]
+fn frustration() {
+    for said in each(
+        "that is wrong
+        thats wrong
+        No, this is completely wrong
+        it's still wrong
+        I think that's wrong
+        No. That’s not it
+        nope, that isn't right
+        no that is not what I want
+        you've misunderstood me
+        You completely misunderstood
+        please try again
+        No. Try again!
+        That's not what I asked for
+        this isn't what I wanted
+        you didn't do what I asked
+        Still doesn't work
+        it’s still not working
+        still broken
+        it still fails
+        Still the same error
+        still getting an error
+        Ughhh
+        FFS
+        oh come on
+        c’mon!
+        what the hell is this
+        Seriously?!
+        seriously??
+        This is annoying, use npm
+        it is being really annoying
+        I'm so frustrated
+        I am very unhappy with this",
+    ) {
+        assert!(classify_frustration(said), "{said}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_frustration() {
+    for said in each(
+        "actually I meant the other
+        No, use the second one instead
+        no, that's not necessary
+        no that is not a problem
+        sorry if you misunderstood
+        tell me if that's wrong
+        tell me if it's still wrong
+        fix the test that's wrong
+        what is wrong
+        not wrong
+        I asked what I wanted
+        did what I asked
+        is it still there
+        still to do
+        I still have the file
+        let it try again
+        please try again later
+        users can try again
+        a \"try again\" button
+        the lights come on
+        through
+        wtf.txt
+        seriously consider it
+        I am serious?
+        fix the annoying bug
+        users are frustrated
+        it would be annoying",
+    ) {
+        assert!(!classify_frustration(said), "{said}");
+    }
+    assert!(!classify_frustration("```\nTry again\n```"));
+}
+
+#[test]
+fn repetition() {
+    for (current, previous, expected) in [
+        ("run it", "Run it!", true),
+        ("no, sort by DATE", "sort it by date", true),
+        ("don’t delete the file", "do not delete the file", true),
+        ("sort by name", "filter by date", false),
+        ("", "", false),
+        ("please do", "please do", false),
+        // An answer says again what it agrees to.
+        ("Yes, cancel 59XX6W.", "Cancel 59XX6W now, please.", false),
+        ("continue", "continue", false),
+    ] {
+        assert_eq!(classify_repetition(current, previous), expected, "{current} | {previous}");
+    }
+}
+
+#[test]
+fn all_signals() {
+    let signals = classify_signals("Thanks! Seriously?", None, Some("s1"));
+    let expected = Signals {
+        gratitude: true,
+        repetition: None,
+        frustration: true,
+        skill_version_id: Some("s1".to_owned()),
+    };
+    assert_eq!(signals, expected);
+    assert!(signals.any());
+    let signals = classify_signals("run it", Some("Run it!"), None);
+    assert_eq!(signals.repetition, Some(true));
+    assert!(signals.any());
+    assert!(!classify_signals("run it", Some("sort it"), None).any());
+}
+
+#[test]
+fn only_the_ends_of_a_long_message_are_looked_at() {
+    let filler = "word ".repeat(LOOKED_AT);
+    assert!(classify_gratitude(&format!("thanks {filler}")));
+    assert!(classify_gratitude(&format!("{filler}. Thanks")));
+    assert!(!classify_gratitude(&format!("{filler}. Thanks. {filler}")));
+    // Neither end begins or ends within a word: no "ty" of "type", no "ugh" of "through".
+    for shift in 0..8 {
+        let head = format!("{} type {filler}", "a ".repeat(LOOKED_AT / 2).split_at(shift).1);
+        assert!(!classify_gratitude(&head), "{shift}");
+        let tail = format!("{filler} through {}", "a ".repeat(LOOKED_AT / 2).split_at(shift).1);
+        assert!(!classify_frustration(&tail), "{shift}");
+    }
+}
+
+/// Texts with words that matter in them.
+fn message() -> impl Strategy<Value = String> {
+    let words = "thanks|Thank you|no|but|perfect|nice|isn't|that's|not|wrong|what i asked|\
+                 try again|ugh|seriously|is|a|you|job|great|still|```|\"|\n";
+    let between = prop::sample::select(vec![" ", ", ", ". ", "? ", "-", ""]);
+    let piece = prop::sample::select(words.split('|').collect::<Vec<_>>());
+    let known = prop::collection::vec((piece, between), 0..12)
+        .prop_map(|parts| parts.iter().flat_map(|(one, two)| [*one, *two]).collect());
+    prop_oneof![known, any::<String>()]
+}
+
+proptest! {
+    #[test]
+    fn neither_case_nor_the_kind_of_apostrophe_counts(text in message(), previous in message()) {
+        let signals = classify_signals(&text, Some(&previous), None);
+        prop_assert_eq!(signals.gratitude, classify_gratitude(&text));
+        prop_assert_eq!(signals.frustration, classify_frustration(&text));
+        prop_assert_eq!(signals.repetition, Some(classify_repetition(&text, &previous)));
+        for other in [text.replace('\'', "’"), text.to_ascii_uppercase(), text.to_ascii_lowercase()] {
+            // An apostrophe of more bytes moves what is looked at of a long message.
+            prop_assume!(other.len() <= 2 * LOOKED_AT);
+            prop_assert_eq!(&classify_signals(&other, Some(&previous), None), &signals);
+        }
+    }
+
+    #[test]
+    fn a_message_of_any_length_is_looked_at(unit in any::<String>(), times in 0..2000_usize) {
+        let text = unit.repeat(times.min(20_000 / unit.len().max(1)));
+        classify_signals(&text, Some(&text), None);
+    }
+}
