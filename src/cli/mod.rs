@@ -2,6 +2,7 @@
 
 mod grade;
 mod serve;
+mod signals;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::exit;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 pub use serve::ServeArgs;
+pub use signals::SignalsAction;
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -154,6 +156,12 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         action: SessionsAction,
+    },
+    /// Find thanks, repeated requests and frustration in messages of users
+    Signals {
+        /// In what.
+        #[command(subcommand)]
+        action: SignalsAction,
     },
     /// Serve the web page and the HTTP API
     Serve {

@@ -15,6 +15,7 @@ mod schema;
 mod serve;
 mod sessions;
 mod settings;
+mod signals;
 mod since;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -53,6 +54,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Sessions { sessions, action }) => {
             sessions::execute(&action, &sessions, &global)
         }
+        Some(Command::Signals { action }) => signals::execute(&action, &global),
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))
         }

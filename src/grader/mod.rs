@@ -36,6 +36,7 @@ mod deliver;
 mod insight;
 pub mod quality;
 mod scan;
+mod signals;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -50,6 +51,7 @@ use crate::session::{self, Found};
 use crate::store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
 pub use insight::WeeklyOutcome;
 use scan::{Examined, Task};
+pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 
 /// Files whose grades are stored in one transaction.
 const BATCH: usize = 500;

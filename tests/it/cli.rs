@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 28] = [
     &["config"],
     &["config", "check"],
     &["config", "show"],
@@ -28,6 +28,9 @@ const COMMANDS: [&[&str]; 25] = [
     &["sessions"],
     &["sessions", "list"],
     &["sessions", "show"],
+    &["signals"],
+    &["signals", "classify"],
+    &["signals", "scan"],
     &["completions"],
     &["man"],
     &[],

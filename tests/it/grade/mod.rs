@@ -32,7 +32,7 @@ use crate::run::Run;
 impl Run {
     /// What was printed, as JSON.
     #[track_caller]
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {}\n{}", self.stdout, self.stderr))
     }

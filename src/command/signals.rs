@@ -1,0 +1,147 @@
+//! `selftest signals`: what users' messages say about the answers that they got.
+
+use std::io::Read as _;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::sessions::{nothing_found, roots};
+use super::{eprint, print, since};
+use crate::cli::{GlobalArgs, SessionArgs, SignalsAction};
+use crate::exit::Exit;
+use crate::grader::{Options, SignalCounts, SignalMessage, SignalScan, scan_signals};
+use crate::redact::Redactor;
+use crate::report::escape::terminal;
+use crate::signal::{Signals, classify_signals};
+
+/// Most bytes of a message on standard input.
+const LONGEST_INPUT: u64 = 1024 * 1024;
+
+/// Bytes of a message in the list.
+const COLUMN: usize = 80;
+
+pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    match action {
+        SignalsAction::Classify { message, previous, skill, json } => {
+            let message = match message.as_deref() {
+                None | Some("-") => &read_stdin()?,
+                Some(message) => message,
+            };
+            let signals = classify_signals(message, previous.as_deref(), skill.as_deref());
+            print(&if *json {
+                format!("{:#}\n", serde_json::json!(signals))
+            } else {
+                classified(&signals)
+            })?;
+            Ok(Exit::Passed)
+        }
+        SignalsAction::Scan { limit, sessions } => scan(*limit, sessions, global),
+    }
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(LONGEST_INPUT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::usage(anyhow!("cannot read standard input: {error}")))?;
+    if bytes.len() as u64 > LONGEST_INPUT {
+        let most = LONGEST_INPUT / 1024;
+        return Err(Failure::usage(anyhow!("standard input has more than {most} KiB"))
+            .hint(Some("hand over one message; for sessions there is `selftest signals scan`")));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn classified(signals: &Signals) -> String {
+    let yes_no = |value: bool| if value { "yes" } else { "no" };
+    let repetition = signals.repetition.map_or("- (no --previous message)", yes_no);
+    let mut text = format!(
+        "gratitude    {}\nrepetition   {repetition}\nfrustration  {}\n",
+        yes_no(signals.gratitude),
+        yes_no(signals.frustration)
+    );
+    if let Some(skill) = &signals.skill_version_id {
+        text += &format!("skill        {}\n", terminal(skill, COLUMN));
+    }
+    text
+}
+
+fn scan(limit: usize, args: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let roots = roots(&project, args)?;
+    let since =
+        args.since.as_ref().map(|text| since::moment(text, Timestamp::now())).transpose()?;
+    let options = Options {
+        sources: roots.clone(),
+        since,
+        agent: args.agent.clone(),
+        redactor: Redactor::new(project.environment.secret_values.iter().cloned()),
+        ..Options::default()
+    };
+    let mut scan = scan_signals(&options);
+    for problem in &scan.problems {
+        eprint(&format!("warning: {}\n", terminal(problem, 400)));
+    }
+    let listed = scan.found.len();
+    if limit > 0 {
+        scan.found.truncate(limit);
+    }
+    if args.json {
+        print(&format!("{:#}\n", serde_json::json!(scan)))?;
+    } else if scan.counts.messages == 0 {
+        nothing_found(&roots);
+    } else {
+        print(&summary(&scan, listed))?;
+    }
+    Ok(if scan.counts.messages == 0 { Exit::NothingRan } else { Exit::Passed })
+}
+
+/// `listed` messages were found, of which the first are in the scan.
+fn summary(scan: &SignalScan, listed: usize) -> String {
+    let SignalCounts { messages, with_previous, gratitude, repetition, frustration } = scan.counts;
+    let mut text = format!("messages of people in {} sessions: {messages}\n", scan.sessions);
+    for (name, count, of) in [
+        ("gratitude", gratitude, messages),
+        ("repetition", repetition, with_previous),
+        ("frustration", frustration, messages),
+    ] {
+        text += &format!("  {name:<12} {count:>6} of {of}\n");
+    }
+    if scan.found.is_empty() {
+        return text;
+    }
+    text += &format!("\n{:<12} {:<38} {:>6}  {}\n", "SIGNAL", "SESSION", "EVENT", "MESSAGE");
+    for message in &scan.found {
+        text += &lines(message);
+    }
+    let more = listed - scan.found.len();
+    if more > 0 {
+        text += &format!("and {more} more: --limit 0 prints all\n");
+    }
+    text
+}
+
+/// A line for each signal of a message.
+fn lines(message: &SignalMessage) -> String {
+    let signals = &message.signals;
+    let mut text = String::new();
+    for (name, is_given) in [
+        ("gratitude", signals.gratitude),
+        ("repetition", signals.repetition == Some(true)),
+        ("frustration", signals.frustration),
+    ] {
+        if is_given {
+            text += &format!(
+                "{name:<12} {:<38} {:>6}  {}\n",
+                terminal(&message.session_id, 200),
+                message.event,
+                terminal(&message.text, COLUMN)
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,4 @@
+//! `selftest signals`: what messages of users say about the answers that they got.
+
+mod classify;
+mod scan;
