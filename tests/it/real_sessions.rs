@@ -17,7 +17,7 @@ use selftest::session::{Collector, Format, Outcome, ReadError, Session, find, re
 use selftest::stats::auc;
 
 /// The folder of recorded sessions, or words on stderr.
-fn sessions() -> Option<PathBuf> {
+pub(crate) fn sessions() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let data = std::env::var_os("SELFTEST_TEST_DATA")
         .map_or_else(|| root.join("../shared/data"), PathBuf::from);

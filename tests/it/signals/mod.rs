@@ -1,4 +1,5 @@
 //! `selftest signals`: what messages of users say about the answers that they got.
 
 mod classify;
+mod labels;
 mod scan;
