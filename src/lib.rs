@@ -30,6 +30,7 @@ pub mod outcome;
 
 pub mod event;
 pub mod exit;
+pub mod improve;
 
 pub mod report;
 pub mod run;

@@ -1,6 +1,7 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
 mod grade;
+mod improve;
 mod serve;
 mod signals;
 
@@ -9,7 +10,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+use crate::grade::TaskType;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use improve::{GapsAction, ProposalsAction};
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
 
@@ -147,6 +150,33 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         action: GradeAction,
+    },
+    /// Find gaps in the agent's skills, and let a model draft skills that could close them
+    Gaps {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: GapsAction,
+    },
+    /// Look at proposed skills, and accept or reject them
+    Proposals {
+        /// Where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: ProposalsAction,
+    },
+    /// Say how each type of task goes, and which tier of models it needs
+    Route {
+        /// Only this type, such as debugging
+        #[arg(value_name = "TASK TYPE", value_parser = improve::task_type)]
+        task_type: Option<TaskType>,
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
     },
     /// List or print recorded agent sessions
     Sessions {

@@ -16,7 +16,7 @@ use super::print;
 use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
 use crate::report::RunArchive;
-use crate::server::{Access, App, FindGrader, GradingWorkers, serve};
+use crate::server::{Access, App, FindGrader, GradingWorkers, Improvement, serve};
 use crate::store::Store;
 
 pub(super) async fn execute(
@@ -43,6 +43,10 @@ pub(super) async fn execute(
     let address: SocketAddr =
         listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;
     print(&format!("http://{address}\n"))?;
+    let improvement = Improvement {
+        routing: resolved.config.routing.clone(),
+        skills_folder: project.folder.join(&resolved.config.gaps.skills_folder),
+    };
     let concurrency = resolved.config.grade.quality.concurrency as usize;
     let model = args.model.clone();
     let graders = Arc::new(GradersOnRequest::new(project, resolved, store.clone(), model));
@@ -52,7 +56,7 @@ pub(super) async fn execute(
     });
     let queue = Arc::new(GradingWorkers::start(store.clone(), concurrency, find));
     let runs = RunArchive::new(json_folder);
-    let app = App { store: store.clone(), runs, queue: Some(queue) };
+    let app = App { store: store.clone(), runs, queue: Some(queue), improvement };
     let access = Access { token, hosts: args.hosts.clone() };
     let served = serve(listener, app, access, interrupted).await;
     store.close().await;

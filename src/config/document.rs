@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::grade::settings::GradeSettings;
+use crate::improve::gap_settings::GapSettings;
+use crate::improve::routing::RoutingSettings;
 use crate::judge::settings::JudgeSettings;
 use crate::model::settings::ModelSettings;
 use crate::rubric::{Category, Rubric, RubricError};
@@ -62,6 +64,10 @@ pub struct Config {
     pub reports: ReportSettings,
     /// Recorded sessions: where they are and how they are graded.
     pub grade: GradeSettings,
+    /// Gaps in the agent's skills, and how skills are drafted for them.
+    pub gaps: GapSettings,
+    /// Which tier of models is suggested for a type of task.
+    pub routing: RoutingSettings,
     /// What to test, in this order.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
@@ -106,6 +112,8 @@ impl Default for Config {
             models: ModelSettings::default(),
             reports: ReportSettings::default(),
             grade: GradeSettings::default(),
+            gaps: GapSettings::default(),
+            routing: RoutingSettings::default(),
             scenarios: default_scenarios(),
         }
     }

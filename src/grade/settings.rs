@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::calibration;
 use super::quality::QualitySettings;
 use super::{AlertSettings, SuggestionRules, Weights};
 
@@ -24,6 +25,10 @@ pub struct GradeSettings {
     pub suggestions: SuggestionRules,
     /// When to raise an alert, and whom to tell.
     pub alerts: AlertSettings,
+    /// Share of a grade's range by which two raters may differ on average before they count as out
+    /// of calibration.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discrepancy: f64,
     /// Grading by a language model.
     pub quality: QualitySettings,
 }
@@ -36,6 +41,7 @@ impl Default for GradeSettings {
             weights: Weights::default(),
             suggestions: SuggestionRules::default(),
             alerts: AlertSettings::default(),
+            discrepancy: calibration::DISCREPANCY,
             quality: QualitySettings::default(),
         }
     }

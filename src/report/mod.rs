@@ -7,6 +7,7 @@ pub mod document;
 pub mod escape;
 pub mod files;
 pub mod grades;
+pub mod improvement;
 pub mod observer;
 pub mod progress;
 pub mod quality;

@@ -15,6 +15,7 @@ mod queue;
 mod tally;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
+use crate::improve::routing::RoutingSettings;
 use crate::report::RunArchive;
 use crate::store::Store;
 use access::Guard;
@@ -42,6 +44,17 @@ pub struct App {
     pub runs: RunArchive,
     /// Who grades sessions on request; nobody, where no model can be reached.
     pub queue: Option<Arc<dyn GradingQueue>>,
+    /// What is suggested and where accepted skills go.
+    pub improvement: Improvement,
+}
+
+/// What advice and decisions on proposals go by.
+#[derive(Debug, Clone)]
+pub struct Improvement {
+    /// Which tier of models is suggested for a type of task.
+    pub routing: RoutingSettings,
+    /// Folder that accepted skills are written to.
+    pub skills_folder: PathBuf,
 }
 
 /// Takes sessions that are to be graded by a model.

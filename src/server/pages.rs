@@ -6,7 +6,9 @@
 mod assets;
 mod calls;
 mod case;
+mod gaps;
 mod link;
+mod proposal;
 mod quality;
 mod rules;
 mod run;
@@ -23,7 +25,7 @@ use askama::Template;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
 pub(super) use run::{CaseRow, Progress};
 
@@ -43,6 +45,10 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/weekly", get(weekly::list))
         .route("/weekly/{week}", get(weekly::page))
         .route("/weekly/{week}/{picture}", get(weekly::picture))
+        .route("/gaps", get(gaps::list))
+        .route("/proposals/{id}", get(proposal::page))
+        .route("/proposals/{id}/accept", post(proposal::accepted))
+        .route("/proposals/{id}/reject", post(proposal::rejected))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }

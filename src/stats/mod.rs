@@ -5,6 +5,7 @@ mod auc;
 mod fisher;
 mod holm;
 mod interval;
+mod mean;
 mod ranks;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
@@ -12,6 +13,7 @@ pub use auc::{Auc, auc};
 pub use fisher::fisher_exact;
 pub use holm::holm;
 pub use interval::{Interval, wilson};
+pub use mean::mean_interval;
 pub use ranks::mann_whitney;
 
 /// Half the width of a two-sided 95 % interval, in standard errors.

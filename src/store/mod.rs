@@ -10,11 +10,13 @@ mod browse;
 mod changes;
 mod error;
 mod files;
+mod gaps;
 mod grade_row;
 mod grades;
 mod insert;
 mod overrides;
 mod page;
+mod proposals;
 mod quality;
 mod row;
 mod save;
@@ -29,6 +31,7 @@ pub use changes::Changes;
 pub use error::StoreError;
 pub use files::{FileOutcome, FileRecord, KnownFile};
 pub use page::{Cursor, Page};
+pub use proposals::Decision;
 pub use row::Rows;
 pub use save::{FileResult, Lost};
 pub use sort::SessionSort;
@@ -45,12 +48,13 @@ use address::Place;
 const MIGRATIONS_TABLE: &str = "selftest_migrations";
 
 /// The tables as they came to be. A migration that was released is never changed.
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 6] = [
     ("grades", include_str!("../../migrations/sqlite/0001_grades.sql")),
     ("files", include_str!("../../migrations/sqlite/0002_files.sql")),
     ("overrides", include_str!("../../migrations/sqlite/0003_overrides.sql")),
     ("quality", include_str!("../../migrations/sqlite/0004_quality.sql")),
     ("browsing", include_str!("../../migrations/sqlite/0005_browsing.sql")),
+    ("gaps", include_str!("../../migrations/sqlite/0008_gaps.sql")),
 ];
 
 /// Several processes may use one database at the same time: readers do not wait, writers take

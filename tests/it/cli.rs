@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 39] = [
     &["config"],
     &["config", "check"],
     &["config", "show"],
@@ -25,6 +25,17 @@ const COMMANDS: [&[&str]; 28] = [
     &["grade", "show"],
     &["grade", "override"],
     &["grade", "agreement"],
+    &["grade", "calibration"],
+    &["gaps"],
+    &["gaps", "list"],
+    &["gaps", "detect"],
+    &["gaps", "propose"],
+    &["proposals"],
+    &["proposals", "list"],
+    &["proposals", "show"],
+    &["proposals", "accept"],
+    &["proposals", "reject"],
+    &["route"],
     &["sessions"],
     &["sessions", "list"],
     &["sessions", "show"],

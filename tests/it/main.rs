@@ -32,6 +32,7 @@ mod sut;
 
 // Recorded sessions.
 mod grade;
+mod improve;
 mod signals;
 
 // Servers.

@@ -20,6 +20,10 @@ pub(super) fn session(session_id: &str) -> String {
     format!("/sessions/{}", encoded(session_id))
 }
 
+pub(super) fn proposal(id: &str) -> String {
+    format!("/proposals/{}", encoded(id))
+}
+
 pub(super) fn case(run_id: &str, scenario: &str) -> String {
     format!("/selftests/{}/{}", encoded(run_id), encoded(scenario))
 }

@@ -3,6 +3,7 @@
 mod browsing;
 mod finding;
 mod foreign_rows;
+mod gaps;
 mod opening;
 mod other_tables;
 mod saving;

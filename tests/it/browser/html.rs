@@ -80,6 +80,7 @@ fn nothing_to_show_is_shown_as_such() {
         ("/", "selftest grade latest"),
         ("/selftests", "selftest run"),
         ("/weekly", "selftest grade weekly"),
+        ("/gaps", "selftest gaps detect"),
         ("/?q=x", "No session matches"),
     ] {
         let (status, html) = site.get(path);

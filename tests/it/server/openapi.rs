@@ -24,11 +24,15 @@ fn every_path_is_described() {
     assert_eq!(
         operations,
         [
+            "get /api/gaps",
             "get /api/grades/recent",
             "get /api/grades/session/{id}",
             "get /api/patterns",
+            "get /api/proposals",
+            "get /api/proposals/{id}",
             "get /api/reports/weekly",
             "get /api/reports/weekly/{week}",
+            "get /api/routing",
             "get /api/runs",
             "get /api/runs/{run_id}",
             "get /api/runs/{run_id}/cases",
@@ -36,6 +40,8 @@ fn every_path_is_described() {
             "get /api/sessions",
             "get /api/sessions/{id}",
             "post /api/grades/session/{id}",
+            "post /api/proposals/{id}/accept",
+            "post /api/proposals/{id}/reject",
         ]
     );
 }
