@@ -24,6 +24,7 @@ pub mod judge;
 pub mod sut;
 
 pub mod grade;
+pub mod improve;
 pub mod outcome;
 
 pub mod event;

@@ -20,11 +20,20 @@ pub struct Interval {
 /// Chosen because the normal approximation is too narrow below a few hundred items
 /// (Bowyer et al., arXiv 2503.01747).
 pub fn wilson(successes: u32, trials: u32) -> Option<Interval> {
+    wilson_clustered(successes, trials, 1)
+}
+
+/// The same where `size` trials at a time belong to one case: trials of a case resemble each
+/// other, so the interval is that of as many trials as there are cases.
+///
+/// This is the careful end: the design effect `1 + (size - 1) · ρ` of Kish, "Survey sampling"
+/// (1965), with a correlation `ρ` of 1.
+pub fn wilson_clustered(successes: u32, trials: u32, size: u32) -> Option<Interval> {
     if trials == 0 || successes > trials {
         return None;
     }
-    let n = f64::from(trials);
-    let p = f64::from(successes) / n;
+    let n = f64::from(trials) / f64::from(size.max(1));
+    let p = f64::from(successes) / f64::from(trials);
     let centre = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
     // At the edges the exact ends are 0 and 1; rounding must not blur them.
@@ -50,6 +59,15 @@ mod tests {
             assert!((interval.low - low).abs() < 5e-5, "{interval:?}");
             assert!((interval.high - high).abs() < 5e-5, "{interval:?}");
         }
+    }
+
+    #[test]
+    fn repeats_make_an_interval_no_narrower() {
+        let once = wilson(3, 4).unwrap();
+        assert_eq!(wilson_clustered(15, 20, 5), Some(once));
+        assert_eq!(wilson_clustered(15, 20, 0), wilson(15, 20), "no number of trials");
+        let all = wilson_clustered(2, 2, u32::MAX).unwrap();
+        assert!(all.low >= 0.0 && all.high == 1.0, "{all:?}");
     }
 
     #[test]

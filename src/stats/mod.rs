@@ -5,13 +5,15 @@ mod auc;
 mod fisher;
 mod holm;
 mod interval;
+mod paired;
 mod ranks;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use auc::{Auc, auc};
 pub use fisher::fisher_exact;
 pub use holm::holm;
-pub use interval::{Interval, wilson};
+pub use interval::{Interval, wilson, wilson_clustered};
+pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use ranks::mann_whitney;
 
 /// Half the width of a two-sided 95 % interval, in standard errors.
@@ -26,7 +28,7 @@ pub enum Tail {
     Greater,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of sessions are far below 2^53")]
+#[expect(clippy::cast_precision_loss, reason = "counts of sessions and cases are far below 2^53")]
 fn real(count: usize) -> f64 {
     count as f64
 }
