@@ -17,12 +17,8 @@ use crate::sut::settings::{HttpSettings, SutSettings};
 
 /// Everything that is wrong with the meaning of a document.
 pub(super) fn check(document: &Value) -> Vec<Fault> {
-    let mut faults = duplicate_scenarios(document);
-    for (index, scenario) in document["scenarios"].as_array().into_iter().flatten().enumerate() {
-        if let Some(scenario) = read::<Scenario>(scenario) {
-            faults.extend(reply_flow(index, &scenario));
-        }
-    }
+    let scenarios = document["scenarios"].as_array().into_iter().flatten().enumerate();
+    let mut faults = scenarios_of(scenarios.map(|(at, one)| (format!("/scenarios/{at}"), one)));
     if let Some(categories) = read::<Vec<Category>>(&document["rubric"]) {
         faults.extend(weights(categories));
     }
@@ -84,14 +80,20 @@ fn value(pointer: &str, message: String, label: impl Into<String>) -> Fault {
     Fault { pointer, at_key: false, message, label, hint: None, first: None }
 }
 
-fn duplicate_scenarios(document: &Value) -> Vec<Fault> {
+/// Everything that is wrong with scenarios that stand at these pointers.
+pub(super) fn scenarios_of<'a>(
+    scenarios: impl IntoIterator<Item = (String, &'a Value)>,
+) -> Vec<Fault> {
     let mut first = BTreeMap::new();
     let mut faults = Vec::new();
-    for (index, scenario) in document["scenarios"].as_array().into_iter().flatten().enumerate() {
+    for (pointer, scenario) in scenarios {
+        if let Some(scenario) = read::<Scenario>(scenario) {
+            faults.extend(reply_flow(&pointer, &scenario));
+        }
         let Some(id) = scenario["id"].as_str() else {
             continue;
         };
-        let pointer = format!("/scenarios/{index}/id");
+        let pointer = format!("{pointer}/id");
         let Some(earlier) = first.get(id) else {
             first.insert(id, pointer);
             continue;
@@ -106,8 +108,7 @@ fn duplicate_scenarios(document: &Value) -> Vec<Fault> {
     faults
 }
 
-fn reply_flow(index: usize, scenario: &Scenario) -> Option<Fault> {
-    let pointer = format!("/scenarios/{index}");
+fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {
     match (scenario.requires_reply, scenario.reply_flow.is_empty()) {
         (true, true) => Some(Fault {
             hint: Some("add `reply_flow` with at least one reply".to_owned()),

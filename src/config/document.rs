@@ -161,34 +161,37 @@ fn default_scenarios() -> Vec<Scenario> {
 }
 
 /// The JSON Schema of the configuration, draft 2020-12, without references.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema_of::<Config>(&REQUIRED));
+    &SCHEMA
+}
+
+/// The JSON Schema of a file that people write, draft 2020-12, without references.
 ///
 /// `null` is nowhere a value: a key that is not wanted is left out. That keeps the schema small
 /// in editors and the messages plain.
-pub fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let mut settings = SchemaSettings::draft2020_12();
-        settings.inline_subschemas = true;
-        let mut schema = settings.into_generator().into_root_schema_for::<Config>();
-        RecursiveTransform(without_null).transform(&mut schema);
-        let mut schema = Value::from(schema);
-        for key in REQUIRED {
-            if let Some(property) = schema["properties"][key].as_object_mut() {
-                property.remove("default");
-            }
+pub(super) fn schema_of<T: JsonSchema>(required: &[&str]) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(without_null).transform(&mut schema);
+    let mut schema = Value::from(schema);
+    for key in required {
+        if let Some(property) = schema["properties"][key].as_object_mut() {
+            property.remove("default");
         }
-        schema["required"] = json!(REQUIRED);
-        let mut ordered = Map::new();
-        for key in ["$schema", "title", "description", "type"] {
-            ordered.insert(key.to_owned(), schema[key].take());
+    }
+    schema["required"] = json!(required);
+    let mut ordered = Map::new();
+    for key in ["$schema", "title", "description", "type"] {
+        ordered.insert(key.to_owned(), schema[key].take());
+    }
+    if let Value::Object(rest) = schema {
+        for (key, value) in rest {
+            ordered.entry(key).or_insert(value);
         }
-        if let Value::Object(rest) = schema {
-            for (key, value) in rest {
-                ordered.entry(key).or_insert(value);
-            }
-        }
-        Value::Object(ordered)
-    });
-    &SCHEMA
+    }
+    Value::Object(ordered)
 }
 
 /// The keys that a file must have.
@@ -251,9 +254,11 @@ mod tests {
         }
     }
 
+    /// Those of every file that people write.
     fn all_nodes() -> Vec<(String, Value)> {
         let mut found = Vec::new();
         nodes(schema(), "", &mut found);
+        nodes(crate::config::suite::schema(), "", &mut found);
         found
     }
 
@@ -282,7 +287,7 @@ mod tests {
 
     #[test]
     fn nothing_is_a_reference_or_null() {
-        let text = schema().to_string();
+        let text = schema().to_string() + &crate::config::suite::schema().to_string();
         assert!(!text.contains("$ref") && !text.contains("\"null\"") && !text.contains(":null"));
     }
 

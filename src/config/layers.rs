@@ -2,7 +2,7 @@
 //!
 //! Pure: text, pairs and flags come in, settings with their origins or all errors go out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
 use super::document::{Config, drop_nulls, schema};
 use super::origin::{Origin, Overlay};
-use super::yaml::{self, Document, Place, Span, SyntaxError};
-use super::{checks, shape, structure, variables};
+use super::structure::{self, Structure};
+use super::yaml::{self, Document, SyntaxError};
+use super::{checks, places, shape, variables};
 use crate::rubric::Rubric;
 
 /// Everything that says something about the configuration.
@@ -56,11 +57,7 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     let (path, text) = sources.file.unzip();
     let text = text.unwrap_or_default();
     let mut layers = Layers::new(path.is_some(), &text).map_err(|error| {
-        let diagnostic = Diagnostic {
-            hint: error.hint.map(ToOwned::to_owned),
-            ..Diagnostic::at(Target::File(error.span), error.message)
-        };
-        ConfigErrors::new(path.clone(), text.clone(), vec![diagnostic])
+        ConfigErrors::new(path.clone(), text.clone(), vec![places::unreadable(error)])
     })?;
     let variables = variables::read(&sources.environment);
     layers.warnings = variables.warnings;
@@ -72,7 +69,7 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     layers.lay(variables.overlays.into_iter().chain(flags).collect());
 
     let mut diagnostics = variables.diagnostics;
-    diagnostics.extend(layers.duplicate_keys());
+    diagnostics.extend(layers.file.iter().flat_map(places::duplicate_keys));
     let faults = layers.faults();
     diagnostics.extend(faults.into_iter().map(|fault| layers.locate(fault)));
     if !diagnostics.is_empty() {
@@ -98,7 +95,7 @@ struct Layers {
 
 impl Layers {
     fn new(has_file: bool, text: &str) -> Result<Self, SyntaxError> {
-        let file = has_file.then(|| yaml::parse(text)).transpose()?;
+        let file = has_file.then(|| yaml::parse(text, yaml::CONFIG)).transpose()?;
         let value = match &file {
             Some(document) => document.value.clone(),
             None => {
@@ -146,32 +143,9 @@ impl Layers {
     }
 
     fn faults(&self) -> Vec<Fault> {
-        let mut faults = structure::check(&self.value);
-        let mut readable = self.value.clone();
-        let unknown: BTreeSet<&str> = faults
-            .iter()
-            .filter(|fault| fault.at_key)
-            .map(|fault| fault.pointer.as_str())
-            .collect();
-        if !unknown.is_empty() {
-            remove(&mut readable, "", &unknown);
-        }
-        faults.extend(checks::check(&readable));
+        let mut faults = Structure::of_config().check(&self.value);
+        faults.extend(checks::check(&structure::known(&self.value, &faults)));
         faults
-    }
-
-    fn duplicate_keys(&self) -> Vec<Diagnostic> {
-        let duplicates = self.file.iter().flat_map(|file| &file.duplicates);
-        let diagnostic = |duplicate: &yaml::DuplicateKey| Diagnostic {
-            label: "this key is taken".to_owned(),
-            hint: Some("remove one of the two".to_owned()),
-            first: Some(duplicate.first.clone()),
-            ..Diagnostic::at(
-                Target::File(Some(duplicate.second.clone())),
-                format!("duplicate key `{}`", crate::text::one_line(&duplicate.key, 60)),
-            )
-        };
-        duplicates.map(diagnostic).collect()
     }
 
     /// From a place in the document to a place that the user can open.
@@ -179,27 +153,9 @@ impl Layers {
         let target = match self.above.get(&fault.pointer) {
             Some(Origin::Environment { name }) => Target::Variable(name.clone()),
             Some(Origin::Flag { name }) => Target::Flag(name.clone()),
-            _ => Target::File(self.span(&fault.pointer, fault.at_key)),
+            _ => return places::locate(self.file.as_ref(), fault),
         };
-        let first = fault.first.and_then(|pointer| self.span(&pointer, fault.at_key));
-        let Fault { message, label, hint, .. } = fault;
-        Diagnostic { target, message, label, hint, first }
-    }
-
-    /// The place of a pointer in the file, or of the nearest mapping around it.
-    fn span(&self, pointer: &str, at_key: bool) -> Option<Span> {
-        let places = &self.file.as_ref()?.places;
-        if let Some(Place { key, value }) = places.get(pointer) {
-            // A value that is not there has no text to point at.
-            let use_key = at_key || value.is_empty();
-            return Some(if use_key {
-                key.clone().unwrap_or(value.clone())
-            } else {
-                value.clone()
-            });
-        }
-        let (parent, _) = pointer.rsplit_once('/')?;
-        self.span(parent, true)
+        Diagnostic { target, ..places::locate(self.file.as_ref(), fault) }
     }
 
     fn line(&self, pointer: &str) -> Option<usize> {
@@ -280,22 +236,4 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> bool {
     };
     members.insert(key.to_owned(), value);
     true
-}
-
-/// Removes members by their pointers.
-fn remove(value: &mut Value, pointer: &str, unwanted: &BTreeSet<&str>) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|key, _| !unwanted.contains(&*yaml::join(pointer, key)));
-            for (key, member) in members {
-                remove(member, &yaml::join(pointer, key), unwanted);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                remove(item, &format!("{pointer}/{index}"), unwanted);
-            }
-        }
-        _ => {}
-    }
 }

@@ -8,9 +8,11 @@ pub mod environment;
 pub mod layers;
 pub mod origin;
 pub mod show;
+pub mod suite;
 pub mod variables;
 
 mod checks;
+mod places;
 mod shape;
 mod structure;
 mod yaml;
@@ -46,13 +48,12 @@ pub fn load(
     let default = project.join(DEFAULT_PATH);
     // `./` in front of a path in a message helps nobody.
     let path = explicit.unwrap_or(default.strip_prefix(".").unwrap_or(&default));
-    let file = match read(path) {
+    let file = match read(path, yaml::CONFIG) {
         Ok(text) => Some((path.to_owned(), text)),
         Err(None) if explicit.is_none() => None,
         Err(None) => {
-            let hint = Some("`selftest init` writes a commented configuration");
             let message = "there is no such file".to_owned();
-            return Err(ConfigErrors::of_file(path.to_owned(), message, hint));
+            return Err(ConfigErrors::of_file(path.to_owned(), message, Some(yaml::CONFIG.hint)));
         }
         Err(Some(message)) => return Err(ConfigErrors::of_file(path.to_owned(), message, None)),
     };
@@ -60,11 +61,11 @@ pub fn load(
 }
 
 /// The text of a file; `None` when there is no such file.
-fn read(path: &Path) -> Result<String, Option<String>> {
+fn read(path: &Path, kind: yaml::Kind) -> Result<String, Option<String>> {
     if path.is_dir() {
         return Err(Some("expected a file, found a folder".to_owned()));
     }
-    let limit = yaml::MAX_BYTES as u64;
+    let limit = kind.max_bytes as u64;
     let mut bytes = Vec::new();
     let result = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
     if let Err(error) = result {

@@ -59,14 +59,18 @@ pub(super) fn keys(node: &Value) -> Vec<&str> {
     node["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
 }
 
-/// Pointer and schema of every single value outside lists.
+/// Pointer and schema of every single value of the configuration outside lists.
 pub(super) fn scalars() -> &'static [(String, &'static Value)] {
-    static SCALARS: LazyLock<Vec<(String, &'static Value)>> = LazyLock::new(|| {
-        let mut found = Vec::new();
-        collect(schema(), String::new(), &mut found);
-        found
-    });
+    static SCALARS: LazyLock<Vec<(String, &'static Value)>> =
+        LazyLock::new(|| scalars_of(schema()));
     &SCALARS
+}
+
+/// Pointer and schema of every single value outside lists.
+pub(super) fn scalars_of(schema: &Value) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    collect(schema, String::new(), &mut found);
+    found
 }
 
 fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Value)>) {

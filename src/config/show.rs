@@ -97,7 +97,7 @@ fn quoted_key(key: &str) -> String {
 }
 
 /// Text in double quotes, everything unusual escaped.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

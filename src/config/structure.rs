@@ -1,5 +1,6 @@
 //! Errors of structure: what the JSON Schema refuses, in plain words.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -7,51 +8,95 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::diagnostics::Fault;
-use super::document::schema;
-use super::{shape, yaml};
+use super::{document, shape, yaml};
 
-static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
-    jsonschema::draft202012::new(schema()).expect("schemars writes valid schemas, as a test shows")
-});
-
-/// Everything that the schema refuses in a document.
-pub(super) fn check(document: &Value) -> Vec<Fault> {
-    VALIDATOR.iter_errors(document).flat_map(|error| faults(&error)).collect()
+/// What may stand in one kind of file.
+pub(super) struct Structure {
+    schema: &'static Value,
+    validator: Validator,
+    /// Pointer and schema of every single value outside lists.
+    scalars: Vec<(String, &'static Value)>,
+    /// What the whole document is called.
+    whole: &'static str,
 }
 
-fn faults(error: &ValidationError<'_>) -> Vec<Fault> {
-    let pointer = error.instance_path().as_str();
-    let node = shape::at(schema(), pointer).unwrap_or(&Value::Null);
-    match error.kind() {
-        Kind::AdditionalProperties { unexpected } => {
-            unexpected.iter().map(|key| unknown_key(pointer, key, node)).collect()
-        }
-        Kind::Required { property } => {
-            vec![missing_key(pointer, property.as_str().unwrap_or_default(), node)]
-        }
-        _ => vec![wrong_value(pointer, error.instance(), node)],
+impl Structure {
+    /// Of the configuration.
+    pub(super) fn of_config() -> &'static Self {
+        static CONFIG: LazyLock<Structure> =
+            LazyLock::new(|| Structure::new(document::schema(), "the configuration"));
+        &CONFIG
     }
-}
 
-fn unknown_key(pointer: &str, key: &str, node: &Value) -> Fault {
-    let shown = crate::text::one_line(key, 60);
-    let keys = shape::keys(node);
-    let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
-        let end = yaml::join("", key);
-        let elsewhere = shape::scalars().iter().find(|(pointer, _)| pointer.ends_with(&end))?;
-        Some(shape::path(&elsewhere.0))
-    });
-    let suggestion = suggestion.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
-    Fault {
-        pointer: yaml::join(pointer, key),
-        at_key: true,
-        message: match shape::path(pointer).as_str() {
-            "" => format!("unknown key `{shown}`"),
-            parent => format!("unknown key `{shown}` in `{parent}`"),
-        },
-        label: "not a key that is known here".to_owned(),
-        hint: Some(format!("{suggestion}the keys here are {}", shape::quoted(&keys))),
-        first: None,
+    pub(super) fn new(schema: &'static Value, whole: &'static str) -> Self {
+        let validator = jsonschema::draft202012::new(schema);
+        let validator = validator.expect("schemars writes valid schemas, as a test shows");
+        Self { schema, validator, scalars: shape::scalars_of(schema), whole }
+    }
+
+    /// Everything that the schema refuses in a document.
+    pub(super) fn check(&self, document: &Value) -> Vec<Fault> {
+        self.validator.iter_errors(document).flat_map(|error| self.faults(&error)).collect()
+    }
+
+    fn faults(&self, error: &ValidationError<'_>) -> Vec<Fault> {
+        let pointer = error.instance_path().as_str();
+        let node = shape::at(self.schema, pointer).unwrap_or(&Value::Null);
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } => {
+                unexpected.iter().map(|key| self.unknown_key(pointer, key, node)).collect()
+            }
+            Kind::Required { property } => {
+                vec![missing_key(pointer, property.as_str().unwrap_or_default(), node)]
+            }
+            _ => vec![self.wrong_value(pointer, error.instance(), node)],
+        }
+    }
+
+    fn unknown_key(&self, pointer: &str, key: &str, node: &Value) -> Fault {
+        let shown = crate::text::one_line(key, 60);
+        let keys = shape::keys(node);
+        let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
+            let end = yaml::join("", key);
+            let elsewhere = self.scalars.iter().find(|(pointer, _)| pointer.ends_with(&end))?;
+            Some(shape::path(&elsewhere.0))
+        });
+        let suggestion =
+            suggestion.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+        Fault {
+            pointer: yaml::join(pointer, key),
+            at_key: true,
+            message: match shape::path(pointer).as_str() {
+                "" => format!("unknown key `{shown}`"),
+                parent => format!("unknown key `{shown}` in `{parent}`"),
+            },
+            label: "not a key that is known here".to_owned(),
+            hint: Some(format!("{suggestion}the keys here are {}", shape::quoted(&keys))),
+            first: None,
+        }
+    }
+
+    fn wrong_value(&self, pointer: &str, found: &Value, node: &Value) -> Fault {
+        let name = match shape::path(pointer).as_str() {
+            "" => self.whole.to_owned(),
+            path => format!("`{path}`"),
+        };
+        Fault {
+            pointer: pointer.to_owned(),
+            at_key: false,
+            message: format!("{name} must be {}", shape::expectation(node)),
+            label: format!("found {}", shape::description(found)),
+            hint: hint(found, node, self.is_required(pointer)),
+            first: None,
+        }
+    }
+
+    /// Whether the mapping around a value must have it.
+    fn is_required(&self, pointer: &str) -> bool {
+        let around = pointer.rsplit_once('/').and_then(|(parent, key)| {
+            Some((shape::at(self.schema, parent)?["required"].as_array()?, key))
+        });
+        around.is_some_and(|(required, key)| required.iter().any(|known| known == key))
     }
 }
 
@@ -71,24 +116,10 @@ fn missing_key(pointer: &str, key: &str, node: &Value) -> Fault {
     }
 }
 
-fn wrong_value(pointer: &str, found: &Value, node: &Value) -> Fault {
-    let name = match shape::path(pointer).as_str() {
-        "" => "the configuration".to_owned(),
-        path => format!("`{path}`"),
-    };
-    Fault {
-        pointer: pointer.to_owned(),
-        at_key: false,
-        message: format!("{name} must be {}", shape::expectation(node)),
-        label: format!("found {}", shape::description(found)),
-        hint: hint(found, node),
-        first: None,
-    }
-}
-
-fn hint(found: &Value, node: &Value) -> Option<String> {
+fn hint(found: &Value, node: &Value, required: bool) -> Option<String> {
     let kind = shape::kind(node);
     match (kind, found) {
+        (_, Value::Null) if required => Some("give it a value".to_owned()),
         (_, Value::Null) => {
             Some("remove the key to get its default, or give it a value".to_owned())
         }
@@ -109,5 +140,34 @@ fn hint(found: &Value, node: &Value) -> Option<String> {
             Some("begin each item with `- `".to_owned())
         }
         _ => None,
+    }
+}
+
+/// The document without the keys that are unknown by these faults, so that the rest can be read.
+pub(super) fn known(document: &Value, faults: &[Fault]) -> Value {
+    let unknown: BTreeSet<&str> =
+        faults.iter().filter(|fault| fault.at_key).map(|fault| fault.pointer.as_str()).collect();
+    let mut known = document.clone();
+    if !unknown.is_empty() {
+        remove(&mut known, "", &unknown);
+    }
+    known
+}
+
+/// Removes members by their pointers.
+fn remove(value: &mut Value, pointer: &str, unwanted: &BTreeSet<&str>) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|key, _| !unwanted.contains(&*yaml::join(pointer, key)));
+            for (key, member) in members {
+                remove(member, &yaml::join(pointer, key), unwanted);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                remove(item, &format!("{pointer}/{index}"), unwanted);
+            }
+        }
+        _ => {}
     }
 }

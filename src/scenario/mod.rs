@@ -7,6 +7,7 @@ pub mod questions;
 pub mod safety;
 pub mod settings;
 pub mod similarity;
+pub mod suite;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

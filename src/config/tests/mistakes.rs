@@ -71,7 +71,7 @@ fn unreadable_files() {
                 c: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n\
                 d: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\n\
                 e: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\n";
-    let huge = vec![b' '; yaml::MAX_BYTES + 1];
+    let huge = vec![b' '; yaml::CONFIG.max_bytes + 1];
     let files: [(&str, Option<&[u8]>); 12] = [
         ("absent.yaml", None),
         ("folder", None),

@@ -14,8 +14,18 @@ use serde_yaml::{Error, Location, Options, Spanned};
 
 use node::Node;
 
-/// Most bytes of a configuration file.
-pub(in crate::config) const MAX_BYTES: usize = 1 << 20;
+/// What kind of file is read.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::config) struct Kind {
+    /// Most bytes of such a file.
+    pub(in crate::config) max_bytes: usize,
+    /// How to get one.
+    pub(in crate::config) hint: &'static str,
+}
+
+/// A configuration.
+pub(in crate::config) const CONFIG: Kind =
+    Kind { max_bytes: 1 << 20, hint: "`selftest init` writes a commented configuration" };
 
 /// A place in the text: byte range.
 pub(in crate::config) type Span = Range<usize>;
@@ -63,17 +73,17 @@ pub(in crate::config) struct SyntaxError {
 }
 
 /// Reads one YAML document.
-pub(in crate::config) fn parse(text: &str) -> Result<Document, SyntaxError> {
-    if text.len() > MAX_BYTES {
-        let message = format!("the file has {} bytes, more than {MAX_BYTES}", text.len());
+pub(in crate::config) fn parse(text: &str, kind: Kind) -> Result<Document, SyntaxError> {
+    let max_bytes = kind.max_bytes;
+    if text.len() > max_bytes {
+        let message = format!("the file has {} bytes, more than {max_bytes}", text.len());
         return Err(SyntaxError { span: None, message, hint: None });
     }
-    let root: Spanned<Node> = serde_yaml::from_str_with_options(text, options())
+    let root: Spanned<Node> = serde_yaml::from_str_with_options(text, options(max_bytes))
         .map_err(|error| syntax_error(&error, text))?;
     if matches!(root.value, Node::Scalar(Value::Null)) {
-        let hint = Some("`selftest init` writes a commented configuration");
         let message = "the file is empty".to_owned();
-        return Err(SyntaxError { span: None, message, hint });
+        return Err(SyntaxError { span: None, message, hint: Some(kind.hint) });
     }
     let mut reader = Reader { text, places: BTreeMap::new(), duplicates: Vec::new() };
     let value = reader.take(root, None, "");
@@ -85,16 +95,18 @@ pub(in crate::config) fn join(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-fn options() -> Options {
+fn options(max_bytes: usize) -> Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! {
+            max_events: max_bytes,
+            max_nodes: max_bytes / 4,
             max_depth: 32,
             flow_nesting_limit: 32,
             max_aliases: 1_000,
             max_anchors: 1_000,
             max_recorded_anchor_events: 50_000,
             max_merge_keys: 1_000,
-            max_total_scalar_bytes: 4 * MAX_BYTES,
+            max_total_scalar_bytes: 4 * max_bytes,
         },
         alias_limits: serde_yaml::alias_limits! {
             max_total_replayed_events: 20_000,
@@ -139,7 +151,7 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
 fn too_much() -> SyntaxError {
     SyntaxError {
         span: None,
-        message: "the file expands to far more than a configuration holds".to_owned(),
+        message: "the file expands to far more than such a file holds".to_owned(),
         hint: Some("write values out instead of nesting them deeply or repeating them by alias"),
     }
 }
@@ -217,7 +229,7 @@ mod tests {
 
     #[test]
     fn every_member_has_its_place() {
-        let document = parse(SEED).unwrap();
+        let document = parse(SEED, CONFIG).unwrap();
         assert_eq!(at(SEED, &document, "/strictness"), ("strictness", "0.7"));
         assert_eq!(at(SEED, &document, "/judge/model"), ("model", "\"gpt-4o-mini\""));
         assert_eq!(at(SEED, &document, "/scenarios/1"), ("", "id: \"clear_summary\""));
@@ -232,7 +244,7 @@ mod tests {
     #[test]
     fn places_are_bytes_not_characters() {
         let text = "a: \"é…\"\nb: [ü, x]\n? c\n: {d: &n 1, e: *n}\n";
-        let document = parse(text).unwrap();
+        let document = parse(text, CONFIG).unwrap();
         assert_eq!(at(text, &document, "/b/1"), ("", "x"));
         assert_eq!(at(text, &document, "/c/e"), ("e", "*n"));
     }
@@ -240,7 +252,7 @@ mod tests {
     #[test]
     fn duplicates_are_found_at_every_level() {
         let text = "a: 1\nb: {c: 1, c: 2}\na: 2\n";
-        let document = parse(text).unwrap();
+        let document = parse(text, CONFIG).unwrap();
         let found: Vec<_> = document
             .duplicates
             .iter()
@@ -254,7 +266,7 @@ mod tests {
 
     #[test]
     fn words_of_other_yaml_versions_stay_words() {
-        let document = parse("a: yes\nb: no\nc: on\nd: true\ne: ~\nf: 1e3\n").unwrap();
+        let document = parse("a: yes\nb: no\nc: on\nd: true\ne: ~\nf: 1e3\n", CONFIG).unwrap();
         let expected = serde_json::json!(
             {"a": "yes", "b": "no", "c": "on", "d": true, "e": null, "f": 1000}
         );
@@ -275,22 +287,22 @@ mod tests {
             (0..500).fold(String::new(), |text, depth| text + " ".repeat(depth).as_str() + "a:\n");
         for bomb in [laughs, wide, deep, deep_blocks, "- ".repeat(10_000)] {
             let started = std::time::Instant::now();
-            let error = parse(&bomb).unwrap_err();
+            let error = parse(&bomb, CONFIG).unwrap_err();
             assert!(error.message.contains("far more than"), "{error:?}");
             assert!(started.elapsed().as_secs() < 5, "{error:?}");
         }
-        assert!(parse(&" ".repeat(MAX_BYTES + 1)).is_err());
+        assert!(parse(&" ".repeat(CONFIG.max_bytes + 1), CONFIG).is_err());
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,200}") {
-            let _ = parse(&text);
+            let _ = parse(&text, CONFIG);
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = parse(&String::from_utf8_lossy(&bytes));
+            let _ = parse(&String::from_utf8_lossy(&bytes), CONFIG);
         }
 
         #[test]
@@ -303,7 +315,7 @@ mod tests {
                 let end = text.floor_char_boundary(start + length);
                 text.replace_range(start..end, &insert);
             }
-            if let Ok(document) = parse(&text) {
+            if let Ok(document) = parse(&text, CONFIG) {
                 for place in document.places.values() {
                     prop_assert!(text.get(place.value.clone()).is_some());
                     prop_assert!(place.key.clone().is_none_or(|key| text.get(key).is_some()));

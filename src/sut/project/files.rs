@@ -190,6 +190,7 @@ mod tests {
             ("docs/reports/selftest/index.md", "verdicts"),
             ("reports/selftest/a.json", "verdicts"),
             ("config/selftest.yaml", "scenarios"),
+            ("config/suites/a.yaml", "hints"),
             ("config/other.yaml", "other"),
             ("prompts/judge/rubric.md", "rubric"),
             (".selftest/journal", "journal"),

@@ -12,7 +12,7 @@ pub use snapshot::Snapshot;
 
 /// Paths below the project that hold prompts, hints, rubrics, verdicts or reports.
 pub const ANSWER_KEYS: &[&str] =
-    &["reports", "docs/reports", "config/selftest.yaml", "prompts", ".selftest"];
+    &["reports", "docs/reports", "config/selftest.yaml", "config/suites", "prompts", ".selftest"];
 
 /// Folders that tools fill, left out even where no `.gitignore` names them.
 const GENERATED: &[&str] = &["target", "node_modules", "__pycache__"];

@@ -1,0 +1,103 @@
+//! A suite as YAML for people to read and change. Opens no file.
+
+use std::fmt::Write as _;
+
+use crate::config::show::quoted;
+use crate::scenario::suite::{Suite, SuiteCase};
+use crate::scenario::{ReplyStep, Scenario};
+use crate::text::one_line;
+
+/// The text of a suite file, which reads as the same suite.
+pub fn text(suite: &Suite) -> String {
+    let mut text = String::from("# Frozen cases");
+    if let Some(run) = &suite.run_id {
+        let _ = write!(text, " of the run {}", one_line(run, 100));
+    }
+    text += ": `selftest --suite <this file>` runs exactly these.\n\
+        #\n\
+        # An answer key: it holds what the judge is told to look for. What is tested cannot read it\n\
+        # in config/suites, nor where --suite names it; do not keep it elsewhere in the project.\n\
+        # Reports name the digest of the cases: change, add or remove some, and it is another suite.\n\n";
+    let _ = writeln!(text, "version: {}", suite.version);
+    for (key, value) in [("run_id", &suite.run_id), ("rubric_digest", &suite.rubric_digest)] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{key}: {}", quoted(value));
+        }
+    }
+    if !suite.prompt_digests.is_empty() {
+        text += "prompt_digests:\n";
+    }
+    for (template, digest) in &suite.prompt_digests {
+        let _ = writeln!(text, "  {}: {}", quoted(template), quoted(digest));
+    }
+    text += "\ncases:\n";
+    for case in &suite.cases {
+        write_case(&mut text, case);
+    }
+    text
+}
+
+fn write_case(text: &mut String, case: &SuiteCase) {
+    let Scenario {
+        id,
+        description,
+        expected_status,
+        requires_reply,
+        reply_flow,
+        strictness,
+        min_score_to_pass,
+        allow_minor_format_deviation,
+        max_questions_allowed,
+        timeout_seconds,
+    } = &case.scenario;
+    text.push_str("  - scenario:\n");
+    let mut line = |key: &str, value: String| {
+        let _ = writeln!(text, "      {key}: {value}");
+    };
+    line("id", quoted(id));
+    line("description", quoted(description));
+    line("expected_status", expected_status.to_string());
+    if *requires_reply {
+        line("requires_reply", requires_reply.to_string());
+    }
+    let strictness = strictness.map(|strictness| strictness.get().to_string());
+    let least = min_score_to_pass.map(|score| score.get().to_string());
+    for (key, value) in [
+        ("strictness", strictness),
+        ("min_score_to_pass", least),
+        ("allow_minor_format_deviation", allow_minor_format_deviation.map(|it| it.to_string())),
+        ("max_questions_allowed", max_questions_allowed.map(|it| it.to_string())),
+        ("timeout_seconds", timeout_seconds.map(|it| it.to_string())),
+    ] {
+        if let Some(value) = value {
+            line(key, value);
+        }
+    }
+    if !reply_flow.is_empty() {
+        text.push_str("      reply_flow:\n");
+    }
+    for ReplyStep { reply, expected_status } in reply_flow {
+        let _ = writeln!(text, "        - reply: {}", quoted(reply));
+        let _ = writeln!(text, "          expected_status: {expected_status}");
+    }
+    for (key, value) in [("prompt", &case.prompt), ("hints", &case.hints)] {
+        let _ = writeln!(text, "    {key}: {}", readable(value));
+    }
+}
+
+/// Several lines as lines where nothing in them could be read as anything else, else quoted.
+fn readable(value: &str) -> String {
+    let plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a1}'..='\u{1fff}');
+    let ends_well = |line: &str| !line.ends_with(' ');
+    let is_block = value.contains('\n')
+        && !value.starts_with([' ', '\n'])
+        && !value.ends_with('\n')
+        && value.chars().all(plain)
+        && value.split('\n').all(ends_well);
+    if !is_block {
+        return quoted(value);
+    }
+    let indented =
+        |line: &str| if line.is_empty() { "\n".into() } else { format!("\n      {line}") };
+    format!("|-{}", value.split('\n').map(indented).collect::<String>())
+}
