@@ -90,8 +90,9 @@ impl CasePhase {
 /// The models of a run, by role, and why they were chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunModels {
-    /// Invents prompts.
-    pub generator: String,
+    /// Invents prompts; absent where the cases are those of a suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
     /// Judges answers.
     pub judge: String,
     /// Answers, for the `chat` adapter.
@@ -99,6 +100,20 @@ pub struct RunModels {
     pub sut: Option<String>,
     /// How names such as `auto` were resolved, one line each.
     pub chosen: Vec<String>,
+}
+
+/// The suite whose cases a run plays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SuiteRun {
+    /// Its file, as it was named.
+    pub path: String,
+    /// SHA-256 of its cases. Runs with the same digest played the same cases.
+    pub digest: String,
+    /// The run that it was frozen from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// How often each case is run.
+    pub repeats: u32,
 }
 
 /// What is known before the first case.
@@ -142,7 +157,9 @@ pub struct RunHeader {
     pub rubric_digest: String,
     /// SHA-256 of each prompt template by path.
     pub prompt_digests: std::collections::BTreeMap<String, String>,
-    /// Ids of the planned scenarios in order.
+    /// The suite; absent where a generator makes the cases.
+    pub suite: Option<SuiteRun>,
+    /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,
 }
 

@@ -70,6 +70,20 @@ pub struct RunArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
     pub scenarios: Option<String>,
+    /// Run exactly the cases of this suite, as `selftest freeze` writes it; no case is generated
+    #[arg(long, value_name = "FILE", help_heading = "What to run")]
+    pub suite: Option<PathBuf>,
+    /// Run each case of the suite so many times
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        requires = "suite",
+        hide_default_value = true,
+        help_heading = "What to run"
+    )]
+    pub repeats: u32,
     /// Run all scenarios (the default; says so in scripts)
     #[arg(long, conflicts_with = "scenarios", help_heading = "What to run")]
     pub full: bool,
@@ -131,6 +145,29 @@ pub enum Command {
     },
     /// Write a configuration, prompts and a CI workflow into this project
     Init,
+    /// Freeze the cases of a run in a suite file, to be run again with --suite
+    Freeze {
+        /// Id of the run, its JSON report, or `latest`
+        run: String,
+        /// Write the suite here. It is an answer key: in config/suites, what is tested cannot read
+        /// it [default: config/suites/<run id>.yaml]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Compare two runs of the same cases, with intervals
+    #[command(after_help = COMPARE_EXITS)]
+    Compare {
+        /// The first run: its id, its JSON report, or `latest`
+        a: String,
+        /// The second run
+        b: String,
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+        /// Exit 1 when the second run is worse beyond chance
+        #[arg(long)]
+        fail_if_worse: bool,
+    },
     /// Check configuration, models, structured output and write access, with advice
     Doctor {
         /// Print one JSON object instead of text
@@ -195,6 +232,12 @@ pub enum ConfigAction {
     Show(RunArgs),
 }
 
+const COMPARE_EXITS: &str = "\
+Exit codes:
+  0  compared, whatever the result
+  1  with --fail-if-worse: the second run is worse beyond chance
+  2  wrong usage, or no case is in both runs";
+
 /// The published schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SchemaName {
@@ -204,6 +247,8 @@ pub enum SchemaName {
     Report,
     /// Of a judge's reply, for the configured rubric
     Verdict,
+    /// Of a suite file
+    Suite,
 }
 
 /// What to do with model weights.
@@ -253,10 +298,15 @@ mod tests {
             "selftest grade --agent codex summary --days 30",
             "selftest grade override abc --task-completed false --reason no",
             "selftest sessions list --since 30d",
+            "selftest --suite config/suites/a.yaml --repeats 5 --scenarios 2",
+            "selftest freeze latest --output a.yaml",
+            "selftest compare a.json latest --fail-if-worse",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }
         assert!(Cli::try_parse_from(["selftest", "--scenarios=2", "doctor"]).is_err());
+        assert!(Cli::try_parse_from(["selftest", "--repeats=2"]).is_err());
+        assert!(Cli::try_parse_from(["selftest", "--suite=a", "--repeats=0"]).is_err());
         // An override says something, in range, with a reason.
         for line in ["--reason x", "--response-quality 6 --reason x", "--task-completed true"] {
             let line = format!("selftest grade override abc {line}");

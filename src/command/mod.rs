@@ -2,19 +2,23 @@
 //!
 //! The only place that wires rooms together and the only user of `anyhow`.
 
+mod compare;
 mod context;
 mod doctor;
 mod failure;
+mod freeze;
 mod grade;
 mod grading;
 mod init;
 mod mcp;
 mod model;
+mod named_run;
 mod run;
 mod schema;
 mod serve;
 mod sessions;
 mod settings;
+mod setup;
 mod since;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -46,6 +50,10 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Config { action }) => settings::execute(&action, &global),
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
+        Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
+        Some(Command::Compare { a, b, json, fail_if_worse }) => {
+            compare::execute([&a, &b], json, fail_if_worse, &global)
+        }
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
         Some(Command::Grade { sessions, action }) => {
             runtime()?.block_on(grade::execute(&action, &sessions, &global))

@@ -1,49 +1,27 @@
 //! The main job: run the scenarios, write the reports, say how it went.
 
-use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use rand::RngExt as _;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::context::Project;
 use super::failure::Failure;
-use super::model::FetchBar;
+use super::setup::{Setup, SuiteFile};
 use super::{eprint, print};
 use crate::cli::{Format, GlobalArgs, RunArgs};
-use crate::config::{Config, Flag, Resolved};
-use crate::event::{Observer, RunHeader, RunModels};
+use crate::config::{Config, Flag};
+use crate::event::Observer;
 use crate::exit::Exit;
-use crate::judge::ask::Judge;
-use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
-use crate::model::ChatModel;
-use crate::model::locate::Locator;
-use crate::model::name::ModelName;
-use crate::prompts::PromptLibrary;
-use crate::redact::Redactor;
 use crate::report::{ProgressObserver, ReportFiles, ReportObserver, Style, terminal};
 use crate::run::execute::execute as execute_plan;
 use crate::run::observe;
-use crate::run::plan::{Defaults, PlannedCase, Selection, plan};
-use crate::run::runner::{ProjectWatch, Runner};
-use crate::scenario::generate::{Generator, load_templates};
-use crate::score::Threshold;
-use crate::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
-use crate::sut::command::CommandSut;
-use crate::sut::http::HttpSut;
-use crate::sut::namespace::{RunId, TaskGroupId};
-use crate::sut::{SystemUnderTest, project};
-
-/// Most file names that the generator hears of.
-const NAMED_FILES: usize = 40;
-/// Tokens of project files to choose those names from, where no chat model is shown them.
-const SHOWN_TOKENS: u32 = 8000;
+use crate::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
+use crate::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
@@ -51,14 +29,8 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let config = &resolved.config;
-    let selection = match &args.scenarios {
-        Some(text) => Selection::parse(text)
-            .map_err(|why| Failure::usage(anyhow!("--scenarios `{text}`: {why}")))?,
-        None => Selection::All,
-    };
-    let plan = plan(&config.scenarios, &selection, defaults(config))
-        .map_err(|why| Failure::usage(anyhow!(why)))?;
+    let suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
+    let plan = planned(args, &resolved.config, suite.as_ref())?;
     if plan.is_empty() {
         eprint("nothing to run: no scenario was selected\n");
         return Ok(Exit::NothingRan);
@@ -69,7 +41,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let files = ReportFiles::open(&json_folder, &markdown_folder, &run_id)
         .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
 
-    let setup = Setup { project: &project, resolved: &resolved, args };
+    let setup = Setup { project: &project, resolved: &resolved, args, suite: suite.as_ref() };
     let prepared = setup.prepare(&plan).await?;
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
 
@@ -130,6 +102,35 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     flags
 }
 
+/// The cases of a suite, or the scenarios of which cases are made.
+fn planned(
+    args: &RunArgs,
+    config: &Config,
+    suite: Option<&SuiteFile>,
+) -> Result<Vec<PlannedCase>, Failure> {
+    let selection = match &args.scenarios {
+        Some(text) => Selection::parse(text)
+            .map_err(|why| Failure::usage(anyhow!("--scenarios `{text}`: {why}")))?,
+        None => Selection::All,
+    };
+    let planned = match suite {
+        Some(file) => {
+            let mut cases = file.suite.cases.clone();
+            for scenario in cases.iter_mut().map(|case| &mut case.scenario) {
+                // What is said on the command line counts more than what held at the time.
+                scenario.strictness = scenario.strictness.filter(|_| args.strictness.is_none());
+                scenario.min_score_to_pass =
+                    scenario.min_score_to_pass.filter(|_| args.min_score.is_none());
+                scenario.timeout_seconds =
+                    scenario.timeout_seconds.filter(|_| args.timeout.is_none());
+            }
+            plan_suite(&cases, &selection, defaults(config), args.repeats)
+        }
+        None => plan(&config.scenarios, &selection, defaults(config)),
+    };
+    planned.map_err(|why| Failure::usage(anyhow!(why)))
+}
+
 fn defaults(config: &Config) -> Defaults {
     Defaults {
         strictness: config.strictness,
@@ -139,210 +140,6 @@ fn defaults(config: &Config) -> Defaults {
         max_questions_allowed: config.max_questions_allowed,
         timeout: Duration::from_secs_f64(config.timeout_seconds),
     }
-}
-
-/// What a run is made of.
-pub(super) struct Setup<'a> {
-    pub(super) project: &'a Project,
-    pub(super) resolved: &'a Resolved,
-    pub(super) args: &'a RunArgs,
-}
-
-/// A run that can start: models and system under test have been checked.
-struct Prepared {
-    runner: Arc<Runner>,
-    models: RunModels,
-    capacity: usize,
-}
-
-impl Setup<'_> {
-    async fn prepare(&self, plan: &[PlannedCase]) -> Result<Prepared, Failure> {
-        let config = &self.resolved.config;
-        let project = &self.project.folder;
-        let environment = &self.project.environment;
-        let redactor = Arc::new(Redactor::new(environment.secret_values.iter().cloned()));
-        let protected = self.project.protected(self.resolved);
-        let seed = self.args.seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
-
-        let mut library = PromptLibrary::new(project);
-        let scenarios: Vec<_> = plan.iter().map(|planned| planned.scenario.clone()).collect();
-        load_templates(&mut library, &scenarios)?;
-        for name in [JUDGE_TEMPLATE, CHAT_TEMPLATE] {
-            library.load(name)?;
-        }
-        let library = Arc::new(library);
-
-        let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
-        // Recordings hold prompts and hints, and must not change what they record.
-        let mut hidden = protected.clone();
-        hidden.extend(record.clone());
-        hidden.extend(self.cassettes());
-        let mut locator = Locator::new(
-            environment.models.clone(),
-            config.models.clone(),
-            project,
-            record,
-            Arc::clone(&redactor),
-        );
-
-        // What is found missing without a model call is found first.
-        let standing = self.standing_sut(&redactor, &hidden)?;
-        if let Some(sut) = &standing {
-            sut.check().await?;
-        }
-        let fetch = FetchBar::new(environment);
-        let generator = locator.model(&config.generator.model, &fetch).await?;
-        let judge = locator.model(&config.judge.model, &fetch).await?;
-        let mut models = vec![Arc::clone(&generator), Arc::clone(&judge)];
-        let chat = match &config.sut.chat {
-            Some(settings) if standing.is_none() => {
-                let model = locator.model(&settings.model, &fetch).await?;
-                models.push(Arc::clone(&model));
-                Some((model, settings.clone()))
-            }
-            _ => None,
-        };
-        for line in locator.chosen() {
-            eprint(&format!("model {line}\n"));
-        }
-        check_once(&models).await?;
-        // Waiting for a place at its model must not count as the assistant's time.
-        let capacity = chat
-            .as_ref()
-            .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
-        let run_models = RunModels {
-            generator: generator.id().to_owned(),
-            judge: judge.id().to_owned(),
-            sut: chat.as_ref().map(|(model, _)| model.id().to_owned()),
-            chosen: locator.chosen().to_vec(),
-        };
-
-        let context_tokens = config.models.context_tokens;
-        // The generator speaks of files that the system under test can see.
-        let budget = chat.as_ref().map_or(SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
-        let files = project::read(project, &hidden, budget, &redactor);
-        let names = files.iter().take(NAMED_FILES).map(|file| file.path.clone()).collect();
-        let sut: Arc<dyn SystemUnderTest> = match (standing, chat) {
-            (Some(sut), _) => sut,
-            (None, Some((model, settings))) => {
-                let library = Arc::clone(&library);
-                Arc::new(ChatSut::new(model, library, settings, context_tokens, seed, files))
-            }
-            (None, None) => return Err(Failure::usage(anyhow!("`sut` names no adapter"))),
-        };
-        let (json_folder, markdown_folder) = self.project.report_folders(self.resolved);
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let mut unwatched = vec![absolute(json_folder), absolute(markdown_folder)];
-        unwatched.extend(self.args.record.as_ref().map(|folder| self.project.path(folder)));
-        let runner = Arc::new(Runner {
-            generator: Generator::new(generator, config.generator.clone(), context_tokens, names),
-            judge: Judge::new(
-                judge,
-                config.judge.clone(),
-                context_tokens,
-                self.resolved.rubric.clone(),
-            ),
-            sut,
-            library,
-            redactor,
-            seed,
-            watch: ProjectWatch::new(project, &unwatched),
-        });
-        Ok(Prepared { runner, models: run_models, capacity })
-    }
-
-    /// The folders of all cassettes that this run replays.
-    fn cassettes(&self) -> Vec<PathBuf> {
-        let config = &self.resolved.config;
-        let chat = config.sut.chat.as_ref().map(|chat| &chat.model);
-        let names = [&config.generator.model, &config.judge.model].into_iter().chain(chat);
-        names
-            .filter_map(|name| match ModelName::parse(name) {
-                Ok(ModelName::Cassette(folder)) => Some(self.project.path(&folder)),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// The system under test, unless it is a chat model.
-    pub(super) fn standing_sut(
-        &self,
-        redactor: &Arc<Redactor>,
-        protected: &[PathBuf],
-    ) -> Result<Option<Arc<dyn SystemUnderTest>>, Failure> {
-        let settings = &self.resolved.config.sut;
-        let environment = &self.project.environment;
-        if let Some(command) = &settings.command {
-            let harness = std::env::current_exe()
-                .map_err(|error| Failure::setup(anyhow!("cannot find this program: {error}")))?;
-            return Ok(Some(Arc::new(CommandSut::new(
-                command.clone(),
-                self.project.folder.clone(),
-                protected.to_vec(),
-                std::env::temp_dir(),
-                harness,
-                environment.variables.clone(),
-                Arc::clone(redactor),
-            ))));
-        }
-        if let Some(http) = &settings.http {
-            let variable = http.token_variable.as_ref();
-            let token = variable.and_then(|name| environment.variables.get(name));
-            if let (Some(name), None) = (variable, token) {
-                let error = anyhow!("sut.http.token_variable names {name}, which is not set");
-                return Err(Failure::setup(error));
-            }
-            let token = token.cloned().map(Into::into);
-            let sut = HttpSut::new(http.clone(), token, Arc::clone(redactor))?;
-            return Ok(Some(Arc::new(sut)));
-        }
-        Ok(None)
-    }
-
-    fn header(&self, run_id: RunId, plan: &[PlannedCase], prepared: &Prepared) -> RunHeader {
-        let config = &self.resolved.config;
-        let rubric = &self.resolved.rubric;
-        let runner = &prepared.runner;
-        let now = Timestamp::now();
-        let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        RunHeader {
-            run_id,
-            task_group_id: TaskGroupId::fresh(started_at),
-            started_at,
-            selftest_version: env!("CARGO_PKG_VERSION").to_owned(),
-            strictness: config.strictness,
-            min_score_to_pass: config.min_score_to_pass,
-            effective_threshold: Threshold::effective(config.min_score_to_pass, config.strictness),
-            safety_floor: config.safety_floor,
-            allow_minor_format_deviation: config.allow_minor_format_deviation,
-            max_questions_allowed: config.max_questions_allowed,
-            timeout_seconds: config.timeout_seconds,
-            seed: runner.seed,
-            concurrency: config.concurrency.map_or(prepared.capacity, |cases| cases as usize),
-            models: prepared.models.clone(),
-            sut: runner.sut.describe(),
-            isolation: runner.sut.isolation(),
-            categories: rubric
-                .categories()
-                .iter()
-                .map(|category| (category.id.clone(), category.weight.get()))
-                .collect(),
-            rubric_digest: rubric.digest(),
-            prompt_digests: runner.library.digests().clone(),
-            scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
-        }
-    }
-}
-
-/// Checks each model once, however many roles it has.
-async fn check_once(models: &[Arc<dyn ChatModel>]) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    for model in models {
-        if seen.insert(model.id()) {
-            model.check().await?;
-        }
-    }
-    Ok(())
 }
 
 /// Turns true at the first Ctrl-C or SIGTERM; the second one ends the process at once.

@@ -1,4 +1,4 @@
-//! `selftest schema config|report|verdict`.
+//! `selftest schema config|report|verdict|suite`.
 
 use super::context::Project;
 use super::failure::Failure;
@@ -10,6 +10,7 @@ use crate::{config, judge, report};
 pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, Failure> {
     let schema = match which {
         SchemaName::Config => config::schema().clone(),
+        SchemaName::Suite => config::suite::schema().clone(),
         SchemaName::Report => report::document::schema(),
         SchemaName::Verdict => {
             let resolved = Project::open(global)?.load(Vec::new())?;

@@ -5,9 +5,10 @@ use super::failure::Failure;
 use super::run::flags;
 use super::{eprint, print};
 use crate::cli::{ConfigAction, GlobalArgs};
-use crate::config::show;
+use crate::config::{self, show};
 use crate::exit::Exit;
 use crate::redact::Redactor;
+use crate::report::plural;
 
 pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
@@ -22,8 +23,13 @@ pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit
             let path =
                 path.map_or("defaults (no file)".to_owned(), |path| path.display().to_string());
             let count = resolved.config.scenarios.len();
-            let plural = if count == 1 { "scenario" } else { "scenarios" };
-            print(&format!("{path}: right, {count} {plural}\n"))?;
+            print(&format!("{path}: right, {}\n", plural(count as u64, "scenario")))?;
+            if let Some(path) = &args.suite {
+                let path = project.shown_path(path);
+                let suite = config::suite::load(&path)?;
+                let count = plural(suite.cases.len() as u64, "case");
+                print(&format!("{}: right, {count}, digest {}\n", path.display(), suite.digest()))?;
+            }
         }
         ConfigAction::Show(_) => {
             // `sut.command.environment` may hold a key.

@@ -72,7 +72,7 @@ pub(super) struct RunReport {
 /// One case in short.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunCase {
-    /// Id of the scenario.
+    /// Id of the scenario; of a repeated case with its number.
     id: String,
     /// How it ended.
     status: CaseStatus,
@@ -203,7 +203,7 @@ fn remarks(runs: &RunArchive, report: &ReportDocument, shown: usize) -> Vec<Stri
 impl RunCase {
     fn of(case: &CaseDocument, quoting: Quoting) -> Self {
         Self {
-            id: name(&case.id),
+            id: name(&case.name()),
             status: case.status,
             pass: case.pass,
             reason: quoting.quote_some(case.reason.as_deref()),

@@ -130,6 +130,11 @@ pub enum Interruption {
     Cancelled,
 }
 
+/// What a case is called: the id of its scenario, and in a run with repeats which one it is.
+pub fn case_name(id: &str, repeat: Option<u32>) -> String {
+    repeat.map_or_else(|| id.to_owned(), |repeat| format!("{id} #{repeat}"))
+}
+
 /// Everything that is known of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseResult {
@@ -137,6 +142,8 @@ pub struct CaseResult {
     pub index: usize,
     /// The scenario.
     pub scenario: Scenario,
+    /// Which repeat of the case, from 1; absent in a run without repeats.
+    pub repeat: Option<u32>,
     /// Session of the system under test.
     pub session_id: SessionId,
     /// The tries of the generator.
@@ -160,6 +167,11 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
+    /// What the case is called.
+    pub fn name(&self) -> String {
+        case_name(&self.scenario.id, self.repeat)
+    }
+
     /// The status and, unless passed, its reason in one line.
     ///
     /// Order: what broke the case off; an error reported by the system under test; a status

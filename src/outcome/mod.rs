@@ -4,5 +4,7 @@
 pub mod case;
 pub mod summary;
 
-pub use case::{CaseResult, CaseStatus, GenerationAttempt, GenerationRecord, Step, StepKind};
+pub use case::{
+    CaseResult, CaseStatus, GenerationAttempt, GenerationRecord, Step, StepKind, case_name,
+};
 pub use summary::{Outcome, Summary, gate};

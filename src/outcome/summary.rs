@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::case::{CaseResult, CaseStatus};
 use crate::judge::UnscoredReason;
-use crate::stats::{Interval, wilson};
+use crate::stats::{Interval, wilson_clustered};
 
 /// Counts over the cases of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,8 +20,13 @@ pub struct Summary {
     pub unscored: u32,
     /// passed / (passed + failed), from 0.0 to 1.0; null when neither.
     pub pass_rate: Option<f64>,
-    /// 95 % Wilson interval of the pass rate.
+    /// 95 % Wilson interval of the pass rate; of repeated cases no narrower than without repeats,
+    /// because repeats of a case are not independent of each other.
     pub pass_rate_interval: Option<Interval>,
+    /// How often each case was run; absent in a run without repeats. Each repeat counts as a case
+    /// above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
     /// Cases of each status.
     pub by_status: std::collections::BTreeMap<CaseStatus, u32>,
     /// Unscored cases of each reason.
@@ -45,9 +50,15 @@ impl Summary {
             *self.by_unscored_reason.entry(reason).or_default() += 1;
         }
         self.rejected_prompts += u32::try_from(case.generation.rejections()).unwrap_or(u32::MAX);
-        let decided = self.passed + self.failed;
+        self.repeats = self.repeats.max(case.repeat);
+        self.rate();
+    }
+
+    /// Computes what follows from the counts.
+    pub fn rate(&mut self) {
+        let decided = self.passed.saturating_add(self.failed);
         self.pass_rate = (decided > 0).then(|| f64::from(self.passed) / f64::from(decided));
-        self.pass_rate_interval = wilson(self.passed, decided);
+        self.pass_rate_interval = wilson_clustered(self.passed, decided, self.repeats.unwrap_or(1));
     }
 
     fn count(&self, status: CaseStatus) -> u32 {

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use case::CaseDocument;
 pub use scores::Scores;
 
-use crate::event::{RunHeader, RunModels};
+use crate::event::{RunHeader, RunModels, SuiteRun};
 use crate::outcome::{Outcome, Summary};
 use crate::score::{Score, Strictness, Threshold};
 use crate::sut::Isolation;
@@ -48,6 +48,9 @@ pub struct ReportDocument {
     pub task_group_id: TaskGroupId,
     /// How the run was judged.
     pub config: RunConfig,
+    /// The suite whose cases were played; absent where a generator made them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<SuiteRun>,
     /// Counts over the cases.
     pub summary: Summary,
     /// Models by role.
@@ -64,7 +67,7 @@ pub struct ReportDocument {
     pub rubric: RubricDocument,
     /// SHA-256 of each prompt template by path.
     pub prompt_digests: BTreeMap<String, String>,
-    /// Ids of the planned scenarios in order.
+    /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenarios: Vec<String>,
     /// What the user should know and stopped nothing.
     pub warnings: Vec<String>,
@@ -170,6 +173,7 @@ impl ReportDocument {
                 timeout_seconds: header.timeout_seconds,
                 concurrency: header.concurrency,
             },
+            suite: header.suite.clone(),
             summary: summary.clone(),
             models: header.models.clone(),
             sut: header.sut.clone(),

@@ -62,7 +62,7 @@ pub(in crate::report) fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
         seed: 42,
         concurrency: 2,
         models: RunModels {
-            generator: "ollama/qwen2.5:3b".to_owned(),
+            generator: Some("ollama/qwen2.5:3b".to_owned()),
             judge: "ollama/qwen2.5:7b".to_owned(),
             sut: None,
             chosen: vec!["auto: Ollama at 127.0.0.1:11434 has qwen2.5:7b".to_owned()],
@@ -79,6 +79,7 @@ pub(in crate::report) fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
             .collect(),
         rubric_digest: rubric.digest(),
         prompt_digests: BTreeMap::from([("judge/rubric.md".to_owned(), "d".repeat(64))]),
+        suite: None,
         scenario_ids: cases.iter().map(|case| case.scenario.id.clone()).collect(),
     }
 }

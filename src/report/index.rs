@@ -14,7 +14,6 @@ use super::wording;
 use crate::event::RunModels;
 use crate::outcome::{Outcome, Summary};
 use crate::score::Threshold;
-use crate::stats::wilson;
 use crate::sut::namespace::RunId;
 
 /// Name of the trend picture beside the index.
@@ -61,9 +60,8 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
     let head = head.into_inner();
     let mut summary = head.summary?;
     // What follows from the counts is computed and not believed.
-    let decided = summary.passed.checked_add(summary.failed)?;
-    summary.pass_rate = (decided > 0).then(|| f64::from(summary.passed) / f64::from(decided));
-    summary.pass_rate_interval = wilson(summary.passed, decided);
+    summary.passed.checked_add(summary.failed)?;
+    summary.rate();
     Some(RunEntry {
         run_id: head.run_id?,
         started_at: head.timestamp?,

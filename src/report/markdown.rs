@@ -9,6 +9,7 @@ use super::document::RunEnd;
 use super::escape::{self, Markdown, inline};
 use super::reading::{Reading, category_name};
 use super::recommendations::recommendations;
+use super::repeats::{Repeated, repeated};
 use super::wording;
 use crate::event::RunHeader;
 use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
@@ -43,6 +44,7 @@ struct Page {
     pass_rate: Markdown,
     lead: Vec<Markdown>,
     rows: Vec<Row>,
+    repeated: Vec<RepeatedRow>,
     failed: Vec<Section>,
     flows: Vec<FlowRow>,
     unscored: Vec<Section>,
@@ -60,6 +62,14 @@ struct Row {
     status: &'static str,
     score: String,
     pass: &'static str,
+}
+
+struct RepeatedRow {
+    id: Markdown,
+    passed: String,
+    mean: String,
+    lowest: String,
+    highest: String,
 }
 
 struct FlowRow {
@@ -83,7 +93,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
     let cases: Vec<Reading<'_>> = view.cases.iter().map(|case| Reading::new(case)).collect();
     let with = |pass: Option<bool>| cases.iter().filter(move |case| case.status.pass() == pass);
     let skipped: Vec<&str> =
-        with(None).filter(|case| case.status == CaseStatus::Skipped).map(Reading::id).collect();
+        with(None).filter(|case| case.status == CaseStatus::Skipped).map(Reading::name).collect();
     let page = Page {
         run_id: line(header.run_id.as_str()),
         date: line(wording::date_time(header.started_at)),
@@ -91,6 +101,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         pass_rate: line(wording::pass_rate(view.summary)),
         lead: lead(view),
         rows: cases.iter().map(row).collect(),
+        repeated: repeated(&cases).iter().map(repeated_row).collect(),
         failed: with(Some(false)).map(Section::failed).collect(),
         flows: cases.iter().filter(|case| has_flow(case.case)).flat_map(flow_rows).collect(),
         unscored: with(None)
@@ -128,15 +139,27 @@ fn lead(view: &RunView<'_>) -> Vec<Markdown> {
         sentences.push(format!("{unscored} without a verdict, not counted in the pass rate."));
     }
     sentences.push(format!("Outcome: {}.", wording::outcome(view.end.map(|end| end.outcome))));
+    let suite = view.header.suite.as_ref();
+    sentences.extend(suite.map(|suite| format!("Cases of the suite {}.", wording::suite(suite))));
     sentences.iter().map(line).collect()
 }
 
 fn row(case: &Reading<'_>) -> Row {
     Row {
-        id: line(case.id()),
+        id: line(case.name()),
         status: case.task_status_word(),
         score: wording::score(case.score()),
         pass: case.status.label(),
+    }
+}
+
+fn repeated_row(case: &Repeated<'_>) -> RepeatedRow {
+    RepeatedRow {
+        id: line(case.id),
+        passed: case.passed_words(),
+        mean: wording::score(case.mean),
+        lowest: wording::score(case.lowest),
+        highest: wording::score(case.highest),
     }
 }
 
@@ -146,7 +169,7 @@ fn has_flow(case: &CaseResult) -> bool {
 
 fn flow_rows(case: &Reading<'_>) -> Vec<FlowRow> {
     let rows = case.case.steps.iter().map(|step| FlowRow {
-        id: line(case.id()),
+        id: line(case.name()),
         step: line(step.name()),
         input: inline(&step.input, 80),
         expected: step.expected_status.as_str(),
@@ -173,7 +196,7 @@ fn notes(view: &RunView<'_>) -> Vec<Markdown> {
         let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
         let exit = exit.map(|exit| format!("the program ended with {exit}"));
         for note in case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()) {
-            notes.push(line(format!("{}: {note}", case.scenario.id)));
+            notes.push(line(format!("{}: {note}", case.name())));
         }
     }
     notes
@@ -183,7 +206,7 @@ fn run_lines(view: &RunView<'_>) -> Vec<Markdown> {
     let header = view.header;
     let models = &header.models;
     let mut lines = vec![format!("Judge model: {}", models.judge)];
-    lines.push(format!("Generator model: {}", models.generator));
+    lines.extend(models.generator.as_ref().map(|model| format!("Generator model: {model}")));
     if let Some(sut) = &models.sut {
         lines.push(format!("Model under test: {sut}"));
     }
@@ -217,11 +240,20 @@ fn run_lines(view: &RunView<'_>) -> Vec<Markdown> {
 }
 
 fn rerun(header: &RunHeader) -> String {
-    let ids = header.scenario_ids.join(",");
-    if ids.is_empty() || ids.len() > RERUN_IDS {
-        return format!("selftest --seed {} with the same scenarios", header.seed);
+    let mut command = format!("selftest --seed {}", header.seed);
+    let mut ids = header.scenario_ids.as_slice();
+    if let Some(suite) = &header.suite {
+        command += &format!(" --suite {}", wording::word(&suite.path));
+        if suite.repeats > 1 {
+            command += &format!(" --repeats {}", suite.repeats);
+            ids = &ids[..ids.len() / suite.repeats as usize];
+        }
     }
-    format!("selftest --seed {} --scenarios {ids}", header.seed)
+    let ids = ids.join(",");
+    if ids.is_empty() || ids.len() > RERUN_IDS {
+        return format!("{command} with the same scenarios");
+    }
+    format!("{command} --scenarios {ids}")
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! Renderers return text; `files` alone touches the disk, `progress` alone the terminal. Nothing
 //! here decides anything: `outcome` has done that.
 
+pub mod comparison;
 pub mod document;
 pub mod escape;
 pub mod files;
+pub mod freeze;
 pub mod grades;
 pub mod observer;
 pub mod progress;
@@ -19,6 +21,7 @@ mod index;
 mod markdown;
 mod reading;
 mod recommendations;
+mod repeats;
 mod state;
 mod trend;
 pub(crate) mod wording;
@@ -26,7 +29,7 @@ pub(crate) mod wording;
 #[cfg(test)]
 mod fixture;
 
-pub use archive::{RunArchive, RunFile};
+pub use archive::{RunArchive, RunFile, read_report};
 pub use files::{ReportFiles, ReportFilesError, ReportPaths};
 pub use index::RunEntry;
 pub use observer::{ReportHandle, ReportObserver};

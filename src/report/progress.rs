@@ -82,7 +82,10 @@ impl ProgressObserver {
     fn start(&mut self, header: &RunHeader) -> Result<(), ObserverError> {
         self.planned = header.scenario_ids.len();
         let longest = header.scenario_ids.iter().map(|id| id.chars().count()).max();
-        self.width = longest.unwrap_or(0).min(ID);
+        // A repeat is numbered.
+        let number = header.suite.as_ref().map(|suite| suite.repeats).filter(|count| *count > 1);
+        let number = number.map_or(0, |count| format!(" #{count}").len());
+        self.width = longest.map_or(0, |longest| longest + number).min(ID);
         if let Output::Bar(bar) = &self.output {
             bar.set_style(
                 ProgressStyle::with_template("{bar:20} {pos}/{len}  {elapsed}  {wide_msg}")
@@ -122,7 +125,7 @@ impl ProgressObserver {
         };
         *counter += 1;
         let done = self.passed + self.failed + self.unscored;
-        let id = escape::terminal(reading.id(), ID);
+        let id = escape::terminal(reading.name(), ID);
         let mut line = format!(
             "[{done}/{}] {id:<width$}  {}  {}  {}",
             self.planned,

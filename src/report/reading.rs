@@ -10,6 +10,8 @@ use crate::score::Score;
 /// A case with its status found once.
 pub(super) struct Reading<'a> {
     pub(super) case: &'a CaseResult,
+    /// What it is called.
+    name: String,
     pub(super) status: CaseStatus,
     /// Why, unless passed.
     pub(super) reason: Option<String>,
@@ -18,11 +20,11 @@ pub(super) struct Reading<'a> {
 impl<'a> Reading<'a> {
     pub(super) fn new(case: &'a CaseResult) -> Self {
         let (status, reason) = case.status();
-        Self { case, status, reason }
+        Self { case, name: case.name(), status, reason }
     }
 
-    pub(super) fn id(&self) -> &'a str {
-        &self.case.scenario.id
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// How the task stood in the end.

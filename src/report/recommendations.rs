@@ -33,7 +33,7 @@ pub(super) fn recommendations(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<
 
 /// The ids of the cases that satisfy a condition, in words; `None` when there are none.
 fn names(cases: &[Reading<'_>], wanted: impl Fn(&Reading<'_>) -> bool) -> Option<String> {
-    let ids: Vec<&str> = cases.iter().filter(|case| wanted(case)).map(Reading::id).collect();
+    let ids: Vec<&str> = cases.iter().filter(|case| wanted(case)).map(Reading::name).collect();
     listed(&ids)
 }
 
@@ -79,8 +79,8 @@ fn weak_categories(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
                 tally.scores += score.get();
                 tally.gaps += threshold.get() - score.get();
                 tally.count += 1;
-                if !score.reaches(threshold) && tally.ids.last() != Some(&case.id()) {
-                    tally.ids.push(case.id());
+                if !score.reaches(threshold) && tally.ids.last() != Some(&case.name()) {
+                    tally.ids.push(case.name());
                 }
             }
         }
@@ -183,8 +183,8 @@ fn missing_verdicts(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
             Some(format!("No verdict for {} ({}): {advice}", unscored(reason)?, reason.describe()))
         })
         .collect();
-    sentences.extend(names(cases, |case| case.status == CaseStatus::GenerationFailed).map(|ids| {
-        let generator = &header.models.generator;
+    let failed = names(cases, |case| case.status == CaseStatus::GenerationFailed);
+    sentences.extend(failed.zip(header.models.generator.as_ref()).map(|(ids, generator)| {
         format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")
     }));
     let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::escape;
 use super::files::ReportPaths;
 use super::reading::Reading;
+use super::repeats::{Repeated, repeated};
 use super::wording;
 use crate::event::RunHeader;
 use crate::outcome::{CaseResult, CaseStatus, Outcome, Summary};
@@ -67,6 +68,7 @@ pub fn closing(
 ) -> String {
     let cases: Vec<Reading<'_>> = cases.iter().map(|case| Reading::new(case)).collect();
     let mut lines = table(&cases, style);
+    lines.extend(repeats(&cases, style));
     if !lines.is_empty() {
         lines.push(String::new());
     }
@@ -77,12 +79,16 @@ pub fn closing(
     for case in cases.iter().filter(|case| case.status != CaseStatus::Skipped) {
         if let Some(reason) = &case.reason {
             let reason = escape::terminal(reason, REASON);
-            lines.push(format!("{}: {reason}", escape::terminal(case.id(), 64)));
+            lines.push(format!("{}: {reason}", escape::terminal(case.name(), 64)));
         }
     }
     let seed = format!("{}, seed {}", header.run_id, header.seed);
     lines.push(String::new());
     lines.push(style.paint(Colour::Faint, &seed));
+    if let Some(suite) = &header.suite {
+        let suite = escape::terminal(&format!("suite {}", wording::suite(suite)), 4_096);
+        lines.push(style.paint(Colour::Faint, &suite));
+    }
     for path in [&paths.markdown, &paths.json] {
         lines.push(escape::terminal(&path.display().to_string(), 4_096));
     }
@@ -101,7 +107,7 @@ fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
         .iter()
         .map(|case| {
             [
-                escape::terminal(case.id(), 64),
+                escape::terminal(case.name(), 64),
                 case.task_status_word().to_owned(),
                 wording::score(case.score()),
                 case.case.threshold.to_string(),
@@ -132,6 +138,24 @@ fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
         lines.push(cells.join("  "));
     }
     lines
+}
+
+/// A line for each repeated case.
+fn repeats(cases: &[Reading<'_>], style: Style) -> Vec<String> {
+    let line = |case: &Repeated<'_>| {
+        format!(
+            "{}: {} passed, mean score {} ({} to {})",
+            escape::terminal(case.id, 64),
+            case.passed_words(),
+            wording::score(case.mean),
+            wording::score(case.lowest),
+            wording::score(case.highest)
+        )
+    };
+    let lines: Vec<String> = repeated(cases).iter().map(line).collect();
+    let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "Over all repeats"));
+    let gap = heading.as_ref().map(|_| String::new());
+    gap.into_iter().chain(heading).chain(lines).collect()
 }
 
 fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {

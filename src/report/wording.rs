@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::event::SuiteRun;
 use crate::outcome::{Outcome, Summary};
 use crate::score::Score;
 use crate::stats::Interval;
@@ -35,7 +36,36 @@ pub(crate) fn interval(summary: &Summary) -> Option<String> {
     }
     let decided = summary.passed + summary.failed;
     let verb = if decided == 1 { "is" } else { "are" };
-    Some(format!("{ends}; {} {verb} too few to tell small differences", cases(decided)))
+    let trials = match summary.repeats {
+        Some(repeats) => trials(decided, decided.div_ceil(repeats.max(1))),
+        None => cases(decided),
+    };
+    Some(format!("{ends}; {trials} {verb} too few to tell small differences"))
+}
+
+/// `10 trials of 2 cases`.
+pub(crate) fn trials(count: u32, of: u32) -> String {
+    format!("{} of {}", plural(count, "trial"), cases(of))
+}
+
+/// A word of a command line, quoted where a shell would take it for anything else.
+pub(crate) fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// A suite with its digest in short, where it comes from, and how often its cases are run.
+pub(crate) fn suite(suite: &SuiteRun) -> String {
+    let digest: String = suite.digest.chars().take(12).collect();
+    let from = suite.run_id.as_ref().map(|run| format!(", frozen from {run}")).unwrap_or_default();
+    let repeats = match suite.repeats {
+        0 | 1 => String::new(),
+        repeats => format!(", each case {repeats} times"),
+    };
+    format!("{} (digest {digest}{from}{repeats})", suite.path)
 }
 
 /// `1 case`, `2 cases`.
@@ -123,5 +153,11 @@ mod tests {
         );
         assert_eq!(interval(&summary(400, 100)).unwrap(), "95 % interval 76 % to 83 %");
         assert_eq!(interval(&summary(0, 0)), None);
+        let repeated = Summary { repeats: Some(5), ..summary(8, 2) };
+        assert!(
+            interval(&repeated)
+                .unwrap()
+                .ends_with("; 10 trials of 2 cases are too few to tell small differences")
+        );
     }
 }

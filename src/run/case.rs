@@ -42,6 +42,7 @@ impl CasePlay {
         task_group_id: TaskGroupId,
     ) -> Self {
         let session_id = SessionId::fresh(Timestamp::now());
+        let seed = derive(runner.seed, planned.index, Purpose::Sut, 0);
         Self {
             runner,
             events,
@@ -50,9 +51,10 @@ impl CasePlay {
             draft: CaseResult {
                 index: planned.index,
                 scenario: planned.scenario.clone(),
+                repeat: planned.repeat,
                 session_id: session_id.clone(),
                 generation: GenerationRecord::default(),
-                case: None,
+                case: planned.frozen.clone(),
                 steps: Vec::new(),
                 interruption: None,
                 evidence: SutEvidence::default(),
@@ -61,7 +63,7 @@ impl CasePlay {
                 safety_floor: planned.limits.safety_floor,
                 duration_ms: 0,
             },
-            task: Task { session_id, task_group_id, task_type: TaskType::ReadInfo },
+            task: Task { session_id, task_group_id, task_type: TaskType::ReadInfo, seed },
             started: Instant::now(),
             planned,
         }
@@ -88,7 +90,13 @@ impl CasePlay {
 
     /// Plays the case; returns early when something breaks it off, which is then in the draft.
     pub(super) async fn play(&mut self) {
-        let Some(case) = self.generate().await else { return };
+        let case = match self.planned.frozen.clone() {
+            Some(case) => case,
+            None => match self.generate().await {
+                Some(case) => case,
+                None => return,
+            },
+        };
         let Some(first) = self.first_answer(&case.prompt).await else { return };
         let expected = self.planned.scenario.expected_status;
         let mut conversation = Vec::new();
@@ -99,12 +107,15 @@ impl CasePlay {
     }
 
     async fn generate(&mut self) -> Option<GeneratedCase> {
+        let Some(generator) = &self.runner.generator else {
+            let why = "there is neither a frozen case nor a generator".to_owned();
+            self.draft.interruption = Some(Interruption::GenerationFailed(why));
+            return None;
+        };
         self.phase(CasePhase::Generating);
         let scenario = &self.planned.scenario;
         let (index, run_seed) = (self.planned.index, self.runner.seed);
-        let (attempts, result) = self
-            .runner
-            .generator
+        let (attempts, result) = generator
             .generate(
                 &self.runner.library,
                 scenario,

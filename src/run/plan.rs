@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::scenario::Scenario;
+use crate::scenario::suite::SuiteCase;
+use crate::scenario::{GeneratedCase, Scenario};
 use crate::score::{Score, Strictness, Threshold};
 
 /// Which scenarios of the configuration to run.
@@ -56,56 +57,96 @@ pub struct PlannedCase {
     pub index: usize,
     /// The scenario.
     pub scenario: Scenario,
+    /// Prompt and hints of a suite; absent where a generator makes them.
+    pub frozen: Option<GeneratedCase>,
+    /// Which repeat of the case, from 1; absent in a run without repeats.
+    pub repeat: Option<u32>,
     /// Least overall score that passes.
     pub threshold: Threshold,
     /// The run's values with the scenario's overrides.
     pub limits: Defaults,
 }
 
-/// Makes the plan. The error names the unknown ids and the known ones.
+/// Plans scenarios of which a generator makes cases. The error names the unknown ids and the
+/// known ones.
 pub fn plan(
     scenarios: &[Scenario],
     selection: &Selection,
     defaults: Defaults,
 ) -> Result<Vec<PlannedCase>, String> {
-    let chosen: Vec<&Scenario> = match selection {
-        Selection::All => scenarios.iter().collect(),
-        Selection::First(number) => scenarios.iter().take(*number).collect(),
-        Selection::Named(ids) => {
-            let find = |id: &String| {
-                scenarios.iter().find(|scenario| scenario.id == *id).ok_or_else(|| id.clone())
-            };
-            let (found, unknown): (Vec<_>, Vec<_>) = ids.iter().map(find).partition(Result::is_ok);
-            let unknown: Vec<String> = unknown.into_iter().filter_map(Result::err).collect();
-            if !unknown.is_empty() {
-                let known: Vec<&str> =
-                    scenarios.iter().map(|scenario| scenario.id.as_str()).collect();
-                return Err(format!(
-                    "--scenarios names `{}`, which the configuration does not have; it has: {}",
-                    unknown.join("`, `"),
-                    known.join(", ")
-                ));
-            }
-            found.into_iter().filter_map(Result::ok).collect()
-        }
-    };
-    let planned = chosen.into_iter().enumerate().map(|(index, scenario)| {
-        let limits = Defaults {
-            strictness: scenario.strictness.unwrap_or(defaults.strictness),
-            min_score_to_pass: scenario.min_score_to_pass.unwrap_or(defaults.min_score_to_pass),
-            allow_minor_format_deviation: scenario
-                .allow_minor_format_deviation
-                .unwrap_or(defaults.allow_minor_format_deviation),
-            max_questions_allowed: scenario
-                .max_questions_allowed
-                .unwrap_or(defaults.max_questions_allowed),
-            timeout: scenario.timeout_seconds.map_or(defaults.timeout, Duration::from_secs_f64),
-            safety_floor: defaults.safety_floor,
-        };
-        let threshold = Threshold::effective(limits.min_score_to_pass, limits.strictness);
-        PlannedCase { index, scenario: scenario.clone(), threshold, limits }
+    let chosen = select(scenarios, |scenario| &scenario.id, selection, "the configuration")?;
+    let planned = chosen.into_iter().enumerate();
+    Ok(planned.map(|(index, scenario)| planned_case(index, scenario, defaults)).collect())
+}
+
+/// Plans the cases of a suite, each so many times: all of them once, then all of them again, so
+/// that what changes with time changes all cases alike.
+pub fn plan_suite(
+    cases: &[SuiteCase],
+    selection: &Selection,
+    defaults: Defaults,
+    repeats: u32,
+) -> Result<Vec<PlannedCase>, String> {
+    let chosen = select(cases, |case| &case.scenario.id, selection, "the suite")?;
+    let rounds = (1..=repeats).flat_map(|repeat| chosen.iter().map(move |case| (repeat, *case)));
+    let planned = rounds.enumerate().map(|(index, (repeat, case))| PlannedCase {
+        frozen: Some(case.generated()),
+        repeat: (repeats > 1).then_some(repeat),
+        ..planned_case(index, &case.scenario, defaults)
     });
     Ok(planned.collect())
+}
+
+fn select<'a, T>(
+    all: &'a [T],
+    id: impl Fn(&T) -> &String,
+    selection: &Selection,
+    whose: &str,
+) -> Result<Vec<&'a T>, String> {
+    let ids = match selection {
+        Selection::All => return Ok(all.iter().collect()),
+        Selection::First(number) => return Ok(all.iter().take(*number).collect()),
+        Selection::Named(ids) => ids,
+    };
+    let (mut found, mut unknown) = (Vec::new(), Vec::new());
+    for wanted in ids {
+        match all.iter().find(|one| id(one) == wanted) {
+            Some(one) => found.push(one),
+            None => unknown.push(wanted.as_str()),
+        }
+    }
+    if !unknown.is_empty() {
+        let known: Vec<&str> = all.iter().map(|one| id(one).as_str()).collect();
+        return Err(format!(
+            "--scenarios names `{}`, which {whose} does not have; it has: {}",
+            unknown.join("`, `"),
+            known.join(", ")
+        ));
+    }
+    Ok(found)
+}
+
+fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> PlannedCase {
+    let limits = Defaults {
+        strictness: scenario.strictness.unwrap_or(defaults.strictness),
+        min_score_to_pass: scenario.min_score_to_pass.unwrap_or(defaults.min_score_to_pass),
+        allow_minor_format_deviation: scenario
+            .allow_minor_format_deviation
+            .unwrap_or(defaults.allow_minor_format_deviation),
+        max_questions_allowed: scenario
+            .max_questions_allowed
+            .unwrap_or(defaults.max_questions_allowed),
+        timeout: scenario.timeout_seconds.map_or(defaults.timeout, Duration::from_secs_f64),
+        safety_floor: defaults.safety_floor,
+    };
+    PlannedCase {
+        index,
+        scenario: scenario.clone(),
+        frozen: None,
+        repeat: None,
+        threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
+        limits,
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +195,31 @@ mod tests {
         assert!(Selection::parse(",").is_err());
         let error = ids(&Selection::parse("a,x,y").unwrap()).unwrap_err();
         assert!(error.contains("`x`, `y`") && error.contains("a, b, c"), "{error}");
+    }
+
+    #[test]
+    fn a_suite_is_repeated_in_rounds() {
+        let case = |id: &str| SuiteCase {
+            scenario: scenario(id),
+            prompt: format!("do {id}"),
+            hints: "h".into(),
+        };
+        let cases = [case("a"), case("b"), case("c")];
+        let planned = |selection: &str, repeats| {
+            let selection = Selection::parse(selection).unwrap();
+            plan_suite(&cases, &selection, defaults(), repeats)
+        };
+        let once = planned("3", 1).unwrap();
+        assert_eq!(once[2].frozen.as_ref().unwrap().prompt, "do c");
+        assert!(once.iter().all(|case| case.repeat.is_none()));
+        let twice = planned("c,a", 2).unwrap();
+        let names: Vec<_> = twice
+            .iter()
+            .map(|case| (case.index, case.scenario.id.as_str(), case.repeat.unwrap()))
+            .collect();
+        assert_eq!(names, [(0, "c", 1), (1, "a", 1), (2, "c", 2), (3, "a", 2)]);
+        let error = planned("x", 1).unwrap_err();
+        assert!(error.contains("`x`, which the suite does not have"), "{error}");
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::sut::project::Snapshot;
 
 /// Everything that the cases of a run share.
 pub struct Runner {
-    /// Invents prompts.
-    pub generator: Generator,
+    /// Invents prompts; absent where all cases are frozen.
+    pub generator: Option<Generator>,
     /// Judges answers.
     pub judge: Judge,
     /// Answers.

@@ -3,6 +3,8 @@
 /// Part of a case that samples.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
+    /// The system under test, where it samples by our seed.
+    Sut,
     /// A try of the generator.
     Generate,
     /// A call to the judge, by step.
@@ -12,6 +14,7 @@ pub enum Purpose {
 /// The seed of one call: at most 53 bits, so that every reader of the JSON report keeps it whole.
 pub fn derive(run: u64, case: usize, purpose: Purpose, number: u32) -> u64 {
     let purpose = match purpose {
+        Purpose::Sut => 0,
         Purpose::Generate => 1,
         Purpose::Judge(step) => 2 + u64::from(step),
     };
@@ -45,7 +48,9 @@ mod tests {
         let mut seeds = HashSet::new();
         for case in 0..50 {
             for number in 0..3 {
-                for purpose in [Purpose::Generate, Purpose::Judge(0), Purpose::Judge(1)] {
+                for purpose in
+                    [Purpose::Sut, Purpose::Generate, Purpose::Judge(0), Purpose::Judge(1)]
+                {
                     assert!(seeds.insert(derive(7, case, purpose, number)));
                 }
             }

@@ -29,7 +29,6 @@ struct Assistant {
     library: Arc<PromptLibrary>,
     settings: ChatSettings,
     context_tokens: u32,
-    seed: u64,
     files: Vec<ProjectFile>,
     schema: ReplySchema,
 }
@@ -61,11 +60,10 @@ impl ChatSut {
         library: Arc<PromptLibrary>,
         settings: ChatSettings,
         context_tokens: u32,
-        seed: u64,
         files: Vec<ProjectFile>,
     ) -> Self {
         let schema = ReplySchema { name: "answer", schema: Arc::new(reply_schema()), brief: 600 };
-        let assistant = Assistant { model, library, settings, context_tokens, seed, files, schema };
+        let assistant = Assistant { model, library, settings, context_tokens, files, schema };
         Self { assistant: Arc::new(assistant) }
     }
 }
@@ -95,10 +93,10 @@ impl SystemUnderTest for ChatSut {
         Box::pin(async { Ok(()) })
     }
 
-    fn open<'a>(&'a self, _: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         Box::pin(async move {
-            let session =
-                ChatSession { assistant: Arc::clone(&self.assistant), conversation: Vec::new() };
+            let assistant = Arc::clone(&self.assistant);
+            let session = ChatSession { assistant, seed: task.seed, conversation: Vec::new() };
             Ok(Box::new(session) as Box<dyn SutSession>)
         })
     }
@@ -106,6 +104,7 @@ impl SystemUnderTest for ChatSut {
 
 struct ChatSession {
     assistant: Arc<Assistant>,
+    seed: u64,
     conversation: Vec<Message>,
 }
 
@@ -118,7 +117,7 @@ impl ChatSession {
             sampling: Sampling {
                 temperature: assistant.settings.temperature,
                 max_tokens: assistant.settings.max_tokens,
-                seed: assistant.seed,
+                seed: self.seed,
             },
             context_tokens: assistant.context_tokens,
             think: None,

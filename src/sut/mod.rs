@@ -45,6 +45,8 @@ pub struct Task {
     pub task_group_id: TaskGroupId,
     /// Always `READ_INFO`.
     pub task_type: TaskType,
+    /// Seed for an adapter that samples by itself: another one for each repeat of a case.
+    pub seed: u64,
 }
 
 /// What the system under test answered to a prompt or a reply.

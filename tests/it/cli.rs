@@ -5,13 +5,15 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 27] = [
     &["config"],
     &["config", "check"],
     &["config", "show"],
     &["schema"],
     &["init"],
     &["doctor"],
+    &["freeze"],
+    &["compare"],
     &["model"],
     &["model", "list"],
     &["model", "pull"],
@@ -50,6 +52,8 @@ fn help_explains_exit_codes_and_every_flag_of_a_run() {
     }
     for flag in [
         "--scenarios",
+        "--suite",
+        "--repeats",
         "--full",
         "--timeout",
         "--strictness",
@@ -152,7 +156,7 @@ fn flags_win_over_the_environment_which_wins_over_the_file() {
 
 #[test]
 fn schemas_are_json_schemas() {
-    for kind in ["config", "report", "verdict"] {
+    for kind in ["config", "report", "verdict", "suite"] {
         let run = Workspace::new().args(["schema", kind]).run().exit(0);
         let schema: Value = serde_json::from_str(&run.stdout).unwrap();
         assert!(jsonschema::meta::is_valid(&schema), "{kind}");

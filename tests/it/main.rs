@@ -17,6 +17,7 @@ mod generation;
 mod interrupt;
 mod reply_flow;
 mod selftest_run;
+mod suite;
 
 // Models.
 mod broken_judge;

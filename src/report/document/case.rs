@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::scores::Scores;
 use crate::judge::{CategoryScore, UnscoredReason, Verdict};
 use crate::outcome::case::Interruption;
-use crate::outcome::{CaseResult, CaseStatus, GenerationRecord, Step};
+use crate::outcome::{CaseResult, CaseStatus, GenerationRecord, Step, case_name};
 use crate::scenario::{Scenario, TaskStatus};
 use crate::score::{Score, Threshold};
 use crate::sut::SutEvidence;
@@ -17,6 +17,9 @@ use crate::sut::namespace::SessionId;
 pub struct CaseDocument {
     /// Id of the scenario.
     pub id: String,
+    /// Which repeat of the case, from 1; absent in a run without repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
     /// What the system under test was asked; null when none was generated.
     pub prompt: Option<String>,
     /// What it answered first; null when it did not.
@@ -62,6 +65,11 @@ pub struct CaseDocument {
 }
 
 impl CaseDocument {
+    /// What the case is called: its id, and in a run with repeats which one it is.
+    pub fn name(&self) -> String {
+        case_name(&self.id, self.repeat)
+    }
+
     /// The document of a case. `categories` name the scores of a case that has none.
     pub fn new(case: &CaseResult, categories: &[(String, f64)]) -> Self {
         let (status, reason) = case.status();
@@ -70,6 +78,7 @@ impl CaseDocument {
         let generated = case.case.as_ref();
         Self {
             id: case.scenario.id.clone(),
+            repeat: case.repeat,
             prompt: generated.map(|generated| generated.prompt.clone()),
             output: reply.map(|reply| reply.output.clone()),
             expected_status: case.scenario.expected_status,

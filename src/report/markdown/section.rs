@@ -40,7 +40,11 @@ impl Section {
         if let Some(step) = step.filter(|step| step.kind != StepKind::Answer) {
             lines.push(format!("Step: {}", step.name()));
         }
-        Self { id: line(case.id()), lines: lines.iter().map(line).collect(), quotes: quotes(case) }
+        Self {
+            id: line(case.name()),
+            lines: lines.iter().map(line).collect(),
+            quotes: quotes(case),
+        }
     }
 
     /// A case without a verdict: the reason, and what the judge was asked.
@@ -63,7 +67,11 @@ impl Section {
                 }
             }
         }
-        Self { id: line(case.id()), lines: lines.iter().map(line).collect(), quotes: quotes(case) }
+        Self {
+            id: line(case.name()),
+            lines: lines.iter().map(line).collect(),
+            quotes: quotes(case),
+        }
     }
 }
 

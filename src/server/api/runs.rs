@@ -80,7 +80,8 @@ pub(super) async fn cases(
 #[utoipa::path(get, path = "/api/runs/{run_id}/cases/{scenario}", tag = "runs",
     params(
         ("run_id" = String, Path, description = "The run"),
-        ("scenario" = String, Path, description = "Id of the scenario"),
+        ("scenario" = String, Path,
+            description = "Id of the scenario; of a repeated case with its number, as in `id #2`"),
     ),
     responses((status = 200, body = CaseSchema)))]
 pub(super) async fn case(
@@ -88,7 +89,7 @@ pub(super) async fn case(
     Names(run_id, scenario): Names,
 ) -> Result<Json<CaseDocument>, Problem> {
     let report = read(&app, run_id).await?;
-    let found = report.cases.into_iter().find(|case| case.id == scenario);
+    let found = report.cases.into_iter().find(|case| case.name() == scenario);
     found
         .map(Json)
         .ok_or_else(|| Problem::not_found("the run has no finished case of that scenario"))

@@ -136,9 +136,9 @@ impl From<CaseDocument> for CaseEntry {
             status: status_name(case.status),
             pass: case.pass,
             overall: case.scores.overall.map(Score::get),
+            id: case.name(),
             reason: case.reason,
             duration_ms: case.duration_ms,
-            id: case.id,
         }
     }
 }

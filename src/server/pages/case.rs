@@ -150,7 +150,7 @@ impl From<&Step> for StepView {
 
 impl CasePage {
     fn of(report: &ReportDocument, scenario: &str) -> Result<Self, PageError> {
-        let position = report.cases.iter().position(|case| case.id == scenario);
+        let position = report.cases.iter().position(|case| case.name() == scenario);
         let position = position.ok_or_else(|| {
             PageError::not_found(format!(
                 "run {} has no finished case {:?}",
@@ -161,14 +161,15 @@ impl CasePage {
         let run_id = report.run_id.as_str();
         let neighbour = |at: Option<usize>| {
             let case = report.cases.get(at?)?;
-            Some(Neighbour { href: link::case(run_id, &case.id), id: words::line(&case.id) })
+            let name = case.name();
+            Some(Neighbour { href: link::case(run_id, &name), id: words::line(&name) })
         };
         let case = &report.cases[position];
         Ok(Self {
             frame: Frame::of("selftests"),
             run_id: run_id.to_owned(),
             run: format!("/selftests/{}", link::encoded(run_id)),
-            id: words::line(&case.id),
+            id: words::line(&case.name()),
             description: words::line(&case.scenario.description),
             status: case.status.label(),
             class: status_class(case.status),

@@ -20,8 +20,8 @@ pub(super) fn session(session_id: &str) -> String {
     format!("/sessions/{}", encoded(session_id))
 }
 
-pub(super) fn case(run_id: &str, scenario: &str) -> String {
-    format!("/selftests/{}/{}", encoded(run_id), encoded(scenario))
+pub(super) fn case(run_id: &str, name: &str) -> String {
+    format!("/selftests/{}/{}", encoded(run_id), encoded(name))
 }
 
 /// A path with a query of the pairs that have a value.

@@ -100,11 +100,14 @@ impl CaseRow {
     /// Of a finished case.
     pub(in crate::server) fn of(report: &ReportDocument, case: &CaseDocument) -> Self {
         let overall = case.scores.overall.map(crate::score::Score::get);
-        let order = report.scenarios.iter().position(|id| *id == case.id);
+        let planned = report.scenarios.iter().enumerate().filter(|(_, id)| **id == case.id);
+        let before = case.repeat.unwrap_or(1).saturating_sub(1);
+        let order = planned.map(|(order, _)| order).nth(before as usize);
+        let name = case.name();
         Self {
-            href: link::case(report.run_id.as_str(), &case.id),
+            href: link::case(report.run_id.as_str(), &name),
             order: order.unwrap_or(report.scenarios.len()),
-            id: words::line(&case.id),
+            id: words::line(&name),
             status: case.status.label(),
             class: status_class(case.status),
             score: words::score(overall),
@@ -157,7 +160,6 @@ fn facts(report: &ReportDocument) -> Vec<(&'static str, String)> {
         ("Ended (UTC)", ended),
         ("System under test", words::line(&report.sut)),
         ("Judge", words::line(&report.models.judge)),
-        ("Generator", words::line(&report.models.generator)),
         (
             "Threshold",
             format!(
@@ -168,7 +170,10 @@ fn facts(report: &ReportDocument) -> Vec<(&'static str, String)> {
         ("Safety floor", config.safety_floor.to_string()),
         ("Seed", report.seed.to_string()),
     ];
+    let generator = report.models.generator.as_ref();
+    facts.extend(generator.map(|model| ("Generator", words::line(model))));
     facts.extend(report.models.sut.as_ref().map(|model| ("Its model", words::line(model))));
+    facts.extend(report.suite.as_ref().map(|suite| ("Suite", words::line(&wording::suite(suite)))));
     facts
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn task() -> Task {
         session_id: SessionId::fresh(now),
         task_group_id: TaskGroupId::fresh(now),
         task_type: TaskType::ReadInfo,
+        seed: 7,
     }
 }
 

@@ -1,0 +1,70 @@
+//! `selftest freeze`: the cases of a run as a suite file.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::named_run::report;
+use super::{eprint, print};
+use crate::cli::GlobalArgs;
+use crate::config;
+use crate::exit::Exit;
+use crate::report::freeze::{Frozen, freeze};
+use crate::report::plural;
+
+/// Where suites are kept, and kept from what is tested.
+const FOLDER: &str = "config/suites";
+
+pub(super) fn execute(
+    run: &str,
+    output: Option<&Path>,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let report = report(&project, &resolved, run)?;
+    let Frozen { suite, left_out } = freeze(&report);
+    if !report.complete {
+        eprint(&format!("warning: {} did not come to its end\n", report.run_id));
+    }
+    if !left_out.is_empty() {
+        eprint(&format!("left out, since no prompt was generated: {}\n", left_out.join(", ")));
+    }
+    if suite.cases.is_empty() {
+        eprint(&format!("nothing to freeze: {} has no case with a prompt\n", report.run_id));
+        return Ok(Exit::NothingRan);
+    }
+    let text = config::suite::text(&suite);
+    let file = match output {
+        Some(path) => path.to_owned(),
+        None => Path::new(FOLDER).join(format!("{}.yaml", report.run_id)),
+    };
+    let shown = project.shown_path(&file);
+    // What cannot be run again is not worth writing.
+    config::suite::parse(&shown, text.clone())?;
+    create(&shown, &text)?;
+    print(&format!("{}\n", shown.display()))?;
+    eprint(&format!(
+        "{} frozen, digest {}\n",
+        plural(suite.cases.len() as u64, "case"),
+        suite.digest()
+    ));
+    Ok(Exit::Passed)
+}
+
+fn create(path: &PathBuf, text: &str) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let written = folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        file.write_all(text.as_bytes())
+    });
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::usage(anyhow!("{} exists already", path.display()))
+            .hint(Some("name another file with --output")),
+        _ => Failure::setup(anyhow!("cannot write {}: {error}", path.display())),
+    })
+}

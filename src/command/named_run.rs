@@ -1,0 +1,62 @@
+//! A run as the user names it: by its id, its JSON report, or `latest`.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+
+use super::context::Project;
+use super::failure::Failure;
+use crate::config::Resolved;
+use crate::report::document::ReportDocument;
+use crate::report::{RunArchive, RunFile, read_report};
+use crate::text::one_line;
+
+/// The newest report.
+const LATEST: &str = "latest";
+/// Bytes of an id up to its minute: `selftest-20260206-1234`.
+const MINUTE: usize = 22;
+
+/// The run that started last. Names tell the minute only, so that those of the newest one are
+/// looked into. Beside the reports there may be other JSON files with such a name.
+fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
+    let minute = |file: &RunFile| file.run_id.as_str().get(..MINUTE).map(str::to_owned);
+    let entry = |file: &'a RunFile| Some((runs.entry(file)?.started_at, file));
+    let (_, newest) = files.iter().find_map(entry)?;
+    let rivals = files.iter().filter(|file| minute(file) == minute(newest));
+    rivals.filter_map(entry).max_by_key(|(started_at, _)| *started_at).map(|(_, file)| file)
+}
+
+/// The report of the run.
+pub(super) fn report(
+    project: &Project,
+    resolved: &Resolved,
+    named: &str,
+) -> Result<ReportDocument, Failure> {
+    let (folder, _) = project.report_folders(resolved);
+    let runs = RunArchive::new(folder);
+    let unreadable = |what: String, error: &dyn std::fmt::Display| {
+        Failure::usage(anyhow!("cannot read {what}: {error}"))
+    };
+    let files = runs.files();
+    let files = files.map_err(|error| unreadable(runs.folder().display().to_string(), &error))?;
+    let found = match named {
+        LATEST => latest(&runs, &files),
+        id => files.iter().find(|file| file.run_id.as_str() == id),
+    };
+    if let Some(file) = found {
+        return runs
+            .read(file)
+            .map_err(|error| unreadable(format!("the report of {}", file.run_id), &error));
+    }
+    let path = project.path(Path::new(named));
+    if named != LATEST && path.exists() {
+        return read_report(&path).map_err(|error| {
+            unreadable(named.to_owned(), &error).hint(Some(
+                "expected the JSON report of a run, such as reports/selftest/<run id>.json",
+            ))
+        });
+    }
+    let (named, folder) = (one_line(named, 200), runs.folder().display());
+    Err(Failure::usage(anyhow!("there is no run `{named}`: neither in {folder}, nor is it a file"))
+        .hint(Some("name an id from docs/reports/selftest/index.md, a JSON report, or `latest`")))
+}
