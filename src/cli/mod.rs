@@ -1,15 +1,19 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
+mod experiment;
 mod grade;
 mod serve;
+mod skills;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+pub use experiment::ExperimentArgs;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 pub use serve::ServeArgs;
+pub use skills::SkillsAction;
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -192,6 +196,15 @@ pub enum Command {
         #[command(subcommand)]
         action: SessionsAction,
     },
+    /// Find out whether skills help
+    Skills {
+        /// Which sessions, and where the records are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: SkillsAction,
+    },
     /// Serve the web page and the HTTP API
     Serve {
         /// Which sessions, and where grades are kept.
@@ -301,6 +314,7 @@ mod tests {
             "selftest --suite config/suites/a.yaml --repeats 5 --scenarios 2",
             "selftest freeze latest --output a.yaml",
             "selftest compare a.json latest --fail-if-worse",
+            "selftest skills experiment SKILL.md --suite a.yaml --repeats 5 --json",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }

@@ -20,6 +20,7 @@ mod sessions;
 mod settings;
 mod setup;
 mod since;
+mod skills;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -60,6 +61,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         Some(Command::Sessions { sessions, action }) => {
             sessions::execute(&action, &sessions, &global)
+        }
+        Some(Command::Skills { sessions, action }) => {
+            runtime()?.block_on(skills::execute(&action, &sessions, &global))
         }
         Some(Command::Serve { sessions, serve }) => {
             runtime()?.block_on(serve::execute(&serve, &sessions, &global))

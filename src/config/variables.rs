@@ -16,7 +16,7 @@ pub const PREFIX: &str = "SELFTEST_";
 const MODEL: &str = "SELFTEST_MODEL";
 
 /// Names that mean something else than a key of the file.
-const OTHER_USES: [&str; 9] = [
+const OTHER_USES: [&str; 10] = [
     MODEL,
     "SELFTEST_BIN",
     "SELFTEST_CACHE",
@@ -26,6 +26,7 @@ const OTHER_USES: [&str; 9] = [
     "SELFTEST_OFFLINE",
     "SELFTEST_PROFILE",
     "SELFTEST_SESSION_ID",
+    "SELFTEST_SKILL_FILE",
 ];
 
 /// Name and JSON Pointer of every variable that sets a key of the file.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 29] = [
     &["config"],
     &["config", "check"],
     &["config", "show"],
@@ -14,6 +14,8 @@ const COMMANDS: [&[&str]; 27] = [
     &["doctor"],
     &["freeze"],
     &["compare"],
+    &["skills"],
+    &["skills", "experiment"],
     &["model"],
     &["model", "list"],
     &["model", "pull"],
