@@ -98,6 +98,11 @@ impl From<StoreError> for Problem {
                 let detail = "the database is locked by another process";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(1)
             }
+            StoreError::Unreachable { .. } => {
+                tracing::warn!("{error}");
+                let detail = "the database cannot be reached";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(5)
+            }
             error => Self::internal(&error),
         }
     }

@@ -1,23 +1,42 @@
-//! Where the database is: reads an address, makes the folder and the file.
+//! Where the database is: reads an address, makes the folder and the file. Passwords are in
+//! nothing that is shown.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use sqlx::any::AnyConnectOptions;
+
 use super::StoreError;
+use super::dialect::Engine;
 
 /// A database that can be opened.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) enum Place {
     /// SQLite in memory; gone when closed.
     Memory,
     /// SQLite in a file; an absolute path in UTF-8.
     File(PathBuf),
+    /// PostgreSQL.
+    Server {
+        /// The whole address, which may hold a password.
+        url: String,
+        /// The address without what may be a secret.
+        shown: String,
+    },
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Place").field(&self.name()).finish()
+    }
 }
 
 impl Place {
-    /// A path, or `sqlite:<path>`, `sqlite://<path>` with `%20` and the like, or `:memory:`.
+    /// A path, or `sqlite:<path>`, `sqlite://<path>` with `%20` and the like, or `:memory:`, or
+    /// `postgres://`.
     pub(super) fn parse(address: &str) -> Result<Self, StoreError> {
         let refuse = |address: &str, why: &str| {
             Err(StoreError::Address { address: address.to_owned(), why: why.to_owned() })
@@ -32,9 +51,19 @@ impl Place {
                 Some(path) => path,
                 None => return refuse(address, "its percent-encoding is not UTF-8"),
             }
-        } else if let Some((scheme, _)) = scheme(address) {
+        } else if let Some(scheme) = scheme(address) {
             // What follows may be a password.
-            return refuse(&format!("{scheme}:…"), "only SQLite is supported by this version");
+            let refuse = |why: &str| refuse(&format!("{scheme}:…"), why);
+            return match scheme {
+                "postgres" | "postgresql" if !cfg!(feature = "postgres") => {
+                    refuse("this build has no PostgreSQL")
+                }
+                "postgres" | "postgresql" => match shown(address) {
+                    Ok(shown) => Ok(Place::Server { url: address.to_owned(), shown }),
+                    Err(why) => refuse(&why),
+                },
+                _ => refuse("only SQLite and PostgreSQL are supported"),
+            };
         } else {
             address.to_owned()
         };
@@ -51,18 +80,28 @@ impl Place {
         }
     }
 
+    pub(super) fn engine(&self) -> Engine {
+        match self {
+            Place::Memory | Place::File(_) => Engine::Sqlite,
+            Place::Server { .. } => Engine::Postgres,
+        }
+    }
+
     /// For messages.
     pub(super) fn name(&self) -> String {
         match self {
             Place::Memory => "in memory".to_owned(),
             Place::File(path) => path.display().to_string(),
+            Place::Server { shown, .. } => shown.clone(),
         }
     }
 
     /// For sqlx, which decodes what is encoded here.
     pub(super) fn url(&self) -> String {
-        let Place::File(path) = self else {
-            return "sqlite::memory:".to_owned();
+        let path = match self {
+            Place::Memory => return "sqlite::memory:".to_owned(),
+            Place::Server { url, .. } => return url.clone(),
+            Place::File(path) => path,
         };
         let mut url = "sqlite:".to_owned();
         for byte in path.as_os_str().as_encoded_bytes() {
@@ -93,12 +132,42 @@ impl Place {
     }
 }
 
+/// A server's address as it may be shown: without the password, and of the parameters only those
+/// that say where the database is.
+fn shown(address: &str) -> Result<String, String> {
+    let options: AnyConnectOptions = address.parse().map_err(|error: sqlx::Error| match error {
+        sqlx::Error::Configuration(why) => why.to_string(),
+        error => error.to_string(),
+    })?;
+    let mut url = options.database_url;
+    // A password with one of these characters ends early, and its rest would be shown.
+    let rest = [url.path(), url.query().unwrap_or_default(), url.fragment().unwrap_or_default()];
+    if rest.iter().any(|part| part.contains('@')) || url.fragment().is_some() {
+        return Err("in a user name or password `@`, `/`, `?`, `#` and `%` are written `%40`, \
+                    `%2F`, `%3F`, `%23` and `%25`"
+            .to_owned());
+    }
+    if url.cannot_be_a_base() {
+        return Err("`//` is missing after the colon".to_owned());
+    }
+    let pairs = url.query_pairs().into_owned();
+    let places = ["host", "hostaddr", "port", "dbname", "user"];
+    let pairs: Vec<_> = pairs.filter(|(name, _)| places.contains(&&**name)).collect();
+    url.set_query(None);
+    for (name, value) in pairs {
+        url.query_pairs_mut().append_pair(&name, &value);
+    }
+    // An address without a host has no password, and none can be set.
+    let _ = url.set_password(None);
+    Ok(url.to_string())
+}
+
 /// The scheme of a URL of some server. One letter is a Windows drive.
-fn scheme(address: &str) -> Option<(&str, &str)> {
+fn scheme(address: &str) -> Option<&str> {
     let (scheme, rest) = address.split_once(':')?;
     let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_url = rest.starts_with("//") || scheme.starts_with("postgres") || scheme == "mysql";
-    (is_scheme && is_url).then_some((scheme, rest))
+    (is_scheme && is_url).then_some(scheme)
 }
 
 fn percent_decoded(text: &str) -> Option<String> {
@@ -152,21 +221,69 @@ mod tests {
         }
     }
 
+    fn refused(address: &str) -> StoreError {
+        let error = Place::parse(address).unwrap_err();
+        assert!(matches!(error, StoreError::Address { .. }), "{address}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+        assert!(error.hint().unwrap().contains("SQLite"));
+        error
+    }
+
     #[test]
-    fn what_is_no_file_is_refused_without_its_password() {
-        for address in
-            ["", "sqlite:", "postgres://me:secret@host/db", "postgresql:///x", "mysql://secret/x"]
-        {
-            let error = Place::parse(address).unwrap_err();
-            assert!(matches!(error, StoreError::Address { .. }), "{address}");
-            assert!(!error.to_string().contains("secret"), "{error}");
-            assert!(error.hint().unwrap().contains("SQLite"));
+    fn what_is_no_database_is_refused_without_its_password() {
+        for address in ["", "sqlite:", "mysql://secret/x", "sqlite:/x.db?mode=ro"] {
+            refused(address);
         }
-        let error = Place::parse("postgres://me:secret@host/db").unwrap_err();
+        assert_eq!(
+            refused("mysql://me:secret@host/db").to_string(),
+            "cannot use `mysql:…` as a database: only SQLite and PostgreSQL are supported"
+        );
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    #[test]
+    fn a_build_without_postgres_says_so() {
+        let error = refused("postgres://me:secret@host/db");
         assert_eq!(
             error.to_string(),
-            "cannot use `postgres:…` as a database: only SQLite is supported by this version"
+            "cannot use `postgres:…` as a database: this build has no PostgreSQL"
         );
-        assert!(Place::parse("sqlite:/x.db?mode=ro").is_err());
+        assert!(error.hint().unwrap().contains("feature `postgres`"));
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_servers_address_is_shown_without_its_secrets() {
+        for (address, shown) in [
+            ("postgres://me:secret@host:5433/db", "postgres://me@host:5433/db"),
+            ("postgresql://me:se%40cret@h/db?sslmode=require", "postgresql://me@h/db"),
+            ("postgres:///db?host=/run/pg&password=secret", "postgres:///db?host=%2Frun%2Fpg"),
+            ("postgres://%2Frun%2Fpg/db?user=me", "postgres://%2Frun%2Fpg/db?user=me"),
+            ("postgres://host", "postgres://host"),
+        ] {
+            let place = Place::parse(address).unwrap();
+            assert_eq!((place.name(), place.engine()), (shown.to_owned(), Engine::Postgres));
+            assert_eq!(place.url(), address);
+            let debug = format!("{place:?}");
+            assert!(debug.contains(shown) && !debug.contains("secret"), "{debug}");
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn an_address_whose_password_would_be_torn_is_refused() {
+        for address in [
+            "postgres://me:my/secret@host/db",
+            "postgres://me:1/secret@host/db",
+            "postgres://me:1?secret@host/db",
+            "postgres://me:1#secret@host/db",
+            "postgres://me:1#secret",
+            "postgres:secret",
+            "postgres://me:secret@ho st/db",
+        ] {
+            refused(address);
+        }
+        let error = refused("postgres://me:1/secret@host/db").to_string();
+        assert!(error.contains("`%40`, `%2F`"), "{error}");
     }
 }

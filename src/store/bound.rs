@@ -1,5 +1,6 @@
 //! Bounds of what is stored, whatever callers give.
 
+use crate::digest;
 use crate::grade::{Details, GradeRecord};
 use crate::text::clip;
 
@@ -7,8 +8,8 @@ use crate::text::clip;
 pub(super) const NAME: usize = 512;
 /// Names in a list.
 pub(super) const NAMES: usize = 100;
-/// Paths.
-pub(super) const PATH: usize = 8192;
+/// Paths. They are keys, and an entry of an index of PostgreSQL has at most 2704 bytes.
+const PATH: usize = 2400;
 /// Reasons, summaries.
 pub(super) const TEXT: usize = 4096;
 /// JSON of one row.
@@ -22,6 +23,15 @@ pub(super) fn text(text: &str, limit: usize) -> String {
         return text.to_owned();
     }
     clip(&text.replace('\0', ""), limit)
+}
+
+/// A path. What is left of a longer one is told apart by its digest.
+pub(super) fn path(path: &str) -> String {
+    if path.len() <= PATH {
+        return text(path, PATH);
+    }
+    let end = path.floor_char_boundary(PATH);
+    text(&format!("{}… [{}]", &path[..end], digest::of_bytes(path.as_bytes())), PATH + 100)
 }
 
 /// Like [`text`], where there is one.

@@ -153,7 +153,7 @@ impl Conditions {
         }
         if let Some(words) = &query.search {
             let mut pattern = String::from("%");
-            for c in bound::text(words, bound::NAME).chars() {
+            for c in bound::text(words, bound::NAME).to_ascii_lowercase().chars() {
                 if matches!(c, '%' | '_' | '!') {
                     pattern.push('!');
                 }
@@ -161,7 +161,7 @@ impl Conditions {
             }
             pattern.push('%');
             let place = all.bind(Value::Text(pattern));
-            let like = |column| format!("LOWER({column}) LIKE LOWER({place}) ESCAPE '!'");
+            let like = |column| format!("LOWER({column}) LIKE {place} ESCAPE '!'");
             all.sql.push(format!("({} OR {})", like("task_summary"), like("session_id")));
         }
         all

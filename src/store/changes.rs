@@ -2,11 +2,13 @@
 
 use sqlx::{AnyConnection, ConnectOptions as _, Connection as _, Row as _};
 
+use super::dialect::Engine;
 use super::{Store, StoreError};
 
 /// Watches a database over a connection of its own.
 pub struct Changes {
     connection: AnyConnection,
+    engine: Engine,
     place: String,
 }
 
@@ -14,9 +16,9 @@ impl Changes {
     /// A number that is another one after every change, of this process or another. Says nothing
     /// by itself.
     pub async fn version(&mut self) -> Result<i64, StoreError> {
-        let row = sqlx::query("PRAGMA data_version").fetch_one(&mut self.connection).await;
+        let row = sqlx::query(self.engine.version()).fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0));
-        version.map_err(|error| StoreError::of_sqlite(&self.place, error))
+        version.map_err(|error| StoreError::of(self.engine, &self.place, error))
     }
 
     /// Ends the connection.
@@ -34,7 +36,7 @@ impl Store {
         }
         let options = self.pool.connect_options();
         let connection = options.connect().await.map_err(|error| self.failed(error))?;
-        Ok(Some(Changes { connection, place: self.place.clone() }))
+        Ok(Some(Changes { connection, engine: self.engine, place: self.place.clone() }))
     }
 
     /// How many grades each model has made, by the name of the model.

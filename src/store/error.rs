@@ -2,13 +2,15 @@
 
 use sqlx::migrate::MigrateError;
 
+use super::dialect::Engine;
+
 /// What went wrong with the database. Messages name it; [`StoreError::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The address names nothing that can be opened.
     #[error("cannot use `{address}` as a database: {why}")]
     Address {
-        /// As written; only its scheme where it may hold a password.
+        /// As written; without what may be a password.
         address: String,
         /// What is wrong.
         why: String,
@@ -29,6 +31,22 @@ pub enum StoreError {
         /// The engine's words.
         why: String,
     },
+    /// No connection to the server, or none any more.
+    #[error("cannot reach the database {place}: {why}")]
+    Unreachable {
+        /// The database.
+        place: String,
+        /// The system's or the server's words.
+        why: String,
+    },
+    /// The server does not let us in, or not do what is needed.
+    #[error("the database {place} refuses: {why}")]
+    Refused {
+        /// The database.
+        place: String,
+        /// The server's words.
+        why: String,
+    },
     /// The file is something else.
     #[error("{place} is not a database")]
     NotADatabase {
@@ -40,6 +58,8 @@ pub enum StoreError {
     Foreign {
         /// The database.
         place: String,
+        /// Whether it is on a server, where programs may share one.
+        served: bool,
     },
     /// Its tables come from a later version of selftest.
     #[error(
@@ -107,18 +127,35 @@ impl StoreError {
     /// One thing that the reader can do.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
+            StoreError::Address { .. } if cfg!(feature = "postgres") => {
+                "give the path of a SQLite file, such as .selftest/selftest.db, or \
+                 postgres://user:password@host/database"
+            }
             StoreError::Address { .. } => {
-                "give the path of a SQLite file, such as .selftest/selftest.db, or sqlite:<path>"
+                "give the path of a SQLite file, such as .selftest/selftest.db; PostgreSQL needs \
+                 a build with the feature `postgres`"
             }
             StoreError::Open { .. } | StoreError::NotWritable { .. } => {
                 "choose a database in a folder that you may write to, with --db"
+            }
+            StoreError::Unreachable { .. } => {
+                "check that the server runs, and host and port in the address"
+            }
+            StoreError::Refused { .. } => {
+                "check user, password and name of the database; docs/postgres.md says which \
+                 rights are needed"
+            }
+            StoreError::Foreign { served: true, .. } => {
+                "create a database for selftest, or a schema and name it in the address: \
+                 ?options=-csearch_path%3Dselftest"
             }
             StoreError::NotADatabase { .. } | StoreError::Foreign { .. } => {
                 "choose another file with --db; a new one is created"
             }
             StoreError::Newer { .. } => "update selftest, or choose another database with --db",
             StoreError::Migration { .. } => {
-                "move the file away: a new one is made and the sessions are graded again"
+                "choose another database with --db: a new one is made and the sessions are \
+                 graded again"
             }
             StoreError::Busy { .. } => "wait until the other selftest has ended, then try again",
             StoreError::Damaged { .. } => {
@@ -130,9 +167,16 @@ impl StoreError {
         })
     }
 
-    /// The error of a SQLite database, told apart by its primary result code
-    /// (<https://sqlite.org/rescode.html>).
-    pub(super) fn of_sqlite(place: &str, error: sqlx::Error) -> Self {
+    /// What the engine's error means.
+    pub(super) fn of(engine: Engine, place: &str, error: sqlx::Error) -> Self {
+        match engine {
+            Engine::Sqlite => Self::of_sqlite(place, error),
+            Engine::Postgres => Self::of_postgres(place, error),
+        }
+    }
+
+    /// Told apart by the primary result code (<https://sqlite.org/rescode.html>).
+    fn of_sqlite(place: &str, error: sqlx::Error) -> Self {
         let place = place.to_owned();
         if matches!(error, sqlx::Error::PoolTimedOut) {
             return StoreError::Busy { place };
@@ -155,14 +199,51 @@ impl StoreError {
         }
     }
 
-    pub(super) fn of_migration(place: &str, error: MigrateError) -> Self {
+    /// Told apart by SQLSTATE (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+    fn of_postgres(place: &str, error: sqlx::Error) -> Self {
+        let place = place.to_owned();
+        let error = match error {
+            sqlx::Error::Io(error) => {
+                return StoreError::Unreachable { place, why: error.to_string() };
+            }
+            sqlx::Error::Tls(error) => {
+                return StoreError::Unreachable { place, why: format!("TLS failed: {error}") };
+            }
+            sqlx::Error::PoolTimedOut => {
+                let why = "no connection within 10 s".to_owned();
+                return StoreError::Unreachable { place, why };
+            }
+            sqlx::Error::Configuration(error) => {
+                return StoreError::Address { address: place, why: error.to_string() };
+            }
+            error => error,
+        };
+        let Some(told) = error.as_database_error() else {
+            return StoreError::Query { place, source: error };
+        };
+        let (code, why) = (told.code().unwrap_or_default(), told.to_string());
+        match &*code {
+            // connection exceptions, too many connections, shutting down and starting up
+            code if code.starts_with("08") => StoreError::Unreachable { place, why },
+            "53300" | "57P01" | "57P02" | "57P03" => StoreError::Unreachable { place, why },
+            // no such user, wrong password, no such database or schema, missing rights, read-only
+            code if code.starts_with("28") => StoreError::Refused { place, why },
+            "3D000" | "3F000" | "42501" | "25006" => StoreError::Refused { place, why },
+            // lock not available, deadlock, serialization failure
+            "55P03" | "40P01" | "40001" => StoreError::Busy { place },
+            "XX001" | "XX002" => StoreError::Damaged { place, why },
+            _ => StoreError::Query { place, source: error },
+        }
+    }
+
+    pub(super) fn of_migration(engine: Engine, place: &str, error: MigrateError) -> Self {
         let place = place.to_owned();
         match error {
             MigrateError::VersionMissing(version) => StoreError::Newer { place, version },
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
                 if error.as_database_error().is_some() =>
             {
-                Self::of_sqlite(&place, error)
+                Self::of(engine, &place, error)
             }
             source => StoreError::Migration { place, source },
         }

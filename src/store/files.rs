@@ -6,7 +6,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::insert::{AnyQuery, Insert};
 use super::row::{count, time};
@@ -156,8 +156,9 @@ impl Store {
 
     /// What is known of one file.
     pub async fn file(&self, path: &str) -> Result<Option<FileRecord>, StoreError> {
-        let path = bound::text(path, bound::PATH);
-        let query = sqlx::query("SELECT * FROM session_files WHERE path = $1").bind(path.clone());
+        let path = bound::path(path);
+        let query = format!("SELECT {} FROM session_files WHERE path = $1", COLUMNS.join(", "));
+        let query = sqlx::query(AssertSqlSafe(query)).bind(path.clone());
         self.fetch_one(
             query,
             || format!("the record of {path}"),
@@ -192,7 +193,7 @@ impl Store {
             let query = "UPDATE session_files SET size = $2, modified_ns = $3, digest = $4 \
                          WHERE path = $1";
             let query = sqlx::query(query)
-                .bind(bound::text(path, bound::PATH))
+                .bind(bound::path(path))
                 .bind(count(known.size))
                 .bind(known.modified_ns)
                 .bind(bound::text(&known.digest, bound::NAME));
@@ -240,23 +241,21 @@ fn nanoseconds(time: Timestamp) -> i64 {
     })
 }
 
-const INSERT: Insert<'_> = Insert {
-    table: "session_files",
-    key: "path",
-    columns: &[
-        "path",
-        "size",
-        "modified_ns",
-        "digest",
-        "scanned_at",
-        "outcome",
-        "reason",
-        "format",
-        "sessions",
-        "graded",
-        "notes_json",
-    ],
-};
+const COLUMNS: [&str; 11] = [
+    "path",
+    "size",
+    "modified_ns",
+    "digest",
+    "scanned_at",
+    "outcome",
+    "reason",
+    "format",
+    "sessions",
+    "graded",
+    "notes_json",
+];
+
+const INSERT: Insert<'_> = Insert { table: "session_files", key: "path", columns: &COLUMNS };
 
 /// Inserts or replaces the records of different files.
 pub(super) async fn write(
@@ -268,7 +267,7 @@ pub(super) async fn write(
 
 fn bind<'q>(query: AnyQuery<'q>, file: &FileRecord) -> AnyQuery<'q> {
     query
-        .bind(bound::text(&file.path, bound::PATH))
+        .bind(bound::path(&file.path))
         .bind(count(file.size))
         .bind(file.modified_ns)
         .bind(bound::text(&file.digest, bound::NAME))

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::bound;
 use super::insert::{AnyQuery, Insert};
-use super::row::{Columns, count, time};
+use super::row::{Columns, Double, count, time};
 use crate::grade::{Details, ErrorClass, ErrorCount, GradeRecord, Level, TaskType, ToolUse};
 use crate::session::Usage;
 
@@ -48,6 +48,12 @@ const INSERT: Insert<'_> = Insert {
 /// A grade and the file that it is graded from.
 pub(super) type Graded<'a> = (&'a GradeRecord, String);
 
+/// A query for whole rows. It names their columns: a prepared `SELECT *` fails in PostgreSQL when
+/// a newer version of selftest adds one.
+pub(super) fn select(rest: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("SELECT {} FROM session_grades {rest}", INSERT.columns.join(", ")))
+}
+
 /// Inserts grades of different sessions, each in place of what was there of its session.
 pub(super) async fn write(
     connection: &mut AnyConnection,
@@ -72,7 +78,7 @@ fn bind<'q>(query: AnyQuery<'q>, (grade, file): &Graded<'_>) -> AnyQuery<'q> {
         .bind(bound::optional(grade.model.as_deref(), bound::NAME))
         .bind(bound::optional(grade.platform.as_deref(), bound::NAME))
         .bind(grade.session_start.map(time))
-        .bind(grade.duration_seconds.filter(|seconds| seconds.is_finite()))
+        .bind(Double(grade.duration_seconds.filter(|seconds| seconds.is_finite())))
         .bind(bound::optional(grade.task_summary.as_deref(), bound::TEXT))
         .bind(count(grade.total_errors))
         .bind(json_list(&classes))

@@ -1,7 +1,9 @@
 //! Finding grades in `session_grades`.
 
 use jiff::Timestamp;
+use sqlx::AssertSqlSafe;
 
+use super::grade_row::select;
 use super::row::{Rows, count, time};
 use super::{Store, StoreError, bound, grade_row};
 use crate::grade::GradeRecord;
@@ -12,7 +14,7 @@ const FOUND: i64 = 100;
 impl Store {
     /// The grade of a session.
     pub async fn grade(&self, session_id: &str) -> Result<Option<GradeRecord>, StoreError> {
-        let query = sqlx::query("SELECT * FROM session_grades WHERE session_id = $1");
+        let query = sqlx::query(select("WHERE session_id = $1"));
         let query = query.bind(bound::text(session_id, bound::NAME));
         self.fetch_one(query, || format!("the grade of session {session_id}"), grade_row::read)
             .await
@@ -20,10 +22,10 @@ impl Store {
 
     /// The grades of the sessions whose ids begin so, by id; at most 100.
     pub async fn find_grades(&self, prefix: &str) -> Result<Rows<GradeRecord>, StoreError> {
-        let query = "SELECT * FROM session_grades WHERE substr(session_id, 1, $1) = $2 \
-                     ORDER BY session_id LIMIT $3";
+        let query = "WHERE substr(session_id, 1, $1) = $2 ORDER BY session_id LIMIT $3";
+        let prefix = bound::text(prefix, bound::NAME);
         let characters = i32::try_from(prefix.chars().count()).unwrap_or(i32::MAX);
-        let query = sqlx::query(query).bind(characters).bind(prefix.to_owned()).bind(FOUND);
+        let query = sqlx::query(select(query)).bind(characters).bind(prefix).bind(FOUND);
         self.fetch(query, grade_row::read).await
     }
 
@@ -43,11 +45,10 @@ impl Store {
     ) -> Result<Rows<GradeRecord>, StoreError> {
         // Rows of other programs have no `counts_at`; their own times have many forms and are
         // compared when read.
-        let query = "SELECT * FROM session_grades \
-                     WHERE (counts_at >= $1 AND counts_at < $2 OR counts_at IS NULL) \
+        let query = "WHERE (counts_at >= $1 AND counts_at < $2 OR counts_at IS NULL) \
                      AND (CAST($3 AS TEXT) IS NULL OR agent = $3)";
-        let query = sqlx::query(query).bind(time(from)).bind(time(to));
-        let query = query.bind(agent.map(ToOwned::to_owned));
+        let query = sqlx::query(select(query)).bind(time(from)).bind(time(to));
+        let query = query.bind(bound::optional(agent, bound::NAME));
         let mut rows = self.fetch(query, grade_row::read).await?;
         rows.items.retain(|grade| (from..to).contains(&grade.details.counts_at));
         rows.items.sort_by(by_time);
@@ -61,12 +62,14 @@ impl Store {
         limit: u64,
         agent: Option<&str>,
     ) -> Result<Rows<GradeRecord>, StoreError> {
-        let query = "SELECT * FROM session_grades WHERE counts_at IS NULL \
-                     AND (CAST($1 AS TEXT) IS NULL OR agent = $1) \
-                     UNION ALL SELECT * FROM (SELECT * FROM session_grades \
-                     WHERE counts_at IS NOT NULL AND (CAST($1 AS TEXT) IS NULL OR agent = $1) \
-                     ORDER BY counts_at DESC, session_id DESC LIMIT $2) AS newest";
-        let query = sqlx::query(query).bind(agent.map(ToOwned::to_owned)).bind(count(limit));
+        let others = select("WHERE counts_at IS NULL AND (CAST($1 AS TEXT) IS NULL OR agent = $1)");
+        let ours = select(
+            "WHERE counts_at IS NOT NULL AND (CAST($1 AS TEXT) IS NULL OR agent = $1) \
+             ORDER BY counts_at DESC, session_id DESC LIMIT $2",
+        );
+        let query = format!("{} UNION ALL SELECT * FROM ({}) AS newest", others.0, ours.0);
+        let query = sqlx::query(AssertSqlSafe(query));
+        let query = query.bind(bound::optional(agent, bound::NAME)).bind(count(limit));
         let mut rows = self.fetch(query, grade_row::read).await?;
         rows.items.sort_by(|a, b| by_time(b, a));
         rows.items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));

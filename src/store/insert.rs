@@ -4,6 +4,8 @@ use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe};
 
+use super::dialect::Engine;
+
 /// Rows of one statement.
 const ROWS: usize = 32;
 
@@ -28,28 +30,34 @@ impl Insert<'_> {
         rows: &[T],
         bind: impl for<'q> Fn(AnyQuery<'q>, &T) -> AnyQuery<'q>,
     ) -> Result<(), sqlx::Error> {
+        let engine = Engine::of(connection);
         let many = rows.chunks_exact(ROWS);
         let rest = many.remainder().chunks(1);
         for part in many.chain(rest) {
-            let query = sqlx::query(AssertSqlSafe(self.sql(part.len())));
+            let query = sqlx::query(AssertSqlSafe(self.sql(engine, part.len())));
             let query = part.iter().fold(query, &bind);
             query.execute(&mut *connection).await?;
         }
         Ok(())
     }
 
-    fn sql(&self, rows: usize) -> String {
+    fn sql(&self, engine: Engine, rows: usize) -> String {
         let Self { table, key, columns } = self;
-        // Without numbers: SQLite would search all of them for each one.
-        let row = format!("({})", vec!["?"; columns.len()].join(", "));
-        let values = vec![row; rows];
+        let mut values = String::new();
+        for number in 0..rows * columns.len() {
+            values.push_str(match (number, number % columns.len()) {
+                (0, _) => "(",
+                (_, 0) => "), (",
+                _ => ", ",
+            });
+            engine.placeholder(number + 1, &mut values);
+        }
         let others = columns.iter().filter(|column| *column != key);
         let updates: Vec<String> =
             others.map(|column| format!("{column} = excluded.{column}")).collect();
         format!(
-            "INSERT INTO {table} ({}) VALUES {} ON CONFLICT ({key}) DO UPDATE SET {}",
+            "INSERT INTO {table} ({}) VALUES {values}) ON CONFLICT ({key}) DO UPDATE SET {}",
             columns.join(", "),
-            values.join(", "),
             updates.join(", ")
         )
     }
@@ -62,10 +70,12 @@ mod tests {
     #[test]
     fn one_statement_has_many_rows() {
         let insert = Insert { table: "t", key: "a", columns: &["a", "b"] };
-        assert_eq!(
-            insert.sql(2),
-            "INSERT INTO t (a, b) VALUES (?, ?), (?, ?) \
-             ON CONFLICT (a) DO UPDATE SET b = excluded.b"
-        );
+        for (engine, values) in
+            [(Engine::Sqlite, "(?, ?), (?, ?)"), (Engine::Postgres, "($1, $2), ($3, $4)")]
+        {
+            let rest = "ON CONFLICT (a) DO UPDATE SET b = excluded.b";
+            let expected = format!("INSERT INTO t (a, b) VALUES {values} {rest}");
+            assert_eq!(insert.sql(engine, 2), expected);
+        }
     }
 }

@@ -1,8 +1,17 @@
 //! The table `grade_overrides`: people's grades beside those of the rules. Rows are only added.
 
+use sqlx::AssertSqlSafe;
+
+use super::insert::AnyQuery;
 use super::row::{Columns, Rows, time};
 use super::{Store, StoreError, bound};
 use crate::grade::{Field, Override};
+
+const COLUMNS: &str = "session_id, field, rule_value, human_value, reason, made_at";
+
+fn select(rest: &str) -> AnyQuery<'static> {
+    sqlx::query(AssertSqlSafe(format!("SELECT {COLUMNS} FROM grade_overrides {rest}")))
+}
 
 fn read(row: &Columns<'_>) -> Result<Override, String> {
     let field = row.text("field")?;
@@ -19,10 +28,9 @@ fn read(row: &Columns<'_>) -> Result<Override, String> {
 impl Store {
     /// Adds an override; earlier ones of the same field stay.
     pub async fn add_override(&self, made: &Override) -> Result<(), StoreError> {
-        let query = "INSERT INTO grade_overrides \
-                     (session_id, field, rule_value, human_value, reason, made_at) \
-                     VALUES ($1, $2, $3, $4, $5, $6)";
-        sqlx::query(query)
+        let query =
+            format!("INSERT INTO grade_overrides ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6)");
+        sqlx::query(AssertSqlSafe(query))
             .bind(bound::text(&made.session_id, bound::NAME))
             .bind(made.field.name())
             .bind(i16::from(made.rule_value))
@@ -37,12 +45,12 @@ impl Store {
 
     /// Every override, in the order in which they were made.
     pub async fn overrides(&self) -> Result<Rows<Override>, StoreError> {
-        self.fetch(sqlx::query("SELECT * FROM grade_overrides ORDER BY made_at, id"), read).await
+        self.fetch(select("ORDER BY made_at, id"), read).await
     }
 
     /// Those of one session, in the order in which they were made.
     pub async fn overrides_of(&self, session_id: &str) -> Result<Rows<Override>, StoreError> {
-        let query = "SELECT * FROM grade_overrides WHERE session_id = $1 ORDER BY made_at, id";
-        self.fetch(sqlx::query(query).bind(bound::text(session_id, bound::NAME)), read).await
+        let query = select("WHERE session_id = $1 ORDER BY made_at, id");
+        self.fetch(query.bind(bound::text(session_id, bound::NAME)), read).await
     }
 }

@@ -1,9 +1,10 @@
 //! The table `session_quality_grades` (seed 003): grades by a language model.
 
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, AssertSqlSafe};
 
+use super::insert::AnyQuery;
 use super::page::{Cursor, Page};
-use super::row::{Columns, Rows, time};
+use super::row::{Columns, Double, Rows, time};
 use super::{Store, StoreError, bound};
 use crate::grade::QualityGrade;
 
@@ -11,6 +12,13 @@ use crate::grade::QualityGrade;
 const LATEST: &str = "grade.rubric_version = (SELECT MAX(rubric_version) \
                       FROM session_quality_grades AS newest \
                       WHERE newest.session_id = grade.session_id)";
+
+const COLUMNS: &str = "session_id, grader_model, rubric_version, ts, problem_solved, \
+                       tests_added, code_clean, edge_cases, overall, reasoning, details_json";
+
+fn select(rest: &str) -> AnyQuery<'static> {
+    sqlx::query(AssertSqlSafe(format!("SELECT id, {COLUMNS} FROM session_quality_grades {rest}")))
+}
 
 fn read(row: &Columns<'_>) -> Result<QualityGrade, String> {
     let score = |name: &str| match row.optional_float(name) {
@@ -37,16 +45,13 @@ fn read(row: &Columns<'_>) -> Result<QualityGrade, String> {
 impl Store {
     /// Every grade by a model, of all versions of the rubric, oldest first.
     pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
-        self.fetch(sqlx::query("SELECT * FROM session_quality_grades ORDER BY ts, id"), read).await
+        self.fetch(select("ORDER BY ts, id"), read).await
     }
 
     /// The grades of a session by the latest version of the rubric, one for each model.
     pub async fn quality_of(&self, session_id: &str) -> Result<Rows<QualityGrade>, StoreError> {
-        let query = format!(
-            "SELECT * FROM session_quality_grades AS grade \
-             WHERE session_id = $1 AND {LATEST} ORDER BY grader_model"
-        );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query));
+        let query =
+            select(&format!("AS grade WHERE session_id = $1 AND {LATEST} ORDER BY grader_model"));
         self.fetch(query.bind(bound::text(session_id, bound::NAME)), read).await
     }
 
@@ -58,16 +63,17 @@ impl Store {
         limit: u32,
         after: Option<&Cursor>,
     ) -> Result<Page<QualityGrade>, StoreError> {
-        let query = format!(
-            "SELECT * FROM session_quality_grades AS grade WHERE {LATEST} \
-             AND (CAST($1 AS REAL) IS NULL OR overall >= $1) \
+        let query = select(&format!(
+            "AS grade WHERE {LATEST} \
+             AND (CAST($1 AS DOUBLE PRECISION) IS NULL OR overall >= $1) \
              AND (CAST($2 AS TEXT) IS NULL OR ts < $2 OR (ts = $2 AND id < $3)) \
              ORDER BY ts DESC, id DESC LIMIT $4"
-        );
+        ));
         let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(min_overall)
-            .bind(after.and_then(|cursor| cursor.value.clone()))
+        let since = after.and_then(|cursor| cursor.value.as_deref());
+        let query = query
+            .bind(Double(min_overall))
+            .bind(bound::optional(since, bound::NAME))
             .bind(id)
             .bind(i64::from(limit) + 1);
         // What is left out as unreadable is still a row that the next page begins behind.
@@ -101,10 +107,10 @@ impl Store {
                      AND NOT EXISTS (SELECT 1 FROM session_quality_grades AS grade \
                      WHERE grade.session_id = session.session_id \
                      AND grader_model = $3 AND rubric_version = $4) \
-                     ORDER BY counts_at DESC, session_id LIMIT $5";
+                     ORDER BY counts_at DESC NULLS LAST, session_id LIMIT $5";
         let query = sqlx::query(query)
             .bind(since.map(time))
-            .bind(agent.map(ToOwned::to_owned))
+            .bind(bound::optional(agent, bound::NAME))
             .bind(bound::text(model, bound::NAME))
             .bind(i64::from(rubric_version))
             .bind(super::row::count(limit));
@@ -122,26 +128,27 @@ impl Store {
 }
 
 async fn save(connection: &mut AnyConnection, grade: &QualityGrade) -> Result<(), sqlx::Error> {
-    let query = "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, \
-                 ts, problem_solved, tests_added, code_clean, edge_cases, overall, reasoning, \
-                 details_json) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
-                 ON CONFLICT (session_id, grader_model, rubric_version) DO UPDATE SET \
-                 ts = excluded.ts, problem_solved = excluded.problem_solved, \
-                 tests_added = excluded.tests_added, code_clean = excluded.code_clean, \
-                 edge_cases = excluded.edge_cases, overall = excluded.overall, \
-                 reasoning = excluded.reasoning, details_json = excluded.details_json";
+    let query = format!(
+        "INSERT INTO session_quality_grades ({COLUMNS}) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+         ON CONFLICT (session_id, grader_model, rubric_version) DO UPDATE SET \
+         ts = excluded.ts, problem_solved = excluded.problem_solved, \
+         tests_added = excluded.tests_added, code_clean = excluded.code_clean, \
+         edge_cases = excluded.edge_cases, overall = excluded.overall, \
+         reasoning = excluded.reasoning, details_json = excluded.details_json"
+    );
     let session_id = bound::text(&grade.session_id, bound::NAME);
     let details = grade.details.as_ref().map(ToString::to_string);
-    sqlx::query(query)
+    sqlx::query(AssertSqlSafe(query))
         .bind(session_id.clone())
         .bind(bound::text(&grade.model, bound::NAME))
         .bind(i64::from(grade.rubric_version))
         .bind(time(grade.ts))
-        .bind(grade.problem_solved)
-        .bind(grade.tests_added)
-        .bind(grade.code_clean)
-        .bind(grade.edge_cases)
-        .bind(grade.overall)
+        .bind(Double(grade.problem_solved))
+        .bind(Double(grade.tests_added))
+        .bind(Double(grade.code_clean))
+        .bind(Double(grade.edge_cases))
+        .bind(Double(grade.overall))
         .bind(bound::optional(grade.reasoning.as_deref(), bound::TEXT))
         .bind(bound::json(details.as_deref()))
         .execute(&mut *connection)
@@ -151,6 +158,6 @@ async fn save(connection: &mut AnyConnection, grade: &QualityGrade) -> Result<()
          FROM session_quality_grades AS grade WHERE session_id = $1 AND {LATEST}) \
          WHERE session_id = $1"
     );
-    let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(session_id);
+    let query = sqlx::query(AssertSqlSafe(query)).bind(session_id);
     query.execute(connection).await.map(drop)
 }

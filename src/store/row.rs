@@ -4,9 +4,11 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::any::{AnyArguments, AnyRow, AnyTypeInfo};
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
 use sqlx::query::Query;
-use sqlx::{Any, Decode, Row as _, Type};
+use sqlx::{Any, Database, Decode, Encode, Row as _, Type};
 
 use super::{Store, StoreError};
 
@@ -38,6 +40,30 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
         Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
     };
     text.parse().ok().or_else(without_zone)
+}
+
+/// A number with a fraction, or null, to be bound to a statement. Never bind an `Option<f64>`:
+/// where the first value of a statement is null, sqlx 0.9.0 announces 32 bits to PostgreSQL (it
+/// mixes up the two types in `AnyArguments::convert_into`), keeps the statement so, and the next
+/// value, of 64 bits, is refused. The null of the other type is announced right.
+pub(super) struct Double(pub(super) Option<f64>);
+
+impl Type<Any> for Double {
+    fn type_info() -> AnyTypeInfo {
+        <f64 as Type<Any>>::type_info()
+    }
+}
+
+impl Encode<'_, Any> for Double {
+    fn encode_by_ref(
+        &self,
+        buffer: &mut <Any as Database>::ArgumentBuffer,
+    ) -> Result<IsNull, BoxDynError> {
+        match self.0 {
+            Some(number) => <f64 as Encode<Any>>::encode_by_ref(&number, buffer),
+            None => <Option<f32> as Encode<Any>>::encode_by_ref(&None, buffer),
+        }
+    }
 }
 
 /// The values of one row. Errors name the column.

@@ -74,7 +74,7 @@ impl Held {
         batch: &[FileResult],
     ) -> Result<Self, sqlx::Error> {
         let mut held = Self::default();
-        let files = batch.iter().map(|result| bound::text(&result.file.path, bound::PATH));
+        let files = batch.iter().map(|result| bound::path(&result.file.path));
         held.ask(connection, "session_file", files.collect()).await?;
         let grades = batch.iter().flat_map(|result| &result.grades);
         held.ask(connection, "session_id", grades.map(grade_row::session_id).collect()).await?;
@@ -159,7 +159,7 @@ impl Store {
     pub async fn release_files(&self, paths: &[String]) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
         for path in paths {
-            let path = bound::text(path, bound::PATH);
+            let path = bound::path(path);
             release(&mut writing, &path).await.map_err(|error| self.failed(error))?;
         }
         self.commit(writing).await
@@ -173,7 +173,7 @@ async fn save<'a>(
     result: &'a FileResult,
     lost: &mut Vec<Lost>,
 ) -> Result<(), sqlx::Error> {
-    let path = bound::text(&result.file.path, bound::PATH);
+    let path = bound::path(&result.file.path);
     if pending.has(&result.file.path) {
         pending.write(connection).await?;
     }

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use sqlx::AssertSqlSafe;
 
+use super::insert::AnyQuery;
 use super::row::{Columns, Rows, count, time};
 use super::{Store, StoreError, bound};
 
@@ -17,6 +19,12 @@ pub struct StoredReport {
     pub generated_at: Timestamp,
     /// The report; whoever reads it checks it.
     pub report_json: String,
+}
+
+const COLUMNS: &str = "week_start, week_end, generated_at, report_json";
+
+fn select(rest: &str) -> AnyQuery<'static> {
+    sqlx::query(AssertSqlSafe(format!("SELECT {COLUMNS} FROM weekly_reports {rest}")))
 }
 
 fn read(row: &Columns<'_>) -> Result<StoredReport, String> {
@@ -38,15 +46,16 @@ impl Store {
                 limit: bound::REPORT,
             });
         }
-        let query = "INSERT INTO weekly_reports (week_start, week_end, generated_at, report_json) \
-                     VALUES ($1, $2, $3, $4) ON CONFLICT (week_start) DO UPDATE SET \
-                     week_end = excluded.week_end, generated_at = excluded.generated_at, \
-                     report_json = excluded.report_json";
-        sqlx::query(query)
+        let query = format!(
+            "INSERT INTO weekly_reports ({COLUMNS}) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (week_start) DO UPDATE SET week_end = excluded.week_end, \
+             generated_at = excluded.generated_at, report_json = excluded.report_json"
+        );
+        sqlx::query(AssertSqlSafe(query))
             .bind(report.week_start.to_string())
             .bind(report.week_end.to_string())
             .bind(time(report.generated_at))
-            .bind(report.report_json.clone())
+            .bind(bound::text(&report.report_json, bound::REPORT))
             .execute(&self.pool)
             .await
             .map(drop)
@@ -58,14 +67,13 @@ impl Store {
         &self,
         week_start: Date,
     ) -> Result<Option<StoredReport>, StoreError> {
-        let query = sqlx::query("SELECT * FROM weekly_reports WHERE week_start = $1");
-        let query = query.bind(week_start.to_string());
+        let query = select("WHERE week_start = $1").bind(week_start.to_string());
         self.fetch_one(query, || format!("the report of {week_start}"), read).await
     }
 
     /// The newest reports, at most `limit`, newest first.
     pub async fn weekly_reports(&self, limit: u64) -> Result<Rows<StoredReport>, StoreError> {
-        let query = sqlx::query("SELECT * FROM weekly_reports ORDER BY week_start DESC LIMIT $1");
-        self.fetch(query.bind(count(limit)), read).await
+        let query = select("ORDER BY week_start DESC LIMIT $1").bind(count(limit));
+        self.fetch(query, read).await
     }
 }

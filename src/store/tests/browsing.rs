@@ -2,9 +2,17 @@
 
 use super::*;
 use crate::grade::QualityGrade;
+use crate::store::dialect::Engine;
 use crate::store::{Cursor, SessionQuery, SessionRow, SessionSort};
 
-fn quality(session_id: &str, overall: Option<f64>) -> QualityGrade {
+on_every_engine! {
+    every_order_pages_through_every_session_once_with_nulls_last,
+    filters_narrow_the_list_and_its_count,
+    a_cursor_of_another_order_finds_nothing,
+    a_row_that_cannot_be_read_does_not_end_the_list,
+}
+
+pub(super) fn quality(session_id: &str, overall: Option<f64>) -> QualityGrade {
     QualityGrade {
         session_id: session_id.to_owned(),
         model: "m".to_owned(),
@@ -21,8 +29,8 @@ fn quality(session_id: &str, overall: Option<f64>) -> QualityGrade {
 }
 
 /// 12 sessions `s00` to `s11`; values repeat and are missing.
-async fn filled() -> Store {
-    let store = store().await;
+async fn filled(on: &Databases) -> Store {
+    let store = on.store().await;
     let sessions = (0_u8..12).map(|number| {
         let mut grade = grade_at(&format!("s{number:02}"), "2026-11-20T08:00:00Z");
         grade.details.counts_at += jiff::SignedDuration::from_hours(i64::from(number / 2));
@@ -94,9 +102,8 @@ fn in_order(a: &serde_json::Value, b: &serde_json::Value) -> std::cmp::Ordering 
     }
 }
 
-#[tokio::test]
-async fn every_order_pages_through_every_session_once_with_nulls_last() {
-    let store = filled().await;
+async fn every_order_pages_through_every_session_once_with_nulls_last(on: &Databases) {
+    let store = filled(on).await;
     for sort in SessionSort::ALL {
         assert_eq!(sort.name().parse(), Ok(sort));
         for descending in [true, false] {
@@ -121,9 +128,8 @@ async fn every_order_pages_through_every_session_once_with_nulls_last() {
     }
 }
 
-#[tokio::test]
-async fn filters_narrow_the_list_and_its_count() {
-    let store = filled().await;
+async fn filters_narrow_the_list_and_its_count(on: &Databases) {
+    let store = filled(on).await;
     let query = || SessionQuery { descending: false, limit: 4, ..SessionQuery::default() };
     let search = |words: &str| SessionQuery { search: Some(words.to_owned()), ..query() };
     for (query, expected) in [
@@ -153,9 +159,8 @@ async fn filters_narrow_the_list_and_its_count() {
     assert_eq!(store.agents().await.unwrap(), ["codex", "hermes", "pi"]);
 }
 
-#[tokio::test]
-async fn a_cursor_of_another_order_finds_nothing() {
-    let store = filled().await;
+async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {
+    let store = filled(on).await;
     let text = Cursor { value: Some("pi".into()), id: "s01".into() };
     let none = Cursor { value: None, id: "s01".into() };
     assert!(SessionSort::Agent.fits(&text) && SessionSort::Agent.fits(&none));
@@ -165,15 +170,15 @@ async fn a_cursor_of_another_order_finds_nothing() {
     assert_eq!(all(&store, query).await, []);
 }
 
-#[tokio::test]
-async fn a_row_that_cannot_be_read_does_not_end_the_list() {
-    let store = filled().await;
-    execute(
-        &store,
-        "UPDATE session_grades SET total_errors = 'many', tool_calls_efficient = 9 \
-         WHERE session_id IN ('s02', 's03')",
-    )
-    .await;
+async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
+    let store = filled(on).await;
+    // SQLite takes a text for a number.
+    let errors = if on.engine() == Engine::Sqlite { "'many'" } else { "-1" };
+    let odd = format!(
+        "UPDATE session_grades SET total_errors = {errors}, tool_calls_efficient = 9 \
+         WHERE session_id IN ('s02', 's03')"
+    );
+    execute(&store, &odd).await;
     for sort in SessionSort::ALL {
         for limit in [1, 3, 50] {
             let query = SessionQuery { sort, limit, ..SessionQuery::default() };

@@ -2,8 +2,14 @@
 
 use super::*;
 
-async fn filled() -> Store {
-    let store = store().await;
+on_every_engine! {
+    by_the_beginning_of_the_id,
+    by_time_without_the_end,
+    the_newest,
+}
+
+async fn filled(on: &Databases) -> Store {
+    let store = on.store().await;
     let mut grades = vec![
         grade_at("abc1", "2026-11-16T00:00:00Z"),
         grade_at("abc2", "2026-11-18T12:00:00.5Z"),
@@ -20,9 +26,8 @@ fn ids(grades: &[GradeRecord]) -> Vec<&str> {
     grades.iter().map(|grade| grade.session_id.as_str()).collect()
 }
 
-#[tokio::test]
-async fn by_the_beginning_of_the_id() {
-    let store = filled().await;
+async fn by_the_beginning_of_the_id(on: &Databases) {
+    let store = filled(on).await;
     for (prefix, found) in [
         ("abc", &["abc1", "abc2"][..]),
         ("abd", &["abd"]),
@@ -35,9 +40,8 @@ async fn by_the_beginning_of_the_id() {
     }
 }
 
-#[tokio::test]
-async fn by_time_without_the_end() {
-    let store = filled().await;
+async fn by_time_without_the_end(on: &Databases) {
+    let store = filled(on).await;
     let (from, to) = (at("2026-11-16T00:00:00Z"), at("2026-11-23T00:00:00Z"));
     let week = store.grades_between(from, to, None).await.unwrap();
     assert_eq!(ids(&week.items), ["abc1", "abc2"]);
@@ -48,13 +52,12 @@ async fn by_time_without_the_end() {
     assert_eq!(ids(&none.items), [""; 0]);
 }
 
-#[tokio::test]
-async fn the_newest() {
-    let store = filled().await;
+async fn the_newest(on: &Databases) {
+    let store = filled(on).await;
     let newest = store.latest_grades(2, None).await.unwrap().items;
     assert_eq!(ids(&newest), ["abd", "abc2"]);
     assert_eq!(ids(&store.latest_grades(2, Some("codex")).await.unwrap().items), ["abc2"]);
     assert_eq!(store.latest_grades(u64::MAX, None).await.unwrap().items.len(), 4);
     assert_eq!(store.newest_counts_at().await.unwrap(), Some(at("2026-11-23T00:00:00Z")));
-    assert_eq!(super::store().await.newest_counts_at().await.unwrap(), None);
+    assert_eq!(on.store().await.newest_counts_at().await.unwrap(), None);
 }

@@ -2,6 +2,12 @@
 
 use super::*;
 use crate::store::StoreError;
+use crate::store::dialect::Engine;
+
+on_every_engine! {
+    rows_that_would_falsify_an_average_are_skipped_and_counted,
+    one_grade_that_cannot_be_read_is_an_error_that_says_why,
+}
 
 /// The columns that must be there, as the seed's own program fills them.
 const SEED: &str = "INSERT INTO session_grades (session_id, session_file, graded_at, \
@@ -60,20 +66,21 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
     assert_eq!(store.grade("seed").await.unwrap().unwrap().session_file, "/s/seed.json");
 }
 
-#[tokio::test]
-async fn rows_that_would_falsify_an_average_are_skipped_and_counted() {
-    for odd in [
-        "UPDATE session_grades SET response_quality = 9 WHERE session_id = 'seed'",
-        "UPDATE session_grades SET tool_calls_efficient = 'good' WHERE session_id = 'seed'",
-        "UPDATE session_grades SET response_quality = 3.5 WHERE session_id = 'seed'",
-        "UPDATE session_grades SET total_errors = -1 WHERE session_id = 'seed'",
-        "UPDATE session_grades SET graded_at = 'yesterday' WHERE session_id = 'seed'",
-        "UPDATE session_grades SET task_completed = x'00' WHERE session_id = 'seed'",
-        "UPDATE session_grades SET task_summary = CAST(x'ff' AS TEXT) WHERE session_id = 'seed'",
-    ] {
-        let store = store().await;
+async fn rows_that_would_falsify_an_average_are_skipped_and_counted(on: &Databases) {
+    // SQLite takes any value in any column.
+    let anything = [
+        "tool_calls_efficient = 'good'",
+        "response_quality = 3.5",
+        "task_completed = x'00'",
+        "task_summary = CAST(x'ff' AS TEXT)",
+    ];
+    let anything = anything.into_iter().filter(|_| on.engine() == Engine::Sqlite);
+    let odd = ["response_quality = 9", "total_errors = -1", "graded_at = 'yesterday'"];
+    for odd in odd.into_iter().chain(anything) {
+        let store = on.store().await;
         execute(&store, SEED).await;
-        execute(&store, odd).await;
+        let update = format!("UPDATE session_grades SET {odd} WHERE session_id = 'seed'");
+        execute(&store, &update).await;
         store
             .save(&[file("/s/a.json", vec![grade_at("a", "2026-03-05T00:00:00Z")])])
             .await
@@ -82,27 +89,29 @@ async fn rows_that_would_falsify_an_average_are_skipped_and_counted() {
         assert_eq!((rows.items.len(), rows.unreadable), (1, 1), "{odd}");
         assert_eq!(store.latest_grades(9, None).await.unwrap().unreadable, 1, "{odd}");
         let error = store.grade("seed").await.unwrap_err();
-        assert!(error.to_string().contains("memory"), "{error}");
+        assert!(error.to_string().contains(store.place()), "{error}");
     }
 }
 
-#[tokio::test]
-async fn one_grade_that_cannot_be_read_is_an_error_that_says_why() {
-    let store = store().await;
+async fn one_grade_that_cannot_be_read_is_an_error_that_says_why(on: &Databases) {
+    let store = on.store().await;
     execute(&store, SEED).await;
     execute(&store, "UPDATE session_grades SET response_quality = 9").await;
     let error = store.grade("seed").await.unwrap_err();
     assert!(matches!(error, StoreError::Row { .. }));
     assert_eq!(
         error.to_string(),
-        "cannot read the grade of session seed in the database in memory: \
-         response_quality is 9, not 1 to 5"
+        format!(
+            "cannot read the grade of session seed in the database {}: \
+             response_quality is 9, not 1 to 5",
+            store.place()
+        )
     );
 }
 
 #[tokio::test]
 async fn what_is_odd_elsewhere_counts_as_absent() {
-    let store = store().await;
+    let store = Databases::sqlite().store().await;
     store.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
     execute(
         &store,

@@ -1,4 +1,6 @@
-//! The store as its callers see it, on databases in memory and on the disk.
+//! The store as its callers see it, on SQLite in memory and on the disk, and on PostgreSQL.
+
+mod databases;
 
 mod browsing;
 mod finding;
@@ -6,20 +8,23 @@ mod foreign_rows;
 mod opening;
 mod other_tables;
 mod saving;
+#[cfg(feature = "postgres")]
+mod schema;
+#[cfg(feature = "postgres")]
+mod server;
+mod writers;
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+
+use databases::{Databases, on_every_engine};
 
 use super::{FileOutcome, FileRecord, FileResult, Store};
 use crate::grade::{
     Details, ErrorClass, ErrorCount, Evidence, GradeRecord, Level, Point, TaskType, ToolUse,
 };
 use crate::session::{Format, Usage};
-
-async fn store() -> Store {
-    Store::open(":memory:").await.unwrap()
-}
 
 fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
@@ -110,6 +115,6 @@ fn session(path: &str, session_id: &str, messages: u64) -> FileResult {
     file(path, vec![grade(session_id, path, messages)])
 }
 
-async fn execute(store: &Store, sql: &'static str) {
-    sqlx::query(sql).execute(&store.pool).await.unwrap();
+async fn execute(store: &Store, sql: &str) {
+    sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&store.pool).await.unwrap();
 }

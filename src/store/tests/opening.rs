@@ -4,6 +4,15 @@ use std::path::Path;
 
 use super::*;
 use crate::store::StoreError;
+use crate::store::dialect::Engine;
+
+on_every_engine! {
+    two_fresh_databases_are_two,
+    many_may_open_a_fresh_database_at_the_same_time,
+    the_database_of_another_program_is_left_as_it_is,
+    a_newer_version_is_named,
+    another_writer_is_waited_for,
+}
 
 async fn refused(path: &Path) -> StoreError {
     let error = Store::open(path.to_str().unwrap()).await.unwrap_err();
@@ -29,25 +38,22 @@ async fn folders_and_file_are_made_and_what_is_kept_stays() {
     assert_eq!(store.grade("a").await.unwrap(), Some(grade("a", "/s/a.json", 3)));
 }
 
-#[tokio::test]
-async fn two_databases_in_memory_are_two() {
-    let (one, other) = (store().await, store().await);
+async fn two_fresh_databases_are_two(on: &Databases) {
+    let (one, other) = (on.store().await, on.store().await);
     one.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
     assert!(one.clone().grade("a").await.unwrap().is_some());
     assert!(other.grade("a").await.unwrap().is_none());
 }
 
-#[test]
-fn many_may_open_a_fresh_database_at_the_same_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new/selftest.db").to_str().unwrap().to_owned();
+async fn many_may_open_a_fresh_database_at_the_same_time(on: &Databases) {
+    let address = on.address().await;
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let path = &path;
+            let address = &address;
             scope.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 runtime.unwrap().block_on(async {
-                    let store = Store::open(path).await.unwrap();
+                    let store = Store::open(address).await.unwrap();
                     let name = format!("s{number}");
                     store.save(&[session(&name, &name, 3)]).await.unwrap();
                     store.close().await;
@@ -55,11 +61,8 @@ fn many_may_open_a_fresh_database_at_the_same_time() {
             });
         }
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let grades = runtime.block_on(async {
-        Store::open(&path).await.unwrap().find_grades("s").await.unwrap().items
-    });
-    assert_eq!(grades.len(), 8);
+    let store = Store::open(&address).await.unwrap();
+    assert_eq!(store.find_grades("s").await.unwrap().items.len(), 8);
 }
 
 #[tokio::test]
@@ -73,11 +76,9 @@ async fn what_is_no_database_is_left_as_it_is() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "just some notes\n".repeat(100));
 }
 
-#[tokio::test]
-async fn the_database_of_another_program_is_left_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.db");
-    let store = Store::open(path.to_str().unwrap()).await.unwrap();
+async fn the_database_of_another_program_is_left_as_it_is(on: &Databases) {
+    let address = on.address().await;
+    let store = Store::open(&address).await.unwrap();
     for sql in [
         "DROP TABLE session_grades",
         "DROP TABLE selftest_migrations",
@@ -86,19 +87,22 @@ async fn the_database_of_another_program_is_left_as_it_is() {
         execute(&store, sql).await;
     }
     store.close().await;
-    let error = refused(&path).await;
+    let error = Store::open(&address).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+    let hint = error.hint().unwrap();
+    assert_eq!(hint.contains("--db"), on.engine() == Engine::Sqlite, "{hint}");
+    assert_eq!(hint.contains("schema"), on.engine() == Engine::Postgres, "{hint}");
 }
 
-#[tokio::test]
-async fn a_newer_version_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new.db");
-    let store = Store::open(path.to_str().unwrap()).await.unwrap();
-    let later = "INSERT INTO selftest_migrations VALUES (99, 'later', '', 1, x'00', 0)";
+async fn a_newer_version_is_named(on: &Databases) {
+    let address = on.address().await;
+    let store = Store::open(&address).await.unwrap();
+    let later = "INSERT INTO selftest_migrations \
+                 SELECT 99, 'later', installed_on, success, checksum, 0 \
+                 FROM selftest_migrations WHERE version = 1";
     execute(&store, later).await;
     store.close().await;
-    let error = refused(&path).await;
+    let error = Store::open(&address).await.unwrap_err();
     assert!(matches!(error, StoreError::Newer { version: 99, .. }), "{error}");
     assert!(error.hint().unwrap().starts_with("update selftest"));
 }
@@ -122,13 +126,11 @@ async fn a_folder_that_cannot_be_written_to_is_named() {
     assert!(matches!(error, StoreError::Open { .. }), "{error}");
 }
 
-#[tokio::test]
-async fn another_writer_is_waited_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.db").to_str().unwrap().to_owned();
-    let first = Store::open(&path).await.unwrap();
+async fn another_writer_is_waited_for(on: &Databases) {
+    let address = on.address().await;
+    let first = Store::open(&address).await.unwrap();
     let writing = first.begin().await.unwrap();
-    let second = Store::open(&path);
+    let second = Store::open(&address);
     let release = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         first.commit(writing).await.unwrap();

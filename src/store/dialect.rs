@@ -1,0 +1,111 @@
+//! Where the engines need different words. All other statements are the same for both: numbered
+//! placeholders, and nothing that only one of them knows.
+
+use std::time::Duration;
+
+use sqlx::AnyConnection;
+
+/// A database engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+impl Engine {
+    /// The engine behind a connection.
+    pub(super) fn of(connection: &AnyConnection) -> Self {
+        match connection.backend_name() {
+            "PostgreSQL" => Engine::Postgres,
+            _ => Engine::Sqlite,
+        }
+    }
+
+    /// How long a connection is waited for.
+    pub(super) fn patience(self) -> Duration {
+        match self {
+            // All of them are busy.
+            Engine::Sqlite => Duration::from_secs(30),
+            // Long enough for a server that is started anew.
+            Engine::Postgres => Duration::from_secs(10),
+        }
+    }
+
+    /// Run on each connection before anything else. Several processes may use one database at the
+    /// same time: readers do not wait, writers take turns. Writing waits at most 10 s for another
+    /// process.
+    pub(super) fn setup(self) -> &'static str {
+        match self {
+            Engine::Sqlite => {
+                "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
+                 PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
+            }
+            // Whoever falls silent in the middle of a transaction loses it: others wait for its
+            // locks.
+            Engine::Postgres => {
+                "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'; \
+                 SELECT set_config('application_name', 'selftest', false) \
+                 WHERE current_setting('application_name') = ''"
+            }
+        }
+    }
+
+    /// Begins a transaction that may write.
+    pub(super) fn begin(self) -> &'static str {
+        match self {
+            // With the write lock: a lock that is asked for in the middle of a transaction can
+            // fail at once, however long one would wait.
+            Engine::Sqlite => "BEGIN IMMEDIATE",
+            // Whatever the default of the server is: in a stricter level what is seen is from
+            // before the turn was waited for.
+            Engine::Postgres => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        }
+    }
+
+    /// Run first in a transaction that may write: waits until it is the only one that does, as
+    /// beginning does on SQLite. For each schema, because each may hold tables of ours.
+    pub(super) fn take_turn(self) -> Option<&'static str> {
+        match self {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(
+                "SELECT pg_advisory_xact_lock(\
+                 hashtextextended('selftest ' || current_schema(), 0))",
+            ),
+        }
+    }
+
+    /// The names of the tables that people or programs made where ours are or would be.
+    pub(super) fn tables(self) -> &'static str {
+        match self {
+            Engine::Sqlite => {
+                "SELECT name FROM sqlite_master WHERE type = 'table' \
+                 AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+            }
+            Engine::Postgres => {
+                "SELECT CAST(relname AS TEXT) FROM pg_class \
+                 WHERE relkind IN ('r', 'p') AND relnamespace = CAST(current_schema() AS regnamespace) \
+                 AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid \
+                 AND classid = CAST('pg_class' AS regclass) AND deptype = 'e')"
+            }
+        }
+    }
+
+    /// A number that is another one after every change of the database, whoever made it.
+    pub(super) fn version(self) -> &'static str {
+        match self {
+            Engine::Sqlite => "PRAGMA data_version",
+            // Which transactions are seen; every one that writes has a number in it. Those of
+            // other databases of the server count too, which does no harm.
+            Engine::Postgres => "SELECT hashtextextended(CAST(pg_current_snapshot() AS TEXT), 0)",
+        }
+    }
+
+    /// Writes the place of the value with that number, from 1, in a statement of many values.
+    pub(super) fn placeholder(self, number: usize, sql: &mut String) {
+        match self {
+            // Without the number: SQLite would search all of them for each one.
+            Engine::Sqlite => sql.push('?'),
+            Engine::Postgres => sql.push_str(&format!("${number}")),
+        }
+    }
+}

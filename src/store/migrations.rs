@@ -1,0 +1,108 @@
+//! The tables as they came to be, in the words of each engine.
+//!
+//! A migration that was released is never changed. Both texts of one make the same tables with
+//! the same columns; a test holds them against each other.
+
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{AnyConnection, Row as _, SqlSafeStr as _};
+
+use super::dialect::Engine;
+use super::{Store, StoreError};
+
+/// Of its own, so that a database can hold the tables of other programs beside ours.
+const MIGRATIONS_TABLE: &str = "selftest_migrations";
+
+/// One change of the tables.
+struct Change {
+    /// The number and the name.
+    file: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+/// A file of this name stands in the folder of each engine.
+macro_rules! changes {
+    ($($file:literal),+ $(,)?) => {
+        &[$(Change {
+            file: $file,
+            sqlite: include_str!(concat!("../../migrations/sqlite/", $file, ".sql")),
+            postgres: include_str!(concat!("../../migrations/postgres/", $file, ".sql")),
+        }),+]
+    };
+}
+
+/// In order, numbered from 1 without a gap.
+const CHANGES: &[Change] =
+    changes!["0001_grades", "0002_files", "0003_overrides", "0004_quality", "0005_browsing",];
+
+impl Change {
+    fn text(&self, engine: Engine) -> &'static str {
+        match engine {
+            Engine::Sqlite => self.sqlite,
+            Engine::Postgres => self.postgres,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        self.file.split_once('_').map_or(self.file, |(_, name)| name)
+    }
+}
+
+impl Store {
+    /// Brings the tables up to date, in one transaction that holds the write lock, so that of
+    /// several processes that open a fresh database one makes the tables and the others find
+    /// them.
+    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+        let mut writing = self.begin().await?;
+        if self.is_foreign(&mut writing).await? {
+            let served = self.engine == Engine::Postgres;
+            return Err(StoreError::Foreign { place: self.place.clone(), served });
+        }
+        let changes = (1..).zip(CHANGES).map(|(version, change)| {
+            let (kind, text) = (MigrationType::Simple, change.text(self.engine).into_sql_str());
+            Migration::new(version, change.name().into(), kind, text, false)
+        });
+        let mut migrator = Migrator::with_migrations(changes.collect());
+        migrator.dangerous_set_table_name(MIGRATIONS_TABLE);
+        // The transaction has the lock already, and gives it back however it ends.
+        migrator.set_locking(false);
+        let done = migrator.run_direct(None, &mut *writing, false).await;
+        done.map_err(|error| StoreError::of_migration(self.engine, &self.place, error))?;
+        self.commit(writing).await
+    }
+
+    /// Whether there are tables, but neither ours nor the seed's: an address given by mistake.
+    async fn is_foreign(&self, connection: &mut AnyConnection) -> Result<bool, StoreError> {
+        let tables = sqlx::query(self.engine.tables()).fetch_all(connection).await;
+        let tables = tables.map_err(|error| self.failed(error))?;
+        let is_ours = |name: &str| matches!(name, MIGRATIONS_TABLE | "session_grades");
+        let names = tables.iter().map(|row| row.try_get::<String, _>(0).unwrap_or_default());
+        let names: Vec<String> = names.collect();
+        Ok(!names.is_empty() && !names.iter().any(|name| is_ours(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_both_folders_is_in_the_list() {
+        let listed: Vec<String> = CHANGES.iter().map(|change| change.file.to_owned()).collect();
+        let numbered: Vec<String> = (1..)
+            .zip(CHANGES)
+            .map(|(number, change)| format!("{number:04}_{}", change.name()))
+            .collect();
+        assert_eq!(listed, numbered);
+        for folder in ["sqlite", "postgres"] {
+            let folder = format!("{}/migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
+            let files = std::fs::read_dir(&folder).unwrap();
+            let mut found: Vec<String> = files
+                .map(|file| file.unwrap().file_name().to_str().unwrap().to_owned())
+                .map(|name| name.strip_suffix(".sql").unwrap().to_owned())
+                .collect();
+            found.sort();
+            assert_eq!(found, listed, "{folder}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Fresh databases for tests, on either engine, that are gone with the test.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, Once};
+
+use sqlx::any::AnyConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
+use tempfile::TempDir;
+
+use crate::store::Store;
+use crate::store::dialect::Engine;
+
+/// The variable with the address of a server; its user may create schemas.
+const SERVER: &str = "SELFTEST_TEST_POSTGRES";
+
+/// Makes each test two: one on SQLite, and one on PostgreSQL where there is one.
+macro_rules! on_every_engine {
+    ($($test:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(&crate::store::tests::databases::Databases::sqlite()).await;
+            })+
+        }
+
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                if let Some(on) = crate::store::tests::databases::Databases::postgres() {
+                    super::$test(&on).await;
+                }
+            })+
+        }
+    };
+}
+pub(super) use on_every_engine;
+
+/// Where the databases of a test are.
+pub(super) enum Databases {
+    Sqlite(TempDir),
+    Postgres {
+        server: String,
+        /// Of these names; each with tables of its own.
+        schemas: Mutex<Vec<String>>,
+    },
+}
+
+impl Databases {
+    pub(super) fn sqlite() -> Self {
+        Databases::Sqlite(tempfile::tempdir().unwrap())
+    }
+
+    /// Nothing where no server is given, and it is said once.
+    #[cfg(feature = "postgres")]
+    pub(super) fn postgres() -> Option<Self> {
+        static SAID: Once = Once::new();
+        let server = std::env::var(SERVER).ok().filter(|server| !server.is_empty());
+        if server.is_none() {
+            // Not by a macro, whose words nobody sees as long as tests pass.
+            SAID.call_once(|| {
+                let why = "is not set; scripts/test starts a server";
+                let _ = writeln!(std::io::stderr(), "SKIPPED: tests on PostgreSQL: {SERVER} {why}");
+            });
+        }
+        Some(Databases::Postgres { server: server?, schemas: Mutex::default() })
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        match self {
+            Databases::Sqlite(_) => Engine::Sqlite,
+            Databases::Postgres { .. } => Engine::Postgres,
+        }
+    }
+
+    /// The address of a database without tables, that several processes could use.
+    pub(super) async fn address(&self) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        match self {
+            Databases::Sqlite(folder) => {
+                folder.path().join(format!("{number}.db")).to_str().unwrap().to_owned()
+            }
+            Databases::Postgres { server, schemas } => {
+                let schema = format!("test_{}_{number}", std::process::id());
+                run(server, &format!("CREATE SCHEMA {schema}")).await;
+                let sign = if server.contains('?') { '&' } else { '?' };
+                let address = format!("{server}{sign}options=-csearch_path%3D{schema}");
+                schemas.lock().unwrap().push(schema);
+                address
+            }
+        }
+    }
+
+    /// A new database; of SQLite one in memory.
+    pub(super) async fn store(&self) -> Store {
+        match self {
+            Databases::Sqlite(_) => Store::open(":memory:").await.unwrap(),
+            Databases::Postgres { .. } => Store::open(&self.address().await).await.unwrap(),
+        }
+    }
+}
+
+/// Runs a statement on a connection of its own.
+async fn run(server: &str, sql: &str) {
+    sqlx::any::install_default_drivers();
+    let options: AnyConnectOptions = server.parse().unwrap();
+    let mut connection = options.connect().await.unwrap();
+    connection.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+impl Drop for Databases {
+    fn drop(&mut self) {
+        let Databases::Postgres { server, schemas } = self else { return };
+        let drops = schemas
+            .lock()
+            .unwrap()
+            .iter()
+            .fold("SET lock_timeout = '10s';".to_owned(), |sql, schema| {
+                format!("{sql}DROP SCHEMA {schema} CASCADE;")
+            });
+        let server = server.clone();
+        // The runtime of the test cannot be waited for here.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(run(&server, &drops));
+        });
+        if let Err(panic) = dropped.join()
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
