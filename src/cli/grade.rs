@@ -20,7 +20,7 @@ pub struct SessionArgs {
     /// Print JSON instead of text
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
-    /// Keep grades in this database: a path or a sqlite: address
+    /// Keep grades in this database: a path, or the address of a PostgreSQL database
     #[arg(
         long,
         value_name = "FILE|URL",

@@ -138,7 +138,7 @@ pub struct SelfGrader {
 }
 
 impl SelfGrader {
-    /// Opens or makes the database: a path or a `sqlite:` address.
+    /// Opens or makes the database: a path, or a `sqlite:` or `postgres:` address.
     pub async fn open(database: &str, options: Options) -> Result<Self, StoreError> {
         Ok(Self { store: Store::open(database).await?, options })
     }

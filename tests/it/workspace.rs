@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::databases::Schema;
 use crate::model_server::ModelServer;
 use crate::run::{Run, Running};
 
@@ -74,6 +75,7 @@ pub(crate) fn scenarios(count: usize) -> String {
 #[derive(Clone)]
 pub(crate) struct Workspace {
     folder: Arc<TempDir>,
+    schema: Option<Arc<Schema>>,
     environment: BTreeMap<String, OsString>,
     wrapper: Vec<OsString>,
     arguments: Vec<OsString>,
@@ -100,6 +102,7 @@ impl Workspace {
         set("NO_PROXY", "127.0.0.1,localhost,::1".into());
         Self {
             folder: Arc::new(folder),
+            schema: None,
             environment,
             wrapper: Vec::new(),
             arguments: Vec::new(),
@@ -140,6 +143,18 @@ impl Workspace {
     pub(crate) fn env_remove(mut self, name: &str) -> Self {
         self.environment.remove(name);
         self
+    }
+
+    /// The database that the environment names is this one.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn with_schema(mut self, schema: Arc<Schema>) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// Where the database is, if it is on a server.
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        self.schema.as_deref()
     }
 
     /// Replaces the arguments.

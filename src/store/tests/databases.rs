@@ -115,7 +115,7 @@ impl Drop for Databases {
     fn drop(&mut self) {
         let Databases::Postgres { server, schemas } = self else { return };
         let drops = schemas
-            .lock()
+            .get_mut()
             .unwrap()
             .iter()
             .fold("SET lock_timeout = '10s';".to_owned(), |sql, schema| {

@@ -1,6 +1,7 @@
 //! Finding grades by id, time and agent.
 
 use super::*;
+use crate::store::Cursor;
 
 on_every_engine! {
     by_the_beginning_of_the_id,
@@ -34,6 +35,7 @@ async fn by_the_beginning_of_the_id(on: &Databases) {
         ("ABC", &["ABC"]),
         ("a%", &[]),
         ("_bd", &[]),
+        ("ab\0d", &["abd"]),
         ("", &["ABC", "abc1", "abc2", "abd"]),
     ] {
         assert_eq!(ids(&store.find_grades(prefix).await.unwrap().items), found, "{prefix}");
@@ -48,8 +50,15 @@ async fn by_time_without_the_end(on: &Databases) {
     assert_eq!(week.unreadable, 0);
     let codex = store.grades_between(from, to, Some("codex")).await.unwrap();
     assert_eq!(ids(&codex.items), ["abc2"]);
-    let none = store.grades_between(from, to, Some("nobody")).await.unwrap();
-    assert_eq!(ids(&none.items), [""; 0]);
+    for nobody in ["nobody", "\0"] {
+        let none = store.grades_between(from, to, Some(nobody)).await.unwrap();
+        assert_eq!(ids(&none.items), [""; 0]);
+        assert_eq!(store.latest_grades(2, Some(nobody)).await.unwrap().items, []);
+        let none = store.without_quality("m\0", 1, None, Some(nobody), 9).await.unwrap();
+        assert_eq!(none.items, []);
+        let cursor = Cursor { value: Some(nobody.to_owned()), id: nobody.to_owned() };
+        assert_eq!(store.recent_quality(None, 9, Some(&cursor)).await.unwrap().items, []);
+    }
 }
 
 async fn the_newest(on: &Databases) {

@@ -170,7 +170,7 @@ async fn paths_that_begin_alike_are_two_however_long(on: &Databases) {
         assert_eq!(outcome(&store, path).await, (FileOutcome::Graded, 1));
     }
     let ones = file_of(&store, "a").await.unwrap();
-    assert!(ones.starts_with("/") && ones.len() < 2600);
+    assert!(ones.starts_with('/') && ones.len() < 2600);
     store.release_files(&paths).await.unwrap();
     assert!(store.known_files().await.unwrap().is_empty());
 }

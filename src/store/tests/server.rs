@@ -101,16 +101,20 @@ async fn a_writer_that_never_ends_is_not_waited_for_forever() {
     let (first, second) =
         (Store::open(&address).await.unwrap(), Store::open(&address).await.unwrap());
     let writing = first.begin().await.unwrap();
-    for connection in 0..2 {
-        // Instead of the 10 s.
-        let mut shorter = second.pool.acquire().await.unwrap();
-        sqlx::query("SET lock_timeout = '100ms'").execute(&mut *shorter).await.unwrap();
-        drop(shorter);
+    // All of them, each with a shorter time than the 10 s.
+    let mut connections = Vec::new();
+    for _ in 0..second.pool.options().get_max_connections() {
+        let mut connection = second.pool.acquire().await.unwrap();
+        sqlx::query("SET lock_timeout = '100ms'").execute(&mut *connection).await.unwrap();
+        connections.push(connection);
+    }
+    drop(connections);
+    for _ in 0..5 {
         let error = second.save(&[session("/s/a.json", "a", 3)]).await.unwrap_err();
-        assert!(matches!(error, StoreError::Busy { .. }), "{connection}: {error}");
+        assert!(matches!(error, StoreError::Busy { .. }), "{error}");
     }
     first.commit(writing).await.unwrap();
-    // The connection that failed is as good as new.
+    // Connections that failed are as good as new.
     second.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
     assert!(first.grade("a").await.unwrap().is_some());
 }

@@ -2,7 +2,12 @@
 
 use super::recording::{Recording, id};
 use super::sqlite::DATABASE;
+use crate::databases::on_each_database;
 use crate::workspace::{Workspace, files};
+
+on_each_database! {
+    several_processes_may_use_it_at_once,
+}
 
 /// Seed 000 §6: name, type and whether it must be there. The first column is the key.
 const SESSION_GRADES: [(&str, &str, bool); 20] = [
@@ -139,11 +144,9 @@ fn a_damaged_database_is_said_to_be_damaged() {
     let _ = run.stderr_contains("hint:");
 }
 
-#[test]
-fn several_processes_may_use_it_at_once() {
-    let workspace = (0..20).fold(Workspace::new(), |workspace, number| {
-        workspace.session(&Recording::success(&id(number)))
-    });
+fn several_processes_may_use_it_at_once(workspace: Workspace) {
+    let workspace = (0..20)
+        .fold(workspace, |workspace, number| workspace.session(&Recording::success(&id(number))));
     let workspace = workspace.grade(&["summary", "--json"]);
     let running: Vec<_> = (0..4).map(|_| workspace.spawn()).collect();
     for one in running {
@@ -154,10 +157,61 @@ fn several_processes_may_use_it_at_once() {
 }
 
 #[test]
-fn servers_are_refused_without_repeating_the_password() {
-    let workspace = one_session().grade(&["latest"]);
-    let address = "postgres://me:t0p-s3cret@db.example/grades";
-    let run = workspace.env("DATABASE_URL", address).run().exit(5);
-    let run = run.one_error(&["postgres", "only SQLite is supported"]);
-    run.stderr_contains("hint: give the path of a SQLite file").nowhere("t0p-s3cret").exit(5);
+fn addresses_that_are_refused_do_not_repeat_the_password() {
+    let refused = |address: &str| {
+        let workspace = one_session().grade(&["latest"]).env("DATABASE_URL", address);
+        workspace.run().exit(5).nowhere("t0p-s3cret")
+    };
+    let run = refused("mysql://me:t0p-s3cret@db.example/grades");
+    let run = run.one_error(&["mysql", "only SQLite and PostgreSQL are supported"]);
+    let _ = run.stderr_contains("hint: give the path of a SQLite file");
+    let run = refused("postgres://me:t0p-s3cret@127.0.0.1:1/grades");
+    let _ = if cfg!(feature = "postgres") {
+        run.one_error(&["cannot reach the database postgres://me@127.0.0.1:1/grades"])
+            .stderr_contains("hint: check that the server runs")
+    } else {
+        run.one_error(&["this build has no PostgreSQL"]).stderr_contains("feature `postgres`")
+    };
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_server_that_lets_nobody_in_and_tables_of_another_program() {
+    let Some(workspace) = Workspace::on_postgres() else { return };
+    let _ = workspace.sql("CREATE TABLE customers (name TEXT)");
+    let workspace = workspace.session(&Recording::success(&id(1))).grade(&["latest"]);
+    let run = workspace.run().exit(5).one_error(&["is the database of another program"]);
+    let run = run.stderr_contains("hint: create a database for selftest, or a schema");
+    drop(run);
+    let tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()";
+    assert_eq!(workspace.sql(tables), [["customers"]]);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_server_may_be_stopped_and_started_again() {
+    use crate::databases::Server;
+
+    let Some(server) = Server::new() else { return };
+    let workspace = one_session().env("DATABASE_URL", &server.address);
+    let latest = workspace.clone().grade(&["latest", "--json"]);
+    assert_eq!(latest.run().exit(0).graded(), [id(1)]);
+    let site = crate::server::site::Site::start(workspace);
+    let found = |query: &str| {
+        let page = site.get(&format!("/api/sessions?{query}")).status(200).json();
+        page["items"].as_array().unwrap().len()
+    };
+    assert_eq!(found(""), 1);
+    server.stop();
+    let _ = latest.run().exit(5).one_error(&["cannot reach the database"]);
+    std::thread::scope(|scope| {
+        // Another page than that which is kept; it waits until the server is there again.
+        let asked = scope.spawn(|| found("order=asc"));
+        server.start_again();
+        assert_eq!(asked.join().unwrap(), 1);
+    });
+    assert_eq!(latest.run().exit(0).json()["unchanged"], 1);
+    server.stop();
+    server.start_again();
+    assert_eq!(found("limit=9"), 1);
 }

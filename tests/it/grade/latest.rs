@@ -1,19 +1,26 @@
 //! `selftest grade latest`: which files are read, and which are not read again.
 
 use super::recording::{Recording, id};
+use crate::databases::on_each_database;
 use crate::workspace::Workspace;
 
+on_each_database! {
+    the_newest_come_first_and_the_next_ones_in_the_next_run,
+    a_changed_file_is_graded_again_and_a_touched_one_is_not,
+    the_same_session_counts_once,
+    a_file_that_was_moved_keeps_its_session,
+}
+
 /// Three sessions, the one with the lowest number written last.
-fn three() -> Workspace {
+fn three(workspace: Workspace) -> Workspace {
     let written = |workspace: Workspace, number: u32| {
         workspace.old_session(&Recording::success(&id(number)), u64::from(number))
     };
-    (1..=3).fold(Workspace::new(), written)
+    (1..=3).fold(workspace, written)
 }
 
-#[test]
-fn the_newest_come_first_and_the_next_ones_in_the_next_run() {
-    let workspace = three();
+fn the_newest_come_first_and_the_next_ones_in_the_next_run(workspace: Workspace) {
+    let workspace = three(workspace);
     let two = workspace.clone().grade(&["latest", "2", "--json"]);
     assert_eq!(two.run().exit(0).graded(), [id(1), id(2)]);
     assert_eq!(two.run().exit(0).graded(), [id(3)]);
@@ -25,9 +32,8 @@ fn the_newest_come_first_and_the_next_ones_in_the_next_run() {
     assert_eq!(newer.run().exit(0).graded(), [id(4)]);
 }
 
-#[test]
-fn a_changed_file_is_graded_again_and_a_touched_one_is_not() {
-    let workspace = three().grade(&["latest", "--json"]);
+fn a_changed_file_is_graded_again_and_a_touched_one_is_not(workspace: Workspace) {
+    let workspace = three(workspace).grade(&["latest", "--json"]);
     assert_eq!(workspace.run().exit(0).graded().len(), 3);
     let file = format!("sessions/{}.jsonl", id(2));
     let workspace = workspace.aged(&file, 9);
@@ -42,10 +48,9 @@ fn a_changed_file_is_graded_again_and_a_touched_one_is_not() {
     assert_eq!(changed.sql(kept), [["1"], ["0"], ["1"]]);
 }
 
-#[test]
-fn the_same_session_counts_once() {
+fn the_same_session_counts_once(workspace: Workspace) {
     let original = Recording::success(&id(1));
-    let workspace = Workspace::new()
+    let workspace = workspace
         .session(&original)
         .file("sessions/backup/copy.jsonl", original.text())
         .grade(&["latest", "--json"]);
@@ -61,10 +66,9 @@ fn the_same_session_counts_once() {
     assert!(kept[0][0].ends_with("backup/copy.jsonl"), "{kept:?}");
 }
 
-#[test]
-fn a_file_that_was_moved_keeps_its_session() {
+fn a_file_that_was_moved_keeps_its_session(workspace: Workspace) {
     let recording = Recording::success(&id(1));
-    let workspace = Workspace::new().session(&recording).grade(&["latest", "--json"]);
+    let workspace = workspace.session(&recording).grade(&["latest", "--json"]);
     assert_eq!(workspace.run().exit(0).graded(), [id(1)]);
     let old = workspace.path(&format!("sessions/{}.jsonl", id(1)));
     std::fs::rename(old, workspace.path("sessions/kept.jsonl")).unwrap();
@@ -77,7 +81,8 @@ fn a_file_that_was_moved_keeps_its_session() {
 #[test]
 fn only_what_was_asked_for() {
     let chat = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"Hello!"}]"#;
-    let workspace = three().file("sessions/chat.json", chat).aged("sessions/chat.json", 40);
+    let workspace =
+        three(Workspace::new()).file("sessions/chat.json", chat).aged("sessions/chat.json", 40);
     let graded = |words: &[&str]| {
         let arguments = [&["latest", "--json"], words].concat();
         let run = workspace.clone().grade(&arguments).run();

@@ -1,11 +1,17 @@
 //! `selftest grade override`: a person's word beside that of the rules.
 
 use super::recording::{Recording, id};
+use crate::databases::on_each_database;
 use crate::workspace::Workspace;
 
-fn graded() -> Workspace {
+on_each_database! {
+    both_grades_are_kept_and_the_persons_counts,
+    it_outlives_a_new_grade,
+}
+
+fn graded(workspace: Workspace) -> Workspace {
     let workspace =
-        Workspace::new().session(&Recording::success(&id(1))).session(&Recording::stuck(&id(2)));
+        workspace.session(&Recording::success(&id(1))).session(&Recording::stuck(&id(2)));
     let _ = workspace.clone().grade(&["latest"]).run().exit(0);
     workspace
 }
@@ -17,9 +23,8 @@ fn overriding(workspace: &Workspace, words: &[&str]) -> Workspace {
 const TRUE: [&str; 3] =
     ["00000002", "--task-completed=true", "--reason=the server was down for good"];
 
-#[test]
-fn both_grades_are_kept_and_the_persons_counts() {
-    let workspace = graded();
+fn both_grades_are_kept_and_the_persons_counts(workspace: Workspace) {
+    let workspace = graded(workspace);
     let run = overriding(&workspace, &TRUE).run().exit(0);
     let _ = run.stdout_contains("task_completed is now 1 (the rules say 0)");
     let last = ["00000002", "--response-quality=4", "--errors-recovered", "true", "--reason", "b"];
@@ -54,9 +59,8 @@ fn week() -> String {
     format!("{:04}-W{:02}", date.year(), date.week())
 }
 
-#[test]
-fn it_outlives_a_new_grade() {
-    let workspace = graded();
+fn it_outlives_a_new_grade(workspace: Workspace) {
+    let workspace = graded(workspace);
     let _ = overriding(&workspace, &TRUE).run().exit(0);
     let more =
         Recording::stuck(&id(2)).asks("Try again").says("The deployment failed again, sorry.");
@@ -68,7 +72,7 @@ fn it_outlives_a_new_grade() {
 
 #[test]
 fn the_newest_word_counts() {
-    let workspace = graded();
+    let workspace = graded(Workspace::new());
     for said in ["2", "5"] {
         let quality = format!("--response-quality={said}");
         let _ = overriding(&workspace, &["00000001", &quality, "--reason=x"]).run().exit(0);
@@ -79,7 +83,7 @@ fn the_newest_word_counts() {
 
 #[test]
 fn what_cannot_be_said() {
-    let workspace = graded();
+    let workspace = graded(Workspace::new());
     for (words, part) in [
         (&["00000001", "--response-quality=6", "--reason=x"][..], "--response-quality"),
         (&["00000001", "--tool-calls-efficient=0", "--reason=x"], "--tool-calls-efficient"),

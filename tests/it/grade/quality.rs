@@ -5,8 +5,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::recording::{Recording, id};
+use crate::databases::on_each_database;
 use crate::model_server::{ModelServer, Reply, Role, quality};
 use crate::workspace::{CLEAR, NOBODY, OLLAMA, OPENAI, Workspace};
+
+on_each_database! {
+    one_session_is_graded_and_kept,
+    a_model_that_can_tell_nothing_is_kept_without_a_number,
+    a_backfill_goes_on_where_it_stopped,
+    several_models_are_averaged_with_their_spread,
+}
 
 const GOOD: [Option<f64>; 4] = [Some(0.9), Some(0.5), Some(0.7), None];
 
@@ -18,7 +26,11 @@ fn settings(model: &str) -> String {
 }
 
 fn three_sessions(server: &ModelServer, model: &str) -> Workspace {
-    Workspace::new()
+    three_sessions_in(Workspace::new(), server, model)
+}
+
+fn three_sessions_in(workspace: Workspace, server: &ModelServer, model: &str) -> Workspace {
+    workspace
         .config(settings(model))
         .server(server)
         .session(&Recording::on(&id(1), "2026-11-17T10:00:00Z", false))
@@ -32,10 +44,9 @@ fn grades(workspace: &Workspace) -> Vec<Value> {
 }
 
 /// Seed 003, "Tests": a deterministic reply is read and kept.
-#[test]
-fn one_session_is_graded_and_kept() {
+fn one_session_is_graded_and_kept(workspace: Workspace) {
     let server = ModelServer::start();
-    let workspace = three_sessions(&server, OPENAI);
+    let workspace = three_sessions_in(workspace, &server, OPENAI);
     let run = workspace.clone().grade(&["session", "00000002", "--json"]).run().exit(0);
     let grade = run.json();
     assert_eq!(grade["session_id"], id(2));
@@ -102,11 +113,10 @@ fn an_invented_quote_is_no_evidence() {
     assert!(grade["details"].to_string().contains("\"unsupported\":true"), "{grade}");
 }
 
-#[test]
-fn a_model_that_can_tell_nothing_is_kept_without_a_number() {
+fn a_model_that_can_tell_nothing_is_kept_without_a_number(workspace: Workspace) {
     let script = ModelServer::script().grader(|call| quality(call, [None, Some(0.5), None, None]));
     let server = script.start();
-    let workspace = three_sessions(&server, OPENAI);
+    let workspace = three_sessions_in(workspace, &server, OPENAI);
     let grade = workspace.clone().grade(&["session", "00000002", "--json"]).run().exit(0).json();
     assert_eq!((&grade["tests_added"], &grade["overall"]), (&json!(0.5), &Value::Null));
     let quality = "SELECT quality FROM session_grades WHERE session_id LIKE '00000002%'";
@@ -114,10 +124,9 @@ fn a_model_that_can_tell_nothing_is_kept_without_a_number() {
 }
 
 /// Seed 003, "Tests": grading again replaces; a backfill asks only for what is missing.
-#[test]
-fn a_backfill_goes_on_where_it_stopped() {
+fn a_backfill_goes_on_where_it_stopped(workspace: Workspace) {
     let server = ModelServer::start();
-    let workspace = three_sessions(&server, OPENAI);
+    let workspace = three_sessions_in(workspace, &server, OPENAI);
     let run = workspace.clone().grade(&["backfill", "--limit", "2"]).run().exit(0);
     let run = run.stderr_contains("2 sessions graded, 0 without a grade");
     // The newest first.
@@ -135,14 +144,13 @@ fn a_backfill_goes_on_where_it_stopped() {
     assert_eq!(grades(&workspace).len(), 3, "and only its grades are read");
 }
 
-#[test]
-fn several_models_are_averaged_with_their_spread() {
+fn several_models_are_averaged_with_their_spread(workspace: Workspace) {
     let script = ModelServer::script().grader(|call| {
         let solved = if call.body["model"] == "qwen2.5:7b" { 0.4 } else { 0.8 };
         quality(call, [Some(solved), Some(solved), None, None])
     });
     let server = script.start();
-    let workspace = three_sessions(&server, OPENAI);
+    let workspace = three_sessions_in(workspace, &server, OPENAI);
     let models = format!("{OPENAI},{OLLAMA}");
     let _ = workspace.clone().grade(&["backfill", "--model", &models]).run().exit(0);
     let shown = workspace.clone().args(["grade", "show", "00000002", "--json"]).run().exit(0);

@@ -32,8 +32,12 @@ impl Workspace {
         })
     }
 
+    /// Runs a statement on the database of the project, wherever it is.
     #[track_caller]
     pub(crate) fn sql(&self, statement: &str) -> Vec<Vec<String>> {
-        self.sql_in(DATABASE, statement)
+        match self.schema() {
+            Some(schema) => schema.sql(statement),
+            None => self.sql_in(DATABASE, statement),
+        }
     }
 }

@@ -7,7 +7,14 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use regex::Regex;
 
 use super::recording::{Recording, id};
+use crate::databases::on_each_database;
 use crate::workspace::{Workspace, files};
+
+on_each_database! {
+    a_page_two_pictures_and_an_index,
+    the_same_report_again,
+    json_is_what_the_database_keeps,
+}
 
 const FOLDER: &str = "docs/reports/weekly";
 
@@ -16,7 +23,10 @@ const MONDAYS: [&str; 4] = ["2026-10-19", "2026-10-26", "2026-11-02", "2026-11-0
 
 /// Five good sessions in each of four weeks, twelve bad ones in 2026-W47.
 pub(super) fn five_weeks() -> Workspace {
-    let mut workspace = Workspace::new();
+    five_weeks_in(Workspace::new())
+}
+
+fn five_weeks_in(mut workspace: Workspace) -> Workspace {
     for (week, monday) in (0..).zip(MONDAYS) {
         for number in 0..5 {
             let at = format!("{monday}T1{number}:00:00Z");
@@ -68,9 +78,8 @@ fn assert_xml(text: &str) {
     assert!(open.is_empty() && text.starts_with("<svg"), "open: {open:?} in {text}");
 }
 
-#[test]
-fn a_page_two_pictures_and_an_index() {
-    let workspace = five_weeks();
+fn a_page_two_pictures_and_an_index(workspace: Workspace) {
+    let workspace = five_weeks_in(workspace);
     let run = weekly(&workspace, "2026-W47").run().exit(0);
     assert!(run.stdout.starts_with(&format!("{FOLDER}/2026-W47.md\n")), "{}", run.stdout);
     let _ = weekly(&workspace, "2026-W46").run().exit(0);
@@ -107,9 +116,8 @@ fn a_page_two_pictures_and_an_index() {
     assert!(newest < index.find("2026-W46.md").unwrap(), "{index}");
 }
 
-#[test]
-fn the_same_report_again() {
-    let workspace = five_weeks();
+fn the_same_report_again(workspace: Workspace) {
+    let workspace = five_weeks_in(workspace);
     let told = |run: &crate::run::Run| {
         let page = run.read(&format!("{FOLDER}/2026-W47.md"));
         // When it was made, and how many files the last scan did not read again.
@@ -126,9 +134,8 @@ fn the_same_report_again() {
     assert_eq!(kept, [["2026-11-16", "2026-11-22"]]);
 }
 
-#[test]
-fn json_is_what_the_database_keeps() {
-    let workspace = five_weeks();
+fn json_is_what_the_database_keeps(workspace: Workspace) {
+    let workspace = five_weeks_in(workspace);
     let run = workspace.clone().grade(&["weekly", "--week=2026-W47", "--json"]).run().exit(0);
     let kept = &workspace.sql("SELECT report_json FROM weekly_reports")[0][0];
     assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(kept).unwrap());

@@ -4,8 +4,14 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::site::{Site, graded, quality};
+use super::site::{Site, graded, graded_in, quality};
+use crate::databases::on_each_database;
 use crate::grade::recording::id;
+use crate::workspace::Workspace;
+
+on_each_database! {
+    what_another_program_writes_is_seen,
+}
 
 #[test]
 fn a_tag_spares_the_body_of_what_has_not_changed() {
@@ -32,9 +38,8 @@ fn a_tag_spares_the_body_of_what_has_not_changed() {
     }
 }
 
-#[test]
-fn what_another_program_writes_is_seen() {
-    let site = Site::start(graded());
+fn what_another_program_writes_is_seen(workspace: Workspace) {
+    let site = Site::start(graded_in(workspace));
     let path = "/api/grades/recent";
     let before = site.get(path).status(200);
     for number in 0..5 {

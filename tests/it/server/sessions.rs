@@ -2,17 +2,26 @@
 
 use serde_json::json;
 
-use super::site::{Site, field, graded};
+use super::site::{Site, field, graded_in};
+use crate::databases::on_each_database;
 use crate::grade::recording::{Recording, id};
+use crate::workspace::Workspace;
+
+on_each_database! {
+    sorted_and_filtered,
+    every_order_pages_through_all,
+    a_cursor_is_of_one_list,
+    one_session_with_its_grade_and_file,
+    text_of_a_session_stays_text,
+}
 
 fn ids(site: &Site, query: &str) -> Vec<String> {
     let page = site.get(&format!("/api/sessions?{query}")).json();
     field(page["items"].as_array().unwrap(), "session_id")
 }
 
-#[test]
-fn sorted_and_filtered() {
-    let site = Site::start(graded());
+fn sorted_and_filtered(workspace: Workspace) {
+    let site = Site::start(graded_in(workspace));
     for (query, expected) in [
         ("", &[4, 3, 2, 1][..]),
         ("order=asc", &[1, 2, 3, 4]),
@@ -39,9 +48,8 @@ fn sorted_and_filtered() {
     assert_eq!((&row["quality"], &row["total_errors"]), (&json!(null), &json!(3)));
 }
 
-#[test]
-fn every_order_pages_through_all() {
-    let site = Site::start(graded());
+fn every_order_pages_through_all(workspace: Workspace) {
+    let site = Site::start(graded_in(workspace));
     for sort in [
         "time",
         "quality",
@@ -64,9 +72,8 @@ fn every_order_pages_through_all() {
     }
 }
 
-#[test]
-fn a_cursor_is_of_one_list() {
-    let site = Site::start(graded());
+fn a_cursor_is_of_one_list(workspace: Workspace) {
+    let site = Site::start(graded_in(workspace));
     let next = site.get("/api/sessions?sort=agent&limit=1").json()["next"].clone();
     let next = next.as_str().unwrap();
     site.get(&format!("/api/sessions?sort=errors&cursor={next}")).problem(404);
@@ -81,9 +88,8 @@ fn a_cursor_is_of_one_list() {
     );
 }
 
-#[test]
-fn one_session_with_its_grade_and_file() {
-    let workspace = graded();
+fn one_session_with_its_grade_and_file(workspace: Workspace) {
+    let workspace = graded_in(workspace);
     let id = "session/agent-1";
     workspace.sql(&format!(
         "UPDATE session_grades SET session_id = '{id}' WHERE session_id = '{}'",
@@ -99,11 +105,10 @@ fn one_session_with_its_grade_and_file() {
     site.get("/api/sessions/nobody").problem(404);
 }
 
-#[test]
-fn text_of_a_session_stays_text() {
+fn text_of_a_session_stays_text(workspace: Workspace) {
     let said = "Fix <script>alert(1)</script> \"quoted\" \\ \u{1F980}";
     let recording = Recording::new(&id(9)).asks(said).says("Done: it is fixed now, all of it.");
-    let workspace = graded().session(&recording);
+    let workspace = graded_in(workspace).session(&recording);
     let _ = workspace.clone().grade(&["latest", "10"]).run().exit(0);
     let site = Site::start(workspace);
     let answer = site.get("/api/sessions?search=%3Cscript").status(200);

@@ -19,7 +19,12 @@ pub(crate) struct Site {
 
 /// Sessions 1 to 4 that are graded by rules; by models 1 and 2, the first by two of them.
 pub(crate) fn graded() -> Workspace {
-    let workspace = Workspace::new()
+    graded_in(Workspace::new())
+}
+
+/// The same in this project.
+pub(crate) fn graded_in(workspace: Workspace) -> Workspace {
+    let workspace = workspace
         .session(&Recording::on(&id(1), "2026-11-16T10:00:00Z", true))
         .session(&Recording::on(&id(2), "2026-11-17T10:00:00Z", false))
         .session(&Recording::on(&id(3), "2026-11-18T10:00:00Z", true))
