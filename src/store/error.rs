@@ -139,7 +139,7 @@ impl StoreError {
                 "choose a database in a folder that you may write to, with --db"
             }
             StoreError::Unreachable { .. } => {
-                "check that the server runs, and host and port in the address"
+                "check that the server runs, and host, port and sslmode in the address"
             }
             StoreError::Refused { .. } => {
                 "check user, password and name of the database; docs/postgres.md says which \

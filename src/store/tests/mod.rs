@@ -8,7 +8,6 @@ mod foreign_rows;
 mod opening;
 mod other_tables;
 mod saving;
-#[cfg(feature = "postgres")]
 mod schema;
 #[cfg(feature = "postgres")]
 mod server;
