@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::improve::experiment::Arm;
 use crate::outcome::{CaseResult, Outcome, Summary};
 use crate::score::{Score, Strictness, Threshold};
 use crate::sut::Isolation;
@@ -116,6 +117,20 @@ pub struct SuiteRun {
     pub repeats: u32,
 }
 
+/// The experiment that a run is one arm of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExperimentRun {
+    /// Which arm: `treatment` had the skill.
+    pub arm: Arm,
+    /// The run of the other arm.
+    #[schemars(with = "String")]
+    pub other_run_id: RunId,
+    /// The skill that it is about.
+    pub skill: String,
+    /// SHA-256 of the skill's text.
+    pub skill_digest: String,
+}
+
 /// What is known before the first case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunHeader {
@@ -159,6 +174,8 @@ pub struct RunHeader {
     pub prompt_digests: std::collections::BTreeMap<String, String>,
     /// The suite; absent where a generator makes the cases.
     pub suite: Option<SuiteRun>,
+    /// The experiment that the run is part of.
+    pub experiment: Option<ExperimentRun>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,
 }

@@ -1,5 +1,6 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
+mod experiment;
 mod grade;
 mod jobs;
 mod reflect;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+pub use experiment::ExperimentArgs;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
@@ -361,6 +363,7 @@ mod tests {
             "selftest jobs list --json",
             "selftest jobs run run_weekly_digest",
             "selftest jobs retry --all",
+            "selftest skills experiment SKILL.md --suite a.yaml --repeats 5 --json",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap();
         }

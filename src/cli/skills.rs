@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
+use super::ExperimentArgs;
+
 /// What to do with skills.
 #[derive(Debug, Subcommand)]
 pub enum SkillsAction {
@@ -46,12 +48,25 @@ pub enum SkillsAction {
         /// The skill
         name: String,
     },
+    /// Find out by an experiment whether a skill helps: the same cases with and without it, in
+    /// random order, judged blind
+    #[command(after_help = EXITS)]
+    Experiment(Box<ExperimentArgs>),
     /// Print the versions of a skill and what was done with them, by whom and why
     History {
         /// The skill
         name: String,
     },
 }
+
+const EXITS: &str = "\
+Exit codes of an experiment:
+  0    tried, whatever the result
+  1    with --fail-if-worse: worse with the skill, beyond chance
+  2    wrong usage, configuration or suite
+  4    nothing ran
+  5    a model, the system under test or a report folder could not be used
+  130  interrupted";
 
 /// What happened.
 #[derive(Debug, Args)]

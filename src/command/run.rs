@@ -41,7 +41,8 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let files = ReportFiles::open(&json_folder, &markdown_folder, &run_id)
         .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
 
-    let setup = Setup { project: &project, resolved: &resolved, args, suite: suite.as_ref() };
+    let setup =
+        Setup { project: &project, resolved: &resolved, args, suite: suite.as_ref(), hidden: &[] };
     let prepared = setup.prepare(&plan).await?;
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
 
@@ -103,7 +104,7 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
 }
 
 /// The cases of a suite, or the scenarios of which cases are made.
-fn planned(
+pub(super) fn planned(
     args: &RunArgs,
     config: &Config,
     suite: Option<&SuiteFile>,
@@ -143,7 +144,7 @@ fn defaults(config: &Config) -> Defaults {
 }
 
 /// Turns true at the first Ctrl-C or SIGTERM; the second one ends the process at once.
-fn cancel_on_interrupt() -> watch::Receiver<bool> {
+pub(super) fn cancel_on_interrupt() -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         interrupt().await;

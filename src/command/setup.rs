@@ -93,6 +93,8 @@ pub(super) struct Setup<'a> {
     pub(super) args: &'a RunArgs,
     /// The suite; absent where a generator makes the cases.
     pub(super) suite: Option<&'a SuiteFile>,
+    /// What else must not be read by what is tested.
+    pub(super) hidden: &'a [PathBuf],
 }
 
 /// A run that can start: models and system under test have been checked.
@@ -131,6 +133,7 @@ impl Setup<'_> {
         hidden.extend(record.clone());
         hidden.extend(self.cassettes());
         hidden.extend(self.suite.map(|suite| suite.path.clone()));
+        hidden.extend_from_slice(self.hidden);
         let mut locator = Locator::new(
             environment.models.clone(),
             config.models.clone(),
@@ -196,17 +199,17 @@ impl Setup<'_> {
             generator: generator.map(|model| {
                 Generator::new(model, config.generator.clone(), context_tokens, names)
             }),
-            judge: Judge::new(
+            judge: Arc::new(Judge::new(
                 judge,
                 config.judge.clone(),
                 context_tokens,
                 self.resolved.rubric.clone(),
-            ),
+            )),
             sut,
             library,
             redactor,
             seed,
-            watch: ProjectWatch::new(project, &unwatched),
+            watch: Arc::new(ProjectWatch::new(project, &unwatched)),
         });
         Ok(Prepared { runner, models: run_models, capacity })
     }
@@ -296,6 +299,7 @@ impl Setup<'_> {
             rubric_digest: rubric.digest(),
             prompt_digests: runner.library.digests().clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
+            experiment: None,
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
         }
     }

@@ -30,6 +30,7 @@ const OTHER_USES: [&str; 10] = [
     "SELFTEST_OFFLINE",
     "SELFTEST_PROFILE",
     "SELFTEST_SESSION_ID",
+    "SELFTEST_SKILL_FILE",
 ];
 
 /// Name and JSON Pointer of every variable that sets a key of the file.

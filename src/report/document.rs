@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use case::CaseDocument;
 pub use scores::Scores;
 
-use crate::event::{RunHeader, RunModels, SuiteRun};
+use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
 use crate::outcome::{Outcome, Summary};
 use crate::score::{Score, Strictness, Threshold};
 use crate::sut::Isolation;
@@ -51,6 +51,9 @@ pub struct ReportDocument {
     /// The suite whose cases were played; absent where a generator made them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteRun>,
+    /// The experiment that the run is one arm of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<ExperimentRun>,
     /// Counts over the cases.
     pub summary: Summary,
     /// Models by role.
@@ -174,6 +177,7 @@ impl ReportDocument {
                 concurrency: header.concurrency,
             },
             suite: header.suite.clone(),
+            experiment: header.experiment.clone(),
             summary: summary.clone(),
             models: header.models.clone(),
             sut: header.sut.clone(),

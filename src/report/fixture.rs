@@ -80,6 +80,7 @@ pub(in crate::report) fn header(cases: &[Arc<CaseResult>]) -> RunHeader {
         rubric_digest: rubric.digest(),
         prompt_digests: BTreeMap::from([("judge/rubric.md".to_owned(), "d".repeat(64))]),
         suite: None,
+        experiment: None,
         scenario_ids: cases.iter().map(|case| case.scenario.id.clone()).collect(),
     }
 }

@@ -212,6 +212,7 @@ fn run_lines(view: &RunView<'_>) -> Vec<Markdown> {
     }
     lines.extend(models.chosen.iter().map(|why| format!("Model choice: {why}")));
     lines.push(format!("System under test: {}", header.sut));
+    lines.extend(header.experiment.as_ref().map(wording::experiment));
     lines.extend(header.isolation.enforced.iter().map(|what| format!("Enforced: {what}")));
     lines.extend(header.isolation.not_enforced.iter().map(|what| format!("Not enforced: {what}")));
     if let Some(end) = view.end.filter(|end| !end.changed_files.is_empty()) {

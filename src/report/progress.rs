@@ -25,6 +25,8 @@ const REASON: usize = 160;
 pub struct ProgressObserver {
     style: Style,
     output: Output,
+    /// Which of several runs this is; empty where there is one only.
+    label: &'static str,
     planned: usize,
     /// Columns of the longest id.
     width: usize,
@@ -55,10 +57,17 @@ impl ProgressObserver {
         Self::with_output(style, Output::Lines(lines))
     }
 
+    /// The same with a word before each line, where several runs go on at once.
+    #[must_use]
+    pub fn labelled(self, label: &'static str) -> Self {
+        Self { label, ..self }
+    }
+
     fn with_output(style: Style, output: Output) -> Self {
         Self {
             style,
             output,
+            label: "",
             planned: 0,
             width: 0,
             passed: 0,
@@ -69,6 +78,13 @@ impl ProgressObserver {
     }
 
     fn line(&mut self, line: &str) -> Result<(), ObserverError> {
+        let labelled;
+        let line = if self.label.is_empty() {
+            line
+        } else {
+            labelled = format!("{}: {line}", self.label);
+            &labelled
+        };
         match &mut self.output {
             Output::Bar(bar) => {
                 bar.println(line);

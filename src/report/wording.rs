@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::event::SuiteRun;
+use crate::event::{ExperimentRun, SuiteRun};
+use crate::improve::experiment::Arm;
 use crate::outcome::{Outcome, Summary};
 use crate::score::Score;
 use crate::stats::Interval;
@@ -46,6 +47,19 @@ pub(crate) fn interval(summary: &Summary) -> Option<String> {
 /// `10 trials of 2 cases`.
 pub(crate) fn trials(count: u32, of: u32) -> String {
     format!("{} of {}", plural(count, "trial"), cases(of))
+}
+
+/// Which arm of which experiment a run is.
+pub(crate) fn experiment(experiment: &ExperimentRun) -> String {
+    let with = match experiment.arm {
+        Arm::Control => "without",
+        Arm::Treatment => "with",
+    };
+    let digest: String = experiment.skill_digest.chars().take(12).collect();
+    format!(
+        "Experiment: {with} the skill {} (digest {digest}); the other arm is {}",
+        experiment.skill, experiment.other_run_id
+    )
 }
 
 /// A word of a command line, quoted where a shell would take it for anything else.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use futures_util::stream::{self, StreamExt};
+use futures_util::FutureExt as _;
+use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -13,6 +14,9 @@ use super::runner::Runner;
 use crate::event::{RunEventKind, RunHeader};
 use crate::outcome::{CaseResult, Outcome, Summary, gate};
 
+/// What came of a run: its cases in the order of the plan.
+pub type Executed = (Vec<Arc<CaseResult>>, Summary, Outcome);
+
 /// Runs the plan. `cancel` turns true when the user interrupts: cases in flight are then
 /// closed with what is known of them, and the others are skipped.
 pub async fn execute(
@@ -21,42 +25,70 @@ pub async fn execute(
     plan: &[PlannedCase],
     events: &Events,
     cancel: watch::Receiver<bool>,
-) -> (Vec<Arc<CaseResult>>, Summary, Outcome) {
-    let group = header.task_group_id.clone();
+) -> Executed {
     let concurrency = header.concurrency.max(1);
-    events.emit(RunEventKind::RunStarted(header));
-    let mut results: Vec<Arc<CaseResult>> = stream::iter(plan)
-        .map(|planned| {
-            let runner = Arc::clone(runner);
-            let case = CasePlay::new(runner, events.clone(), planned.clone(), group.clone());
-            tokio::spawn(run_case(case, events.clone(), cancel.clone()))
-        })
-        .buffer_unordered(concurrency)
+    let run = Execution::start(runner, header, events, &cancel);
+    let cases = stream::iter(plan).map(|planned| run.case(planned));
+    let results = cases.buffer_unordered(concurrency).collect().await;
+    run.finish(results)
+}
+
+/// A run that has begun.
+pub(super) struct Execution<'a> {
+    runner: &'a Arc<Runner>,
+    header: Arc<RunHeader>,
+    events: &'a Events,
+    cancel: &'a watch::Receiver<bool>,
+}
+
+impl<'a> Execution<'a> {
+    pub(super) fn start(
+        runner: &'a Arc<Runner>,
+        header: Arc<RunHeader>,
+        events: &'a Events,
+        cancel: &'a watch::Receiver<bool>,
+    ) -> Self {
+        events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
+        Self { runner, header, events, cancel }
+    }
+
+    /// Starts a case; what is returned waits for its end.
+    pub(super) fn case(
+        &self,
+        planned: &PlannedCase,
+    ) -> impl Future<Output = Arc<CaseResult>> + use<> {
+        let (runner, group) = (Arc::clone(self.runner), self.header.task_group_id.clone());
+        let case = CasePlay::new(runner, self.events.clone(), planned.clone(), group);
+        let running = tokio::spawn(run_case(case, self.events.clone(), self.cancel.clone()));
         // A panic in a case is a bug, and goes on as one.
-        .map(|ended| ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
-        .collect()
-        .await;
-    results.sort_by_key(|case| case.index);
-    let mut summary = Summary::default();
-    for case in &results {
-        summary.add(case);
+        running.map(|end| end.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     }
-    let outcome = gate(&summary, *cancel.borrow());
-    let changed_files = tokio::task::block_in_place(|| runner.watch.look().1);
-    if !changed_files.is_empty() && !runner.sut.can_reach_project() {
-        events.emit(RunEventKind::Warning(format!(
-            "files of the project changed during the run, though the system under test \
-             cannot reach them: {}",
-            changed_files.join(", ")
-        )));
+
+    /// Sums up.
+    pub(super) fn finish(self, mut results: Vec<Arc<CaseResult>>) -> Executed {
+        let (runner, events) = (self.runner, self.events);
+        results.sort_by_key(|case| case.index);
+        let mut summary = Summary::default();
+        for case in &results {
+            summary.add(case);
+        }
+        let outcome = gate(&summary, *self.cancel.borrow());
+        let changed_files = tokio::task::block_in_place(|| runner.watch.look().1);
+        if !changed_files.is_empty() && !runner.sut.can_reach_project() {
+            events.emit(RunEventKind::Warning(format!(
+                "files of the project changed during the run, though the system under test \
+                 cannot reach them: {}",
+                changed_files.join(", ")
+            )));
+        }
+        events.emit(RunEventKind::RunFinished {
+            summary: summary.clone(),
+            outcome,
+            at: Timestamp::now(),
+            changed_files,
+        });
+        (results, summary, outcome)
     }
-    events.emit(RunEventKind::RunFinished {
-        summary: summary.clone(),
-        outcome,
-        at: Timestamp::now(),
-        changed_files,
-    });
-    (results, summary, outcome)
 }
 
 async fn run_case(

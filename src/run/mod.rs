@@ -1,8 +1,10 @@
 //! A run: a pure plan, its execution, and the stream of events. Prints nothing, writes nothing.
 
+pub mod arms;
 pub mod case;
 pub mod execute;
 pub mod observe;
+pub mod order;
 pub mod plan;
 pub mod runner;
 pub mod seed;

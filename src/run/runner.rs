@@ -16,7 +16,7 @@ pub struct Runner {
     /// Invents prompts; absent where all cases are frozen.
     pub generator: Option<Generator>,
     /// Judges answers.
-    pub judge: Judge,
+    pub judge: Arc<Judge>,
     /// Answers.
     pub sut: Arc<dyn SystemUnderTest>,
     /// All templates, loaded.
@@ -26,7 +26,7 @@ pub struct Runner {
     /// Seed of the run.
     pub seed: u64,
     /// The project folder as it should stay.
-    pub watch: ProjectWatch,
+    pub watch: Arc<ProjectWatch>,
 }
 
 /// The project folder and how it looked last.
@@ -54,6 +54,20 @@ impl ProjectWatch {
 }
 
 impl Runner {
+    /// The same with another system under test.
+    #[must_use]
+    pub fn with_sut(&self, sut: Arc<dyn SystemUnderTest>) -> Self {
+        Self {
+            generator: None,
+            judge: Arc::clone(&self.judge),
+            sut,
+            library: Arc::clone(&self.library),
+            redactor: Arc::clone(&self.redactor),
+            seed: self.seed,
+            watch: Arc::clone(&self.watch),
+        }
+    }
+
     /// Files that changed since the last look, when the system under test could have done it.
     pub(super) fn project_changes(&self) -> Vec<String> {
         if !self.sut.can_reach_project() {

@@ -25,7 +25,7 @@ pub fn derive(run: u64, case: usize, purpose: Purpose, number: u32) -> u64 {
 }
 
 /// One step of `SplitMix64` (Steele, Lea, Flood 2014): its values never change between versions.
-const fn mix(state: u64) -> u64 {
+pub(super) const fn mix(state: u64) -> u64 {
     let mut z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::project::ProjectFile;
 use super::settings::ChatSettings;
+use super::skill::Skill;
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
 use crate::model::{ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call};
 use crate::prompts::PromptLibrary;
@@ -22,6 +23,7 @@ pub const TEMPLATE: &str = "sut/read_info.md";
 /// The `chat` system under test.
 pub struct ChatSut {
     assistant: Arc<Assistant>,
+    skill: Option<Arc<Skill>>,
 }
 
 struct Assistant {
@@ -64,7 +66,7 @@ impl ChatSut {
     ) -> Self {
         let schema = ReplySchema { name: "answer", schema: Arc::new(reply_schema()), brief: 600 };
         let assistant = Assistant { model, library, settings, context_tokens, files, schema };
-        Self { assistant: Arc::new(assistant) }
+        Self { assistant: Arc::new(assistant), skill: None }
     }
 }
 
@@ -93,10 +95,18 @@ impl SystemUnderTest for ChatSut {
         Box::pin(async { Ok(()) })
     }
 
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        Ok(Arc::new(Self { assistant: Arc::clone(&self.assistant), skill: Some(skill) }))
+    }
+
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         Box::pin(async move {
-            let assistant = Arc::clone(&self.assistant);
-            let session = ChatSession { assistant, seed: task.seed, conversation: Vec::new() };
+            let session = ChatSession {
+                assistant: Arc::clone(&self.assistant),
+                skill: self.skill.clone(),
+                seed: task.seed,
+                conversation: Vec::new(),
+            };
             Ok(Box::new(session) as Box<dyn SutSession>)
         })
     }
@@ -104,6 +114,7 @@ impl SystemUnderTest for ChatSut {
 
 struct ChatSession {
     assistant: Arc<Assistant>,
+    skill: Option<Arc<Skill>>,
     seed: u64,
     conversation: Vec<Message>,
 }
@@ -166,8 +177,12 @@ impl SutSession for ChatSession {
                 .library
                 .render(TEMPLATE, &values)
                 .map_err(|error| SutError::failed(error.to_string()))?;
-            self.conversation =
-                vec![Message::system(rendered.system), Message::user(rendered.user)];
+            let mut system = rendered.system;
+            // Not in the template, which a project may have replaced by one of its own.
+            if let Some(skill) = &self.skill {
+                system += &format!("\n\n=== Skill: use it where it fits ===\n{}", skill.text);
+            }
+            self.conversation = vec![Message::system(system), Message::user(rendered.user)];
             self.answer().await
         })
     }

@@ -11,7 +11,10 @@ pub mod http;
 pub mod namespace;
 pub mod project;
 pub mod settings;
+pub mod skill;
 pub mod status;
+
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -20,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::CallRecord;
 use crate::scenario::TaskStatus;
 use namespace::{SessionId, TaskGroupId};
+use skill::Skill;
 
 /// The only type of task that the harness hands out: reading and answering, never changing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -135,6 +139,9 @@ pub trait SystemUnderTest: Send + Sync {
 
     /// Whether it can be started at all. Called once, before the first model call.
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>>;
+
+    /// The same system with this skill at hand, and without any other difference.
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError>;
 
     /// Opens a session in the namespace of the task.
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>>;

@@ -132,7 +132,7 @@ pub struct HttpCall {
     #[schemars(regex(pattern = "^/"))]
     pub path: String,
     /// JSON body; in its strings `{prompt}`, `{reply}`, `{session_id}`, `{task_group_id}`,
-    /// `{task_type}` and `{task_id}` are replaced.
+    /// `{task_type}`, `{task_id}` and `{skill}` are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<serde_json::Value>,
 }

@@ -39,6 +39,7 @@ const COMMANDS: &[&[&str]] = &[
     &["reflect", "weak"],
     &["reflect", "trend"],
     &["skills"],
+    &["skills", "experiment"],
     &["skills", "list"],
     &["skills", "record"],
     &["skills", "score"],

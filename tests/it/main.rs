@@ -13,6 +13,7 @@ mod workspace;
 
 // A run, from its start to its reports.
 mod cassette;
+mod experiment;
 mod gate;
 mod generation;
 mod interrupt;

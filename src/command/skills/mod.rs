@@ -1,5 +1,6 @@
 //! `selftest skills`: what is recorded of their use, how well they work, which are in use.
 
+mod experiment;
 mod record;
 
 use std::io::Read as _;
@@ -41,6 +42,10 @@ pub(super) async fn execute(
     args: &SessionArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
+    // Needs no database.
+    if let SkillsAction::Experiment(told) = action {
+        return experiment::execute(told, args.json, global).await;
+    }
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.skills;
     let store = Store::open(&database(&project, &args.db)).await?;

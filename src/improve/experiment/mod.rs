@@ -24,6 +24,17 @@ pub enum Arm {
     Treatment,
 }
 
+impl Arm {
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Control => Self::Treatment,
+            Self::Treatment => Self::Control,
+        }
+    }
+}
+
 /// The same thing of both arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Arms<T> {

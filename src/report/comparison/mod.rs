@@ -2,6 +2,7 @@
 //!
 //! What a difference is worth is decided by `improve::experiment`.
 
+pub mod experiment;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -173,6 +173,8 @@ fn facts(report: &ReportDocument) -> Vec<(&'static str, String)> {
     let generator = report.models.generator.as_ref();
     facts.extend(generator.map(|model| ("Generator", words::line(model))));
     facts.extend(report.models.sut.as_ref().map(|model| ("Its model", words::line(model))));
+    let experiment = report.experiment.as_ref();
+    facts.extend(experiment.map(|arm| ("Arm", words::line(&wording::experiment(arm)))));
     facts.extend(report.suite.as_ref().map(|suite| ("Suite", words::line(&wording::suite(suite)))));
     facts
 }

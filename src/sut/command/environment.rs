@@ -26,6 +26,9 @@ const HANDED_ON: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
+/// Holds the path of the skill's file, where there is a skill to be used.
+pub(super) const SKILL_FILE: &str = "SELFTEST_SKILL_FILE";
+
 /// The variables of a program: the allow-list, then what the harness says, then the settings.
 pub(super) fn environment(
     own: &BTreeMap<String, String>,

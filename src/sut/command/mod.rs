@@ -28,9 +28,13 @@ use futures_util::future::BoxFuture;
 
 use super::confine::{Policy, landlock_abi};
 use super::settings::{CommandSettings, Protocol};
+use super::skill::Skill;
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use crate::redact::Redactor;
 use session::{CommandSession, Scratch};
+
+/// Name of the skill's file in the scratch folder of a case.
+const SKILL_FILE: &str = "SKILL.md";
 
 /// A program under test.
 pub struct CommandSut {
@@ -38,6 +42,7 @@ pub struct CommandSut {
     policy: Policy,
     scratch_root: PathBuf,
     abi: OnceLock<i32>,
+    skill: Option<Arc<Skill>>,
 }
 
 /// What all sessions share.
@@ -124,7 +129,7 @@ impl CommandSut {
         policy.ports.clone_from(&setup.settings.tcp_ports);
         // The folders of other cases are nobody's business either.
         policy.protect_aside(&scratch_root);
-        Self { setup: Arc::new(setup), policy, scratch_root, abi: OnceLock::new() }
+        Self { setup: Arc::new(setup), policy, scratch_root, abi: OnceLock::new(), skill: None }
     }
 
     fn abi(&self) -> i32 {
@@ -188,14 +193,31 @@ impl SystemUnderTest for CommandSut {
         .boxed()
     }
 
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        Ok(Arc::new(Self {
+            setup: Arc::clone(&self.setup),
+            policy: self.policy.clone(),
+            scratch_root: self.scratch_root.clone(),
+            abi: OnceLock::new(),
+            skill: Some(skill),
+        }))
+    }
+
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         async move {
-            let scratch = self.make_scratch(task.session_id.as_str())?;
+            let scratch = Scratch(self.make_scratch(task.session_id.as_str())?);
+            if let Some(skill) = &self.skill {
+                let file = scratch.0.join(SKILL_FILE);
+                std::fs::write(&file, &skill.text).map_err(|error| {
+                    SutError::failed(format!("cannot write {}: {error}", file.display()))
+                })?;
+            }
             let mut policy = self.policy.clone();
-            policy.write.push(scratch.clone());
+            policy.write.push(scratch.0.clone());
             policy.required = self.abi() > 0;
             let setup = Arc::clone(&self.setup);
-            let session = CommandSession::new(setup, task.clone(), Scratch(scratch), policy);
+            let session =
+                CommandSession::new(setup, task.clone(), scratch, self.skill.is_some(), policy);
             Ok(Box::new(session) as Box<dyn SutSession>)
         }
         .boxed()

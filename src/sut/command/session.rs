@@ -53,6 +53,8 @@ pub(super) struct CommandSession {
     stderr: Arc<Mutex<Tail>>,
     exit: Option<String>,
     other_lines: u32,
+    /// Whether the scratch folder holds a skill.
+    has_skill: bool,
     /// Whether a call failed or was dropped: then there is nothing to wait for at the end.
     broken: bool,
     /// Last, so that the program is told to end before its folder goes.
@@ -67,7 +69,13 @@ struct ResultLine {
 }
 
 impl CommandSession {
-    pub(super) fn new(setup: Arc<Setup>, task: Task, scratch: Scratch, policy: Policy) -> Self {
+    pub(super) fn new(
+        setup: Arc<Setup>,
+        task: Task,
+        scratch: Scratch,
+        has_skill: bool,
+        policy: Policy,
+    ) -> Self {
         Self {
             setup,
             task,
@@ -78,6 +86,7 @@ impl CommandSession {
             stderr: Arc::default(),
             exit: None,
             other_lines: 0,
+            has_skill,
             broken: false,
         }
     }
@@ -94,12 +103,16 @@ impl CommandSession {
 
     fn start(&self, program: &[OsString]) -> Result<Process, SutError> {
         let setup = &self.setup;
-        let environment = super::environment::environment(
+        let mut environment = super::environment::environment(
             &setup.environment,
             &setup.settings,
             &self.scratch.0,
             &self.task,
         );
+        if self.has_skill {
+            let file = self.scratch.0.join(super::SKILL_FILE).to_string_lossy().into_owned();
+            environment.insert(super::environment::SKILL_FILE.to_owned(), file);
+        }
         let folder = &setup.project;
         Process::start(&setup.harness, &self.policy, program, &environment, folder, &self.stderr)
     }

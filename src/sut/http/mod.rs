@@ -19,6 +19,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::settings::{HttpCall, HttpSettings};
+use super::skill::Skill;
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
 use crate::redact::Redactor;
 use crate::scenario::TaskStatus;
@@ -34,6 +35,7 @@ const ID_LIMIT: usize = 256;
 /// A server under test.
 pub struct HttpSut {
     shared: Arc<Shared>,
+    skill: Option<Arc<Skill>>,
 }
 
 struct Shared {
@@ -52,7 +54,7 @@ impl HttpSut {
         redactor: Arc<Redactor>,
     ) -> Result<Self, SutError> {
         let client = TaskClient::new(&settings.base_url, token)?;
-        Ok(Self { shared: Arc::new(Shared { settings, client, redactor }) })
+        Ok(Self { shared: Arc::new(Shared { settings, client, redactor }), skill: None })
     }
 }
 
@@ -95,9 +97,26 @@ impl SystemUnderTest for HttpSut {
         .boxed()
     }
 
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        let HttpCall { path, body, .. } = &self.shared.settings.submit;
+        let body = body.as_ref().map(Value::to_string).unwrap_or_default();
+        if ![path, &body].iter().any(|template| template.contains("{skill}")) {
+            return Err(SutError::NotStarted {
+                what: "sut.http.submit has no {skill}: the skill would not reach the server"
+                    .to_owned(),
+                hint: Some(
+                    "add `skill: \"{skill}\"` to sut.http.submit.body; without a skill it is empty"
+                        .to_owned(),
+                ),
+            });
+        }
+        Ok(Arc::new(Self { shared: Arc::clone(&self.shared), skill: Some(skill) }))
+    }
+
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         let session = HttpSession {
             shared: Arc::clone(&self.shared),
+            skill: self.skill.clone(),
             task: task.clone(),
             task_id: None,
             shown: None,
@@ -108,6 +127,7 @@ impl SystemUnderTest for HttpSut {
 
 struct HttpSession {
     shared: Arc<Shared>,
+    skill: Option<Arc<Skill>>,
     task: Task,
     task_id: Option<String>,
     /// The last terminal status and output.
@@ -126,6 +146,7 @@ impl HttpSession {
             ("session_id", self.task.session_id.as_str()),
             ("task_group_id", self.task.task_group_id.as_str()),
             ("task_type", self.task.task_type.as_str()),
+            ("skill", self.skill.as_ref().map_or("", |skill| &skill.text)),
             said,
         ];
         values.extend(self.task_id.as_deref().map(|id| ("task_id", id)));

@@ -8,7 +8,8 @@ use selftest::redact::Redactor;
 use selftest::scenario::TaskStatus;
 use selftest::sut::http::HttpSut;
 use selftest::sut::settings::HttpSettings;
-use selftest::sut::{SutError, SutReply, SystemUnderTest as _};
+use selftest::sut::skill::Skill;
+use selftest::sut::{SutError, SutReply, SystemUnderTest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -176,6 +177,29 @@ async fn statuses_are_translated() {
             requests[2]
         );
     }
+}
+
+#[tokio::test]
+async fn a_skill_goes_where_the_body_has_a_place_for_it() {
+    let answers = vec![json(r#"{"task_id":"t"}"#), json(r#"{"status":"COMPLETE","output":"x"}"#)];
+    let (address, requests) = scripted([answers.clone(), answers].concat()).await;
+    let mut settings = HttpSettings { base_url: address, ..HttpSettings::default() };
+    let skill = Arc::new(Skill { name: "s".to_owned(), text: "be \"brief\"\n".to_owned() });
+    let sut = |settings| HttpSut::new(settings, None, Arc::new(Redactor::default())).unwrap();
+    let error = sut(settings.clone()).with_skill(Arc::clone(&skill)).err().unwrap();
+    assert!(error.hint().unwrap().contains("sut.http.submit.body"), "{error}");
+    settings.submit.body.as_mut().unwrap()["skill"] = "{skill}".into();
+    let without = sut(settings);
+    let with = without.with_skill(skill).unwrap();
+    for sut in [&without as &dyn SystemUnderTest, &*with] {
+        sut.open(&task()).await.unwrap().submit("go").await.unwrap();
+    }
+    let sent = |request: &String| -> serde_json::Value {
+        serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    let requests = requests.lock().unwrap();
+    assert_eq!(sent(&requests[0])["skill"], "");
+    assert_eq!(sent(&requests[2])["skill"], "be \"brief\"\n");
 }
 
 #[tokio::test]
