@@ -107,6 +107,28 @@ fn what_held_in_the_run_holds_again_unless_a_flag_says_otherwise() {
 }
 
 #[test]
+fn a_suite_of_another_rubric_is_run_with_a_warning() {
+    let frozen = Frozen::new(CLEAR);
+    let (run, _) = frozen.run(judged(0.9), &[]);
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    let rubric = "rubric: [{ id: tone, weight: 1, description: Tone, anchors: [] }]\n";
+    let template = "Score it: {{ schema }}\n<!-- case -->\n{{ nonce }} {{ output }}\n";
+    let workspace = frozen.workspace.clone().config(config(OPENAI, CLEAR) + rubric);
+    let workspace = workspace.file("prompts/judge/rubric.md", template);
+    let frozen = Frozen { workspace, ..frozen };
+    let (run, _) = frozen.run(judged(0.9), &[]);
+    let other = run.stdout_report().run_id();
+    let _ = run
+        .stderr_contains("was frozen under another rubric")
+        .stderr_contains("prompts/judge/rubric.md has changed");
+    let _ = frozen
+        .compare(&frozen.run_id, &other, &[])
+        .exit(0)
+        .stdout_contains("the rubrics differ")
+        .stdout_contains("the judge's prompts differ");
+}
+
+#[test]
 fn repeats_are_reported_by_case() {
     let frozen = Frozen::new(&scenarios(2));
     let judge =

@@ -62,7 +62,7 @@ pub struct Side {
 
 /// Pairs the cases of two runs; `None` where no case is in both.
 pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> {
-    let names = Names::of([a, b]);
+    let names = CaseNames::of([a, b]);
     let mut trials = names.trials(a, Arm::Control);
     trials.extend(names.trials(b, Arm::Treatment));
     let analysis = analyse(&trials);
@@ -77,13 +77,13 @@ pub fn compare(a: &ReportDocument, b: &ReportDocument) -> Option<RunComparison> 
 
 /// The trials of one run, for an experiment whose arms are runs of the same cases.
 pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<Trial> {
-    Names::of([report]).trials(report, arm)
+    CaseNames::of([report]).trials(report, arm)
 }
 
 /// What each case is called: the id of its scenario, unless several prompts go by it.
-struct Names<'a>(BTreeMap<&'a str, BTreeSet<String>>);
+struct CaseNames<'a>(BTreeMap<&'a str, BTreeSet<String>>);
 
-impl<'a> Names<'a> {
+impl<'a> CaseNames<'a> {
     fn of(reports: impl IntoIterator<Item = &'a ReportDocument>) -> Self {
         let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for case in reports.into_iter().flat_map(|report| &report.cases) {

@@ -73,6 +73,29 @@ fn a_run_that_was_killed_is_not_waited_for() {
 }
 
 #[test]
+fn repeats_are_cases_of_their_own() {
+    let server = ModelServer::start();
+    let workspace = Workspace::new().config(config(OPENAI, &scenarios(2))).server(&server);
+    let _ = workspace.run().exit(0);
+    let _ = workspace.clone().args(["freeze", "latest", "--output", "suite.yaml"]).run().exit(0);
+    let arguments = ["--suite", "suite.yaml", "--repeats=2", "--format=json"];
+    let run = workspace.clone().args(arguments).run().exit(0).stdout_report();
+    let (id, site) = (run.run_id(), Site::start(workspace));
+    let cases = site.get(&format!("/api/runs/{id}/cases")).json();
+    let names = field(cases["items"].as_array().unwrap(), "id");
+    assert_eq!(names, ["case-0 #1", "case-1 #1", "case-0 #2", "case-1 #2"]);
+    let case = site.get(&format!("/api/runs/{id}/cases/case-0%20%232")).json();
+    assert_eq!(case, run.0["cases"][2]);
+    let page = site.get(&format!("/selftests/{id}"));
+    let page = String::from_utf8(page.body).unwrap();
+    let link = format!("/selftests/{id}/case-0%20%232");
+    assert!(page.contains(&format!("<tr data-href=\"{link}\" data-order=\"2\">")), "{page}");
+    assert!(page.contains("suite.yaml (digest "), "{page}");
+    let page = String::from_utf8(site.get(&link).body).unwrap();
+    assert!(page.contains("case-0 #2"), "{page}");
+}
+
+#[test]
 fn where_nothing_ran_there_is_an_empty_list() {
     let site = Site::start(Workspace::new());
     assert_eq!(site.pages("/api/runs?limit=5"), [Vec::<Value>::new()]);
