@@ -26,8 +26,9 @@ pub mod judge;
 pub mod sut;
 
 pub mod grade;
-pub mod improve;
 pub mod outcome;
+
+pub mod improve;
 
 pub mod event;
 pub mod exit;

@@ -39,6 +39,7 @@ built_in!(
     "generator/generic.md",
     "grade/session_v1.md",
     "judge/rubric.md",
+    "skill/draft_v1.md",
     "sut/read_info.md",
 );
 

@@ -143,6 +143,8 @@ pub enum GradeAction {
     Override(OverrideArgs),
     /// Compare the rules' grades with overrides and with graders by model; propose weights
     Agreement,
+    /// Say how far rules, models and people are apart, and where by more than grade.discrepancy
+    Calibration,
 }
 
 /// What a person says about a session.

@@ -2,6 +2,7 @@
 
 mod experiment;
 mod grade;
+mod improve;
 mod jobs;
 mod reflect;
 mod serve;
@@ -13,13 +14,15 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+use crate::grade::TaskType;
 pub use experiment::ExperimentArgs;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use improve::{GapsAction, ProposalsAction};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
-pub use skills::{RecordArgs, SkillsAction, StatusName};
+pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -192,6 +195,33 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         action: GradeAction,
+    },
+    /// Find gaps in the agent's skills, and let a model draft skills that could close them
+    Gaps {
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: GapsAction,
+    },
+    /// Look at proposed skills, and accept or reject them
+    Proposals {
+        /// Where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
+        /// What to do.
+        #[command(subcommand)]
+        action: ProposalsAction,
+    },
+    /// Say how each type of task goes, and which tier of models it needs
+    Route {
+        /// Only this type, such as debugging
+        #[arg(value_name = "TASK TYPE", value_parser = improve::task_type)]
+        task_type: Option<TaskType>,
+        /// Which sessions, and where grades are kept.
+        #[command(flatten)]
+        sessions: SessionArgs,
     },
     /// List or print recorded agent sessions
     Sessions {

@@ -9,6 +9,18 @@ use super::ExperimentArgs;
 /// What to do with skills.
 #[derive(Debug, Subcommand)]
 pub enum SkillsAction {
+    /// With what is kept of them.
+    #[command(flatten)]
+    Kept(KeptAction),
+    /// Find out by an experiment whether a skill helps: the same cases with and without it, in
+    /// random order, judged blind
+    #[command(after_help = EXITS)]
+    Experiment(Box<ExperimentArgs>),
+}
+
+/// What to do with what is kept of skills in the database.
+#[derive(Debug, Subcommand)]
+pub enum KeptAction {
     /// List all versions of all skills, with their latest score
     List,
     /// Record that a skill was used, or what the user said next
@@ -48,10 +60,6 @@ pub enum SkillsAction {
         /// The skill
         name: String,
     },
-    /// Find out by an experiment whether a skill helps: the same cases with and without it, in
-    /// random order, judged blind
-    #[command(after_help = EXITS)]
-    Experiment(Box<ExperimentArgs>),
     /// Print the versions of a skill and what was done with them, by whom and why
     History {
         /// The skill

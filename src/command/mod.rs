@@ -9,6 +9,7 @@ mod failure;
 mod freeze;
 mod grade;
 mod grading;
+mod improve;
 mod init;
 mod interruption;
 mod jobs;
@@ -68,6 +69,15 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
         Some(Command::Grade { sessions, action }) => {
             runtime()?.block_on(grade::execute(&action, &sessions, &global))
+        }
+        Some(Command::Gaps { sessions, action }) => {
+            runtime()?.block_on(improve::gaps(&action, &sessions, &global))
+        }
+        Some(Command::Proposals { sessions, action }) => {
+            runtime()?.block_on(improve::proposals(&action, &sessions, &global))
+        }
+        Some(Command::Route { task_type, sessions }) => {
+            runtime()?.block_on(improve::route(task_type, &sessions, &global))
         }
         Some(Command::Sessions { sessions, action }) => {
             sessions::execute(&action, &sessions, &global)

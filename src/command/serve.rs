@@ -20,7 +20,7 @@ use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
 use crate::jobs::{Queue, Worker};
 use crate::report::RunArchive;
-use crate::server::{Access, App, SkillQueue, serve};
+use crate::server::{Access, App, Improvement, SkillQueue, serve};
 use crate::store::Store;
 
 pub(super) async fn execute(
@@ -50,6 +50,10 @@ pub(super) async fn execute(
     let address: SocketAddr =
         listener.local_addr().map_err(|error| Failure::setup(anyhow!(error)))?;
     print(&format!("http://{address}\n"))?;
+    let improvement = Improvement {
+        routing: resolved.config.routing.clone(),
+        skills_folder: project.folder.join(&resolved.config.gaps.skills_folder),
+    };
     let tracker = skill_tracker(&project, &resolved.config.skills, &store);
     let skills = Arc::new(SkillQueue::start(tracker));
     let worker = (!args.no_worker).then(|| {
@@ -61,7 +65,9 @@ pub(super) async fn execute(
     });
     let runs = RunArchive::new(json_folder);
     let told = Arc::clone(&skills);
-    let app = App { store: store.clone(), runs, queue: queue.clone(), reflections, skills: told };
+    let queued = queue.clone();
+    let app =
+        App { store: store.clone(), runs, queue: queued, reflections, skills: told, improvement };
     let access = Access { token, hosts: args.hosts.clone() };
     let work = async {
         match &worker {

@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 use crate::grade::settings::GradeSettings;
 use crate::improve::skill_settings::SkillSettings;
 use crate::jobs::settings::JobSettings;
+use crate::improve::gap_settings::GapSettings;
+use crate::improve::routing::RoutingSettings;
 use crate::judge::settings::JudgeSettings;
 use crate::model::settings::ModelSettings;
 use crate::rubric::{Category, Rubric, RubricError};
@@ -68,6 +70,10 @@ pub struct Config {
     pub skills: SkillSettings,
     /// What workers do, and when.
     pub jobs: JobSettings,
+    /// Gaps in the agent's skills, and how skills are drafted for them.
+    pub gaps: GapSettings,
+    /// Which tier of models is suggested for a type of task.
+    pub routing: RoutingSettings,
     /// What to test, in this order.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
@@ -114,6 +120,8 @@ impl Default for Config {
             grade: GradeSettings::default(),
             skills: SkillSettings::default(),
             jobs: JobSettings::default(),
+            gaps: GapSettings::default(),
+            routing: RoutingSettings::default(),
             scenarios: default_scenarios(),
         }
     }

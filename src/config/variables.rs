@@ -19,7 +19,7 @@ const MODEL: &str = "SELFTEST_MODEL";
 const USER: &str = "SELFTEST_USER";
 
 /// Names that mean something else than a key of the file.
-const OTHER_USES: [&str; 10] = [
+const OTHER_USES: [&str; 11] = [
     MODEL,
     USER,
     "SELFTEST_BIN",

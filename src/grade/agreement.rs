@@ -72,35 +72,17 @@ impl Agreement {
     ) -> Self {
         let by_id: BTreeMap<&str, &GradeRecord> =
             records.iter().map(|record| (record.session_id.as_str(), record)).collect();
-        let mut newest: BTreeMap<(Field, &str), &Override> = BTreeMap::new();
-        for one in overrides {
-            let slot = newest.entry((one.field, &one.session_id)).or_insert(one);
-            if one.made_at >= slot.made_at {
-                *slot = one;
-            }
-        }
         let mut raters: BTreeMap<(bool, Field, &str), Vec<Disagreement>> = BTreeMap::new();
-        for ((field, session_id), one) in newest {
+        for ((field, session_id), one) in newest_overrides(overrides) {
             if let Some(record) = by_id.get(session_id) {
                 let reason = Some(one.reason.clone());
                 let pair = pair(field, record, one.human_value, reason);
                 raters.entry((false, field, "people")).or_default().push(pair);
             }
         }
-        // Several versions of a rubric: the newest counts.
-        let mut latest: BTreeMap<(&str, &str), &QualityGrade> = BTreeMap::new();
-        for grade in quality {
-            let slot = latest.entry((&grade.model, &grade.session_id)).or_insert(grade);
-            if grade.rubric_version >= slot.rubric_version {
-                *slot = grade;
-            }
-        }
-        for ((model, session_id), grade) in latest {
+        for ((model, session_id), grade) in latest_quality(quality) {
             let Some(record) = by_id.get(session_id) else { continue };
-            let solved = grade.problem_solved.map(|score| u8::from(score >= 0.5));
-            let level = grade.overall.map(|score| Level::nearest(1.0 + 4.0 * score).get());
-            let fields = [(Field::TaskCompleted, solved), (Field::ResponseQuality, level)];
-            for (field, value) in fields {
+            for (field, value) in as_rules_would(grade) {
                 if let Some(value) = value {
                     let pair = pair(field, record, value, grade.reasoning.clone());
                     raters.entry((true, field, model)).or_default().push(pair);
@@ -117,6 +99,37 @@ impl Agreement {
             sessions: records.len() as u64,
         }
     }
+}
+
+/// The newest word of a person on each field of each session.
+pub(super) fn newest_overrides(overrides: &[Override]) -> BTreeMap<(Field, &str), &Override> {
+    let mut newest: BTreeMap<(Field, &str), &Override> = BTreeMap::new();
+    for one in overrides {
+        let slot = newest.entry((one.field, &one.session_id)).or_insert(one);
+        if one.made_at >= slot.made_at {
+            *slot = one;
+        }
+    }
+    newest
+}
+
+/// The grade of each model for each session. Of several versions of a rubric the newest counts.
+pub(super) fn latest_quality(quality: &[QualityGrade]) -> BTreeMap<(&str, &str), &QualityGrade> {
+    let mut latest: BTreeMap<(&str, &str), &QualityGrade> = BTreeMap::new();
+    for grade in quality {
+        let slot = latest.entry((&grade.model, &grade.session_id)).or_insert(grade);
+        if grade.rubric_version >= slot.rubric_version {
+            *slot = grade;
+        }
+    }
+    latest
+}
+
+/// What a model says in the terms of the rules, where it can tell.
+pub(super) fn as_rules_would(grade: &QualityGrade) -> [(Field, Option<u8>); 2] {
+    let solved = grade.problem_solved.map(|score| u8::from(score >= 0.5));
+    let level = grade.overall.map(|score| Level::nearest(1.0 + 4.0 * score).get());
+    [(Field::TaskCompleted, solved), (Field::ResponseQuality, level)]
 }
 
 fn pair(field: Field, record: &GradeRecord, rater: u8, reason: Option<String>) -> Disagreement {

@@ -6,6 +6,7 @@
 
 pub mod agreement;
 pub mod alerts;
+pub mod calibration;
 mod completion;
 mod error_class;
 pub mod heuristic;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::calibration;
 use super::quality::QualitySettings;
 use super::reflection::ReflectionSettings;
 use super::{AlertSettings, SuggestionRules, Weights};
@@ -25,6 +26,10 @@ pub struct GradeSettings {
     pub suggestions: SuggestionRules,
     /// When to raise an alert, and whom to tell.
     pub alerts: AlertSettings,
+    /// Share of a grade's range by which two raters may differ on average before they count as out
+    /// of calibration.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discrepancy: f64,
     /// Grading by a language model.
     pub quality: QualitySettings,
     /// Grading of what agents say of their own work.
@@ -39,6 +44,7 @@ impl Default for GradeSettings {
             weights: Weights::default(),
             suggestions: SuggestionRules::default(),
             alerts: AlertSettings::default(),
+            discrepancy: calibration::DISCREPANCY,
             quality: QualitySettings::default(),
             reflection: ReflectionSettings::default(),
         }

@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use regex::RegexSet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The seed's task types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskType {
     /// Reading others' code.

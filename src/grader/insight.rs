@@ -8,6 +8,7 @@ use serde_json::json;
 use super::SelfGrader;
 use super::deliver::Receivers;
 use crate::grade::agreement::Agreement;
+use crate::grade::calibration::Calibration;
 use crate::grade::{
     Alert, Coverage, GradeRecord, GradeSummary, Patterns, Week, WeeklyReport, overrides,
 };
@@ -167,6 +168,15 @@ impl SelfGrader {
             report_json: serde_json::to_string(report).unwrap_or_default(),
         };
         self.store.save_weekly_report(&stored).await
+    }
+
+    /// How far rules, models and people are apart (§10.2, §13.2).
+    pub async fn calibration(&self) -> Result<Calibration, StoreError> {
+        let agent = self.options.agent.as_deref();
+        let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
+        let made = self.store.overrides().await?.items;
+        let quality = self.store.quality_grades().await?.items;
+        Ok(Calibration::of(&grades, &made, &quality, self.options.settings.discrepancy))
     }
 
     /// How the rules' grades agree with people and with graders by model (§10.2, §13.2).

@@ -32,10 +32,14 @@
 //!
 //! Prints nothing; writes no report files. What happens is told to a [`ScanObserver`].
 
+pub mod decision;
 mod deliver;
+mod gaps;
 mod insight;
+pub mod proposals;
 pub mod quality;
 pub mod reflection;
+mod routing;
 mod scan;
 mod signals;
 pub mod skills;
@@ -51,7 +55,9 @@ use crate::grade::settings::GradeSettings;
 use crate::redact::Redactor;
 use crate::session::{self, Found};
 use crate::store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
+pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
+pub use routing::routing;
 use scan::{Examined, Task};
 pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 

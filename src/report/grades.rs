@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::escape::terminal;
 use crate::grade::agreement::{Agreement, Comparison};
+use crate::grade::calibration::{Calibration, Discrepancy};
 use crate::grade::{GradeRecord, Override, Share};
 
 const ID: usize = 36;
@@ -213,5 +214,50 @@ fn compared(comparison: &Comparison) -> String {
             terminal(reason, WORDS)
         );
     }
+    text
+}
+
+/// How far the graders are apart.
+pub fn calibration(calibration: &Calibration) -> String {
+    let mut text = format!("{} sessions have a grade by the rules\n", calibration.sessions);
+    if calibration.discrepancies.is_empty() {
+        text += "nobody else has graded any of them yet\n";
+        return text;
+    }
+    for one in &calibration.discrepancies {
+        text += &apart(one);
+    }
+    let exceed = calibration.discrepancies.iter().filter(|one| one.exceeds).count();
+    let threshold = 100.0 * calibration.threshold;
+    let _ = writeln!(
+        text,
+        "\n{exceed} of {} are apart by more than {threshold:.0} % of the range, beyond chance",
+        calibration.discrepancies.len()
+    );
+    if exceed > 0 {
+        text += "`selftest grade agreement` shows the sessions, and proposes weights\n";
+    }
+    text
+}
+
+fn apart(one: &Discrepancy) -> String {
+    let (rater, against) = (terminal(&one.rater, 60), terminal(&one.against, 60));
+    let mut text = format!(
+        "\n{}, {rater} against {against}: mean difference {:+.2}",
+        one.field, one.mean_difference
+    );
+    if let Some(interval) = one.interval {
+        let _ = write!(text, " (95 % interval {:+.2} to {:+.2})", interval.low, interval.high);
+    }
+    let Share { count, of, .. } = one.agreeing;
+    let _ = write!(text, ", {:.0} % of the range", 100.0 * one.discrepancy);
+    let _ = write!(text, "; {count} of {of} the same");
+    if let Some(kappa) = one.kappa {
+        let _ = write!(text, ", kappa {kappa:.2}");
+    }
+    if let Some(interval) = one.kappa_interval {
+        let _ = write!(text, " ({:.2} to {:.2})", interval.low, interval.high);
+    }
+    text += if one.exceeds { "; out of calibration\n" } else { "\n" };
     text
 }

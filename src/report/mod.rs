@@ -9,6 +9,7 @@ pub mod escape;
 pub mod files;
 pub mod freeze;
 pub mod grades;
+pub mod improvement;
 pub mod observer;
 pub mod progress;
 pub mod quality;

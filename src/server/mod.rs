@@ -15,6 +15,7 @@ mod skill_queue;
 mod tally;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::grader::reflection::ReflectionGrader;
+use crate::improve::routing::RoutingSettings;
 use crate::jobs::Queue;
 use crate::report::RunArchive;
 use crate::store::Store;
@@ -48,6 +50,17 @@ pub struct App {
     pub reflections: Arc<ReflectionGrader>,
     /// What is told of skills, on its way into the store.
     pub skills: Arc<SkillQueue>,
+    /// What is suggested and where accepted skills go.
+    pub improvement: Improvement,
+}
+
+/// What advice and decisions on proposals go by.
+#[derive(Debug, Clone)]
+pub struct Improvement {
+    /// Which tier of models is suggested for a type of task.
+    pub routing: RoutingSettings,
+    /// Folder that accepted skills are written to.
+    pub skills_folder: PathBuf,
 }
 
 /// Who may ask.

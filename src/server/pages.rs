@@ -7,7 +7,9 @@ mod assets;
 mod calls;
 mod case;
 mod jobs;
+mod gaps;
 mod link;
+mod proposal;
 mod quality;
 mod reflections;
 mod rules;
@@ -27,7 +29,7 @@ use askama::Template;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
 pub(super) use run::{CaseRow, Progress};
 
@@ -52,6 +54,10 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/skills", get(skills::list))
         .route("/skills/{id}", get(skill::page))
         .route("/jobs", get(jobs::page))
+        .route("/gaps", get(gaps::list))
+        .route("/proposals/{id}", get(proposal::page))
+        .route("/proposals/{id}/accept", post(proposal::accepted))
+        .route("/proposals/{id}/reject", post(proposal::rejected))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
 }

@@ -40,6 +40,7 @@ const CHANGES: &[Change] = changes![
     "0005_browsing",
     "0006_reflections",
     "0007_skills",
+    "0008_gaps",
     "0009_jobs",
 ];
 

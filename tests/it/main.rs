@@ -37,6 +37,7 @@ mod sut;
 mod grade;
 mod jobs;
 mod reflect;
+mod improve;
 mod signals;
 mod skills;
 

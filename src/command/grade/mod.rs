@@ -84,6 +84,15 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
             }
             Ok(Exit::Passed)
         }
+        GradeAction::Calibration => {
+            let calibration = setup.grader.calibration().await?;
+            if setup.args.json {
+                print(&format!("{:#}\n", json!(calibration)))?;
+            } else {
+                print(&grades::calibration(&calibration))?;
+            }
+            Ok(Exit::Passed)
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
 use super::{eprint, print};
-use crate::cli::{GlobalArgs, SessionArgs, SkillsAction};
+use crate::cli::{GlobalArgs, KeptAction, SessionArgs, SkillsAction};
 use crate::exit::Exit;
 use crate::grader::skills::{ChangeError, SkillTracker};
 use crate::improve::skill::{SkillChange, SkillVersion};
@@ -42,10 +42,10 @@ pub(super) async fn execute(
     args: &SessionArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
-    // Needs no database.
-    if let SkillsAction::Experiment(told) = action {
-        return experiment::execute(told, args.json, global).await;
-    }
+    let action = match action {
+        SkillsAction::Kept(action) => action,
+        SkillsAction::Experiment(told) => return experiment::execute(told, args.json, global).await,
+    };
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.skills;
     let store = Store::open(&database(&project, &args.db)).await?;
@@ -58,29 +58,29 @@ pub(super) async fn execute(
     result
 }
 
-async fn act(action: &SkillsAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
+async fn act(action: &KeptAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
     let tracker = &setup.tracker;
     match action {
-        SkillsAction::List => list(setup).await,
-        SkillsAction::Record(told) => record::record(setup, told).await,
-        SkillsAction::Score { auto_disable } => score(setup, *auto_disable).await,
-        SkillsAction::Disable { name, version, reason } => {
+        KeptAction::List => list(setup).await,
+        KeptAction::Record(told) => record::record(setup, told).await,
+        KeptAction::Score { auto_disable } => score(setup, *auto_disable).await,
+        KeptAction::Disable { name, version, reason } => {
             let skill = tracker.by_name(name, version.as_deref()).await?;
             show(setup, &tracker.disable(&skill, reason.as_deref(), ACTOR).await?)
         }
-        SkillsAction::Promote { name, file: Some(file), version } => {
+        KeptAction::Promote { name, file: Some(file), version } => {
             let content = text_of(&setup.project, file)?;
             show(setup, &tracker.promote_new(name, version.as_deref(), &content, ACTOR).await?)
         }
-        SkillsAction::Promote { name, file: None, version } => {
+        KeptAction::Promote { name, file: None, version } => {
             let skill = tracker.by_name(name, version.as_deref()).await?;
             show(setup, &tracker.promote(&skill, ACTOR).await?)
         }
-        SkillsAction::Rollback { name } => {
+        KeptAction::Rollback { name } => {
             let skill = tracker.by_name(name, None).await?;
             show(setup, &tracker.rollback(&skill, ACTOR).await?)
         }
-        SkillsAction::History { name } => history(setup, name).await,
+        KeptAction::History { name } => history(setup, name).await,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod describe;
 mod grades;
+mod improvement;
 mod input;
 mod patterns;
 mod reflections;
@@ -20,6 +21,8 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(super) use improvement::LONGEST_REASON;
+
 use super::App;
 use super::cache::{self, Cache};
 
@@ -33,6 +36,12 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(reports::list))
         .routes(routes!(reports::one))
         .routes(routes!(patterns::patterns))
+        .routes(routes!(improvement::gaps))
+        .routes(routes!(improvement::proposals))
+        .routes(routes!(improvement::proposal))
+        .routes(routes!(improvement::accept_proposal))
+        .routes(routes!(improvement::reject_proposal))
+        .routes(routes!(improvement::advise))
         .layer(from_fn_with_state(cache, cache::remember));
     // Files, whose changes nobody reports; and skills and reflections: whoever changes one looks at
     // it next.

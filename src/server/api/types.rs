@@ -11,6 +11,8 @@ use crate::grade::{GradeRecord, Override, QualityGrade};
 use crate::improve::effectiveness::Effectiveness;
 use crate::improve::skill::{AuditEntry, SkillExecution, SkillVersion};
 use crate::improve::trend::WeekCount;
+use crate::improve::gap::Gap;
+use crate::improve::proposal::Proposal;
 use crate::outcome::Summary;
 use crate::report::RunEntry;
 use crate::report::document::CaseDocument;
@@ -62,6 +64,26 @@ pub(super) struct GradePage {
     pub(super) items: Vec<QualityGrade>,
     /// Hand it back as `cursor` for the next page; null on the last one.
     pub(super) next: Option<String>,
+}
+
+/// Gaps in the agent's skills.
+#[derive(Serialize, ToSchema)]
+pub(super) struct GapList {
+    pub(super) items: Vec<Gap>,
+}
+
+/// Proposed skills.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProposalList {
+    pub(super) items: Vec<Proposal>,
+}
+
+/// A proposed skill with its gap.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProposalDetail {
+    pub(super) proposal: Proposal,
+    /// The gap; null where its row cannot be found.
+    pub(super) gap: Option<Gap>,
 }
 
 /// A session that waits to be graded by a model.

@@ -28,6 +28,10 @@ pub(super) fn skill(id: &str) -> String {
     format!("/skills/{}", encoded(id))
 }
 
+pub(super) fn proposal(id: &str) -> String {
+    format!("/proposals/{}", encoded(id))
+}
+
 /// A path with a query of the pairs that have a value.
 pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let given = pairs.iter().filter(|(_, value)| !value.is_empty());

@@ -5,6 +5,7 @@ mod databases;
 mod browsing;
 mod finding;
 mod foreign_rows;
+mod gaps;
 mod opening;
 mod other_tables;
 mod reflections;

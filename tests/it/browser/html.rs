@@ -94,6 +94,7 @@ fn nothing_to_show_is_shown_as_such() {
         ("/weekly", "selftest grade weekly"),
         ("/reflections", "selftest reflect grade"),
         ("/skills", "selftest skills record --from-sessions"),
+        ("/gaps", "selftest gaps detect"),
         ("/?q=x", "No session matches"),
     ] {
         let (status, html) = site.get(path);

@@ -14,6 +14,8 @@ pub(crate) enum Role {
     Judge,
     /// Grades a recorded session.
     Grader,
+    /// Drafts a skill.
+    Drafter,
     /// No schema, or one of none of these: a probe.
     Other,
 }
@@ -91,6 +93,8 @@ impl Call {
             Role::Grader
         } else if named("reasoning") {
             Role::Judge
+        } else if named("body") && named("description") {
+            Role::Drafter
         } else if named("hints") {
             Role::Generator
         } else if named("status") && named("output") {

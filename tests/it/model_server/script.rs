@@ -24,6 +24,7 @@ pub(crate) struct Script {
     sut: Answer,
     judge: Answer,
     grader: Answer,
+    drafter: Answer,
     pub(super) delay: Duration,
     pub(super) refuses_schema: bool,
     pub(super) refuses_json_object: bool,
@@ -41,6 +42,7 @@ impl Default for Script {
             sut: Box::new(|call| answered(call).into()),
             judge: Box::new(|call| verdict(call, 0.9).into()),
             grader: Box::new(|call| quality(call, [Some(0.9), Some(0.5), Some(0.7), None]).into()),
+            drafter: Box::new(|call| drafted(call).into()),
             delay: Duration::ZERO,
             refuses_schema: false,
             refuses_json_object: false,
@@ -86,13 +88,22 @@ impl Script {
         self
     }
 
+    pub(crate) fn drafter<R: Into<Reply>>(
+        mut self,
+        answer: impl Fn(&Call) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.drafter = Box::new(move |call| answer(call).into());
+        self
+    }
+
     /// The same misbehaviour for every role.
     pub(crate) fn always(self, reply: Reply) -> Self {
-        let [second, third, fourth] = [reply.clone(), reply.clone(), reply.clone()];
+        let [second, third, fourth, fifth] = [(); 4].map(|()| reply.clone());
         self.generator(move |_| reply.clone())
             .sut(move |_| second.clone())
             .judge(move |_| third.clone())
             .grader(move |_| fourth.clone())
+            .drafter(move |_| fifth.clone())
     }
 
     /// Every chat call takes this long.
@@ -161,6 +172,7 @@ impl Script {
             Role::Sut => (self.sut)(call),
             Role::Judge => (self.judge)(call),
             Role::Grader => (self.grader)(call),
+            Role::Drafter => (self.drafter)(call),
             Role::Other => call.schema().map_or("ok".into(), |schema| sample(schema).into()),
         }
     }
@@ -183,6 +195,15 @@ pub(crate) fn quality(call: &Call, scores: [Option<f64>; 4]) -> Value {
     }
     grade.insert("summary".to_owned(), json!("The parser was mended and one test was run."));
     Value::Object(grade)
+}
+
+/// A skill of a name that no other call gets.
+pub(crate) fn drafted(call: &Call) -> Value {
+    json!({
+        "name": format!("check-first-{}", call.number),
+        "description": "Look whether a thing is there before it is used.",
+        "body": "# Check first\n\n1. List the folder.\n2. Then read the file.\n",
+    })
 }
 
 /// A prompt like no other, with hints.

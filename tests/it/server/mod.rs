@@ -6,6 +6,7 @@ pub(crate) mod site;
 
 // What is answered.
 mod grades;
+mod improvement;
 mod metrics;
 mod reflections;
 mod reports;

@@ -30,8 +30,15 @@ fn every_path_is_described() {
             "get /api/patterns",
             "get /api/reflections/{project_id}/scores",
             "get /api/reflections/{project_id}/weak",
+            "get /api/gaps",
+            "get /api/grades/recent",
+            "get /api/grades/session/{id}",
+            "get /api/patterns",
+            "get /api/proposals",
+            "get /api/proposals/{id}",
             "get /api/reports/weekly",
             "get /api/reports/weekly/{week}",
+            "get /api/routing",
             "get /api/runs",
             "get /api/runs/{run_id}",
             "get /api/runs/{run_id}/cases",
@@ -47,6 +54,8 @@ fn every_path_is_described() {
             "post /api/skills/{id}/disable",
             "post /api/skills/{id}/promote",
             "post /api/skills/{id}/rollback",
+            "post /api/proposals/{id}/accept",
+            "post /api/proposals/{id}/reject",
         ]
     );
 }

@@ -1,0 +1,82 @@
+//! The flags of `selftest gaps`, `selftest proposals` and `selftest route`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::grade::TaskType;
+
+/// What to do with gaps.
+#[derive(Debug, Subcommand)]
+pub enum GapsAction {
+    /// List gaps that are open or have a proposal, those of most sessions first
+    List {
+        /// Closed and dismissed ones too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Grade what is new, and look for gaps in the last days
+    Detect {
+        /// How many days; default: those of the configuration, 28
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
+        days: Option<u32>,
+        /// Grade nothing: look at the grades that are there
+        #[arg(long)]
+        no_scan: bool,
+    },
+    /// Let a model draft skills for open gaps, by default for three of them
+    Propose {
+        /// These gaps and not the open ones, whatever became of them before
+        #[arg(value_name = "GAP")]
+        gaps: Vec<String>,
+        /// The model; default: generator.model of the configuration
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
+    },
+}
+
+/// What to do with proposals.
+#[derive(Debug, Subcommand)]
+pub enum ProposalsAction {
+    /// List proposals that wait for a decision, newest first
+    List {
+        /// Accepted and rejected ones too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print a proposed skill, what it is for and what its test came to
+    Show {
+        /// Its id
+        proposal: String,
+    },
+    /// Write the skill to a file and close its gap; nothing is put to use
+    Accept {
+        /// Its id
+        proposal: String,
+        /// The file; default: <name>/SKILL.md in the skills folder of the configuration
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Why, for those who read it later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Reject the skill and dismiss its gap
+    Reject {
+        /// Its id
+        proposal: String,
+        /// Why, for those who read it later
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Open the gap again, so that another skill is drafted for it
+        #[arg(long)]
+        again: bool,
+    },
+}
+
+/// A type of task by its name.
+pub(super) fn task_type(name: &str) -> Result<TaskType, String> {
+    TaskType::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = TaskType::ALL.iter().map(|one| one.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}

@@ -1,0 +1,191 @@
+//! What could help with a weak task type (seed 000 §10.3): skills that are known, gaps that are
+//! open, skills that are proposed. Pure.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::gap::{Gap, GapStatus};
+use super::proposal::{Proposal, ProposalStatus};
+use super::routing::{Advice, RoutingSettings};
+use crate::grade::TaskType;
+
+/// Most gaps and proposals that are named for a type.
+const NAMED: usize = 10;
+
+/// What could help with one type of task.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Recommendation {
+    /// The type.
+    #[schema(value_type = String)]
+    pub task_type: TaskType,
+    /// Its score, below `routing.weak_score`.
+    pub score: f64,
+    /// Its sessions.
+    pub sessions: u64,
+    /// Skills of `routing.skills` that are known to help.
+    pub skills: Vec<String>,
+    /// Gaps that its sessions show and that nobody has closed or dismissed; at most 10.
+    pub gaps: Vec<GapName>,
+    /// Skills that are proposed or accepted for such gaps; at most 10.
+    pub proposals: Vec<ProposalName>,
+}
+
+/// A gap by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GapName {
+    /// Its id.
+    pub id: String,
+    /// The gap in one sentence.
+    pub description: String,
+    /// What became of it.
+    pub status: GapStatus,
+}
+
+/// A proposal by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ProposalName {
+    /// Its id.
+    pub id: String,
+    /// Name of the skill.
+    pub skill_name: String,
+    /// What people have said of it.
+    pub status: ProposalStatus,
+}
+
+/// Recommendations for the weak ones of these types, in their order.
+pub fn recommendations(
+    advice: &[Advice],
+    gaps: &[Gap],
+    proposals: &[Proposal],
+    settings: &RoutingSettings,
+) -> Vec<Recommendation> {
+    let weak = |advice: &Advice| {
+        let score = advice.score.filter(|score| *score < settings.weak_score)?;
+        if advice.sessions < settings.min_sessions {
+            return None;
+        }
+        let own: Vec<&Gap> =
+            gaps.iter().filter(|gap| gap.task_types.contains(&advice.task_type)).collect();
+        let is_live = |gap: &&&Gap| matches!(gap.status, GapStatus::Open | GapStatus::Proposed);
+        let named = |gap: &&Gap| GapName {
+            id: gap.id.clone(),
+            description: gap.description.clone(),
+            status: gap.status,
+        };
+        let proposed = proposals.iter().filter(|one| {
+            one.status != ProposalStatus::Rejected && own.iter().any(|gap| gap.id == one.gap_id)
+        });
+        let skills = settings.skills.iter().filter(|known| known.task_type == advice.task_type);
+        Some(Recommendation {
+            task_type: advice.task_type,
+            score,
+            sessions: advice.sessions,
+            skills: skills.map(|known| known.skill.clone()).collect(),
+            gaps: own.iter().filter(is_live).take(NAMED).map(named).collect(),
+            proposals: proposed
+                .take(NAMED)
+                .map(|one| ProposalName {
+                    id: one.id.clone(),
+                    skill_name: one.skill_name.clone(),
+                    status: one.status,
+                })
+                .collect(),
+        })
+    };
+    advice.iter().filter_map(weak).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::grade::GradeRecord;
+    use crate::grade::fixture::record;
+    use crate::improve::gap::GapKind;
+    use crate::improve::routing::advise;
+
+    const NOW: &str = "2026-11-22T00:00:00Z";
+
+    fn gap(id: &str, task_type: TaskType, status: GapStatus) -> Gap {
+        Gap {
+            id: id.to_owned(),
+            kind: GapKind::LowTaskType,
+            key: id.to_owned(),
+            subject: String::new(),
+            detail: None,
+            description: format!("gap {id}"),
+            status,
+            status_at: Timestamp::UNIX_EPOCH,
+            occurrences: 1,
+            sessions: 1,
+            weeks: 1,
+            first_seen: Timestamp::UNIX_EPOCH,
+            last_seen: Timestamp::UNIX_EPOCH,
+            attempts: 0,
+            last_fault: None,
+            task_types: vec![task_type],
+            evidence: Vec::new(),
+        }
+    }
+
+    fn proposal(id: &str, gap_id: &str, status: ProposalStatus) -> Proposal {
+        Proposal {
+            id: id.to_owned(),
+            gap_id: gap_id.to_owned(),
+            skill_name: format!("skill-{id}"),
+            description: String::new(),
+            skill_md: String::new(),
+            status,
+            model: String::new(),
+            prompt_digest: String::new(),
+            experiment: None,
+            created_at: Timestamp::UNIX_EPOCH,
+            decided_at: None,
+            reason: None,
+            file: None,
+        }
+    }
+
+    /// Seed 000 §10.3: a score below 3 recommends `systematic-debugging`.
+    #[test]
+    fn skills_gaps_and_proposals_for_a_weak_type() {
+        let records: Vec<GradeRecord> = (0..6)
+            .flat_map(|id| {
+                [
+                    record(&format!("d{id}"), TaskType::Debugging, false, 2, 2),
+                    record(&format!("t{id}"), TaskType::Testing, true, 4, 4),
+                ]
+            })
+            .collect();
+        let settings = RoutingSettings::default();
+        let advice = advise(&records, NOW.parse().unwrap(), None, &settings);
+        let gaps = [
+            gap("open", TaskType::Debugging, GapStatus::Open),
+            gap("shut", TaskType::Debugging, GapStatus::Closed),
+            gap("other", TaskType::Testing, GapStatus::Open),
+        ];
+        let proposals = [
+            proposal("1", "open", ProposalStatus::Proposed),
+            proposal("2", "shut", ProposalStatus::Accepted),
+            proposal("3", "open", ProposalStatus::Rejected),
+            proposal("4", "other", ProposalStatus::Proposed),
+        ];
+        let found = recommendations(&advice, &gaps, &proposals, &settings);
+        assert_eq!(found.len(), 1, "testing is not weak");
+        assert_eq!(found[0].skills, ["systematic-debugging"]);
+        let ids: Vec<&str> = found[0].gaps.iter().map(|gap| gap.id.as_str()).collect();
+        assert_eq!(ids, ["open"]);
+        let ids: Vec<&str> = found[0].proposals.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(ids, ["1", "2"]);
+    }
+
+    #[test]
+    fn few_sessions_recommend_nothing() {
+        let records: Vec<GradeRecord> =
+            (0..4).map(|id| record(&id.to_string(), TaskType::Debugging, false, 1, 1)).collect();
+        let settings = RoutingSettings::default();
+        let advice = advise(&records, NOW.parse().unwrap(), None, &settings);
+        assert!(recommendations(&advice, &[], &[], &settings).is_empty());
+    }
+}

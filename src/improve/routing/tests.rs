@@ -1,0 +1,97 @@
+//! Advice that is given, and when there is none.
+
+use super::*;
+use crate::grade::fixture::record;
+
+const NOW: &str = "2026-11-22T00:00:00Z";
+
+/// So many completed sessions of that efficiency and quality: a score of (2 level + 5) / 3.
+fn sessions(name: &str, count: usize, level: u8, at: &str) -> Vec<GradeRecord> {
+    (0..count)
+        .map(|id| record(&format!("{name}{id}"), TaskType::Debugging, true, level, level).at(at))
+        .collect()
+}
+
+fn advice(records: &[GradeRecord]) -> Advice {
+    let settings = RoutingSettings::default();
+    let only = Some(TaskType::Debugging);
+    advise(records, NOW.parse().unwrap(), only, &settings).remove(0)
+}
+
+/// Seed 000 §10.1: `get_task_score('debugging') < 3` asks for a more capable model.
+#[test]
+fn below_three_a_more_capable_model() {
+    for (level, score, tier) in
+        [(1, 2.333_333, "large"), (2, 3.0, "medium"), (4, 4.333_333, "small")]
+    {
+        let advice = advice(&sessions("s", 6, level, "2026-11-20T10:00:00Z"));
+        assert_eq!((advice.score, advice.tier.as_deref()), (Some(score), Some(tier)));
+        assert_eq!(advice.completion_rate.count, 6);
+    }
+    let low = advice(&sessions("s", 6, 1, "2026-11-20T10:00:00Z"));
+    assert_eq!(low.why, "a score of 2.33 reaches 1.00, the least of large");
+}
+
+#[test]
+fn too_few_sessions_have_no_tier() {
+    let few = advice(&sessions("s", 4, 5, "2026-11-20T10:00:00Z"));
+    assert_eq!((few.tier, few.confidence), (None, Confidence::Low));
+    assert_eq!(few.why, "4 of the 5 sessions that it takes");
+    let none = advice(&[]);
+    assert_eq!((none.score, none.interval, none.tier), (None, None, None));
+    assert_eq!(none.trend.direction, Direction::Unknown);
+    let settings = RoutingSettings { tiers: Vec::new(), ..RoutingSettings::default() };
+    let records = sessions("s", 9, 5, "2026-11-20T10:00:00Z");
+    let untiered = advise(&records, NOW.parse().unwrap(), None, &settings).remove(0);
+    assert_eq!(untiered.why, "no tier is for a score of 5.00");
+}
+
+/// Issue: trend is "this 4 weeks vs the 4 before, with a stated test".
+#[test]
+fn four_weeks_against_the_four_before() {
+    let (now, before, long_ago) =
+        ("2026-11-20T10:00:00Z", "2026-10-20T10:00:00Z", "2026-09-20T10:00:00Z");
+    let mixed = |first: u8, second: u8| {
+        [
+            sessions("now", 8, first, now),
+            sessions("before", 8, second, before),
+            sessions("old", 8, 1, long_ago),
+        ]
+        .concat()
+    };
+    for (first, second, direction) in
+        [(2, 4, Direction::Worse), (4, 2, Direction::Better), (3, 3, Direction::Steady)]
+    {
+        let advice = advice(&mixed(first, second));
+        assert_eq!((advice.trend.direction, advice.sessions), (direction, 8));
+        assert_eq!(advice.trend.sessions_before, 8);
+        assert!(advice.trend.p.is_some());
+    }
+    let alone = advice(&sessions("now", 8, 3, now));
+    assert_eq!((alone.trend.direction, alone.trend.p), (Direction::Unknown, None));
+}
+
+/// Issue: confidence "from n and interval width".
+#[test]
+fn confidence_by_number_and_spread() {
+    let at = "2026-11-20T10:00:00Z";
+    let of = |records: Vec<GradeRecord>| advice(&records).confidence;
+    assert_eq!(of(sessions("s", 20, 3, at)), Confidence::High);
+    assert_eq!(of(sessions("s", 19, 3, at)), Confidence::Medium);
+    // Scores of 5.0 and 2.33 half and half: ±0.64 of 20, ±1.5 of 6.
+    let torn = |half| [sessions("a", half, 5, at), sessions("b", half, 1, at)].concat();
+    assert_eq!(of(torn(10)), Confidence::Medium);
+    assert_eq!(of(torn(3)), Confidence::Low);
+    let ends = advice(&torn(3)).interval.unwrap();
+    assert!(ends.low >= 1.0 && ends.high <= 5.0, "{ends:?}");
+}
+
+#[test]
+fn all_types_worst_first() {
+    let at = "2026-11-20T10:00:00Z";
+    let other = record("t", TaskType::Testing, true, 5, 5).at(at);
+    let records = [sessions("s", 6, 2, at), vec![other]].concat();
+    let items = advise(&records, NOW.parse().unwrap(), None, &RoutingSettings::default());
+    let types: Vec<TaskType> = items.iter().map(|advice| advice.task_type).collect();
+    assert_eq!(types, [TaskType::Debugging, TaskType::Testing]);
+}

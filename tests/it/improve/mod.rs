@@ -1,0 +1,39 @@
+//! `selftest gaps`, `proposals` and `route`: what could make the agent better.
+
+mod gaps;
+mod proposals;
+mod routing;
+
+use serde_json::json;
+
+use crate::grade::recording::{Recording, id};
+use crate::model_server::ModelServer;
+use crate::workspace::{OPENAI, Workspace, config, scenarios};
+
+/// Three sessions in each of which four tools failed.
+pub(crate) fn four_gaps() -> Workspace {
+    let session = |workspace: Workspace, number: u32| {
+        let mut recording = Recording::new(&id(number)).asks("Summarise the shop");
+        for (tool, error) in [
+            ("Read", "cat: shop.md: No such file or directory"),
+            ("Fetch", "curl: connection refused"),
+            ("Write", "shop.md: Permission denied"),
+            ("Wait", "the request timed out"),
+        ] {
+            recording = recording.calls(tool, &json!({ "x": 1 }), Err(error));
+        }
+        workspace.session(&recording.says("I was unable to find the shop."))
+    };
+    (1..=3).fold(Workspace::new(), session)
+}
+
+/// The same with a model that drafts skills, after a look for gaps.
+pub(crate) fn detected(server: &ModelServer) -> Workspace {
+    let workspace = four_gaps().config(config(OPENAI, &scenarios(1))).server(server);
+    let _ = detect(&workspace).run().exit(0);
+    workspace
+}
+
+pub(crate) fn detect(workspace: &Workspace) -> Workspace {
+    workspace.clone().args(["gaps", "detect", "--source=sessions", "--json"])
+}
