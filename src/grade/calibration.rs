@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::agreement::{as_rules_would, latest_quality, newest_overrides};
 use super::share::rounded;
 use super::{Field, GradeRecord, Override, QualityGrade, Share};
-use crate::stats::{Interval, cohen_kappa, mean_interval, quadratic_kappa};
+use crate::stats::{Interval, PairedDifference, cohen_kappa, paired_difference, quadratic_kappa, sign_test};
 
 /// The discrepancy that is accepted, as a share of a grade's range. §10.2 names none; this is
 /// ours.
@@ -126,12 +126,17 @@ impl Discrepancy {
     ) -> Option<Self> {
         let differences: Vec<f64> =
             pairs.iter().map(|(first, other)| f64::from(*other) - f64::from(*first)).collect();
-        let (mean, interval) = mean_interval(&differences)?;
+        let PairedDifference { mean, interval } = paired_difference(&differences)?;
         let kappa = if field.is_boolean() { cohen_kappa(pairs) } else { quadratic_kappa(pairs) };
         let same = pairs.iter().filter(|(first, other)| first == other).count();
         let range = if field.is_boolean() { 1.0 } else { 4.0 };
         let discrepancy = mean.abs() / range;
-        let is_chance = interval.is_none_or(|ends| ends.low <= 0.0 && ends.high >= 0.0);
+        // Equal differences have a point, which says nothing of chance.
+        let spread = interval.filter(|ends| ends.high - ends.low > 1e-9);
+        let is_chance = match spread {
+            Some(ends) => ends.low <= 0.0 && ends.high >= 0.0,
+            None => sign_test(u32::try_from(pairs.len()).unwrap_or(u32::MAX), 0) >= 0.05,
+        };
         let round = |Interval { low, high }| Interval { low: rounded(low), high: rounded(high) };
         Some(Self {
             field,

@@ -11,7 +11,7 @@ use super::gap_settings::GapSettings;
 use crate::digest;
 use crate::grade::patterns::session_score;
 use crate::grade::{ErrorClass, GradeRecord, Share, TaskType};
-use crate::stats::mean_interval;
+use crate::stats::mean;
 use crate::text::one_line;
 use crate::words::WordSet;
 
@@ -136,7 +136,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
         let completed = own.iter().filter(|record| record.task_completed).count() as u64;
         let rate = Share::new(completed, sessions);
         let scores: Vec<f64> = own.iter().map(|record| session_score(record)).collect();
-        let (score, _) = mean_interval(&scores)?;
+        let score = mean(&scores)?;
         let rarely = rate.interval.is_some_and(|bounds| bounds.high < settings.completion_rate);
         if !rarely && score >= settings.task_score {
             return None;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::recommend::Recommendation;
 use crate::grade::patterns::session_score;
 use crate::grade::{GradeRecord, Share, TaskType};
-use crate::stats::{Interval, Tail, mann_whitney, mean_interval};
+use crate::stats::{Interval, Tail, mann_whitney, mean, mean_interval};
 
 /// Sessions from which on confidence can be high.
 const MANY: usize = 20;
@@ -236,11 +236,8 @@ impl Advice {
             records.iter().map(|record| session_score(record)).collect()
         };
         let (scores, earlier) = (scores(now), scores(before));
-        let (score, interval) = match mean_interval(&scores) {
-            Some((mean, interval)) => (Some(mean), interval),
-            None => (None, None),
-        };
-        let interval = interval.map(|Interval { low, high }| Interval {
+        let score = mean(&scores);
+        let interval = mean_interval(&scores).map(|Interval { low, high }| Interval {
             low: rounded(low.max(1.0)),
             high: rounded(high.min(5.0)),
         });
@@ -277,9 +274,9 @@ fn tier(score: f64, tiers: &[Tier]) -> Option<&Tier> {
 }
 
 fn confidence(scores: &[f64], enough: bool) -> Confidence {
-    // Of the whole interval: its ends are shown within 1 to 5.
-    let Some((_, Some(interval))) = mean_interval(scores) else { return Confidence::Low };
-    let half = (interval.high - interval.low) / 2.0;
+    // Of the whole interval: its ends are shown within 1 to 5. Scores that are all the same have
+    // none, and no spread.
+    let half = mean_interval(scores).map_or(0.0, |ends| (ends.high - ends.low) / 2.0);
     if !enough || half > WIDE {
         Confidence::Low
     } else if scores.len() >= MANY && half <= NARROW {
@@ -303,7 +300,7 @@ impl ScoreTrend {
         };
         Self {
             direction,
-            before: mean_interval(before).map(|(mean, _)| rounded(mean)),
+            before: mean(before).map(rounded),
             sessions_before: before.len() as u64,
             test: "Mann-Whitney rank test, two-sided",
             p: p.map(rounded),

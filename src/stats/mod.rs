@@ -15,7 +15,7 @@ pub use auc::{Auc, auc};
 pub use fisher::fisher_exact;
 pub use holm::holm;
 pub use interval::{Interval, wilson, wilson_clustered};
-pub use mean::mean_interval;
+pub use mean::{mean, mean_interval};
 pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use statrs::function::factorial::ln_binomial;
 
-use super::{Interval, real};
+use super::Interval;
+use super::mean::{mean, t_interval};
 
 /// The mean of paired differences with what it is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,31 +25,8 @@ pub struct PairedDifference {
 /// other: average what comes from one source first (Miller, "Adding error bars to evals", arXiv
 /// 2411.00640, on clustered questions and on paired differences).
 pub fn paired_difference(differences: &[f64]) -> Option<PairedDifference> {
-    if differences.is_empty() || differences.iter().any(|difference| !difference.is_finite()) {
-        return None;
-    }
-    let n = real(differences.len());
-    let mean = differences.iter().sum::<f64>() / n;
-    if differences.len() < 2 {
-        return Some(PairedDifference { mean, interval: None });
-    }
-    let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
-    let half = t_quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt();
-    let interval = Interval { low: mean - half, high: mean + half };
-    Some(PairedDifference { mean, interval: Some(interval) })
-}
-
-/// The 0.975 quantile of Student's t with so many degrees of freedom, at least 1. By halving:
-/// the library's own inverse is off by per cents at two degrees.
-fn t_quantile(freedom: f64) -> f64 {
-    let Ok(t) = StudentsT::new(0.0, 1.0, freedom) else { return f64::INFINITY };
-    // At one degree of freedom the quantile is 12.7, and it falls from there.
-    let (mut low, mut high) = (0.0, 16.0);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if t.cdf(middle) < 0.975 { low = middle } else { high = middle }
-    }
-    high
+    let mean = mean(differences)?;
+    Some(PairedDifference { mean, interval: t_interval(differences) })
 }
 
 /// The two-sided p-value of the exact sign test: how likely so lopsided a count of wins and
