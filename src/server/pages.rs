@@ -107,7 +107,13 @@ impl PageError {
 
 impl From<StoreError> for PageError {
     fn from(error: StoreError) -> Self {
-        Self::internal("the database cannot be read", &error)
+        let page = Self::internal("the database cannot be read", &error);
+        match error {
+            StoreError::Busy { .. } | StoreError::Unreachable { .. } => {
+                Self { status: StatusCode::SERVICE_UNAVAILABLE, ..page }
+            }
+            _ => page,
+        }
     }
 }
 

@@ -91,8 +91,8 @@ impl Engine {
                  AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
             }
             Engine::Postgres => {
-                "SELECT CAST(relname AS TEXT) FROM pg_class \
-                 WHERE relkind IN ('r', 'p') AND relnamespace = CAST(current_schema() AS regnamespace) \
+                "SELECT CAST(relname AS TEXT) FROM pg_class WHERE relkind IN ('r', 'p') \
+                 AND relnamespace = CAST(current_schema() AS regnamespace) \
                  AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid \
                  AND classid = CAST('pg_class' AS regclass) AND deptype = 'e')"
             }

@@ -4,7 +4,7 @@
 //! the same columns; a test holds them against each other.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AnyConnection, Row as _, SqlSafeStr as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _, SqlSafeStr as _};
 
 use super::dialect::Engine;
 use super::{Store, StoreError};
@@ -64,11 +64,21 @@ impl Store {
     /// several processes that open a fresh database one makes the tables and the others find
     /// them.
     pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+        let migrator = self.migrator();
+        if self.is_up_to_date(&migrator).await {
+            return Ok(());
+        }
         let mut writing = self.begin().await?;
         if self.is_foreign(&mut writing).await? {
             let served = self.engine == Engine::Postgres;
             return Err(StoreError::Foreign { place: self.place.clone(), served });
         }
+        let done = migrator.run_direct(None, &mut *writing, false).await;
+        done.map_err(|error| StoreError::of_migration(self.engine, &self.place, error))?;
+        self.commit(writing).await
+    }
+
+    fn migrator(&self) -> Migrator {
         let changes = CHANGES.iter().map(|change| {
             let ((version, name), kind) = (change.label(), MigrationType::Simple);
             let text = change.text(self.engine).into_sql_str();
@@ -78,9 +88,21 @@ impl Store {
         migrator.dangerous_set_table_name(MIGRATIONS_TABLE);
         // The transaction has the lock already, and gives it back however it ends.
         migrator.set_locking(false);
-        let done = migrator.run_direct(None, &mut *writing, false).await;
-        done.map_err(|error| StoreError::of_migration(self.engine, &self.place, error))?;
-        self.commit(writing).await
+        migrator
+    }
+
+    /// Whether these changes have been made and no others. To see it takes neither the write lock
+    /// nor the right to make tables. What cannot be told is told by the attempt.
+    async fn is_up_to_date(&self, migrator: &Migrator) -> bool {
+        let made = format!("SELECT version, checksum FROM {MIGRATIONS_TABLE} ORDER BY version");
+        let made = sqlx::query(AssertSqlSafe(made)).fetch_all(&self.pool).await;
+        made.is_ok_and(|made| {
+            let known = migrator.iter().map(|change| (change.version, &*change.checksum));
+            let made = made.iter().map(|row| {
+                Some((row.try_get::<i64, _>(0).ok()?, row.try_get::<Vec<u8>, _>(1).ok()?))
+            });
+            made.eq(known.map(|(version, checksum)| Some((version, checksum.to_vec()))))
+        })
     }
 
     /// Whether there are tables, but neither ours nor the seed's: an address given by mistake.

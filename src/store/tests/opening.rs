@@ -12,6 +12,7 @@ on_every_engine! {
     the_database_of_another_program_is_left_as_it_is,
     a_newer_version_is_named,
     another_writer_is_waited_for,
+    a_reader_does_not_wait_for_a_writer,
 }
 
 async fn refused(path: &Path) -> StoreError {
@@ -126,16 +127,27 @@ async fn a_folder_that_cannot_be_written_to_is_named() {
     assert!(matches!(error, StoreError::Open { .. }), "{error}");
 }
 
+async fn a_reader_does_not_wait_for_a_writer(on: &Databases) {
+    let address = on.address().await;
+    let first = Store::open(&address).await.unwrap();
+    first.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
+    let writing = first.begin().await.unwrap();
+    let second = Store::open(&address).await.unwrap();
+    assert!(second.grade("a").await.unwrap().is_some());
+    first.commit(writing).await.unwrap();
+}
+
 async fn another_writer_is_waited_for(on: &Databases) {
     let address = on.address().await;
     let first = Store::open(&address).await.unwrap();
+    let second = Store::open(&address).await.unwrap();
     let writing = first.begin().await.unwrap();
-    let second = Store::open(&address);
+    let batch = [session("/s/a.json", "a", 3)];
     let release = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         first.commit(writing).await.unwrap();
     };
-    let (second, ()) = tokio::join!(second, release);
-    second.unwrap().save(&[session("/s/a.json", "a", 3)]).await.unwrap();
+    let (saved, ()) = tokio::join!(second.save(&batch), release);
+    saved.unwrap();
     assert!(first.grade("a").await.unwrap().is_some());
 }

@@ -51,7 +51,11 @@ async fn a_wrong_password_a_database_or_schema_that_is_not_there_and_missing_rig
         assert!(expected && error.to_string().contains(why), "{error}");
         assert!(error.hint().is_some());
     }
-    let store = on.store().await;
+    let (store, made) = (on.store().await, on.address().await);
+    Store::open(&made).await.unwrap();
+    let made_schema = made.rsplit("%3D").next().unwrap();
+    execute(&store, &format!("REVOKE CREATE ON SCHEMA {made_schema} FROM CURRENT_USER")).await;
+    Store::open(&made).await.expect("the tables are there");
     execute(&store, &format!("REVOKE CREATE ON SCHEMA {schema} FROM CURRENT_USER")).await;
     let error = refused(&address).await;
     assert!(matches!(error, StoreError::Refused { .. }), "{error}");
