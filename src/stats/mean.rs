@@ -52,8 +52,17 @@ mod tests {
         // `t.test`, paired: mean 1.58, 95 % interval 0.7001142 to 2.4598858.
         let gained = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
         let found = mean_interval(&gained).unwrap();
-        assert!((found.low - 0.700_114_2).abs() < 5e-6, "{found:?}");
-        assert!((found.high - 2.459_885_8).abs() < 5e-6, "{found:?}");
+        assert!((found.low - 0.700_114_2).abs() < 5e-8, "{found:?}");
+        assert!((found.high - 2.459_885_8).abs() < 5e-8, "{found:?}");
+    }
+
+    #[test]
+    fn quantiles_of_the_printed_table() {
+        for (freedom, expected) in
+            [(1.0, 12.706_205), (2.0, 4.302_653), (4.0, 2.776_445), (9.0, 2.262_157)]
+        {
+            assert!((t_quantile(freedom) - expected).abs() < 1e-6, "{freedom}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(super) const NAME: usize = 512;
 /// Names in a list.
 pub(super) const NAMES: usize = 100;
 /// Paths. They are keys, and an entry of an index of PostgreSQL has at most 2704 bytes.
-const PATH: usize = 2400;
+pub(super) const PATH: usize = 2400;
 /// Reasons, summaries.
 pub(super) const TEXT: usize = 4096;
 /// JSON of one row.

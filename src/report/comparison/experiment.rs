@@ -84,5 +84,5 @@ pub fn text(found: &SkillExperiment, style: Style) -> String {
     text += &style.paint(Colour::Faint, &format!("seed {}", found.seed));
     text += "\n\n";
     text += &analysis_text(&found.analysis, LABELS, style);
-    text + &verdict(&found.analysis, &found.sentence, style)
+    text + verdict(&found.analysis, &found.sentence, style).as_str()
 }

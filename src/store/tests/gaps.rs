@@ -5,6 +5,13 @@ use crate::improve::gap::{FoundGap, GapEvidence, GapKind, GapStatus};
 use crate::improve::proposal::{Proposal, ProposalStatus, SkillTest};
 use crate::store::Decision;
 
+on_every_engine! {
+    one_row_for_a_gap_over_weeks,
+    a_gap_gets_one_proposal_and_a_decision,
+    what_failed_often_comes_last,
+    rows_of_others_are_skipped_and_counted,
+}
+
 const MONDAY: &str = "2026-11-16T10:00:00Z";
 const TUESDAY: &str = "2026-11-17T10:00:00Z";
 const NEXT_WEEK: &str = "2026-11-24T10:00:00Z";
@@ -47,9 +54,8 @@ fn proposal(id: &str, gap: &FoundGap) -> Proposal {
 }
 
 /// Issue: "one row per gap with its evidence, de-duplicated over weeks".
-#[tokio::test]
-async fn one_row_for_a_gap_over_weeks() {
-    let store = store().await;
+async fn one_row_for_a_gap_over_weeks(on: &Databases) {
+    let store = on.store().await;
     store.save_gaps(&[found("bash", 3)], &[], at(MONDAY)).await.unwrap();
     store.save_gaps(&[found("bash", 4)], &[], at(TUESDAY)).await.unwrap();
     store.save_gaps(&[found("bash", 7), found("read", 9)], &[], at(NEXT_WEEK)).await.unwrap();
@@ -66,9 +72,8 @@ async fn one_row_for_a_gap_over_weeks() {
 }
 
 /// Seed 002, `get_open_gaps`: gaps with a proposal are no longer open.
-#[tokio::test]
-async fn a_gap_gets_one_proposal_and_a_decision() {
-    let store = store().await;
+async fn a_gap_gets_one_proposal_and_a_decision(on: &Databases) {
+    let store = on.store().await;
     let gap = found("bash", 3);
     store.save_gaps(&[gap.clone(), found("read", 5)], &[], at(MONDAY)).await.unwrap();
     assert!(store.add_proposal(&proposal("p1", &gap)).await.unwrap());
@@ -103,9 +108,8 @@ async fn a_gap_gets_one_proposal_and_a_decision() {
     assert_eq!(status().await, GapStatus::Open);
 }
 
-#[tokio::test]
-async fn what_failed_often_comes_last() {
-    let store = store().await;
+async fn what_failed_often_comes_last(on: &Databases) {
+    let store = on.store().await;
     let (often, seldom) = (found("often", 9), found("seldom", 3));
     store.save_gaps(&[often.clone(), seldom.clone()], &[], at(MONDAY)).await.unwrap();
     store.gap_failed(&often.id(), "the model refused").await.unwrap();
@@ -115,9 +119,8 @@ async fn what_failed_often_comes_last() {
     assert_eq!((open[1].attempts, open[1].last_fault.as_deref()), (1, Some("the model refused")));
 }
 
-#[tokio::test]
-async fn rows_of_others_are_skipped_and_counted() {
-    let store = store().await;
+async fn rows_of_others_are_skipped_and_counted(on: &Databases) {
+    let store = on.store().await;
     store.save_gaps(&[found("bash", 3), found("read", 4)], &[], at(MONDAY)).await.unwrap();
     execute(&store, "UPDATE skill_gaps SET evidence_json = 'x' WHERE subject = 'bash'").await;
     let gaps = store.gaps(None, 10).await.unwrap();
