@@ -51,6 +51,23 @@ pub struct ExperimentArgs {
 }
 
 impl ExperimentArgs {
+    /// Every case of the suite, with the models of the configuration.
+    pub fn of(skill: String, suite: PathBuf, repeats: u32) -> Self {
+        Self {
+            skill,
+            suite,
+            scenarios: None,
+            repeats,
+            timeout: None,
+            concurrency: None,
+            seed: None,
+            fail_if_worse: false,
+            model: None,
+            judge_model: None,
+            sut_model: None,
+        }
+    }
+
     /// The flags of a run like each of the arms.
     pub fn run(&self) -> RunArgs {
         RunArgs {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::grade::TaskType;
 
@@ -25,14 +25,26 @@ pub enum GapsAction {
         no_scan: bool,
     },
     /// Let a model draft skills for open gaps, by default for three of them
-    Propose {
-        /// These gaps and not the open ones, whatever became of them before
-        #[arg(value_name = "GAP")]
-        gaps: Vec<String>,
-        /// The model; default: generator.model of the configuration
-        #[arg(long, value_name = "NAME")]
-        model: Option<String>,
-    },
+    Propose(ProposeArgs),
+}
+
+/// For which gaps skills are drafted, by which model, and what they are tried on.
+#[derive(Debug, Args)]
+pub struct ProposeArgs {
+    /// These gaps and not the open ones, whatever became of them before
+    #[arg(value_name = "GAP")]
+    pub gaps: Vec<String>,
+    /// The model; default: generator.model of the configuration
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Try each drafted skill on the cases of this suite, as `selftest freeze` writes it; default:
+    /// gaps.suite of the configuration
+    #[arg(long, value_name = "FILE")]
+    pub suite: Option<PathBuf>,
+    /// Run each case so many times with the skill, and as often without; default: gaps.repeats of
+    /// the configuration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeats: Option<u32>,
 }
 
 /// What to do with proposals.

@@ -17,7 +17,7 @@ use crate::exit;
 use crate::grade::TaskType;
 pub use experiment::ExperimentArgs;
 pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
-pub use improve::{GapsAction, ProposalsAction};
+pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
 pub use serve::ServeArgs;

@@ -79,8 +79,8 @@ pub(super) async fn quality_graders(
 /// Finds models when the first session asks for them, and keeps them: a server is up before any
 /// model is.
 pub(super) struct GradersOnRequest {
-    project: Project,
-    resolved: Resolved,
+    project: Arc<Project>,
+    resolved: Arc<Resolved>,
     store: Store,
     /// The model where a request names none; that of the configuration, where none is given.
     default: Option<String>,
@@ -89,8 +89,8 @@ pub(super) struct GradersOnRequest {
 
 impl GradersOnRequest {
     pub(super) fn new(
-        project: Project,
-        resolved: Resolved,
+        project: Arc<Project>,
+        resolved: Arc<Resolved>,
         store: Store,
         default: Option<String>,
     ) -> Self {

@@ -1,5 +1,7 @@
 //! `selftest jobs`: what the jobs did, and running or trying them again by hand.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 use jiff::Timestamp;
 use serde_json::json;
@@ -7,9 +9,11 @@ use serde_json::json;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::{database, options};
+use super::improve::generator_on_request;
 use super::interruption::interruption;
 use super::print;
 use crate::cli::{GlobalArgs, JobsAction, SessionArgs};
+use crate::config::Resolved;
 use crate::exit::Exit;
 use crate::grader::SelfGrader;
 use crate::grader::skills::SkillTracker;
@@ -53,14 +57,13 @@ async fn list(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failu
 async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let interrupted = interruption()?;
     let project = Project::open(global)?;
-    let config = project.load(Vec::new())?.config;
+    let resolved = project.load(Vec::new())?;
     let address = database(&project, &sessions.db);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
     let store = grader.store().clone();
-    let weekly_folder = project.shown_path(&config.grade.weekly_folder);
-    let skills = skill_tracker(&project, &config.skills, &store);
-    let context = JobContext { grader, weekly_folder, skills };
-    let scheduler = Scheduler::new(context, config.jobs, vec![job]);
+    let (project, resolved) = (Arc::new(project), Arc::new(resolved));
+    let settings = resolved.config.jobs.clone();
+    let scheduler = Scheduler::new(context(&project, &resolved, grader), settings, vec![job]);
     let summary = tokio::select! {
         summary = scheduler.run_now(job) => Some(summary),
         () = interrupted => None,
@@ -77,6 +80,22 @@ async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Ex
         print(&said(job, &summary))?;
     }
     Ok(if summary.status == Status::Failed { Exit::Failed } else { Exit::Passed })
+}
+
+/// What scheduled jobs work with, as the configuration has it.
+pub(super) fn context(
+    project: &Arc<Project>,
+    resolved: &Arc<Resolved>,
+    grader: SelfGrader,
+) -> JobContext {
+    let (config, store) = (&resolved.config, grader.store());
+    JobContext {
+        weekly_folder: project.shown_path(&config.grade.weekly_folder),
+        skills: skill_tracker(project, &config.skills, store),
+        gaps: config.gaps.clone(),
+        find_generator: generator_on_request(project, resolved, store),
+        grader,
+    }
 }
 
 /// Keeps track of skills, as the configuration has it.

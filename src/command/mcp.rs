@@ -21,7 +21,7 @@ pub(super) async fn execute(sessions: &SessionArgs, global: &GlobalArgs) -> Resu
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let store = Store::open(&database(&project, &sessions.db)).await?;
-    let grading = GradersOnRequest::new(project, resolved, store.clone(), None);
+    let grading = GradersOnRequest::new(Arc::new(project), Arc::new(resolved), store.clone(), None);
     let runs = RunArchive::new(json_folder);
     let server = McpServer::new(store.clone(), runs, Some(Arc::new(grading)));
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());

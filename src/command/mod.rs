@@ -5,6 +5,7 @@
 mod compare;
 mod context;
 mod doctor;
+mod experiment;
 mod failure;
 mod freeze;
 mod grade;

@@ -59,6 +59,7 @@ pub(super) async fn execute(
     let worker = (!args.no_worker).then(|| {
         let concurrency = resolved.config.grade.quality.concurrency;
         let model = args.model.clone();
+        let (project, resolved) = (Arc::new(project), Arc::new(resolved));
         let graders = GradersOnRequest::new(project, resolved, store.clone(), model);
         let find = finder(graders);
         Worker::new(store.clone(), queue.clone(), find, concurrency as usize)

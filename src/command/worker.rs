@@ -1,5 +1,7 @@
 //! `selftest worker`: the weekly schedule and the queued gradings.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 use jiff::Timestamp;
 use serde_json::json;
@@ -9,12 +11,12 @@ use super::failure::Failure;
 use super::grade::{database, options};
 use super::grading::{GradersOnRequest, finder};
 use super::interruption::interruption;
-use super::jobs::{job, said, skill_tracker};
+use super::jobs::{context, job, said};
 use super::{eprint, print};
 use crate::cli::{GlobalArgs, SessionArgs, WorkerArgs};
 use crate::exit::Exit;
 use crate::grader::SelfGrader;
-use crate::jobs::{Job, JobContext, Queue, Scheduler, Status, Worker, WorkerEnd};
+use crate::jobs::{Job, Queue, Scheduler, Status, Worker, WorkerEnd};
 
 /// What `--jobs` calls the queue.
 const GRADINGS: &str = "gradings";
@@ -37,10 +39,8 @@ pub(super) async fn execute(
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
     let store = grader.store().clone();
     let queue = Queue::open(&address, &settings).await?;
-    let weekly_folder = project.shown_path(&resolved.config.grade.weekly_folder);
-    let skills = skill_tracker(&project, &resolved.config.skills, &store);
-    let context = JobContext { grader, weekly_folder, skills };
-    let scheduler = Scheduler::new(context, settings, jobs);
+    let (project, resolved) = (Arc::new(project), Arc::new(resolved));
+    let scheduler = Scheduler::new(context(&project, &resolved, grader), settings, jobs);
     let find = finder(GradersOnRequest::new(project, resolved, store.clone(), None));
     let worker = Worker::new(store.clone(), queue.clone(), find, concurrency as usize);
 

@@ -158,6 +158,11 @@ impl SelfGrader {
         &self.store
     }
 
+    /// Which sessions it looks at, and how.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Grades the `n` newest sessions that have no grade yet or have changed since.
     pub async fn grade_latest_sessions(
         &self,

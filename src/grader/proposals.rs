@@ -25,19 +25,9 @@ use crate::text::one_line;
 const BRIEF: usize = 1200;
 
 /// Tests a drafted skill before it is proposed.
-pub trait SkillExperiment: Send + Sync {
+pub trait SkillTrial: Send + Sync {
     /// Runs cases without and with the skill. What cannot be tested is said to be so.
     fn test<'a>(&'a self, draft: &'a SkillDraft) -> BoxFuture<'a, SkillTest>;
-}
-
-/// Tests nothing, and says why.
-#[derive(Debug, Clone)]
-pub struct NotTested(pub String);
-
-impl SkillExperiment for NotTested {
-    fn test<'a>(&'a self, _: &'a SkillDraft) -> BoxFuture<'a, SkillTest> {
-        Box::pin(async { SkillTest::NotTested { reason: self.0.clone() } })
-    }
 }
 
 /// What a model that drafts is asked by.
@@ -57,7 +47,7 @@ pub struct SkillGenerator {
     settings: GapSettings,
     library: Arc<PromptLibrary>,
     redactor: Redactor,
-    experiment: Arc<dyn SkillExperiment>,
+    trial: Arc<dyn SkillTrial>,
     reader: DraftReader,
     schema: ReplySchema,
 }
@@ -141,12 +131,12 @@ impl SkillGenerator {
         settings: GapSettings,
         library: Arc<PromptLibrary>,
         redactor: Redactor,
-        experiment: Arc<dyn SkillExperiment>,
+        trial: Arc<dyn SkillTrial>,
     ) -> Self {
         let schema = Arc::new(reply_schema());
         let schema = ReplySchema { name: "skill_draft", schema, brief: BRIEF };
         let reader = DraftReader::new();
-        Self { store, model, drafting, settings, library, redactor, experiment, reader, schema }
+        Self { store, model, drafting, settings, library, redactor, trial, reader, schema }
     }
 
     /// Drafts, tests and proposes skills for open gaps, at most so many as the settings allow
@@ -202,7 +192,7 @@ impl SkillGenerator {
             self.store.gap_failed(&gap.id, &words).await?;
         }
         let (draft, prompt_digest) = made?;
-        let experiment = self.experiment.test(&draft).await;
+        let experiment = self.trial.test(&draft).await;
         let created_at = Timestamp::now();
         let proposal = Proposal {
             id: proposal_id(&gap.id, created_at),

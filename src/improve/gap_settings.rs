@@ -40,6 +40,13 @@ pub struct GapSettings {
     /// How often a malformed draft is asked for again.
     #[schemars(range(min = 0, max = 20))]
     pub max_reasks: u32,
+    /// File of a suite, as `selftest freeze` writes it, on whose cases each drafted skill is tried;
+    /// without one it is proposed untested.
+    #[schemars(length(min = 1))]
+    pub suite: Option<PathBuf>,
+    /// How often each of its cases is run with the skill, and as often without.
+    #[schemars(range(min = 1, max = 1000))]
+    pub repeats: u32,
     /// Folder that accepted skills are written to, each as <name>/SKILL.md.
     #[schemars(length(min = 1))]
     pub skills_folder: PathBuf,
@@ -59,6 +66,8 @@ impl Default for GapSettings {
             proposals_per_run: 3,
             max_tokens: 2000,
             max_reasks: 2,
+            suite: None,
+            repeats: 5,
             skills_folder: PathBuf::from(".selftest/skills"),
         }
     }

@@ -6,6 +6,7 @@
 
 pub mod settings;
 
+mod gaps;
 mod gradings;
 mod lease;
 mod listing;
@@ -19,9 +20,12 @@ mod weekly;
 mod worker;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::grader::SelfGrader;
 use crate::grader::skills::SkillTracker;
+use crate::improve::gap_settings::GapSettings;
+pub use gaps::FindGenerator;
 pub use gradings::FindGrader;
 pub use listing::{LastRun, Listing, ScheduledJob};
 pub use queue::{FailedGrading, Grading, GradingRequest, Queue, QueueCounts};
@@ -39,4 +43,8 @@ pub struct JobContext {
     pub weekly_folder: PathBuf,
     /// Keeps track of skills, in the same database.
     pub skills: SkillTracker,
+    /// What counts as a gap.
+    pub gaps: GapSettings,
+    /// Finds the model that drafts skills.
+    pub find_generator: Arc<FindGenerator>,
 }

@@ -12,6 +12,10 @@ use super::settings::ScheduleSettings;
 /// A job that runs by the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Job {
+    /// Looks for gaps in the agent's skills.
+    GapDetection,
+    /// Drafts, tests and proposes skills for a few of them.
+    SkillGeneration,
     /// Writes the report of the week.
     WeeklyReport,
     /// Scores skills and disables those that do not work.
@@ -20,11 +24,14 @@ pub enum Job {
 
 impl Job {
     /// All of them, in the order in which they run when several are due at the same time.
-    pub const ALL: [Job; 2] = [Job::WeeklyReport, Job::SkillScoring];
+    pub const ALL: [Job; 4] =
+        [Job::GapDetection, Job::SkillGeneration, Job::WeeklyReport, Job::SkillScoring];
 
     /// The name of the seed, for people and in the database.
     pub const fn name(self) -> &'static str {
         match self {
+            Job::GapDetection => "run_gap_detection",
+            Job::SkillGeneration => "run_skill_generation_batch",
             Job::WeeklyReport => "run_weekly_digest",
             Job::SkillScoring => "run_skill_effectiveness_scoring",
         }
@@ -33,6 +40,8 @@ impl Job {
     /// What it does, in one line.
     pub const fn about(self) -> &'static str {
         match self {
+            Job::GapDetection => "grades new sessions by rules and looks for gaps in the skills",
+            Job::SkillGeneration => "lets a model draft skills for a few open gaps, and tests them",
             Job::WeeklyReport => "grades new sessions by rules and writes the report of the week",
             Job::SkillScoring => "scores the skills in use and disables those that do not work",
         }
@@ -46,6 +55,8 @@ impl Job {
     /// Its schedule in the configuration: cron, or [`OFF`].
     pub fn schedule(self, settings: &ScheduleSettings) -> &str {
         match self {
+            Job::GapDetection => &settings.gap_detection,
+            Job::SkillGeneration => &settings.skill_generation,
             Job::WeeklyReport => &settings.weekly_report,
             Job::SkillScoring => &settings.skill_scoring,
         }
@@ -162,10 +173,13 @@ mod tests {
 
     const SUNDAY: &str = "2026-11-22T03:30:00Z";
 
-    /// Seed 002: "Sunday 04:00 UTC, after gap detection (03:00) and digest (03:30)".
+    /// Seed 002: "Sunday 04:00 UTC, after gap detection (03:00) and digest (03:30)", and work item
+    /// 2: "Sunday 03:15 UTC".
     #[test]
     fn the_week_of_the_seed() {
         let expected = [
+            (Job::GapDetection, "2026-11-22T03:00:00Z"),
+            (Job::SkillGeneration, "2026-11-22T03:15:00Z"),
             (Job::WeeklyReport, "2026-11-22T03:30:00Z"),
             (Job::SkillScoring, "2026-11-22T04:00:00Z"),
         ];
@@ -176,7 +190,7 @@ mod tests {
             let others = due_of(&Job::ALL, "2026-11-22T04:00:00Z", &[(job, &text)]);
             assert_eq!(others.len(), Job::ALL.len() - 1);
             let next = cron(job.schedule(&ScheduleSettings::default())).next(at(SUNDAY)).unwrap();
-            assert!(next > at(SUNDAY) && next <= at("2026-11-29T03:30:00Z"));
+            assert!(next > at(SUNDAY) && next <= at("2026-11-29T04:00:00Z"));
         }
     }
 

@@ -12,7 +12,7 @@ use super::lease::Lease;
 use super::schedule::{Job, Slot, due};
 use super::settings::JobSettings;
 use super::summary::{Status, Summary};
-use super::{JobContext, name, scoring, weekly};
+use super::{JobContext, gaps, name, scoring, weekly};
 use crate::store::{Store, StoreError};
 use crate::text::one_line;
 
@@ -134,8 +134,10 @@ impl Scheduler {
 
     async fn work(&self, slot: Slot) -> Result<super::Done, String> {
         match slot.job {
+            Job::GapDetection => gaps::detect(&self.context, slot.at).await,
+            Job::SkillGeneration => gaps::generate(&self.context).await,
             Job::WeeklyReport => weekly::run(&self.context, slot.at).await,
-            Job::SkillScoring => scoring::run(&self.context.skills).await,
+            Job::SkillScoring => scoring::run(&self.context, slot.at).await,
         }
     }
 }

@@ -71,6 +71,12 @@ impl JobSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleSettings {
+    /// When gaps in the agent's skills are looked for.
+    #[schemars(length(min = 1, max = 100))]
+    pub gap_detection: String,
+    /// When skills are drafted for open gaps.
+    #[schemars(length(min = 1, max = 100))]
+    pub skill_generation: String,
     /// When the report of the week is written.
     #[schemars(length(min = 1, max = 100))]
     pub weekly_report: String,
@@ -81,7 +87,12 @@ pub struct ScheduleSettings {
 
 impl Default for ScheduleSettings {
     fn default() -> Self {
-        Self { weekly_report: "30 3 * * SUN".to_owned(), skill_scoring: "0 4 * * SUN".to_owned() }
+        Self {
+            gap_detection: "0 3 * * SUN".to_owned(),
+            skill_generation: "15 3 * * SUN".to_owned(),
+            weekly_report: "30 3 * * SUN".to_owned(),
+            skill_scoring: "0 4 * * SUN".to_owned(),
+        }
     }
 }
 

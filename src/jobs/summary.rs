@@ -57,6 +57,13 @@ pub enum Done {
     Skipped(String),
 }
 
+impl Done {
+    /// These counts, an object.
+    pub fn counted(counts: &Value) -> Self {
+        Done::Completed(counts.as_object().cloned().unwrap_or_default())
+    }
+}
+
 impl Summary {
     /// Of work that took so long.
     pub fn of(done: Result<Done, String>, elapsed: Duration) -> Self {

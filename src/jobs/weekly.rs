@@ -19,13 +19,12 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, Str
     for fault in &outcome.faults {
         tracing::warn!("{fault}");
     }
-    let counts = json!({
+    Ok(Done::counted(&json!({
         "week": report.week,
         "sessions": report.summary.sessions,
         "sessions_graded": scan.sessions,
         "alerts": report.alerts.raised().count(),
         "alerts_delivered": if outcome.faults.is_empty() { outcome.new_alerts.len() } else { 0 },
         "report": paths.page.display().to_string(),
-    });
-    Ok(Done::Completed(counts.as_object().cloned().unwrap_or_default()))
+    })))
 }

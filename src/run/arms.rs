@@ -39,7 +39,7 @@ pub async fn execute_arms(
         .as_ref()
         .map(|arm| Execution::start(&arm.runner, Arc::clone(&arm.header), &arm.events, &cancel));
     let cases = plan.len() / rounds(plan);
-    let trials = order.iter().filter_map(|slot| {
+    let trials = order.iter().copied().filter_map(|slot| {
         let planned = plan.get(slot.position(cases))?;
         let arm = slot.arm;
         Some(runs.of(arm).case(planned).map(move |case| (arm, case)))

@@ -2,28 +2,19 @@
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 
 use crate::cli::{ExperimentArgs, GlobalArgs};
 use crate::command::context::Project;
+use crate::command::experiment::Experiment;
 use crate::command::failure::Failure;
-use crate::command::run::{cancel_on_interrupt, flags, planned};
-use crate::command::setup::{Setup, SuiteFile};
+use crate::command::run::{cancel_on_interrupt, flags};
 use crate::command::{eprint, print};
-use crate::event::{ExperimentRun, Observer};
 use crate::exit::Exit;
-use crate::improve::experiment::{Arm, Arms, Conclusion};
-use crate::outcome::Outcome;
-use crate::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment, text};
-use crate::report::document::ReportDocument;
-use crate::report::{ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style};
-use crate::run::arms::{ArmRun, execute_arms};
-use crate::run::observe::{self, Carrier};
-use crate::run::order::interleaved;
-use crate::sut::namespace::RunId;
+use crate::improve::experiment::Conclusion;
+use crate::report::Style;
+use crate::report::comparison::experiment::text;
 use crate::sut::skill::Skill;
 use crate::text::one_line;
 
@@ -40,79 +31,25 @@ pub(super) async fn execute(
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
-    let args = told.run();
-    let resolved = project.load(flags(&args))?;
+    let resolved = project.load(flags(&told.run()))?;
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
     let (skill, file) = find(&project, &told.skill)?;
-    let suite = SuiteFile::load(&project, &told.suite)?;
-    let plan = planned(&args, &resolved.config, Some(&suite))?;
-    if plan.is_empty() {
-        eprint("nothing to run: no case was selected\n");
-        return Ok(Exit::NothingRan);
-    }
-    let now = Timestamp::now();
-    let ids = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };
-    let (json_folder, markdown_folder) = project.report_folders(&resolved);
-    let open = |id: &RunId| {
-        ReportFiles::open(&json_folder, &markdown_folder, id)
-            .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))
-    };
-    let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
-    // Neither arm can read the skill where it lies: the one would have what it must do without.
-    let hidden = [to_hide(&project, &file)];
-    let setup = Setup {
+    let experiment = Experiment {
         project: &project,
         resolved: &resolved,
-        args: &args,
-        suite: Some(&suite),
-        hidden: &hidden,
+        told,
+        skill,
+        // The arm without it would have what it must do without.
+        hidden: vec![to_hide(&project, &file)],
+        shows_progress: true,
     };
-    let prepared = setup.prepare(&plan).await?;
-    let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
-    let runners = Arms {
-        control: Arc::clone(&prepared.runner),
-        treatment: Arc::new(prepared.runner.with_sut(with)),
+    let Some(conducted) = experiment.conduct(cancel_on_interrupt()).await? else {
+        eprint("nothing to run: no case was selected\n");
+        return Ok(Exit::NothingRan);
     };
-
-    let style = Style {
-        terminal: false,
-        colour: std::io::stderr().is_terminal() && !project.environment.no_color,
-    };
-    let start = |arm: Arm, files: ReportFiles| {
-        let mut header = setup.header(ids.of(arm).clone(), &plan, &prepared);
-        header.experiment = Some(ExperimentRun {
-            arm,
-            other_run_id: ids.of(arm.other()).clone(),
-            skill: skill.name.clone(),
-            skill_digest: skill.digest(),
-        });
-        let report = ReportObserver::new(files);
-        let handle = report.handle();
-        let progress = ProgressObserver::new(style).labelled(LABELS.of(arm));
-        let observers: Vec<Box<dyn Observer>> = vec![Box::new(progress), Box::new(report)];
-        let (events, carrier) = observe::carry(observers);
-        let runner = Arc::clone(runners.of(arm));
-        (ArmRun { runner, header: Arc::new(header), events }, Reporting { handle, carrier })
-    };
-    let (control, of_control) = start(Arm::Control, files.control);
-    let (treatment, of_treatment) = start(Arm::Treatment, files.treatment);
-    let arms = Arms { control, treatment };
-    let cases = plan.len() / told.repeats as usize;
-    let order = interleaved(cases, told.repeats, prepared.runner.seed);
-    let executed = execute_arms(&arms, &plan, &order, cancel_on_interrupt()).await;
-    drop(arms);
-
-    let mut faults = Vec::new();
-    let control = of_control.finish(&mut faults)?;
-    let treatment = of_treatment.finish(&mut faults)?;
-    let trials = order.iter().filter_map(|slot| {
-        let planned = plan.get(slot.position(cases))?;
-        let (case, repeat, arm) = (planned.scenario.id.clone(), slot.repeat, slot.arm);
-        Some(PlannedTrial { case, repeat, arm })
-    });
-    let found = SkillExperiment::new(&control, &treatment, trials.collect());
+    let found = &conducted.found;
     if json {
         print(&format!("{:#}\n", serde_json::json!(found)))?;
     } else {
@@ -120,31 +57,16 @@ pub(super) async fn execute(
             terminal: std::io::stdout().is_terminal(),
             colour: std::io::stdout().is_terminal() && !project.environment.no_color,
         };
-        print(&text(&found, style))?;
+        print(&text(found, style))?;
     }
-    if !faults.is_empty() {
-        return Err(Failure::setup(anyhow!(faults.join("\n"))));
+    if !conducted.faults.is_empty() {
+        return Err(Failure::setup(anyhow!(conducted.faults.join("\n"))));
     }
-    if [executed.control.2, executed.treatment.2].contains(&Outcome::Interrupted) {
+    if conducted.is_interrupted {
         return Ok(Exit::Interrupted);
     }
     let worse = found.analysis.conclusion == Conclusion::Harms;
     Ok(if worse && told.fail_if_worse { Exit::Failed } else { Exit::Passed })
-}
-
-/// What becomes the report of an arm.
-struct Reporting {
-    handle: ReportHandle,
-    carrier: Carrier,
-}
-
-impl Reporting {
-    /// The report as `selftest compare` reads it.
-    fn finish(self, faults: &mut Vec<String>) -> Result<ReportDocument, Failure> {
-        faults.extend(tokio::task::block_in_place(|| self.carrier.finish()));
-        serde_json::from_str(&self.handle.json_text().unwrap_or_default())
-            .map_err(|error| Failure::setup(anyhow!("the report of an arm: {error}")))
-    }
 }
 
 /// The skill that the user names, and its file.

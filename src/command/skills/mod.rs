@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::anyhow;
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
@@ -134,10 +135,11 @@ async fn list(setup: &Setup<'_>) -> Result<Exit, Failure> {
 }
 
 async fn score(setup: &Setup<'_>, auto_disable: bool) -> Result<Exit, Failure> {
-    let scores = setup.tracker.score_all_skills().await?;
+    let now = Timestamp::now();
+    let scores = setup.tracker.score_all_skills(now).await?;
     let mut disabled = Vec::new();
     if auto_disable {
-        disabled = setup.tracker.auto_disable_underperformers(ACTOR).await?;
+        disabled = setup.tracker.auto_disable_underperformers(ACTOR, now).await?;
     }
     if setup.args.json {
         print(&format!("{:#}\n", json!({ "scores": scores, "disabled": disabled })))?;

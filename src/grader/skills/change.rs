@@ -167,12 +167,14 @@ impl SkillTracker {
         self.changed(&skill.id, out.action, actor).await
     }
 
-    /// Disables every version in use to which a rule applies, by its executions of the last days.
+    /// Disables every version in use to which a rule applies, by its executions of the days
+    /// before `now`.
     pub async fn auto_disable_underperformers(
         &self,
         actor: &str,
+        now: Timestamp,
     ) -> Result<Vec<DisabledSkill>, ChangeError> {
-        let since = self.lookback(Timestamp::now());
+        let since = self.lookback(now);
         let mut disabled = Vec::new();
         for (skill, counts) in self.store().active_skills(self.user_id(), since).await? {
             let reasons = DisableRule::reasons(&counts, &self.settings.disable);

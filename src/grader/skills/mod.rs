@@ -55,9 +55,9 @@ impl SkillTracker {
         Ok(Effectiveness::of(&self.store.skill_counts(skill_version_id, since).await?))
     }
 
-    /// Scores every version in use and keeps the scores.
-    pub async fn score_all_skills(&self) -> Result<Vec<SkillScore>, StoreError> {
-        let now = Timestamp::now();
+    /// Scores every version in use by its executions of the days before `now`, and keeps the
+    /// scores.
+    pub async fn score_all_skills(&self, now: Timestamp) -> Result<Vec<SkillScore>, StoreError> {
         let active = self.store.active_skills(self.user_id(), self.lookback(now)).await?;
         let score = |(skill, counts): &(SkillVersion, _)| {
             let effectiveness = Effectiveness::of(counts);
@@ -83,8 +83,8 @@ impl SkillTracker {
         self.store.skill_days(self.user_id(), first).await
     }
 
-    /// The moment since which executions count.
-    fn lookback(&self, now: Timestamp) -> Timestamp {
+    /// The moment since which executions count at `now`.
+    pub fn lookback(&self, now: Timestamp) -> Timestamp {
         let days = i64::from(self.settings.lookback_days);
         now.checked_sub(SignedDuration::from_hours(24 * days)).unwrap_or(Timestamp::MIN)
     }

@@ -1,0 +1,145 @@
+//! Conducts an experiment with a skill: the same cases without and with it, each arm a run with
+//! reports of its own. What it found is `improve::experiment`'s to say.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::run::planned;
+use super::setup::{Setup, SuiteFile};
+use crate::cli::ExperimentArgs;
+use crate::config::Resolved;
+use crate::event::{ExperimentRun, Observer};
+use crate::improve::experiment::{Arm, Arms};
+use crate::outcome::Outcome;
+use crate::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
+use crate::report::document::ReportDocument;
+use crate::report::{ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style};
+use crate::run::arms::{ArmRun, execute_arms};
+use crate::run::observe::{self, Carrier};
+use crate::run::order::interleaved;
+use crate::sut::namespace::RunId;
+use crate::sut::skill::Skill;
+
+/// An experiment that is to be conducted.
+pub(super) struct Experiment<'a> {
+    pub(super) project: &'a Project,
+    pub(super) resolved: &'a Resolved,
+    pub(super) told: &'a ExperimentArgs,
+    pub(super) skill: Skill,
+    /// Where the skill lies: neither arm reads it there.
+    pub(super) hidden: Vec<PathBuf>,
+    /// Whether each trial is told on stderr.
+    pub(super) shows_progress: bool,
+}
+
+/// What came of it.
+pub(super) struct Conducted {
+    pub(super) found: SkillExperiment,
+    /// What could not be written.
+    pub(super) faults: Vec<String>,
+    pub(super) is_interrupted: bool,
+}
+
+impl Experiment<'_> {
+    /// Runs all trials. `None` where no case was selected.
+    pub(super) async fn conduct(
+        &self,
+        cancel: watch::Receiver<bool>,
+    ) -> Result<Option<Conducted>, Failure> {
+        let (project, resolved, told) = (self.project, self.resolved, self.told);
+        let skill = &self.skill;
+        let args = told.run();
+        let suite = SuiteFile::load(project, &told.suite)?;
+        let plan = planned(&args, &resolved.config, Some(&suite))?;
+        if plan.is_empty() {
+            return Ok(None);
+        }
+        let now = Timestamp::now();
+        let ids = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };
+        let (json_folder, markdown_folder) = project.report_folders(resolved);
+        let open = |id: &RunId| {
+            ReportFiles::open(&json_folder, &markdown_folder, id)
+                .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))
+        };
+        let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
+        let setup = Setup {
+            project,
+            resolved,
+            args: &args,
+            suite: Some(&suite),
+            hidden: &self.hidden,
+        };
+        let prepared = setup.prepare(&plan).await?;
+        let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
+        let runners = Arms {
+            control: Arc::clone(&prepared.runner),
+            treatment: Arc::new(prepared.runner.with_sut(with)),
+        };
+
+        let style = Style {
+            terminal: false,
+            colour: std::io::stderr().is_terminal() && !project.environment.no_color,
+        };
+        let start = |arm: Arm, files: ReportFiles| {
+            let mut header = setup.header(ids.of(arm).clone(), &plan, &prepared);
+            header.experiment = Some(ExperimentRun {
+                arm,
+                other_run_id: ids.of(arm.other()).clone(),
+                skill: skill.name.clone(),
+                skill_digest: skill.digest(),
+            });
+            let report = ReportObserver::new(files);
+            let handle = report.handle();
+            let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(report)];
+            if self.shows_progress {
+                let progress = ProgressObserver::new(style).labelled(LABELS.of(arm));
+                observers.insert(0, Box::new(progress));
+            }
+            let (events, carrier) = observe::carry(observers);
+            let runner = Arc::clone(runners.of(arm));
+            (ArmRun { runner, header: Arc::new(header), events }, Reporting { handle, carrier })
+        };
+        let (control, of_control) = start(Arm::Control, files.control);
+        let (treatment, of_treatment) = start(Arm::Treatment, files.treatment);
+        let arms = Arms { control, treatment };
+        let cases = plan.len() / told.repeats as usize;
+        let order = interleaved(cases, told.repeats, prepared.runner.seed);
+        let executed = execute_arms(&arms, &plan, &order, cancel).await;
+        drop(arms);
+
+        let mut faults = Vec::new();
+        let control = of_control.finish(&mut faults)?;
+        let treatment = of_treatment.finish(&mut faults)?;
+        let trials = order.iter().filter_map(|slot| {
+            let planned = plan.get(slot.position(cases))?;
+            let (case, repeat, arm) = (planned.scenario.id.clone(), slot.repeat, slot.arm);
+            Some(PlannedTrial { case, repeat, arm })
+        });
+        let found = SkillExperiment::new(&control, &treatment, trials.collect());
+        let is_interrupted =
+            [executed.control.2, executed.treatment.2].contains(&Outcome::Interrupted);
+        Ok(Some(Conducted { found, faults, is_interrupted }))
+    }
+}
+
+/// What becomes the report of an arm.
+struct Reporting {
+    handle: ReportHandle,
+    carrier: Carrier,
+}
+
+impl Reporting {
+    /// The report as `selftest compare` reads it.
+    fn finish(self, faults: &mut Vec<String>) -> Result<ReportDocument, Failure> {
+        faults.extend(tokio::task::block_in_place(|| self.carrier.finish()));
+        serde_json::from_str(&self.handle.json_text().unwrap_or_default())
+            .map_err(|error| Failure::setup(anyhow!("the report of an arm: {error}")))
+    }
+}

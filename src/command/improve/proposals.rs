@@ -1,0 +1,106 @@
+//! `selftest proposals`: drafted skills, and what people decide about them.
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::LISTED;
+use crate::cli::{GlobalArgs, ProposalsAction, SessionArgs};
+use crate::command::context::Project;
+use crate::command::failure::Failure;
+use crate::command::grade::database;
+use crate::command::{eprint, print};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::grader::decision::{DecisionFault, SkillPlace, accept, reject};
+use crate::improve::proposal::ProposalStatus;
+use crate::report::improvement;
+use crate::store::Store;
+use crate::text::one_line;
+
+pub(in crate::command) async fn execute(
+    action: &ProposalsAction,
+    args: &SessionArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let config = project.load(Vec::new())?.config;
+    let store = Store::open(&database(&project, &args.db)).await?;
+    let done = act(action, &project, &config, &store, args.json).await;
+    store.close().await;
+    done
+}
+
+async fn act(
+    action: &ProposalsAction,
+    project: &Project,
+    config: &Config,
+    store: &Store,
+    as_json: bool,
+) -> Result<Exit, Failure> {
+    let proposal = match action {
+        ProposalsAction::List { all } => {
+            let status = (!*all).then_some(ProposalStatus::Proposed);
+            let proposals = store.proposals(status, LISTED).await?.items;
+            if as_json {
+                print(&format!("{:#}\n", json!(proposals)))?;
+            } else if proposals.is_empty() {
+                eprint("no proposals; `selftest gaps propose` makes them\n");
+            } else {
+                print(&improvement::proposals(&proposals))?;
+            }
+            return Ok(Exit::Passed);
+        }
+        ProposalsAction::Show { proposal } => {
+            let found = store.proposal(proposal).await?;
+            let found = found.ok_or_else(|| DecisionFault::Unknown(one_line(proposal, 80)))?;
+            let gap = store.gap(&found.gap_id).await?;
+            if as_json {
+                print(&format!("{:#}\n", json!({ "proposal": found, "gap": gap })))?;
+            } else {
+                print(&improvement::proposal(&found, gap.as_ref()))?;
+            }
+            return Ok(Exit::Passed);
+        }
+        ProposalsAction::Accept { proposal, output, reason } => {
+            let folder = project.folder.join(&config.gaps.skills_folder);
+            let output = output.as_ref().map(|output| project.path(output));
+            let place = output.as_deref().map_or(SkillPlace::Folder(&folder), SkillPlace::File);
+            accept(store, proposal, place, reason.as_deref()).await?
+        }
+        ProposalsAction::Reject { proposal, reason, again } => {
+            let reason = reason.trim();
+            if reason.is_empty() {
+                return Err(Failure::usage(anyhow!("--reason is empty, expected words")));
+            }
+            reject(store, proposal, reason, *again).await?
+        }
+    };
+    if as_json {
+        print(&format!("{:#}\n", json!(proposal)))?;
+    } else {
+        let written = proposal.file.as_deref().map(|file| format!("; written to {file}"));
+        let written = one_line(&written.unwrap_or_default(), 4096);
+        print(&format!("{} is {}{written}\n", proposal.id, proposal.status))?;
+    }
+    Ok(Exit::Passed)
+}
+
+impl From<DecisionFault> for Failure {
+    fn from(fault: DecisionFault) -> Self {
+        let hint = match &fault {
+            DecisionFault::Store(_) => None,
+            DecisionFault::Unknown(_) => Some("`selftest proposals list --all` shows their ids"),
+            DecisionFault::Decided { .. } => Some("a decision stays"),
+            DecisionFault::Exists(_) | DecisionFault::Name(_) | DecisionFault::Write { .. } => {
+                Some("write it elsewhere with --output")
+            }
+        };
+        match fault {
+            DecisionFault::Store(error) => error.into(),
+            fault @ DecisionFault::Write { .. } => {
+                Self::setup(anyhow::Error::new(fault)).hint(hint)
+            }
+            fault => Self::usage(anyhow::Error::new(fault)).hint(hint),
+        }
+    }
+}
