@@ -34,10 +34,12 @@ mod transport;
 mod sut;
 
 // Recorded sessions, and reflections.
+#[cfg(feature = "embedded")]
+mod demonstration;
 mod grade;
+mod improve;
 mod jobs;
 mod reflect;
-mod improve;
 mod signals;
 mod skills;
 

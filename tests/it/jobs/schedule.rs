@@ -18,7 +18,9 @@ on_each_database! {
 }
 
 /// The jobs of that morning, in their order, with the times of seed 002.
-const SUNDAY: [(&str, &str); 2] = [
+const SUNDAY: [(&str, &str); 4] = [
+    ("run_gap_detection", "2026-11-22T03:00:00Z"),
+    ("run_skill_generation_batch", "2026-11-22T03:15:00Z"),
     ("run_weekly_digest", "2026-11-22T03:30:00Z"),
     ("run_skill_effectiveness_scoring", "2026-11-22T04:00:00Z"),
 ];
