@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::grade::settings::GradeSettings;
-use crate::improve::skill_settings::SkillSettings;
-use crate::jobs::settings::JobSettings;
 use crate::improve::gap_settings::GapSettings;
 use crate::improve::routing::RoutingSettings;
+use crate::improve::skill_settings::SkillSettings;
+use crate::jobs::settings::JobSettings;
 use crate::judge::settings::JudgeSettings;
 use crate::model::settings::ModelSettings;
 use crate::rubric::{Category, Rubric, RubricError};

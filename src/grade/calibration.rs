@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::agreement::{as_rules_would, latest_quality, newest_overrides};
 use super::share::rounded;
 use super::{Field, GradeRecord, Override, QualityGrade, Share};
-use crate::stats::{Interval, PairedDifference, cohen_kappa, paired_difference, quadratic_kappa, sign_test};
+use crate::stats::{
+    Interval, PairedDifference, cohen_kappa, paired_difference, quadratic_kappa, sign_test,
+};
 
 /// The discrepancy that is accepted, as a share of a grade's range. §10.2 names none; this is
 /// ours.

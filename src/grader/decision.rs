@@ -141,7 +141,14 @@ fn write_new(file: &Path, text: &str) -> io::Result<bool> {
         fs::create_dir_all(folder)?;
     }
     match OpenOptions::new().write(true).create_new(true).open(file) {
-        Ok(mut new) => new.write_all(text.as_bytes()).map(|()| true),
+        Ok(mut new) => {
+            let written = new.write_all(text.as_bytes());
+            if written.is_err() {
+                // Half a skill would be in the way of the next try.
+                let _ = fs::remove_file(file);
+            }
+            written.map(|()| true)
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Ok(fs::read(file)? == text.as_bytes())
         }

@@ -20,16 +20,16 @@ pub async fn routing(
     agent: Option<&str>,
     now: Timestamp,
 ) -> Result<Routing, StoreError> {
+    let (from, earliest) = window(now, settings);
     // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
-    let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
-    let (from, earliest) = window(to, settings);
-    let grades = store.grades_between(earliest, to, agent).await?.items;
+    let ahead = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
+    let grades = store.grades_between(earliest, ahead, agent).await?.items;
     let made = store.overrides().await?.items;
     let records: Vec<GradeRecord> =
         grades.into_iter().map(|grade| overrides::apply(grade, &made)).collect();
-    let items = advise(&records, to, task_type, settings);
+    let items = advise(&records, now, task_type, settings);
     let gaps = store.gaps(None, MOST).await?.items;
     let proposals = store.proposals(None, MOST).await?.items;
     let recommendations = recommendations(&items, &gaps, &proposals, settings);
-    Ok(Routing { from, to, items, recommendations })
+    Ok(Routing { from, to: now, items, recommendations })
 }

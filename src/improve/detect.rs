@@ -15,6 +15,8 @@ use crate::stats::mean;
 use crate::text::one_line;
 use crate::words::WordSet;
 
+/// Most gaps of one look, those of most sessions.
+pub const MOST_GAPS: usize = 1000;
 /// Most sessions that are kept as evidence.
 pub const MOST_EVIDENCE: usize = 20;
 /// Bytes of an evidence's words and of a gap's subject.
@@ -46,7 +48,8 @@ pub struct KnownRequest {
     pub text: String,
 }
 
-/// Every gap that the records and requests show, those of most sessions first.
+/// The gaps that the records and requests show, those of most sessions first. At most
+/// [`MOST_GAPS`], since the names of tools are foreign.
 pub fn detect(
     records: &[GradeRecord],
     requests: &[RepeatedRequest],
@@ -59,6 +62,7 @@ pub fn detect(
     gaps.extend(low_task_types(&records, settings));
     gaps.extend(repeated_requests(&records, requests, known, settings));
     gaps.sort_by(|a, b| (Reverse(a.sessions), &a.key).cmp(&(Reverse(b.sessions), &b.key)));
+    gaps.truncate(MOST_GAPS);
     gaps
 }
 
@@ -136,7 +140,8 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
         let completed = own.iter().filter(|record| record.task_completed).count() as u64;
         let rate = Share::new(completed, sessions);
         let scores: Vec<f64> = own.iter().map(|record| session_score(record)).collect();
-        let score = mean(&scores)?;
+        // Rounded, so that a mean of exactly the limit does not fall below it by a bit.
+        let score = (mean(&scores)? * 1e6).round() / 1e6;
         let rarely = rate.interval.is_some_and(|bounds| bounds.high < settings.completion_rate);
         if !rarely && score >= settings.task_score {
             return None;

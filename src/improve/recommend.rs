@@ -180,6 +180,7 @@ mod tests {
         assert_eq!(ids, ["1", "2"]);
     }
 
+    /// Seed 000 §10.3: a score of few sessions recommends nothing.
     #[test]
     fn few_sessions_recommend_nothing() {
         let records: Vec<GradeRecord> =

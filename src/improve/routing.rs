@@ -158,7 +158,8 @@ pub struct Advice {
     pub sessions: u64,
     /// Mean of efficiency, quality and completion, 1 to 5 (§8.1); null without sessions.
     pub score: Option<f64>,
-    /// The score's 95 % interval; null of fewer than two sessions.
+    /// The score's 95 % interval; null of fewer than two sessions, and where all have the same
+    /// score.
     #[schema(value_type = Option<Object>)]
     pub interval: Option<Interval>,
     /// Share of completed sessions, with its interval.
@@ -179,7 +180,7 @@ pub struct Advice {
 pub struct Routing {
     /// Begin of the days that scores look at.
     pub from: Timestamp,
-    /// Their end.
+    /// Their end: when this was asked.
     pub to: Timestamp,
     /// Types that had sessions in these days or those before, the lowest score first; one type,
     /// where one is asked for.
@@ -195,7 +196,8 @@ pub fn window(to: Timestamp, settings: &RoutingSettings) -> (Timestamp, Timestam
     (before(days).unwrap_or(Timestamp::MIN), before(2 * days).unwrap_or(Timestamp::MIN))
 }
 
-/// Advice from records, in any order, overrides applied. `only`: one type, with or without
+/// Advice from records up to a moment, in any order, overrides applied. Those after it count as
+/// of it: the clock of a recording machine may run ahead. `only`: one type, with or without
 /// sessions.
 pub fn advise(
     records: &[GradeRecord],
@@ -215,7 +217,7 @@ pub fn advise(
                 });
                 own.collect()
             };
-            let (now, before) = (between(from, to), between(earliest, from));
+            let (now, before) = (between(from, Timestamp::MAX), between(earliest, from));
             let is_wanted = only.is_some() || !now.is_empty() || !before.is_empty();
             is_wanted.then(|| Advice::of(task_type, &now, &before, settings))
         })
@@ -236,7 +238,8 @@ impl Advice {
             records.iter().map(|record| session_score(record)).collect()
         };
         let (scores, earlier) = (scores(now), scores(before));
-        let score = mean(&scores);
+        // Rounded first: a mean that is a tier's least score must not miss it by a bit.
+        let score = mean(&scores).map(rounded);
         let interval = mean_interval(&scores).map(|Interval { low, high }| Interval {
             low: rounded(low.max(1.0)),
             high: rounded(high.min(5.0)),
@@ -256,7 +259,7 @@ impl Advice {
         Self {
             task_type,
             sessions,
-            score: score.map(rounded),
+            score,
             interval,
             completion_rate: Share::new(completed, sessions),
             trend: ScoreTrend::of(&scores, &earlier, settings),

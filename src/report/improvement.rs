@@ -21,7 +21,7 @@ pub fn gaps(gaps: &[Gap]) -> String {
         let _ = writeln!(
             text,
             "{}  {:<9} {:<16} {:>8} {}",
-            gap.id,
+            terminal(&gap.id, 40),
             gap.status,
             gap.kind,
             plural(gap.weeks, "week"),

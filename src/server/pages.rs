@@ -6,8 +6,8 @@
 mod assets;
 mod calls;
 mod case;
-mod jobs;
 mod gaps;
+mod jobs;
 mod link;
 mod proposal;
 mod quality;

@@ -47,7 +47,7 @@ fn json<T: serde::de::DeserializeOwned>(row: &Columns<'_>, name: &str) -> Result
 
 impl Store {
     /// Keeps gaps that were found at that time: new ones as open, known ones with their latest
-    /// numbers. What became of a known one stays, but for those of `reopened`, by id.
+    /// numbers. What became of a known one stays, but for closed ones of `reopened`, by id.
     pub async fn save_gaps(
         &self,
         gaps: &[FoundGap],
@@ -59,11 +59,13 @@ impl Store {
             save(&mut writing, gap, at).await.map_err(|error| self.failed(error))?;
         }
         for id in reopened {
-            let query = "UPDATE skill_gaps SET status = $2, status_at = $3 WHERE id = $1";
+            let query = "UPDATE skill_gaps SET status = $2, status_at = $3 \
+                         WHERE id = $1 AND status = $4";
             sqlx::query(query)
                 .bind(bound::text(id, bound::NAME))
                 .bind(GapStatus::Open.name())
                 .bind(time(at))
+                .bind(GapStatus::Closed.name())
                 .execute(&mut *writing)
                 .await
                 .map_err(|error| self.failed(error))?;
@@ -129,6 +131,11 @@ async fn save(
                  task_types_json = excluded.task_types_json, \
                  evidence_json = excluded.evidence_json";
     let types: Vec<&str> = gap.task_types.iter().map(|one| one.name()).collect();
+    let mut evidence = gap.evidence.clone();
+    for one in &mut evidence {
+        one.session_id = bound::text(&one.session_id, bound::NAME);
+        one.words = bound::text(&one.words, bound::TEXT);
+    }
     sqlx::query(query)
         .bind(gap.id())
         .bind(gap.kind.name())
@@ -142,8 +149,7 @@ async fn save(
         .bind(count(gap.sessions))
         .bind(Week::of(at).to_string())
         .bind(serde_json::json!(types).to_string())
-        // Bounded by whoever found it: at most twenty short pieces.
-        .bind(serde_json::json!(gap.evidence).to_string().replace("\\u0000", ""))
+        .bind(serde_json::json!(evidence).to_string())
         .execute(connection)
         .await
         .map(drop)

@@ -67,6 +67,19 @@ fn task_types_below_a_score_of_three() {
     assert!(found(&sessions(5, 3)).is_empty(), "a mean of 3.07");
 }
 
+/// Seed 000 §10.3: `get_task_score('debugging') < 3`, and 3 is not below 3.
+#[test]
+fn a_mean_of_three_is_not_below_three_by_a_bit() {
+    // (1 + 3 + 11/3 + 11/3 + 11/3) / 5, which the sum of the fractions misses.
+    let levels = [(false, 1), (true, 2), (true, 3), (true, 3), (true, 3)];
+    let records: Vec<GradeRecord> = levels
+        .iter()
+        .zip(["a", "b", "c", "d", "e"])
+        .map(|((done, level), id)| record(id, TaskType::Debugging, *done, *level, *level))
+        .collect();
+    assert!(found(&records).is_empty(), "{:?}", found(&records));
+}
+
 /// Seed 000 §10.1 with an interval: few sessions that fail are chance.
 #[test]
 fn task_types_that_are_rarely_completed() {
@@ -156,6 +169,18 @@ fn what_goes_well_is_no_gap() {
     assert!(found(&well).is_empty());
     let keys: Vec<GapKind> = found(&two_months()).iter().map(|gap| gap.kind).collect();
     assert!(keys.contains(&GapKind::ToolError) && !keys.contains(&GapKind::UnknownTool));
+}
+
+#[test]
+fn tools_without_end_are_no_gaps_without_end() {
+    let mut records = failing(3, "read", ErrorClass::FileNotFound);
+    for record in &mut records {
+        let error = record.details.errors[0].clone();
+        record.details.errors = (0..2 * MOST_GAPS)
+            .map(|number| crate::grade::ErrorCount { tool: format!("t{number}"), ..error.clone() })
+            .collect();
+    }
+    assert_eq!(found(&records).len(), MOST_GAPS);
 }
 
 #[test]

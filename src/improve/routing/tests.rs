@@ -32,6 +32,25 @@ fn below_three_a_more_capable_model() {
     assert_eq!(low.why, "a score of 2.33 reaches 1.00, the least of large");
 }
 
+/// Seed 000 §10.1: 3 is not below 3, though a sum of thirds may miss it by a bit.
+#[test]
+fn a_mean_of_three_is_three() {
+    let at = "2026-11-20T10:00:00Z";
+    let mut records = vec![record("a", TaskType::Debugging, false, 1, 1).at(at)];
+    records.extend(sessions("b", 1, 2, at));
+    records.extend(sessions("c", 3, 3, at));
+    assert_eq!(advice(&records).tier.as_deref(), Some("medium"));
+}
+
+#[test]
+fn sessions_of_the_last_days_and_of_a_clock_that_runs_ahead() {
+    let of = |at: &str| advice(&sessions("s", 6, 3, at)).sessions;
+    assert_eq!(of("2026-10-25T00:00:00Z"), 6, "28 days ago");
+    assert_eq!(of("2026-10-24T23:59:59Z"), 0);
+    assert_eq!(of("2026-11-22T01:00:00Z"), 6);
+}
+
+/// Seed 000 §10.1: few sessions are no reason to change the model.
 #[test]
 fn too_few_sessions_have_no_tier() {
     let few = advice(&sessions("s", 4, 5, "2026-11-20T10:00:00Z"));
@@ -46,7 +65,7 @@ fn too_few_sessions_have_no_tier() {
     assert_eq!(untiered.why, "no tier is for a score of 5.00");
 }
 
-/// Issue: trend is "this 4 weeks vs the 4 before, with a stated test".
+/// Seed 000 §10.1, and the issue: trend is "this 4 weeks vs the 4 before, with a stated test".
 #[test]
 fn four_weeks_against_the_four_before() {
     let (now, before, long_ago) =
@@ -71,7 +90,7 @@ fn four_weeks_against_the_four_before() {
     assert_eq!((alone.trend.direction, alone.trend.p), (Direction::Unknown, None));
 }
 
-/// Issue: confidence "from n and interval width".
+/// Seed 000 §10.1, and the issue: confidence "from n and interval width".
 #[test]
 fn confidence_by_number_and_spread() {
     let at = "2026-11-20T10:00:00Z";

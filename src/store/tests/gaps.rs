@@ -10,6 +10,8 @@ on_every_engine! {
     a_gap_gets_one_proposal_and_a_decision,
     what_failed_often_comes_last,
     rows_of_others_are_skipped_and_counted,
+    whatever_evidence_says_it_is_read_again,
+    only_a_closed_gap_opens_again,
 }
 
 const MONDAY: &str = "2026-11-16T10:00:00Z";
@@ -125,4 +127,26 @@ async fn rows_of_others_are_skipped_and_counted(on: &Databases) {
     execute(&store, "UPDATE skill_gaps SET evidence_json = 'x' WHERE subject = 'bash'").await;
     let gaps = store.gaps(None, 10).await.unwrap();
     assert_eq!((gaps.items.len(), gaps.unreadable), (1, 1));
+}
+
+async fn whatever_evidence_says_it_is_read_again(on: &Databases) {
+    let store = on.store().await;
+    let mut gap = found("bash", 3);
+    // A NUL, which PostgreSQL cannot hold, and what JSON would write for one.
+    gap.evidence[0].session_id = format!("s\0{}", "x".repeat(5000));
+    gap.evidence[0].words = r#"tail \u0000 and " and \"#.to_owned();
+    store.save_gaps(std::slice::from_ref(&gap), &[], at(MONDAY)).await.unwrap();
+    let kept = store.gap(&gap.id()).await.unwrap().unwrap().evidence;
+    assert_eq!(kept[0].words, gap.evidence[0].words);
+    assert!(kept[0].session_id.len() < 600 && !kept[0].session_id.contains('\0'));
+}
+
+async fn only_a_closed_gap_opens_again(on: &Databases) {
+    let store = on.store().await;
+    let gap = found("bash", 3);
+    store.save_gaps(std::slice::from_ref(&gap), &[], at(MONDAY)).await.unwrap();
+    // Dismissed by somebody while a look for gaps went on.
+    execute(&store, "UPDATE skill_gaps SET status = 'dismissed'").await;
+    store.save_gaps(std::slice::from_ref(&gap), &[gap.id()], at(TUESDAY)).await.unwrap();
+    assert_eq!(store.gap(&gap.id()).await.unwrap().unwrap().status, GapStatus::Dismissed);
 }

@@ -7,6 +7,7 @@ use super::site::{Site, graded};
 use crate::model_server::ModelServer;
 use crate::workspace::{OPENAI, config, scenarios};
 
+/// Seed 004, "API Endpoints", and the paths of the issue for seeds 000 §10.1 and 002.
 #[test]
 fn every_path_is_described() {
     let site = Site::start(graded());
@@ -25,17 +26,14 @@ fn every_path_is_described() {
         operations,
         [
             "get /api/debug/reflection/grade/{project_id}",
-            "get /api/grades/recent",
-            "get /api/grades/session/{id}",
-            "get /api/patterns",
-            "get /api/reflections/{project_id}/scores",
-            "get /api/reflections/{project_id}/weak",
             "get /api/gaps",
             "get /api/grades/recent",
             "get /api/grades/session/{id}",
             "get /api/patterns",
             "get /api/proposals",
             "get /api/proposals/{id}",
+            "get /api/reflections/{project_id}/scores",
+            "get /api/reflections/{project_id}/weak",
             "get /api/reports/weekly",
             "get /api/reports/weekly/{week}",
             "get /api/routing",
@@ -48,14 +46,14 @@ fn every_path_is_described() {
             "get /api/skills",
             "get /api/skills/{id}",
             "post /api/grades/session/{id}",
+            "post /api/proposals/{id}/accept",
+            "post /api/proposals/{id}/reject",
             "post /api/reflections/{project_id}",
             "post /api/skills/executions",
             "post /api/skills/messages",
             "post /api/skills/{id}/disable",
             "post /api/skills/{id}/promote",
             "post /api/skills/{id}/rollback",
-            "post /api/proposals/{id}/accept",
-            "post /api/proposals/{id}/reject",
         ]
     );
 }

@@ -1,0 +1,79 @@
+//! The flags of a run. Holds no defaults of the configuration.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// How results are printed on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// A table for people
+    #[default]
+    Human,
+    /// The JSON report
+    Json,
+}
+
+/// Flags of a run.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Run the first N scenarios, or these: a,b,c
+    #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
+    pub scenarios: Option<String>,
+    /// Run exactly the cases of this suite, as `selftest freeze` writes it; no case is generated
+    #[arg(long, value_name = "FILE", help_heading = "What to run")]
+    pub suite: Option<PathBuf>,
+    /// Run each case of the suite so many times
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        requires = "suite",
+        hide_default_value = true,
+        help_heading = "What to run"
+    )]
+    pub repeats: u32,
+    /// Run all scenarios (the default; says so in scripts)
+    #[arg(long, conflicts_with = "scenarios", help_heading = "What to run")]
+    pub full: bool,
+    /// Seconds that the system under test has for each case
+    #[arg(long, value_name = "SECS", help_heading = "What to run")]
+    pub timeout: Option<f64>,
+    /// Cases in flight, and calls at once per model endpoint
+    #[arg(long, value_name = "N", help_heading = "What to run")]
+    pub concurrency: Option<u32>,
+    /// Seed from which all sampling seeds are derived; random when absent
+    #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
+    pub seed: Option<u64>,
+
+    /// How strict: 0.0 lenient to 1.0 strict
+    #[arg(long, value_name = "0..1", help_heading = "What passes")]
+    pub strictness: Option<f64>,
+    /// Least overall score that passes, before strictness is added
+    #[arg(long, value_name = "0..1", help_heading = "What passes")]
+    pub min_score: Option<f64>,
+    /// Exit 0 even when cases fail or have no verdict; setup errors still count
+    #[arg(long, help_heading = "What passes")]
+    pub exit_zero: bool,
+
+    /// Model for every role: auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub model: Option<String>,
+    /// Model that invents the prompts
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub generator_model: Option<String>,
+    /// Model that judges the answers
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub judge_model: Option<String>,
+    /// Model of the built-in assistant (system under test `chat`)
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub sut_model: Option<String>,
+    /// Record every model reply in this folder, to be replayed with --model cassette/DIR
+    #[arg(long, value_name = "DIR", help_heading = "Models")]
+    pub record: Option<PathBuf>,
+
+    /// What to print on stdout
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub format: Format,
+}
