@@ -67,3 +67,17 @@ pub struct RefreshSettings {
     #[schemars(length(min = 1))]
     pub webhook: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seed 002, work item 1: `lookback_days: int = 30`, `threshold: float = 0.3`,
+    /// `min_executions: int = 10`.
+    #[test]
+    fn the_defaults_are_those_of_the_seed() {
+        let settings = SkillSettings::default();
+        assert_eq!(settings.lookback_days, 30);
+        assert_eq!((settings.disable.threshold, settings.disable.min_executions), (0.3, 10));
+    }
+}

@@ -9,7 +9,7 @@ fn each(lines: &str) -> impl Iterator<Item = &str> {
     lines.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// Seed 002, item 3, `tests/test_signal_classifier.py`, each case.
+/// Seed 002, work item 3, `tests/test_signal_classifier.py`, each case.
 #[test]
 fn the_examples_of_the_seed() {
     assert!(classify_gratitude("Thank you!"));
@@ -27,7 +27,7 @@ fn the_examples_of_the_seed() {
     assert!(!classify_frustration("Okay, now send it to John"));
 }
 
-/// Seed 002, item 3: every pattern of the two lists.
+/// Seed 002, work item 3: every pattern of the two lists.
 #[test]
 fn the_patterns_of_the_seed() {
     let gratitude = "thank you, thanks, thx, ty, perfect, great job, awesome, \
@@ -47,6 +47,7 @@ fn the_patterns_of_the_seed() {
     }
 }
 
+/// Seed 002, work item 3, `classify_gratitude`, on word boundaries.
 #[test]
 fn gratitude() {
     for said in each(
@@ -88,6 +89,7 @@ fn gratitude() {
     }
 }
 
+/// Seed 002, work item 3, `classify_gratitude`: not on "no thanks" or "thanks but".
 #[test]
 fn gratitude_that_is_refused_denied_or_taken_back() {
     for said in each(
@@ -158,6 +160,7 @@ fn words_that_only_look_like_gratitude() {
     assert!(!classify_gratitude("```\nthanks\n```"));
 }
 
+/// Seed 002, work item 3, `classify_frustration`.
 #[test]
 fn frustration() {
     for said in each(
@@ -198,6 +201,7 @@ fn frustration() {
     }
 }
 
+/// Seed 002, work item 3, `classify_frustration`: "Do NOT flag polite corrections".
 #[test]
 fn what_only_looks_like_frustration() {
     for said in each(
@@ -234,6 +238,7 @@ fn what_only_looks_like_frustration() {
     assert!(!classify_frustration("```\nTry again\n```"));
 }
 
+/// Seed 002, work item 3, `classify_repetition`.
 #[test]
 fn repetition() {
     for (current, previous, expected) in [
@@ -241,6 +246,10 @@ fn repetition() {
         ("no, sort by DATE", "sort it by date", true),
         ("don’t delete the file", "do not delete the file", true),
         ("sort by name", "filter by date", false),
+        // Half of the words, which is the threshold; less; and more.
+        ("sort by name", "sort by date", true),
+        ("sort these by name", "sort those by date", false),
+        ("sort these by name", "sort these by date", true),
         ("", "", false),
         ("please do", "please do", false),
         // An answer says again what it agrees to.
@@ -251,6 +260,7 @@ fn repetition() {
     }
 }
 
+/// Seed 002, work item 3, `classify_signals`: what it returns.
 #[test]
 fn all_signals() {
     let signals = classify_signals("Thanks! Seriously?", None, Some("s1"));

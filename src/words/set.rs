@@ -134,10 +134,25 @@ mod tests {
         assert_eq!(similarity("the a an", "is was"), 0.0);
     }
 
+    /// Seed 002, work item 3: "Jaccard similarity on word sets".
     #[test]
     fn different_words_are_not() {
         assert!(similarity("Summarise README.md in 3 lines", "Which licence applies?") < 0.2);
         assert_eq!(similarity("a b c d", "c d e f"), 0.4);
+    }
+
+    /// Seed 002, work item 3, `classify_repetition`: "Stopwords".
+    #[test]
+    fn the_stopwords_of_the_seed() {
+        let seed =
+            "the a an is was are were do does did can could would should please just me my i";
+        for word in seed.split(' ') {
+            assert_eq!(WordSet::of(word), WordSet::default(), "{word}");
+            assert_eq!(similarity("sort", &format!("{} sort", word.to_uppercase())), 1.0, "{word}");
+        }
+        for word in ["you", "it", "to", "not", "what", "this"] {
+            assert_ne!(WordSet::of(word), WordSet::default(), "{word}");
+        }
     }
 
     #[test]

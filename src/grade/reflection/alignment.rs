@@ -69,6 +69,7 @@ mod tests {
         Alignment::of(goal, summary).map(|Alignment { used, of }| (used, of))
     }
 
+    /// Seed 004, "Grading Criteria", 4, Goal Alignment: how it is measured here.
     #[test]
     fn words_count_in_any_form_and_order() {
         let goal = "Add retries to the HTTP client for flaky servers";

@@ -66,6 +66,7 @@ mod tests {
         (0..count).map(|number| if number < 5 { 0.75 } else { 0.9 }).collect()
     }
 
+    /// Seed 004, "Future Enhancements", 1, Adaptive Thresholds.
     #[test]
     fn section_future_enhancements_adaptive_thresholds() {
         // Proposed from history with its interval …
@@ -82,6 +83,7 @@ mod tests {
         assert_eq!(in_force(AdaptiveThreshold::Apply, &good(35)), 0.6);
     }
 
+    /// Seed 004, "Future Enhancements", 1: a proposal is applied only upwards.
     #[test]
     fn bad_reflections_do_not_lower_the_bar() {
         let bad = vec![0.3; 100];

@@ -79,6 +79,7 @@ mod tests {
         ScoredAt { made_at, score, weak: score < 0.6 }
     }
 
+    /// Seed 004, "Future Enhancements", 4, Trend Analysis.
     #[test]
     fn section_future_enhancements_trend_analysis() {
         let weeks = trend(&[

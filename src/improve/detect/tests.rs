@@ -130,7 +130,8 @@ fn similar_requests_that_were_repeated() {
     assert_eq!((again.len(), &again[0].key), (1, &gap.key));
 }
 
-/// Issue: "one row per gap with its evidence, de-duplicated over weeks".
+/// Seed 002, work item 2, `skill_gaps`; issue: "one row per gap with its evidence, de-duplicated
+/// over weeks".
 #[test]
 fn a_gap_keeps_its_id_and_its_evidence_is_bounded() {
     let first = found(&failing(3, "read", ErrorClass::FileNotFound));

@@ -91,6 +91,61 @@ async fn both_engines_have_the_same_columns_and_keys() {
     assert_eq!(keys(&postgres).await, keys(&sqlite).await);
 }
 
+/// Seed 002, work item 1, "Database migration": what each column may hold, its default, and the
+/// columns of both indexes.
+#[tokio::test]
+async fn seed_002_columns_defaults_and_indexes_are_those_of_the_seed() {
+    for on in [Some(Databases::sqlite()), Databases::postgres()].into_iter().flatten() {
+        let store = on.store().await;
+        let columns = columns(&store).await;
+        let of = |table: &str| -> Vec<&str> {
+            let names =
+                columns.iter().filter_map(|line| line.strip_prefix(table)?.strip_prefix('.'));
+            names.map(str::trim_end).collect()
+        };
+        assert_eq!(
+            of("skill_executions"),
+            [
+                "id text",
+                "skill_version_id text",
+                "user_id text",
+                "session_id? text",
+                "execution_status text",
+                "user_edited_output? number 0",
+                "user_sent_thank_you? number 0",
+                "user_repeated_request? number 0",
+                "conversation_turns? number",
+                "execution_time_ms? number",
+                "error_message? text",
+                // The seed's default is the time of the row; here whoever writes it knows.
+                "created_at text",
+            ]
+        );
+        let versions = of("skill_versions");
+        assert_eq!(
+            versions[versions.len() - 3..],
+            ["effectiveness_score? fraction", "total_executions? number 0", "last_scored_at? text"]
+        );
+        let indexes = lines(
+            &store,
+            match store.engine {
+                Engine::Sqlite => "SELECT sql FROM sqlite_master WHERE name LIKE 'idx_skill_%'",
+                Engine::Postgres => {
+                    "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema()"
+                }
+            },
+        );
+        let indexes = indexes.await;
+        for (name, columns) in [
+            ("idx_skill_executions_version", "(skill_version_id, created_at DESC)"),
+            ("idx_skill_executions_user", "(user_id, created_at DESC)"),
+        ] {
+            let is_it = |index: &&String| index.contains(name) && index.ends_with(columns);
+            assert_eq!(indexes.iter().filter(is_it).count(), 1, "{name} in {indexes:?}");
+        }
+    }
+}
+
 /// For the reasons that `migrations/postgres/0001_grades.sql` gives.
 #[tokio::test]
 async fn postgres_compares_bytes_and_keeps_64_bits() {

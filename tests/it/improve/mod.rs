@@ -11,7 +11,7 @@ use crate::model_server::ModelServer;
 use crate::workspace::{OPENAI, Workspace, config, scenarios};
 
 /// Three sessions in each of which four tools failed.
-pub(crate) fn four_gaps() -> Workspace {
+pub(crate) fn four_gaps(workspace: Workspace) -> Workspace {
     let session = |workspace: Workspace, number: u32| {
         let mut recording = Recording::new(&id(number)).asks("Summarise the shop");
         for (tool, error) in [
@@ -24,12 +24,12 @@ pub(crate) fn four_gaps() -> Workspace {
         }
         workspace.session(&recording.says("I was unable to find the shop."))
     };
-    (1..=3).fold(Workspace::new(), session)
+    (1..=3).fold(workspace, session)
 }
 
 /// The same with a model that drafts skills, after a look for gaps.
-pub(crate) fn detected(server: &ModelServer) -> Workspace {
-    let workspace = four_gaps().config(config(OPENAI, &scenarios(1))).server(server);
+pub(crate) fn detected(workspace: Workspace, server: &ModelServer) -> Workspace {
+    let workspace = four_gaps(workspace).config(config(OPENAI, &scenarios(1))).server(server);
     let _ = detect(&workspace).run().exit(0);
     workspace
 }

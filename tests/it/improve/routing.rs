@@ -2,17 +2,24 @@
 
 use serde_json::{Value, json};
 
+use crate::databases::on_each_database;
 use crate::grade::recording::{Recording, id};
 use crate::workspace::Workspace;
 
+on_each_database! {
+    what_goes_badly_needs_a_larger_model,
+    tiers_and_skills_come_from_the_configuration,
+    calibration_says_who_is_apart,
+}
+
 /// Six sessions of testing that failed, and six of debugging that went well.
-fn graded() -> Workspace {
+fn graded(workspace: Workspace) -> Workspace {
     let session = |workspace: Workspace, number: u32| {
         workspace
             .session(&Recording::stuck(&id(number)))
             .session(&Recording::success(&id(100 + number)))
     };
-    let workspace = (1..=6).fold(Workspace::new(), session);
+    let workspace = (1..=6).fold(workspace, session);
     let _ = workspace.clone().grade(&["latest", "100"]).run().exit(0);
     workspace
 }
@@ -22,9 +29,8 @@ fn route(workspace: &Workspace, words: &[&str]) -> Workspace {
 }
 
 /// Seed 000 §10.1: a task type below 3 goes to a more capable model.
-#[test]
-fn what_goes_badly_needs_a_larger_model() {
-    let workspace = graded();
+fn what_goes_badly_needs_a_larger_model(workspace: Workspace) {
+    let workspace = graded(workspace);
     let _ = route(&workspace, &[]).run().exit(0).snapshot("route");
     let routing = route(&workspace, &["testing", "--json"]).run().exit(0).json();
     let advice = &routing["items"][0];
@@ -39,12 +45,11 @@ fn what_goes_badly_needs_a_larger_model() {
 }
 
 /// Seed 000 §10.3, with a table of one's own.
-#[test]
-fn tiers_and_skills_come_from_the_configuration() {
+fn tiers_and_skills_come_from_the_configuration(workspace: Workspace) {
     let tables = "version: 1\nrouting:\n  tiers: [{ name: opus, min_score: 1.0 }]\n  \
                   skills: [{ task_type: testing, skill: careful-testing }]\nscenarios:\n  \
                   - { id: a, description: b, expected_status: COMPLETE }\n";
-    let workspace = graded().config(tables);
+    let workspace = graded(workspace).config(tables);
     let _ = workspace.clone().args(["gaps", "detect", "--source=sessions"]).run().exit(0);
     let routing = route(&workspace, &["testing", "--json"]).run().exit(0).json();
     assert_eq!(routing["items"][0]["tier"], "opus");
@@ -56,9 +61,10 @@ fn tiers_and_skills_come_from_the_configuration() {
     let _ = run.stdout_contains("testing is weak").stdout_contains("skill careful-testing");
 }
 
+/// Seed 000 §10.1: no score is made up.
 #[test]
 fn types_without_sessions_and_types_that_are_none() {
-    let workspace = graded();
+    let workspace = graded(Workspace::new());
     let routing = route(&workspace, &["deployment", "--json"]).run().exit(4).json();
     assert_eq!(routing["items"][0]["score"], Value::Null);
     let run = route(&workspace, &["cooking"]).run().exit(2);
@@ -67,9 +73,8 @@ fn types_without_sessions_and_types_that_are_none() {
 }
 
 /// Seed 000 §10.2 and §13.2: rules, models and people, each against each.
-#[test]
-fn calibration_says_who_is_apart() {
-    let workspace = graded();
+fn calibration_says_who_is_apart(workspace: Workspace) {
+    let workspace = graded(workspace);
     let _ =
         workspace.clone().args(["grade", "calibration"]).run().exit(0).stdout_contains("nobody");
     workspace.sql(

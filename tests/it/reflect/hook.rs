@@ -26,6 +26,7 @@ fn is_the_weak_one(body: &[u8]) {
     assert_eq!(body["reflection"]["summary"], "Did stuff");
 }
 
+/// Seed 004, "Future Enhancements", 3, Automatic Recovery.
 #[test]
 fn section_future_enhancements_automatic_recovery_by_a_command() {
     let workspace = hooked(r#"command: [sh, -c, "cat >> told.json"]"#);
@@ -34,6 +35,7 @@ fn section_future_enhancements_automatic_recovery_by_a_command() {
     is_the_weak_one(graded(&workspace).read("told.json").as_bytes());
 }
 
+/// Seed 004, "Future Enhancements", 3, Automatic Recovery.
 #[test]
 fn section_future_enhancements_automatic_recovery_by_a_webhook() {
     let receiver = Receiver::answering(204);

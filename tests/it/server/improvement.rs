@@ -4,11 +4,20 @@ use serde_json::json;
 
 use super::client::{Answer, send};
 use super::site::{Site, field};
+use crate::databases::on_each_database;
 use crate::improve::{detected, four_gaps};
 use crate::model_server::{ModelServer, drafted};
+use crate::workspace::Workspace;
+
+on_each_database! {
+    gaps_and_proposals_are_listed,
+    decisions_over_the_api,
+    people_decide_by_forms,
+    routing_for_a_type_of_task,
+}
 
 /// Four gaps, three of which have a proposal whose texts try to be more than text.
-fn proposed() -> (Site, Vec<String>, ModelServer) {
+fn proposed(workspace: Workspace) -> (Site, Vec<String>, ModelServer) {
     let script = ModelServer::script().drafter(|call| {
         let mut draft = drafted(call);
         draft["description"] = json!("<script>alert(1)</script> \"when\"");
@@ -16,7 +25,7 @@ fn proposed() -> (Site, Vec<String>, ModelServer) {
         draft
     });
     let server = script.start();
-    let workspace = detected(&server);
+    let workspace = detected(workspace, &server);
     let _ = workspace.clone().args(["gaps", "propose"]).run().exit(0);
     let site = Site::start(workspace);
     let items = site.get("/api/proposals").json()["items"].clone();
@@ -42,9 +51,9 @@ fn main_part(answer: Answer) -> String {
     minutes.replace_all(&ids.replace_all(main, "$1-[id]"), "[minute]").into_owned()
 }
 
-#[test]
-fn gaps_and_proposals_are_listed() {
-    let (site, ids, _server) = proposed();
+/// Seed 002, work item 2: open gaps, and the proposals for the others.
+fn gaps_and_proposals_are_listed(workspace: Workspace) {
+    let (site, ids, _server) = proposed(workspace);
     assert_eq!(ids.len(), 3);
     let gaps = site.get("/api/gaps").json();
     assert_eq!(gaps["items"].as_array().unwrap().len(), 4);
@@ -60,9 +69,9 @@ fn gaps_and_proposals_are_listed() {
     site.get("/api/proposals/proposal-x").problem(404);
 }
 
-#[test]
-fn decisions_over_the_api() {
-    let (site, ids, _server) = proposed();
+/// Seed 002, work item 2: a proposal is put to use by nobody but a person.
+fn decisions_over_the_api(workspace: Workspace) {
+    let (site, ids, _server) = proposed(workspace);
     let accepted = site.post(&format!("/api/proposals/{}/accept?reason=good", ids[0])).json();
     assert_eq!((&accepted["status"], &accepted["reason"]), (&json!("accepted"), &json!("good")));
     let name = accepted["skill_name"].as_str().unwrap();
@@ -83,7 +92,7 @@ fn decisions_over_the_api() {
 /// A row that another program changed cannot make a path.
 #[test]
 fn a_name_with_a_path_in_it_is_not_written() {
-    let (site, ids, _server) = proposed();
+    let (site, ids, _server) = proposed(Workspace::new());
     site.workspace.sql("UPDATE skill_proposals SET skill_name = '../../evil'");
     let detail = site.post(&format!("/api/proposals/{}/accept", ids[0])).problem(409);
     assert!(detail.contains("no name of a skill"), "{detail}");
@@ -92,7 +101,7 @@ fn a_name_with_a_path_in_it_is_not_written() {
 
 #[test]
 fn pages_show_gaps_and_proposals_as_text() {
-    let (site, ids, _server) = proposed();
+    let (site, ids, _server) = proposed(Workspace::new());
     let run = site.workspace.clone().args(["--version"]).run();
     let page = main_part(site.get("/gaps"));
     let run = run.snapshot_of("page_gaps", &page);
@@ -105,9 +114,8 @@ fn pages_show_gaps_and_proposals_as_text() {
     assert!(!missing.text().contains("<b>"));
 }
 
-#[test]
-fn people_decide_by_forms() {
-    let (site, ids, _server) = proposed();
+fn people_decide_by_forms(workspace: Workspace) {
+    let (site, ids, _server) = proposed(workspace);
     let own = format!("http://{}", site.address);
     let address = |at: usize| format!("/proposals/{}", ids[at]);
     let path = format!("{}/reject", address(0));
@@ -131,9 +139,8 @@ fn people_decide_by_forms() {
 }
 
 /// Seed 000 §10.1 over HTTP.
-#[test]
-fn routing_for_a_type_of_task() {
-    let workspace = four_gaps();
+fn routing_for_a_type_of_task(workspace: Workspace) {
+    let workspace = four_gaps(workspace);
     let _ = workspace.clone().grade(&["latest", "10"]).run().exit(0);
     let site = Site::start(workspace);
     let routing = site.get("/api/routing").json();

@@ -3,6 +3,8 @@
 use super::shows;
 use crate::workspace::Workspace;
 
+/// Seed 002, work item 1: `promote_skill`, `score_all_skills` with its keys and what it updates,
+/// `rollback_skill`, `disable_skill`.
 #[test]
 fn seed_002_a_skill_from_its_promotion_to_its_rollback() {
     let workspace = Workspace::new();
@@ -48,6 +50,7 @@ fn seed_002_a_skill_from_its_promotion_to_its_rollback() {
     );
 }
 
+/// Seed 002, work item 1, `record_skill_execution`: one row, and its id is a UUID.
 #[test]
 fn seed_002_one_execution_is_one_row() {
     let workspace = Workspace::new().promoted("pr", "# PR");
@@ -82,6 +85,7 @@ fn seed_002_one_execution_is_one_row() {
     assert_eq!(json["id"].as_str().unwrap().len(), 36);
 }
 
+/// Seed 002, work item 3, wiring: the next message updates the execution before it.
 #[test]
 fn seed_002_the_next_message_is_kept_as_what_it_says() {
     let workspace = Workspace::new().promoted("pr", "# PR");

@@ -17,6 +17,7 @@ fn marked(workspace: &Workspace, name: &str, flag: &str) {
     ));
 }
 
+/// Seed 002, work item 1, `auto_disable_underperformers`: 0.3, 10 executions, and its audit row.
 #[test]
 fn seed_002_a_score_below_the_threshold_over_ten_executions_disables() {
     let workspace = Workspace::new()
@@ -55,6 +56,7 @@ fn seed_002_a_score_below_the_threshold_over_ten_executions_disables() {
     assert_eq!((names, &json["disabled"]), (vec![&json!("good"), &json!("young")], &json!([])));
 }
 
+/// Seed 002, work item 1: `score_all_skills` is not `auto_disable_underperformers`.
 #[test]
 fn seed_002_scoring_alone_disables_nothing() {
     let workspace = Workspace::new().promoted("bad", "# Bad").used("bad", "error", 30);
@@ -63,6 +65,7 @@ fn seed_002_scoring_alone_disables_nothing() {
     assert_eq!(workspace.statuses("bad"), ["1 active"]);
 }
 
+/// design.md §4, repair of seed 002, work item 1.
 #[test]
 fn seed_002_repair_a_skill_that_always_fails_is_disabled_though_users_stay_silent() {
     let workspace = Workspace::new().promoted("bad", "# Bad").used("bad", "error", 10);
@@ -75,6 +78,7 @@ fn seed_002_repair_a_skill_that_always_fails_is_disabled_though_users_stay_silen
     assert_eq!(json[0]["reasons"][0]["rule"], "rare_success");
 }
 
+/// Seed 002, work item 1, `compute_effectiveness`: `lookback_days: int = 30`.
 #[test]
 fn seed_002_executions_before_the_lookback_do_not_count() {
     let workspace = Workspace::new().promoted("bad", "# Bad").used("bad", "error", 10);
@@ -94,6 +98,7 @@ fn seed_002_executions_before_the_lookback_do_not_count() {
     assert_eq!(score(&workspace)["disabled"][0]["skill_name"], "bad");
 }
 
+/// Seed 002, work item 1: `threshold` and `min_executions` are parameters.
 #[test]
 fn seed_002_threshold_and_executions_can_be_set() {
     let workspace = Workspace::new().promoted("pr", "# PR").used("pr", "success", 6);

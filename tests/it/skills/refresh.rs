@@ -16,6 +16,7 @@ fn told(workspace: &Workspace) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Seed 002, work item 1, "Refresh the tool registry": after each of the three functions.
 #[test]
 fn seed_002_a_command_is_told_of_every_change() {
     let workspace = Workspace::new().skills_config(APPEND);
@@ -57,6 +58,7 @@ fn seed_002_a_command_is_told_of_every_change() {
     assert_eq!(workspace.actions("bad"), ["promote", "auto_disable"]);
 }
 
+/// Seed 002, work item 1: "Failed to refresh registry after promotion" is a warning.
 #[test]
 fn seed_002_a_hook_that_fails_is_noted_and_the_change_is_made() {
     for (refresh, words) in [

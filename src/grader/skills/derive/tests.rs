@@ -65,6 +65,7 @@ fn text_of(skill: &str) -> (&'static str, Value) {
     asks(&format!("Base directory for this skill: /home/me/.claude/skills/{skill}\n\n# Do it"))
 }
 
+/// Seed 002, work item 3, wiring: a skill that was used in a turn is an execution.
 #[test]
 fn seed_002_a_skill_called_by_the_model_is_one_execution_with_the_next_message() {
     let uses = claude(&[
@@ -88,6 +89,7 @@ fn seed_002_a_skill_called_by_the_model_is_one_execution_with_the_next_message()
     assert_eq!(one.next, Some(("thanks, perfect".to_owned(), Some("release 1.2".to_owned()))));
 }
 
+/// Seed 002, work item 3, wiring: `execution_status` is "error" where the step has an error.
 #[test]
 fn seed_002_the_result_of_the_call_is_the_status() {
     let status = |words: &str, is_error| {
@@ -107,6 +109,7 @@ fn seed_002_the_result_of_the_call_is_the_status() {
     assert_eq!(pending, [], "nothing says how it ended");
 }
 
+/// Seed 002, work item 3, wiring: whoever asks for the skill.
 #[test]
 fn seed_002_a_skill_called_by_the_person_is_an_execution_too() {
     let command = "<command-message>kit:release is running…</command-message>\n\
@@ -131,6 +134,7 @@ fn seed_002_a_skill_called_by_the_person_is_an_execution_too() {
     assert_eq!(unanswered, [], "the agent has not gone on");
 }
 
+/// Seed 002, work item 3, wiring: the next message updates "the previous execution's record".
 #[test]
 fn seed_002_of_several_uses_before_a_message_the_last_one_gets_it() {
     let uses = claude(&[
@@ -180,6 +184,7 @@ fn a_provider_that_fails_to_the_end_fails_the_execution() {
     assert_eq!(uses[0].error.as_deref(), Some("the model's provider failed"));
 }
 
+/// Seed 002, work item 3, wiring, in sessions of Hermes.
 #[test]
 fn seed_002_hermes_looks_at_a_skill_with_its_tool() {
     let view = |id: &str, arguments: &Value, content: &Value| {
@@ -203,6 +208,7 @@ fn seed_002_hermes_looks_at_a_skill_with_its_tool() {
     assert_eq!(uses[1].error.as_deref(), Some("Skill 'pln' not found."));
 }
 
+/// Seed 002, work item 3, wiring, in sessions of Hermes.
 #[test]
 fn seed_002_hermes_is_told_to_use_skills_by_name() {
     let single = "[IMPORTANT: The user has invoked the \"pr\" skill, indicating they want you to \
