@@ -3,6 +3,7 @@
 mod gaps;
 mod proposals;
 mod routing;
+mod tested;
 
 use serde_json::json;
 

@@ -110,7 +110,8 @@ fn the_model_is_shown_fenced_evidence_and_asked_again() {
     assert!(calls[1].last_message().contains("/body: begins with front matter"));
 }
 
-/// Seed 002, work item 2, `result.get("status") == "proposed"`; issue: a proposal "is stored as `proposed` and never promoted by itself", and an honest test.
+/// Seed 002, work item 2, `result.get("status") == "proposed"`; issue: a proposal "is stored as
+/// `proposed` and never promoted by itself", and an honest test.
 fn a_proposal_is_shown_and_accepted(workspace: Workspace) {
     let server = ModelServer::start();
     let workspace = detected(workspace, &server);

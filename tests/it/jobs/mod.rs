@@ -18,10 +18,10 @@ const QUEUE: &str = ".selftest/selftest-jobs.db";
 /// Heartbeats once a second; a model that does not answer is asked again at once.
 const QUICK: &str = "{ heartbeat_seconds: 1, retry_seconds: 0 }";
 
-/// A configuration with this `jobs` section, under which the server's model grades.
+/// A configuration with this `jobs` section, under which the server's model grades and drafts.
 fn config(jobs: &str) -> String {
     format!(
-        "version: 1\nmodels: {{ max_retries: 0 }}\n\
+        "version: 1\nmodels: {{ max_retries: 0 }}\ngenerator: {{ model: \"{OPENAI}\" }}\n\
          grade: {{ quality: {{ model: \"{OPENAI}\", max_reasks: 0 }} }}\n\
          jobs: {jobs}\nscenarios:\n{CLEAR}"
     )

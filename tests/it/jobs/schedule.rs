@@ -9,6 +9,7 @@ use super::{QUICK, config};
 use crate::databases::on_each_database;
 use crate::grade::recording::{Recording, id};
 use crate::grade::weekly::five_weeks_in;
+use crate::model_server::{ModelServer, Role};
 use crate::workspace::{NOBODY, Workspace};
 
 on_each_database! {
@@ -51,7 +52,8 @@ fn expected(attempt: &str) -> Vec<[String; 4]> {
 }
 
 fn the_sunday_of_the_seed_can_be_replayed(workspace: Workspace) {
-    let workspace = five_weeks_in(workspace);
+    let server = ModelServer::start();
+    let workspace = five_weeks_in(workspace).config(config(QUICK)).server(&server);
     let once = workspace.worker(&["--once", NOW, "--json"]);
     let run = once.run().exit(0);
     let json = run.json();
@@ -62,11 +64,17 @@ fn the_sunday_of_the_seed_can_be_replayed(workspace: Workspace) {
         let done = run.stderr.find(&format!("{job} DONE  ")).unwrap();
         assert!(start < done, "{}", run.stderr);
     }
+    let gaps = &json["ran"][0]["summary"];
+    assert_eq!((&gaps["sessions_graded"], &gaps["gaps_new"]), (&json!(32), &json!(2)));
+    let drafts = json["ran"][1]["summary"].as_object().unwrap();
+    let counts = ["gaps_found", "gaps_processed", "proposals_created", "failures"];
+    assert_eq!(counts.map(|name| drafts[name].as_u64().unwrap()), [2, 2, 2, 0]);
+    assert_eq!(server.calls(Role::Drafter).len(), 2);
     let digest = &digest(&json["ran"], "job")["summary"];
     assert_eq!(digest["status"], "completed");
     assert!(digest["elapsed_ms"].as_f64().unwrap() > 0.0, "{digest}");
     assert_eq!(digest["sessions"], 12, "of the week that ends on that Sunday: {digest}");
-    assert_eq!((&digest["week"], &digest["sessions_graded"]), (&json!("2026-W47"), &json!(32)));
+    assert_eq!((&digest["week"], &digest["sessions_graded"]), (&json!("2026-W47"), &json!(0)));
     assert!(run.read("docs/reports/weekly/2026-W47.md").contains("0 of 12"));
 
     // A second call does nothing.
@@ -77,12 +85,14 @@ fn the_sunday_of_the_seed_can_be_replayed(workspace: Workspace) {
 }
 
 fn several_at_once_run_each_job_once(workspace: Workspace) {
-    let workspace = five_weeks_in(workspace);
+    let server = ModelServer::start();
+    let workspace = five_weeks_in(workspace).config(config(QUICK)).server(&server);
     let once = workspace.worker(&["--once", NOW, "--json"]);
     let running: Vec<_> = (0..4).map(|_| once.spawn()).collect();
     let ran: usize = running.into_iter().map(|one| ran(&one.wait().exit(0).json()).len()).sum();
     assert_eq!(ran, SUNDAY.len());
     assert_eq!(kept(&workspace), expected("1"));
+    assert_eq!(server.calls(Role::Drafter).len(), 2);
 }
 
 fn a_killed_job_is_begun_again(workspace: Workspace) {
@@ -169,6 +179,25 @@ fn a_job_that_fails_says_why_everywhere() {
     assert!(summary["error"].as_str().unwrap().contains("taken/weekly"), "{summary}");
 }
 
+/// Seed 002, work item 2: an exception ends the batch as `failed`, and nothing else.
+#[test]
+fn without_a_model_gaps_wait_and_the_report_is_written() {
+    let workspace = five_weeks_in(Workspace::new()).config(config(QUICK));
+    let workspace = workspace.env("OPENAI_BASE_URL", format!("http://{NOBODY}/v1"));
+    let run = workspace.worker(&["--once", NOW, "--json"]).run().exit(1);
+    let states: Vec<Value> = run.json()["ran"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["summary"]["status"].clone())
+        .collect();
+    assert_eq!(states, ["completed", "failed", "completed", "completed"]);
+    let _ = run.stderr_contains("run_skill_generation_batch FAILED  elapsed=");
+    let list = workspace.clone().args(["gaps", "list", "--json"]).run().exit(0).json();
+    let states: Vec<&Value> = list.as_array().unwrap().iter().map(|gap| &gap["status"]).collect();
+    assert_eq!(states, ["open", "open"]);
+}
+
 #[test]
 fn a_worker_runs_what_is_due_by_itself_until_it_is_told_to_end() {
     let workspace = five_weeks_in(Workspace::new()).config(config(QUICK));
@@ -203,7 +232,8 @@ fn a_schedule_that_is_none() {
 
 #[test]
 fn the_list_before_and_after() {
-    let workspace = five_weeks_in(Workspace::new()).env("OLLAMA_HOST", NOBODY);
+    let server = ModelServer::start();
+    let workspace = five_weeks_in(Workspace::new()).config(config(QUICK)).server(&server);
     let list = workspace.jobs(&["list"]);
     let _ = list.run().exit(0).stdout_contains("never").stdout_contains("0 waiting");
     let _ = workspace.worker(&["--once", NOW]).run().exit(0);
