@@ -69,13 +69,8 @@ impl Experiment<'_> {
                 .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))
         };
         let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
-        let setup = Setup {
-            project,
-            resolved,
-            args: &args,
-            suite: Some(&suite),
-            hidden: &self.hidden,
-        };
+        let setup =
+            Setup { project, resolved, args: &args, suite: Some(&suite), hidden: &self.hidden };
         let prepared = setup.prepare(&plan).await?;
         let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
         let runners = Arms {

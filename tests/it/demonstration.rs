@@ -59,8 +59,7 @@ fn a_sunday_morning() {
     drop(server);
 
     let workspace = week(workspace).config(embedded());
-    let words =
-        ["worker", "--once", "--now=2026-11-22T04:00:00Z", "--source=sessions", "--json"];
+    let words = ["worker", "--once", "--now=2026-11-22T04:00:00Z", "--source=sessions", "--json"];
     let run = workspace.clone().args(words).run().exit(0);
     let json = run.json();
     let ran: Vec<(&str, &Value)> = json["ran"]
@@ -85,7 +84,10 @@ fn a_sunday_morning() {
     assert_eq!(drafts["proposals_created"], 1);
     assert_eq!((&digest["week"], &digest["sessions"]), (&json!("2026-W47"), &json!(18)));
     assert_eq!(skills["executions_recorded"], 18);
-    assert_eq!((&skills["skills_scored"], &skills["disabled_names"]), (&json!(2), &json!(["count-shop"])));
+    assert_eq!(
+        (&skills["skills_scored"], &skills["disabled_names"]),
+        (&json!(2), &json!(["count-shop"]))
+    );
 
     let shows = |words: &[&str]| workspace.clone().args(words).run().exit(0);
     let proposals = shows(&["proposals", "list", "--json"]).json();

@@ -65,7 +65,11 @@ pub(in crate::command) fn generator_on_request(
 
 impl Drafter {
     /// A generator by the model of that name, or by that of the configuration.
-    async fn generator(self, store: &Store, model: Option<&str>) -> Result<SkillGenerator, Failure> {
+    async fn generator(
+        self,
+        store: &Store,
+        model: Option<&str>,
+    ) -> Result<SkillGenerator, Failure> {
         let (project, config) = (&self.project, &self.resolved.config);
         let mut library = PromptLibrary::new(&project.folder);
         library.load(TEMPLATE)?;
@@ -109,7 +113,9 @@ impl Drafter {
             return Ok(SkillTest::NotTested { reason: "the suite has no case".to_owned() });
         };
         if conducted.is_interrupted {
-            return Ok(SkillTest::NotTested { reason: "its experiment was interrupted".to_owned() });
+            return Ok(SkillTest::NotTested {
+                reason: "its experiment was interrupted".to_owned(),
+            });
         }
         for fault in &conducted.faults {
             eprint(&format!("warning: {fault}\n"));
@@ -132,8 +138,8 @@ impl SkillTrial for Drafter {
             return async { SkillTest::NotTested { reason: reason.to_owned() } }.boxed();
         };
         let tried = async {
-            self.tried(suite, draft).await.unwrap_or_else(|failure| {
-                SkillTest::NotTested { reason: one_line(&failure.render(false), 600) }
+            self.tried(suite, draft).await.unwrap_or_else(|failure| SkillTest::NotTested {
+                reason: one_line(&failure.render(false), 600),
             })
         };
         tried.boxed()
@@ -232,4 +238,3 @@ fn tell(gap: &str, made: Option<&Proposal>, fault: &str, as_json: bool) -> Resul
         }
     }
 }
-

@@ -45,7 +45,9 @@ pub(super) async fn execute(
 ) -> Result<Exit, Failure> {
     let action = match action {
         SkillsAction::Kept(action) => action,
-        SkillsAction::Experiment(told) => return experiment::execute(told, args.json, global).await,
+        SkillsAction::Experiment(told) => {
+            return experiment::execute(told, args.json, global).await;
+        }
     };
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.skills;

@@ -1,11 +1,17 @@
 //! The description of the API, and the API held against it by a program of other people.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::site::{Site, graded};
+use super::site::{Site, graded, graded_in};
+use crate::databases::on_each_database;
 use crate::model_server::ModelServer;
-use crate::workspace::{OPENAI, config, scenarios};
+use crate::workspace::{OPENAI, Workspace, config, scenarios};
+
+on_each_database! {
+    schemathesis_finds_no_fault,
+}
 
 /// Seed 004, "API Endpoints", and the paths of the issue for seeds 000 §10.1 and 002.
 #[test]
@@ -66,14 +72,14 @@ fn schemathesis() -> Option<PathBuf> {
     folders.find_map(|folder| Some(folder.join("schemathesis")).filter(|file| file.is_file()))
 }
 
-#[test]
-fn schemathesis_finds_no_fault() {
+fn schemathesis_finds_no_fault(workspace: Workspace) {
     let Some(schemathesis) = schemathesis() else {
-        eprintln!("SKIPPED: schemathesis is not installed; scripts/test installs it");
+        let why = "schemathesis is not installed; scripts/test installs it";
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
         return;
     };
     let server = ModelServer::start();
-    let workspace = graded().config(config(OPENAI, &scenarios(2))).server(&server);
+    let workspace = graded_in(workspace).config(config(OPENAI, &scenarios(2))).server(&server);
     let _ = workspace.clone().args([""; 0]).run().exit(0);
     let _ = workspace.clone().grade(&["weekly", "--week", "2026-W47"]).run().exit(0);
     let _ = workspace
