@@ -1,6 +1,7 @@
 //! A headless Chromium driven through chromedriver. Where one of the two is missing, the test
 //! says so and does nothing.
 
+use std::cell::Cell;
 use std::io::{BufRead as _, BufReader};
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +22,8 @@ const LONGEST: Duration = Duration::from_secs(120);
 pub(super) struct Chrome {
     pub(super) window: WebDriver,
     driver: String,
+    /// Status of the pages that are to be refused: browsers put these on the console.
+    refused: Cell<Option<u16>>,
 }
 
 struct Chromedriver(Child);
@@ -104,7 +107,7 @@ pub(super) fn browse(visit: impl AsyncFnOnce(&Chrome)) {
         let logs = json!({ "browser": "ALL", "performance": "ALL" });
         capabilities.set("goog:loggingPrefs", logs).unwrap();
         let window = session(&address, &capabilities).await;
-        let chrome = Chrome { window, driver: address };
+        let chrome = Chrome { window, driver: address, refused: Cell::new(None) };
         let visited = AssertUnwindSafe(visit(&chrome)).catch_unwind().await;
         let checked = AssertUnwindSafe(chrome.check()).catch_unwind().await;
         let _ = chrome.window.quit().await;
@@ -138,6 +141,11 @@ impl Chrome {
             assert!(!alert && since.elapsed() < PATIENCE, "{what}: not so; {fault:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// From now on pages may be refused with that status.
+    pub(super) fn refused(&self, status: u16) {
+        self.refused.set(Some(status));
     }
 
     /// The element, once it is there.
@@ -216,8 +224,12 @@ impl Chrome {
 
     async fn check(&self) {
         let console = self.log("browser").await;
-        let faults: Vec<&Value> =
-            console.iter().filter(|entry| entry["level"] == "SEVERE").collect();
+        let refused = self.refused.get().map(|status| format!("status of {status} "));
+        let is_fault = |entry: &&Value| {
+            let message = entry["message"].as_str().unwrap_or_default();
+            entry["level"] == "SEVERE" && !refused.as_ref().is_some_and(|it| message.contains(it))
+        };
+        let faults: Vec<&Value> = console.iter().filter(is_fault).collect();
         assert!(faults.is_empty(), "on the console: {faults:#?}");
         for entry in self.log("performance").await {
             let entry: Value = serde_json::from_str(entry["message"].as_str().unwrap()).unwrap();

@@ -6,6 +6,7 @@ use thirtyfour::Key;
 
 use super::chrome::{Chrome, browse};
 use super::demo::{self, GRADED};
+use super::improvement::{HOSTILE, TESTED};
 use super::runs::RUN;
 use super::site::Site;
 use super::skills::DISABLED;
@@ -23,6 +24,10 @@ fn pages() -> Vec<(&'static str, String)> {
         ("reflections-project", "/reflections?project=web-shop".to_owned()),
         ("skills", "/skills".to_owned()),
         ("skill", format!("/skills/{DISABLED}")),
+        ("gaps", "/gaps".to_owned()),
+        ("proposal", format!("/proposals/{TESTED}")),
+        ("proposal-hostile", format!("/proposals/{HOSTILE}")),
+        ("jobs", "/jobs".to_owned()),
     ]
 }
 
@@ -121,8 +126,9 @@ fn narrow_screens_do_not_scroll_sideways() {
         chrome.tool("Emulation.setDeviceMetricsOverride", phone).await;
         for (name, path) in pages() {
             chrome.open(&site.at(&path)).await;
-            let width = chrome.run("return document.documentElement.scrollWidth", Vec::new()).await;
-            assert!(width.as_u64().unwrap() <= 375, "{name} is {width} wide");
+            // The emulation may reach a page only after it has loaded.
+            let fits = "document.documentElement.scrollWidth <= 375";
+            chrome.until(&format!("/* {name} */ {fits}")).await;
         }
     });
 }
