@@ -107,7 +107,10 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const writing = event.target.closest("input, select, textarea");
   if (writing) {
-    if (event.key === "Escape") writing.blur();
+    if (event.key === "Escape") {
+      event.preventDefault(); // Else it would empty a search field, or close the panel as well.
+      writing.blur();
+    }
     return;
   }
   const search = find("input[type=search]");

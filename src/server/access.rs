@@ -20,7 +20,7 @@ use super::problem::Problem;
 use crate::digest;
 
 /// Paths that need no token.
-const OPEN: [&str; 2] = ["/healthz", super::login::PATH];
+const OPEN: [&str; 3] = ["/healthz", "/favicon.ico", super::login::PATH];
 
 const HEADERS: [(HeaderName, &str); 5] = [
     (
@@ -28,7 +28,9 @@ const HEADERS: [(HeaderName, &str); 5] = [
         "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (REFERRER_POLICY, "no-referrer"),
+    // With `no-referrer` browsers hide the origin of forms as well: they send `Origin: null`, as
+    // other sites can too.
+    (REFERRER_POLICY, "same-origin"),
     (X_FRAME_OPTIONS, "DENY"),
     (CACHE_CONTROL, "no-cache"),
 ];

@@ -6,6 +6,7 @@
 mod assets;
 mod calls;
 mod case;
+mod experiment;
 mod gaps;
 mod jobs;
 mod link;

@@ -3,6 +3,7 @@
 // What the tests stand on.
 mod chrome;
 mod demo;
+mod improvement;
 mod runs;
 mod site;
 mod skills;
@@ -11,6 +12,7 @@ mod skills;
 mod every_page;
 mod html;
 mod live;
+mod login;
 mod many;
 mod panel;
 mod reflections;

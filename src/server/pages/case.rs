@@ -168,7 +168,7 @@ impl CasePage {
         Ok(Self {
             frame: Frame::of("selftests"),
             run_id: run_id.to_owned(),
-            run: format!("/selftests/{}", link::encoded(run_id)),
+            run: link::run(run_id),
             id: words::line(&case.name()),
             description: words::line(&case.scenario.description),
             status: case.status.label(),

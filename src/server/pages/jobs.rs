@@ -100,7 +100,7 @@ impl From<&FailedGrading> for FailedView {
         Self {
             id: words::line(&failed.id),
             session: words::line(session),
-            href: format!("/sessions/{}", link::encoded(session)),
+            href: link::session(session),
             model: words::line(model.unwrap_or("configured")),
             attempts: words::count(failed.attempts),
             at: minute(failed.at),

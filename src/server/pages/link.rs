@@ -20,6 +20,10 @@ pub(super) fn session(session_id: &str) -> String {
     format!("/sessions/{}", encoded(session_id))
 }
 
+pub(super) fn run(run_id: &str) -> String {
+    format!("/selftests/{}", encoded(run_id))
+}
+
 pub(super) fn case(run_id: &str, name: &str) -> String {
     format!("/selftests/{}/{}", encoded(run_id), encoded(name))
 }

@@ -10,10 +10,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
+use super::experiment::TestView;
 use super::gaps::status_class;
 use super::{Frame, PageError, html, link, words};
 use crate::grader::decision::{DecisionFault, SkillPlace, accept, reject};
-use crate::improve::proposal::{ProposalStatus, SkillTest};
+use crate::improve::proposal::ProposalStatus;
 use crate::server::App;
 use crate::server::api::LONGEST_REASON;
 
@@ -26,7 +27,7 @@ struct ProposalPage {
     class: &'static str,
     gap: String,
     evidence: Vec<Evidence>,
-    test: String,
+    test: TestView,
     facts: Vec<(&'static str, String)>,
     skill: String,
     /// Where a decision is sent; `None` where it was made.
@@ -63,7 +64,6 @@ pub(super) async fn page(
         event: one.event.map_or_else(|| words::ABSENT.to_owned(), |event| format!("#{event}")),
         words: words::line(&one.words),
     });
-    let test = proposal.experiment.as_ref().map(SkillTest::describe);
     let mut facts = vec![
         ("Model", words::line(&proposal.model)),
         ("Drafted", format!("{} UTC", words::minute(proposal.created_at))),
@@ -86,7 +86,7 @@ pub(super) async fn page(
             .as_ref()
             .map_or_else(|| words::line(&proposal.gap_id), |gap| words::line(&gap.description)),
         evidence: evidence.collect(),
-        test: words::line(test.as_deref().unwrap_or("not tested: nothing was kept of a test")),
+        test: TestView::of(proposal.experiment.as_ref()),
         facts,
         skill: words::block(&proposal.skill_md),
         decide: waits.then(|| Decide {

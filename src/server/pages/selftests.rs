@@ -55,7 +55,7 @@ impl From<RunEntry> for Row {
     fn from(run: RunEntry) -> Self {
         let summary = &run.summary;
         Self {
-            href: format!("/selftests/{}", link::encoded(run.run_id.as_str())),
+            href: link::run(run.run_id.as_str()),
             id: run.run_id.to_string(),
             at: run.started_at.to_string(),
             time: words::minute(run.started_at),

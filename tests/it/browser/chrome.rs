@@ -1,6 +1,7 @@
 //! A headless Chromium driven through chromedriver. Where one of the two is missing, the test
 //! says so and does nothing.
 
+use std::cell::Cell;
 use std::io::{BufRead as _, BufReader};
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::process::{Child, Command, Stdio};
@@ -8,14 +9,21 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
+use thirtyfour::error::WebDriverErrorInner;
 use thirtyfour::prelude::*;
+use thirtyfour::{ChromeCapabilities, TimeoutConfiguration};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Other tests may take all processors for a while, and a page that needs that long is no fault.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Of the driver, for one page and for one script.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// A browser window and the driver that holds it.
 pub(super) struct Chrome {
     pub(super) window: WebDriver,
     driver: String,
+    /// Status of the pages that are to be refused: browsers put these on the console.
+    refused: Cell<Option<u16>>,
 }
 
 struct Chromedriver(Child);
@@ -54,6 +62,21 @@ fn chromedriver() -> (Chromedriver, String) {
     (driver, format!("http://127.0.0.1:{port}"))
 }
 
+/// A browser that has started: on a busy machine the first one may be given up by the driver.
+async fn session(address: &str, capabilities: &ChromeCapabilities) -> WebDriver {
+    let connect = || {
+        let builder = WebDriver::builder(address, capabilities.clone());
+        builder.request_timeout(2 * LONGEST).connect()
+    };
+    let window = match connect().await {
+        Ok(window) => window,
+        Err(_) => connect().await.unwrap(),
+    };
+    let timeouts = TimeoutConfiguration::new(Some(LONGEST), Some(LONGEST), None);
+    window.update_timeouts(timeouts).await.unwrap();
+    window
+}
+
 /// Does that in a fresh browser, and closes the browser whatever happens. Afterwards nothing may
 /// be on its console, and no request may have gone to another host than the site's.
 #[expect(clippy::print_stderr, reason = "what is skipped is said to the developer")]
@@ -75,14 +98,16 @@ pub(super) fn browse(visit: impl AsyncFnOnce(&Chrome)) {
             "--disable-gpu",
             "--disable-dev-shm-usage",
             "--disable-background-networking",
+            // What moves in is not seen at first, and a text that is not seen is empty.
+            "--force-prefers-reduced-motion",
             "--window-size=1280,800",
         ] {
             capabilities.add_arg(argument).unwrap();
         }
         let logs = json!({ "browser": "ALL", "performance": "ALL" });
         capabilities.set("goog:loggingPrefs", logs).unwrap();
-        let window = WebDriver::new(&address, capabilities).await.unwrap();
-        let chrome = Chrome { window, driver: address };
+        let window = session(&address, &capabilities).await;
+        let chrome = Chrome { window, driver: address, refused: Cell::new(None) };
         let visited = AssertUnwindSafe(visit(&chrome)).catch_unwind().await;
         let checked = AssertUnwindSafe(chrome.check()).catch_unwind().await;
         let _ = chrome.window.quit().await;
@@ -97,10 +122,45 @@ impl Chrome {
         self.window.goto(address).await.unwrap();
     }
 
+    /// What the attempt comes to, once it comes to something. Until then a fault is no fault: the
+    /// page may be on its way to the next one. An alert is, because no page shows one.
+    async fn patiently<T>(
+        &self,
+        what: &str,
+        attempt: impl AsyncFn() -> WebDriverResult<Option<T>>,
+    ) -> T {
+        let since = Instant::now();
+        loop {
+            let fault = match attempt().await {
+                Ok(Some(value)) => return value,
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            let alert =
+                matches!(fault.as_deref(), Some(WebDriverErrorInner::UnexpectedAlertOpen(_)));
+            assert!(!alert && since.elapsed() < PATIENCE, "{what}: not so; {fault:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// From now on pages may be refused with that status.
+    pub(super) fn refused(&self, status: u16) {
+        self.refused.set(Some(status));
+    }
+
     /// The element, once it is there.
     pub(super) async fn find(&self, selector: &str) -> WebElement {
-        let query = self.window.query(By::Css(selector)).wait(PATIENCE, Duration::from_millis(20));
-        query.first().await.unwrap_or_else(|error| panic!("no {selector}: {error}"))
+        let find = async || self.window.find(By::Css(selector)).await.map(Some);
+        self.patiently(selector, find).await
+    }
+
+    /// Clicks the first element that matches, once that is possible.
+    pub(super) async fn click(&self, selector: &str) {
+        let click = async || {
+            let element = self.window.find(By::Css(selector)).await?;
+            element.click().await.map(Some)
+        };
+        self.patiently(&format!("clicking {selector}"), click).await;
     }
 
     /// The texts of all elements that match now.
@@ -110,17 +170,30 @@ impl Chrome {
         serde_json::from_value(self.run(script, vec![json!(selector)]).await).unwrap()
     }
 
+    /// The text that is seen of the first element that matches.
     pub(super) async fn text(&self, selector: &str) -> String {
-        self.find(selector).await.text().await.unwrap()
+        let text = async || self.window.find(By::Css(selector)).await?.text().await.map(Some);
+        self.patiently(selector, text).await
     }
 
-    /// Waits until a script returns true.
+    /// Waits until the first element that matches has those words, and returns all that is seen
+    /// of it.
+    pub(super) async fn shows(&self, selector: &str, words: &str) -> String {
+        let shows = async || {
+            let text = self.window.find(By::Css(selector)).await?.text().await?;
+            Ok(text.contains(words).then_some(text))
+        };
+        self.patiently(&format!("{words:?} in {selector}"), shows).await
+    }
+
+    /// Waits until a script returns true on a page that has loaded.
     pub(super) async fn until(&self, condition: &str) {
-        let since = Instant::now();
-        while self.run(&format!("return !!({condition})"), Vec::new()).await != json!(true) {
-            assert!(since.elapsed() < PATIENCE, "{condition} did not become true");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let script = format!("return document.readyState === 'complete' && !!({condition})");
+        let holds = async || {
+            let held = self.window.execute(script.as_str(), Vec::new()).await?;
+            Ok((held.json() == &json!(true)).then_some(()))
+        };
+        self.patiently(condition, holds).await;
     }
 
     pub(super) async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
@@ -151,8 +224,12 @@ impl Chrome {
 
     async fn check(&self) {
         let console = self.log("browser").await;
-        let faults: Vec<&Value> =
-            console.iter().filter(|entry| entry["level"] == "SEVERE").collect();
+        let refused = self.refused.get().map(|status| format!("status of {status} "));
+        let is_fault = |entry: &&Value| {
+            let message = entry["message"].as_str().unwrap_or_default();
+            entry["level"] == "SEVERE" && !refused.as_ref().is_some_and(|it| message.contains(it))
+        };
+        let faults: Vec<&Value> = console.iter().filter(is_fault).collect();
         assert!(faults.is_empty(), "on the console: {faults:#?}");
         for entry in self.log("performance").await {
             let entry: Value = serde_json::from_str(entry["message"].as_str().unwrap()).unwrap();

@@ -45,7 +45,7 @@ const REQUESTS: [(&str, TaskType, &str); 12] = [
     ("Fix the time zone of the calendar export", TaskType::Debugging, "openhands"),
 ];
 
-fn at(time: &str) -> Timestamp {
+pub(super) fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
@@ -251,14 +251,18 @@ pub(super) fn contents() -> Contents {
         reason: "short, but it says all that matters".to_owned(),
         made_at: at("2026-11-22T07:15:00Z"),
     };
+    let mut runs = super::runs::history();
+    runs.extend(super::improvement::arms());
     Contents {
         grades,
         quality: all,
         overrides: vec![made],
         weeks,
-        runs: super::runs::history(),
+        runs,
         reflections: super::reflections::some(),
         skills: true,
+        improvement: true,
+        token: None,
     }
 }
 

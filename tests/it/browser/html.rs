@@ -1,6 +1,7 @@
 //! Each page as HTML, compared as a whole, and what happens to bad addresses.
 
 use super::demo::{self, GRADED, SCRIPT};
+use super::improvement::{HOSTILE, TESTED};
 use super::runs::RUN;
 use super::site::Site;
 use super::skills::DISABLED;
@@ -22,12 +23,17 @@ fn pages() {
         ("reflections_project", "/reflections?project=web-shop"),
         ("skills", "/skills"),
         ("skill", &format!("/skills/{DISABLED}")),
+        ("proposal", &format!("/proposals/{TESTED}")),
+        ("proposal_hostile", &format!("/proposals/{HOSTILE}")),
         ("missing", "/sessions/nobody"),
     ];
     insta::with_settings!({
         snapshot_path => "snapshots",
         prepend_module_to_snapshot => false,
-        filters => vec![(r"/assets/[0-9a-f]{12}/", "/assets/[digest]/")],
+        filters => vec![
+            (r"/assets/[0-9a-f]{12}/", "/assets/[digest]/"),
+            (r"[^ ]*/selftest-site-[^/ ]+", "[folder]"),
+        ],
     }, {
         for (name, path) in pages {
             let (status, html) = site.get(path);
@@ -61,6 +67,8 @@ fn what_is_wrong_is_said() {
         ("/weekly/2026-W47/other.svg", 404, "trend.svg and errors.svg"),
         ("/live/runs/none", 404, "no such run"),
         ("/assets/0/style.css", 404, ""),
+        ("/proposals/none", 404, "there is no proposal"),
+        ("/proposals/..%2F..%2Fconfig", 404, "there is no proposal"),
         ("/reflections?project=none", 404, "no reflection of"),
         ("/reflections?after=zz", 400, "begin at its first page"),
     ] {

@@ -9,7 +9,7 @@ fn scores_quotes_and_rules_stand_side_by_side() {
     let site = Site::with(demo::contents());
     browse(async |chrome| {
         chrome.open(&site.at(&format!("/?q={}", &GRADED[..13]))).await;
-        chrome.find(".sessions tbody tr td.time").await.click().await.unwrap();
+        chrome.click(".sessions tbody tr td.time").await;
         chrome.until("document.querySelector('dialog[open] .dimension')").await;
         let names = chrome.texts("dialog .dimension h3").await;
         assert_eq!(names.len(), 4, "{names:?}");
@@ -34,14 +34,13 @@ fn a_script_is_text() {
     browse(async |chrome| {
         chrome.open(&site.at("/?q=script")).await;
         assert_eq!(chrome.text(".sessions tbody th > a").await, SCRIPT);
-        chrome.find(".sessions tbody th > a").await.click().await.unwrap();
-        chrome.until("document.querySelector('dialog[open] h1')?.getClientRects().length").await;
+        chrome.click(".sessions tbody th > a").await;
+        chrome.shows("dialog[open] h1", SCRIPT).await;
         assert_eq!(chrome.texts("dialog h1").await, [SCRIPT]);
         assert_eq!(chrome.text("dialog .id").await, SCRIPT_ID);
         // On a page of its own too, and an open alert would have failed each of these.
-        chrome.find("dialog .whole").await.click().await.unwrap();
+        chrome.click("dialog .whole").await;
         chrome.until("location.pathname.startsWith('/sessions/agent%2Frun')").await;
-        chrome.until("document.readyState === 'complete'").await;
         assert_eq!(chrome.text("main h1").await, SCRIPT);
         let scripts = chrome.run("return document.scripts.length", Vec::new()).await;
         assert_eq!(scripts, 1);

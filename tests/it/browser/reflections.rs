@@ -81,8 +81,8 @@ fn a_project_is_looked_at() {
         chrome
             .until("[...document.images].every(image => image.complete && image.naturalWidth)")
             .await;
-        chrome.find("tr[data-href] th a").await.click().await.unwrap();
-        assert_eq!(chrome.text("main h1").await, "web-shop");
+        chrome.click("tr[data-href] th a").await;
+        chrome.shows("main h1", "web-shop").await;
         let remark = chrome.text(".remark").await;
         assert!(remark.starts_with("Proposed threshold: "), "{remark}");
         let weak = chrome.text("section[aria-label='Weak reflections'] tbody").await;

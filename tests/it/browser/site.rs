@@ -25,6 +25,10 @@ pub(super) struct Contents {
     pub(super) reflections: Vec<Scored>,
     /// Whether there are those of `skills.rs`.
     pub(super) skills: bool,
+    /// Whether there are the gaps, proposals and job runs of `improvement.rs`.
+    pub(super) improvement: bool,
+    /// What visitors are asked for.
+    pub(super) token: Option<&'static str>,
 }
 
 /// A running server. Ends with the test.
@@ -90,6 +94,9 @@ async fn fill(database: &str, contents: Contents) {
     if contents.skills {
         super::skills::fill(&store).await;
     }
+    if contents.improvement {
+        super::improvement::fill(&store).await;
+    }
     store.close().await;
 }
 
@@ -105,12 +112,14 @@ impl Site {
         }
         let database = project.join("grades.db");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let token = contents.token.map(|token| ("SELFTEST_TOKEN", token));
         runtime.block_on(fill(database.to_str().unwrap(), contents));
         let mut server = Command::new(env!("CARGO_BIN_EXE_selftest"))
             .args(["serve", "--addr", "127.0.0.1:0", "--db", "grades.db"])
             .current_dir(project)
             .env_clear()
             .env("HOME", project)
+            .envs(token)
             .env("OLLAMA_HOST", crate::workspace::NOBODY)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -131,6 +140,11 @@ impl Site {
         format!("{}{path}", self.address)
     }
 
+    /// A path in the site's project.
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
     /// Writes the report of a run anew, as a run does.
     pub(super) fn report(&self, run: &ReportDocument) {
         write(&self.folder.path().join("reports/selftest"), run);
@@ -138,12 +152,34 @@ impl Site {
 
     /// Status, and text of the answer.
     pub(super) fn get(&self, path: &str) -> (u16, String) {
+        self.ask(|client| client.get(self.at(path)))
+    }
+
+    /// The same of a form that is sent. No redirect is followed.
+    pub(super) fn post(&self, path: &str, form: &'static str) -> (u16, String) {
+        let kind = "application/x-www-form-urlencoded";
+        self.ask(|client| client.post(self.at(path)).header("content-type", kind).body(form))
+    }
+
+    fn ask(
+        &self,
+        request: impl FnOnce(reqwest::Client) -> reqwest::RequestBuilder + Send,
+    ) -> (u16, String) {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let client = reqwest::Client::builder().no_proxy().build().unwrap();
-            let answer = client.get(self.at(path)).send().await.unwrap();
+        let stay = reqwest::redirect::Policy::none();
+        let client = reqwest::Client::builder().no_proxy().redirect(stay).build().unwrap();
+        let request = request(client);
+        let ask = async {
+            let answer = request.send().await.unwrap();
             (answer.status().as_u16(), answer.text().await.unwrap())
+        };
+        // A thread of its own: some ask while they drive the browser.
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.unwrap().block_on(ask)
+            });
+            asked.join().unwrap()
         })
     }
 }

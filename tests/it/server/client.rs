@@ -13,7 +13,7 @@ const HARDENED: [(&str, &str); 5] = [
         "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ),
     ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
+    ("referrer-policy", "same-origin"),
     ("x-frame-options", "DENY"),
     ("cache-control", "no-cache"),
 ];
