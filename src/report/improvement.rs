@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
+use serde::Deserialize as _;
+
 use super::escape::{block, terminal};
 use super::wording::plural;
+use crate::improve::experiment::Conclusion;
 use crate::improve::gap::Gap;
 use crate::improve::proposal::{Proposal, SkillTest};
 use crate::improve::recommend::Recommendation;
@@ -50,7 +53,14 @@ pub fn proposals(proposals: &[Proposal]) -> String {
         format!("{:<21} {:<9} {:<30} {:<12} {}\n", "PROPOSAL", "STATUS", "SKILL", "TEST", "GAP");
     for one in proposals {
         let test = match &one.experiment {
-            Some(SkillTest::Tested { .. }) => "tested",
+            Some(SkillTest::Tested { details, .. }) => {
+                match Conclusion::deserialize(&details["conclusion"]) {
+                    Ok(Conclusion::Helps) => "helps",
+                    Ok(Conclusion::Harms) => "harms",
+                    Ok(Conclusion::NotEnoughEvidence) => "unclear",
+                    Err(_) => "tested",
+                }
+            }
             _ => "not tested",
         };
         let _ = writeln!(

@@ -83,7 +83,7 @@ fn a_draft_that_harms_is_proposed_with_that() {
     let workspace = ready(Workspace::new(), &server, "{ proposals_per_run: 1 }");
     let run = propose(&workspace, &["--suite", SUITE, "--repeats=1"]).exit(0);
     assert_eq!(experiments(&run)[0]["details"]["conclusion"], "harms");
-    let _ = workspace.clone().args(["proposals", "list"]).run().exit(0).stdout_contains("worse");
+    let _ = workspace.clone().args(["proposals", "list"]).run().exit(0).stdout_contains(" harms ");
 }
 
 #[test]
