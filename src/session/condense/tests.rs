@@ -235,6 +235,9 @@ fn any_event() -> impl Strategy<Value = Event<'static>> {
 }
 
 proptest! {
+    // A session of sixty events takes long to make.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn a_budget_is_kept_and_nothing_is_forgotten(
         events in vec(any_event(), 0..60),

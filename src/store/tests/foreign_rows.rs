@@ -41,6 +41,8 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
         "DROP TABLE session_quality_grades",
         "DROP TABLE reflection_scores",
         "DROP TABLE reflections",
+        "DROP TABLE skill_proposals",
+        "DROP TABLE skill_gaps",
         "DROP TABLE job_runs",
         "DROP TABLE job_leases",
         "DROP TABLE skill_audit",
