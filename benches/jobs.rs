@@ -33,11 +33,20 @@ const TICKS: f64 = 100.0;
 fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
     let world = World::make(folder.path());
-    let mut kept = measure("SQLite", &world, |number| {
-        world.folder.join(format!(".selftest/bench-{number}.db")).to_str().unwrap().to_owned()
-    });
+    let file = |number: u32, ending: &str| {
+        let name = format!(".selftest/bench-{number}{ending}.db");
+        world.folder.join(name).to_str().unwrap().to_owned()
+    };
+    let mut kept = measure("SQLite", &world, |number| file(number, ""));
+    let most = WORKERS[WORKERS.len() - 1];
+    let size = |ending: &str| std::fs::metadata(file(most, ending)).unwrap().len();
+    sizes(size(""), size("-jobs"));
     match postgres::Server::new() {
-        Some(server) => kept &= measure("PostgreSQL", &world, |number| server.schema(number)),
+        Some(server) => {
+            kept &= measure("PostgreSQL", &world, |number| server.schema(number));
+            let (grades, queue) = server.sizes();
+            sizes(grades, queue);
+        }
         None => println!("PostgreSQL: not measured, SELFTEST_TEST_POSTGRES is not set"),
     }
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -65,6 +74,13 @@ fn measure(engine: &str, world: &World, database: impl Fn(u32) -> String) -> boo
     }
     println!("limit: one worker reaches {:.0} % of the ideal", LEAST_RATE * 100.0);
     kept
+}
+
+/// What the last run left, in which every session has both grades.
+fn sizes(grades: u64, queue: u64) {
+    let sessions = u64::from(SESSIONS * WORKERS[WORKERS.len() - 1]);
+    let (grades, queue) = (grades / sessions, queue / sessions);
+    println!("bytes for each session: grades {grades}, queue {queue}");
 }
 
 struct World {
@@ -224,7 +240,8 @@ fn reply(_: &str) -> String {
 
 #[cfg(feature = "postgres")]
 mod postgres {
-    use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+    use sqlx::postgres::PgRow;
+    use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
     /// Schemas of a server, which are gone with the benchmark.
     pub(super) struct Server {
@@ -238,14 +255,29 @@ mod postgres {
             Some(Self { address, schemas: std::cell::RefCell::default() })
         }
 
-        fn sql(&self, statement: String) {
+        fn sql(&self, statement: String) -> Vec<PgRow> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
                 let mut connection = PgConnection::connect(&self.address).await.unwrap();
                 let statement = sqlx::raw_sql(AssertSqlSafe(statement));
-                statement.execute(&mut connection).await.unwrap();
+                let rows = statement.fetch_all(&mut connection).await.unwrap();
                 connection.close().await.unwrap();
-            });
+                rows
+            })
+        }
+
+        /// Bytes of the newest schema, and its share of the queue's table.
+        pub(super) fn sizes(&self) -> (u64, u64) {
+            let schemas = self.schemas.borrow();
+            let schema = schemas.last().unwrap();
+            let row = self.sql(format!(
+                "SELECT CAST(SUM(pg_total_relation_size(oid)) AS BIGINT), (SELECT \
+                 CAST(pg_total_relation_size('apalis.jobs') * COUNT(*) FILTER (WHERE job_type = \
+                 'selftest gradings {schema}') / COUNT(*) AS BIGINT) FROM apalis.jobs) \
+                 FROM pg_class WHERE relkind = 'r' AND relnamespace = '{schema}'::regnamespace"
+            ));
+            let bytes = |column: usize| row[0].get::<i64, _>(column).unsigned_abs();
+            (bytes(0), bytes(1))
         }
 
         /// The address of a new schema.
@@ -281,6 +313,10 @@ mod postgres {
         }
 
         pub(super) fn schema(&self, _: u32) -> String {
+            match *self {}
+        }
+
+        pub(super) fn sizes(&self) -> (u64, u64) {
             match *self {}
         }
     }

@@ -15,6 +15,9 @@ use super::StoreError;
 use super::address::Place;
 use super::dialect::Engine;
 
+/// A worker fetches and acknowledges by one of them at a time; the other one is for all else.
+const CONNECTIONS: u32 = 2;
+
 /// Connections of one engine.
 #[derive(Debug, Clone)]
 pub enum QueuePool {
@@ -77,7 +80,7 @@ async fn sqlite(place: &Place) -> Opened {
     let options: SqliteConnectOptions = place.url().parse()?;
     let engine = Engine::Sqlite;
     let mut pool = SqlitePoolOptions::new()
-        .max_connections(4)
+        .max_connections(CONNECTIONS)
         .acquire_timeout(engine.patience())
         .after_connect(move |connection, _| {
             Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
@@ -100,14 +103,15 @@ async fn postgres(place: &Place) -> Opened {
     let schema: Option<String> = schema.fetch_one(&mut first).await?;
     first.close().await?;
     let pool = PgPoolOptions::new()
-        .max_connections(4)
+        .max_connections(CONNECTIONS)
         .acquire_timeout(engine.patience())
         .after_connect(move |connection, _| {
             Box::pin(async move {
                 connection.execute(engine.setup()).await?;
-                // Where the library keeps its tables and an extension with types that it uses,
-                // whichever schema was the first to need them.
-                connection.execute("SET search_path = apalis").await.map(drop)
+                // Where the library keeps its tables and an extension with a type that it uses,
+                // whichever schema was the first to need them. An administrator may have put the
+                // extension into `public`.
+                connection.execute("SET search_path = apalis, public").await.map(drop)
             })
         });
     Ok((QueuePool::Postgres(pool.connect_with(options).await?), schema))

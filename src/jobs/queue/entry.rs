@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::digest;
 use crate::text::clip;
 
 /// Bytes of an id or of a model's name.
@@ -40,9 +41,10 @@ impl Grading {
         Self { requested_at: Timestamp::UNIX_EPOCH, ..Self::new("(unreadable)", None) }
     }
 
-    /// Two with the same key are the same work.
+    /// Two with the same key are the same work. A digest: ids may be longer than the entries of
+    /// an index.
     pub(super) fn key(&self) -> String {
-        serde_json::json!([self.session_id, self.model]).to_string()
+        digest::of_json(&serde_json::json!([self.session_id, self.model]))
     }
 }
 
