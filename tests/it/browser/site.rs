@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use jiff::Timestamp;
 use selftest::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
 use selftest::report::document::ReportDocument;
 use selftest::session::Format;
@@ -23,8 +24,8 @@ pub(super) struct Contents {
     pub(super) weeks: Vec<WeeklyReport>,
     pub(super) runs: Vec<ReportDocument>,
     pub(super) reflections: Vec<Scored>,
-    /// Whether there are those of `skills.rs`.
-    pub(super) skills: bool,
+    /// When those of `skills.rs` are looked at; `None` for no skills.
+    pub(super) skills: Option<Timestamp>,
     /// Whether there are the gaps, proposals and job runs of `improvement.rs`.
     pub(super) improvement: bool,
     /// What visitors are asked for.
@@ -51,7 +52,7 @@ fn file(grades: Vec<GradeRecord>, number: usize) -> FileResult {
         size: 1,
         modified_ns: 1,
         digest: String::new(),
-        scanned_at: jiff::Timestamp::UNIX_EPOCH,
+        scanned_at: Timestamp::UNIX_EPOCH,
         outcome: FileOutcome::Graded,
         reason: None,
         format: Some(Format::ClaudeCode),
@@ -91,8 +92,8 @@ async fn fill(database: &str, contents: Contents) {
         let (kept, _) = store.add_reflection(reflection).await.unwrap();
         store.save_reflection_score(kept.number, score).await.unwrap();
     }
-    if contents.skills {
-        super::skills::fill(&store).await;
+    if let Some(now) = contents.skills {
+        super::skills::fill(&store, now).await;
     }
     if contents.improvement {
         super::improvement::fill(&store).await;
