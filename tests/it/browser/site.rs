@@ -153,36 +153,33 @@ impl Site {
 
     /// Status, and text of the answer.
     pub(super) fn get(&self, path: &str) -> (u16, String) {
-        self.ask(|client| client.get(self.at(path)))
+        ask(|client| client.get(self.at(path)))
     }
 
     /// The same of a form that is sent. No redirect is followed.
     pub(super) fn post(&self, path: &str, form: &'static str) -> (u16, String) {
         let kind = "application/x-www-form-urlencoded";
-        self.ask(|client| client.post(self.at(path)).header("content-type", kind).body(form))
+        ask(|client| client.post(self.at(path)).header("content-type", kind).body(form))
     }
+}
 
-    fn ask(
-        &self,
-        request: impl FnOnce(reqwest::Client) -> reqwest::RequestBuilder + Send,
-    ) -> (u16, String) {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let stay = reqwest::redirect::Policy::none();
-        let client = reqwest::Client::builder().no_proxy().redirect(stay).build().unwrap();
-        let request = request(client);
-        let ask = async {
-            let answer = request.send().await.unwrap();
-            (answer.status().as_u16(), answer.text().await.unwrap())
-        };
-        // A thread of its own: some ask while they drive the browser.
-        std::thread::scope(|scope| {
-            let asked = scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                runtime.unwrap().block_on(ask)
-            });
-            asked.join().unwrap()
-        })
-    }
+fn ask(request: impl FnOnce(reqwest::Client) -> reqwest::RequestBuilder + Send) -> (u16, String) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let stay = reqwest::redirect::Policy::none();
+    let client = reqwest::Client::builder().no_proxy().redirect(stay).build().unwrap();
+    let request = request(client);
+    let ask = async {
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    // A thread of its own: some ask while they drive the browser.
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(ask)
+        });
+        asked.join().unwrap()
+    })
 }
 
 fn write(folder: &std::path::Path, run: &ReportDocument) {
