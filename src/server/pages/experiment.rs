@@ -107,9 +107,7 @@ impl Shown {
     /// `None` where nothing was measured.
     fn row(&self, details: &Value) -> Option<Row> {
         let kept: Kept = part(details, self.key)?;
-        if kept.mean.control.or(kept.mean.treatment).or(kept.difference).is_none() {
-            return None;
-        }
+        kept.mean.control.or(kept.mean.treatment).or(kept.difference)?;
         let by = |value: f64| signed(self.factor * value, self.decimals);
         Some(Row {
             name: self.name,

@@ -14,9 +14,9 @@ use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, TimeoutConfiguration};
 
 /// Other tests may take all processors for a while, and a page that needs that long is no fault.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Of the driver, for one page and for one script.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// A browser window and the driver that holds it.
 pub(super) struct Chrome {

@@ -251,16 +251,14 @@ pub(super) fn contents() -> Contents {
         reason: "short, but it says all that matters".to_owned(),
         made_at: at("2026-11-22T07:15:00Z"),
     };
-    let mut runs = super::runs::history();
-    runs.extend(super::improvement::arms());
     Contents {
         grades,
         quality: all,
         overrides: vec![made],
         weeks,
-        runs,
+        runs: super::runs::history(),
         reflections: super::reflections::some(),
-        skills: true,
+        skills: Some(Timestamp::now()),
         improvement: true,
         token: None,
     }
@@ -274,6 +272,8 @@ pub(super) fn few() -> Contents {
             || grade.session_id == SCRIPT_ID
     });
     few.runs.truncate(2);
+    // Whole pages are compared, and so long ago nothing depends on the day of the test.
+    few.skills = Some(at("2025-11-22T12:00:00Z"));
     few.weeks.truncate(1);
     few
 }

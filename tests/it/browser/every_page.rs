@@ -6,7 +6,7 @@ use thirtyfour::Key;
 
 use super::chrome::{Chrome, browse};
 use super::demo::{self, GRADED};
-use super::improvement::{HOSTILE, TESTED};
+use super::improvement::TESTED;
 use super::runs::RUN;
 use super::site::Site;
 use super::skills::DISABLED;
@@ -26,7 +26,6 @@ fn pages() -> Vec<(&'static str, String)> {
         ("skill", format!("/skills/{DISABLED}")),
         ("gaps", "/gaps".to_owned()),
         ("proposal", format!("/proposals/{TESTED}")),
-        ("proposal-hostile", format!("/proposals/{HOSTILE}")),
         ("jobs", "/jobs".to_owned()),
     ]
 }
@@ -157,6 +156,10 @@ fn pictures_of_all_pages() {
         for (name, path) in pages() {
             chrome.open(&site.at(&path)).await;
             shoot(name).await;
+            if name == "proposal" {
+                chrome.run("scrollTo(0, document.body.scrollHeight)", Vec::new()).await;
+                shoot("proposal-decision").await;
+            }
         }
         chrome.open(&site.at("/")).await;
         chrome.click(".sessions tbody tr:nth-child(4) td.time").await;

@@ -14,7 +14,7 @@ use thirtyfour::Key;
 use super::chrome::{Chrome, browse};
 use super::demo::{self, GRADED, SCRIPT, at};
 use super::runs;
-use super::site::Site;
+use super::site::{Contents, Site};
 
 /// The proposal that an experiment was made for.
 pub(super) const TESTED: &str = "proposal-00000000c0de";
@@ -57,8 +57,7 @@ fn arm(arm: Arm, failing: &[usize], took: u64) -> ReportDocument {
     run
 }
 
-/// The runs of the experiment.
-pub(super) fn arms() -> [ReportDocument; 2] {
+fn arms() -> [ReportDocument; 2] {
     [arm(Arm::Control, &[0, 1, 2, 4, 5, 6, 7], 2100), arm(Arm::Treatment, &[], 2150)]
 }
 
@@ -193,7 +192,7 @@ fn gaps_lead_to_sessions_and_proposals() {
         assert!(all.contains(&format!("no tool of the name {SCRIPT}")), "as text: {all}");
         assert!(all.contains(&format!("The last draft failed: the reply was cut {SCRIPT}")));
         assert!(all.contains("and 4 more"), "{all}");
-        chrome.click("section[aria-label=Gaps] tbody tr:first-child td.wide a").await;
+        chrome.click("section[aria-label=Gaps] tbody tr:first-child .ids a").await;
         chrome.until(&format!("location.pathname === '/sessions/{GRADED}'")).await;
         chrome.open(&site.at("/gaps")).await;
         chrome.click(&format!("a[href='{}']", address(TESTED))).await;
@@ -206,7 +205,7 @@ fn gaps_lead_to_sessions_and_proposals() {
 
 #[test]
 fn a_proposal_shows_what_its_experiment_came_to() {
-    let site = Site::with(demo::contents());
+    let site = Site::with(Contents { runs: arms().into(), ..demo::contents() });
     browse(async |chrome| {
         chrome.open(&site.at(&address(TESTED))).await;
         let test = chrome.text("section[aria-label=Test]").await;

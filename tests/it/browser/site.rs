@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use jiff::Timestamp;
 use selftest::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
 use selftest::report::document::ReportDocument;
 use selftest::session::Format;
@@ -23,8 +24,8 @@ pub(super) struct Contents {
     pub(super) weeks: Vec<WeeklyReport>,
     pub(super) runs: Vec<ReportDocument>,
     pub(super) reflections: Vec<Scored>,
-    /// Whether there are those of `skills.rs`.
-    pub(super) skills: bool,
+    /// When those of `skills.rs` are looked at; `None` for no skills.
+    pub(super) skills: Option<Timestamp>,
     /// Whether there are the gaps, proposals and job runs of `improvement.rs`.
     pub(super) improvement: bool,
     /// What visitors are asked for.
@@ -51,7 +52,7 @@ fn file(grades: Vec<GradeRecord>, number: usize) -> FileResult {
         size: 1,
         modified_ns: 1,
         digest: String::new(),
-        scanned_at: jiff::Timestamp::UNIX_EPOCH,
+        scanned_at: Timestamp::UNIX_EPOCH,
         outcome: FileOutcome::Graded,
         reason: None,
         format: Some(Format::ClaudeCode),
@@ -91,8 +92,8 @@ async fn fill(database: &str, contents: Contents) {
         let (kept, _) = store.add_reflection(reflection).await.unwrap();
         store.save_reflection_score(kept.number, score).await.unwrap();
     }
-    if contents.skills {
-        super::skills::fill(&store).await;
+    if let Some(now) = contents.skills {
+        super::skills::fill(&store, now).await;
     }
     if contents.improvement {
         super::improvement::fill(&store).await;
@@ -152,36 +153,33 @@ impl Site {
 
     /// Status, and text of the answer.
     pub(super) fn get(&self, path: &str) -> (u16, String) {
-        self.ask(|client| client.get(self.at(path)))
+        ask(|client| client.get(self.at(path)))
     }
 
     /// The same of a form that is sent. No redirect is followed.
     pub(super) fn post(&self, path: &str, form: &'static str) -> (u16, String) {
         let kind = "application/x-www-form-urlencoded";
-        self.ask(|client| client.post(self.at(path)).header("content-type", kind).body(form))
+        ask(|client| client.post(self.at(path)).header("content-type", kind).body(form))
     }
+}
 
-    fn ask(
-        &self,
-        request: impl FnOnce(reqwest::Client) -> reqwest::RequestBuilder + Send,
-    ) -> (u16, String) {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let stay = reqwest::redirect::Policy::none();
-        let client = reqwest::Client::builder().no_proxy().redirect(stay).build().unwrap();
-        let request = request(client);
-        let ask = async {
-            let answer = request.send().await.unwrap();
-            (answer.status().as_u16(), answer.text().await.unwrap())
-        };
-        // A thread of its own: some ask while they drive the browser.
-        std::thread::scope(|scope| {
-            let asked = scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                runtime.unwrap().block_on(ask)
-            });
-            asked.join().unwrap()
-        })
-    }
+fn ask(request: impl FnOnce(reqwest::Client) -> reqwest::RequestBuilder + Send) -> (u16, String) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let stay = reqwest::redirect::Policy::none();
+    let client = reqwest::Client::builder().no_proxy().redirect(stay).build().unwrap();
+    let request = request(client);
+    let ask = async {
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    // A thread of its own: some ask while they drive the browser.
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(ask)
+        });
+        asked.join().unwrap()
+    })
 }
 
 fn write(folder: &std::path::Path, run: &ReportDocument) {
