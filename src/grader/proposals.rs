@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use rand::RngExt as _;
 use serde::Serialize;
 
 use crate::improve::draft::{DraftReader, SkillDraft, render_prompt, reply_schema};
@@ -192,7 +193,12 @@ impl SkillGenerator {
             self.store.gap_failed(&gap.id, &words).await?;
         }
         let (draft, prompt_digest) = made?;
-        let experiment = self.trial.test(&draft).await;
+        let experiment = match self.trial.test(&draft).await {
+            SkillTest::NotTested { reason } => {
+                SkillTest::NotTested { reason: self.redactor.apply(&reason).into_owned() }
+            }
+            tested @ SkillTest::Tested { .. } => tested,
+        };
         let created_at = Timestamp::now();
         let proposal = Proposal {
             id: proposal_id(&gap.id, created_at),
@@ -226,7 +232,8 @@ impl SkillGenerator {
             sampling: Sampling {
                 temperature: self.drafting.temperature,
                 max_tokens: self.settings.max_tokens,
-                seed: 0,
+                // A gap that is drafted for again is to get another draft.
+                seed: rand::rng().random::<u64>() >> 11,
             },
             context_tokens: self.drafting.context_tokens,
             think: Some(false),

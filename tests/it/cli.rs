@@ -1,74 +1,28 @@
 //! The command line itself: help, completions, man page, and the small commands.
 
+use clap::CommandFactory as _;
 use serde_json::Value;
 
 use crate::model_server::{ModelServer, Role};
 use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
 
-const COMMANDS: &[&[&str]] = &[
-    &["config"],
-    &["config", "check"],
-    &["config", "show"],
-    &["schema"],
-    &["init"],
-    &["doctor"],
-    &["freeze"],
-    &["compare"],
-    &["model"],
-    &["model", "list"],
-    &["model", "pull"],
-    &["model", "path"],
-    &["grade"],
-    &["grade", "latest"],
-    &["grade", "summary"],
-    &["grade", "weekly"],
-    &["grade", "file"],
-    &["grade", "watch"],
-    &["grade", "show"],
-    &["grade", "override"],
-    &["grade", "agreement"],
-    &["grade", "calibration"],
-    &["gaps"],
-    &["gaps", "list"],
-    &["gaps", "detect"],
-    &["gaps", "propose"],
-    &["proposals"],
-    &["proposals", "list"],
-    &["proposals", "show"],
-    &["proposals", "accept"],
-    &["proposals", "reject"],
-    &["route"],
-    &["sessions"],
-    &["sessions", "list"],
-    &["sessions", "show"],
-    &["signals"],
-    &["signals", "classify"],
-    &["signals", "scan"],
-    &["reflect"],
-    &["reflect", "grade"],
-    &["reflect", "scores"],
-    &["reflect", "weak"],
-    &["reflect", "trend"],
-    &["skills"],
-    &["skills", "experiment"],
-    &["skills", "list"],
-    &["skills", "record"],
-    &["skills", "score"],
-    &["skills", "disable"],
-    &["skills", "promote"],
-    &["skills", "rollback"],
-    &["skills", "history"],
-    &["completions"],
-    &["man"],
-    &[],
-];
+/// The words of every command, those of the commands in it first.
+fn commands(command: &clap::Command, words: &[&str], all: &mut Vec<Vec<String>>) {
+    for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
+        commands(one, &[words, &[one.get_name()]].concat(), all);
+    }
+    all.push(words.iter().map(ToString::to_string).collect());
+}
 
 #[test]
 fn help_of_every_command() {
-    for &command in COMMANDS {
-        let name = ["help"].iter().chain(command).copied().collect::<Vec<_>>().join("_");
-        let run = Workspace::new().args(command.iter().chain(&["--help"])).run().exit(0);
-        let _ = run.snapshot(&name);
+    let mut all = Vec::new();
+    commands(&selftest::cli::Cli::command(), &[], &mut all);
+    assert!(all.len() > 50, "{all:?}");
+    for command in all {
+        let name = [&["help".to_owned()], &command[..]].concat().join("_");
+        let run = Workspace::new().args(command.iter().map(String::as_str).chain(["--help"]));
+        let _ = run.run().exit(0).snapshot(&name);
     }
 }
 
