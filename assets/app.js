@@ -136,9 +136,10 @@ filters?.addEventListener("change", (event) => { if (event.target.matches("selec
 const pager = find(".sessions") && find(".pager");
 if (pager && "IntersectionObserver" in window) {
   let loading = false;
-  const watch = new IntersectionObserver(async ([seen]) => {
+  const watch = new IntersectionObserver(async (seen) => {
     const link = find("a[rel=next]", pager);
-    if (!seen.isIntersecting || !link || loading) return;
+    // On a busy machine several come at once; the last one holds.
+    if (!seen.at(-1).isIntersecting || !link || loading) return;
     loading = true;
     try {
       const page = await fetched(link.href);

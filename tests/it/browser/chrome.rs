@@ -14,7 +14,7 @@ use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, TimeoutConfiguration};
 
 /// Other tests may take all processors for a while, and a page that needs that long is no fault.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// Of the driver, for one page and for one script.
 const LONGEST: Duration = Duration::from_mins(2);
 

@@ -1,6 +1,8 @@
 //! A hundred thousand sessions.
 
-use super::chrome::browse;
+use std::time::Instant;
+
+use super::chrome::{PATIENCE, browse};
 use super::demo;
 use super::site::{Contents, Site};
 
@@ -14,8 +16,9 @@ fn a_hundred_thousand_sessions_sort_and_scroll() {
     browse(async |chrome| {
         for sort in ["quality", "errors", "duration", "time", "agent"] {
             let mut took = f64::INFINITY;
-            // Other tests run beside this one: the best of some tries is what the server needs.
-            for _ in 0..6 {
+            // Other programs run beside this one: the best of all tries is what the server needs.
+            let since = Instant::now();
+            while since.elapsed() < PATIENCE {
                 chrome.open(&site.at(&format!("/sessions?sort={sort}"))).await;
                 let script = "const [page] = performance.getEntriesByType('navigation'); \
                               return page.responseEnd - page.requestStart";
