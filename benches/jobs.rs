@@ -132,7 +132,8 @@ impl World {
             std::fs::write(folder.join(format!("sessions/{id}.jsonl")), session(&id)).unwrap();
         }
         let config = "version: 1\ngrade: { quality: { model: openai/bench } }\n\
-                      jobs: { heartbeat_seconds: 5 }\nscenarios: []\n";
+                      jobs: { heartbeat_seconds: 5 }\n\
+                      scenarios: [{ id: a, description: b, expected_status: COMPLETE }]\n";
         std::fs::write(folder.join("config/selftest.yaml"), config).unwrap();
         Self { folder: folder.to_owned(), model: model::serve(DELAY, reply) }
     }

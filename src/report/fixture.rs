@@ -14,7 +14,8 @@ pub(in crate::report) use cases::{case, passing_cases, rich_cases, scored};
 use super::document::Host;
 use super::index::{RunEntry, Runs};
 use super::state::RunState;
-use crate::event::{CasePhase, RunEvent, RunEventKind, RunHeader, RunModels};
+use crate::event::{CasePhase, ExperimentRun, RunEvent, RunEventKind, RunHeader, RunModels};
+use crate::improve::experiment::Arm;
 use crate::outcome::{CaseResult, Outcome, Summary, gate};
 use crate::rubric::Rubric;
 use crate::score::{Score, Strictness, Threshold};
@@ -148,16 +149,18 @@ pub(in crate::report) fn rich_run() -> RunState {
     state(&rich_events())
 }
 
-/// Nine runs with rising and falling rates, one of them without a verdict, one killed.
+/// Nine runs with rising and falling rates, one of them without a verdict, one killed; the tenth
+/// is an arm of an experiment.
 pub(in crate::report) fn runs() -> Runs {
-    let results = [(2, 3), (3, 2), (3, 2), (4, 1), (0, 0), (9, 3), (14, 1), (12, 3), (20, 0)];
+    let results =
+        [(2, 3), (3, 2), (3, 2), (4, 1), (0, 0), (9, 3), (14, 1), (12, 3), (20, 0), (1, 9)];
     let entries = results.into_iter().zip(1..).map(|((passed, failed), day)| {
         let decided = passed + failed;
         let summary = Summary {
             total: decided + 1,
             passed,
             failed,
-            unscored: u32::from(day != 9),
+            unscored: u32::from(day < 9),
             pass_rate: (decided > 0).then(|| f64::from(passed) / f64::from(decided)),
             pass_rate_interval: wilson(passed, decided),
             ..Summary::default()
@@ -169,6 +172,12 @@ pub(in crate::report) fn runs() -> Runs {
             summary,
             judge: if day == 2 { HOSTILE.to_owned() } else { "ollama/qwen2.5:7b".to_owned() },
             threshold: Threshold::effective(score(0.6), Strictness::new(0.7).unwrap()),
+            experiment: (day == 10).then(|| ExperimentRun {
+                arm: Arm::Control,
+                other_run_id: RunId::try_from("selftest-20260210-0930-b".to_owned()).unwrap(),
+                skill: HOSTILE.to_owned(),
+                skill_digest: "ab".repeat(32),
+            }),
         }
     });
     let mut entries: Vec<RunEntry> = entries.collect();

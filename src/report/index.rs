@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::escape::{self, Markdown, inline};
 use super::wording;
-use crate::event::RunModels;
+use crate::event::{ExperimentRun, RunModels};
 use crate::outcome::{Outcome, Summary};
 use crate::score::Threshold;
 use crate::sut::namespace::RunId;
@@ -37,6 +37,9 @@ pub struct RunEntry {
     pub judge: String,
     /// The least overall score that passed.
     pub threshold: Threshold,
+    /// The experiment that it is an arm of. Such a run says nothing of how the system fares from
+    /// run to run.
+    pub experiment: Option<ExperimentRun>,
 }
 
 /// What was found in the folder.
@@ -69,6 +72,7 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         outcome: head.outcome?.0,
         judge: head.models?.judge,
         threshold: head.config?.effective_threshold,
+        experiment: head.experiment,
     })
 }
 
@@ -85,6 +89,7 @@ struct Head {
     outcome: Option<Ended>,
     models: Option<RunModels>,
     config: Option<Judging>,
+    experiment: Option<ExperimentRun>,
 }
 
 /// What the list tells of `config`.
@@ -113,6 +118,7 @@ enum Field {
     Outcome,
     Models,
     Config,
+    Experiment,
     #[serde(other)]
     Other,
 }
@@ -136,6 +142,7 @@ impl<'de> Visitor<'de> for HeadVisitor<'_> {
                 Field::Outcome => head.outcome = Some(map.next_value()?),
                 Field::Models => head.models = Some(map.next_value()?),
                 Field::Config => head.config = Some(map.next_value()?),
+                Field::Experiment => head.experiment = map.next_value()?,
                 Field::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -159,6 +166,7 @@ struct Page {
 
 struct Row {
     id: Markdown,
+    arm: Option<Markdown>,
     link: Markdown,
     date: Markdown,
     pass_rate: Markdown,
@@ -171,6 +179,7 @@ struct Row {
 pub(super) fn render(runs: &Runs) -> Result<String, askama::Error> {
     let rows = runs.entries.iter().map(|run| Row {
         id: inline(run.run_id.as_str(), 80),
+        arm: run.experiment.as_ref().map(|one| inline(&wording::arm(one), 120)),
         link: escape::link_target(&format!("{}.md", run.run_id)),
         date: inline(&wording::date_time(run.started_at), 40),
         pass_rate: inline(&wording::pass_rate(&run.summary), 60),

@@ -55,7 +55,9 @@ struct DateLabel {
 
 /// The picture of the latest runs; `newest_first` as the index lists them.
 pub(crate) fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
-    let mut runs: Vec<&RunEntry> = newest_first.iter().take(RUNS).collect();
+    // An arm of an experiment is no point of a trend.
+    let runs = newest_first.iter().filter(|run| run.experiment.is_none());
+    let mut runs: Vec<&RunEntry> = runs.take(RUNS).collect();
     runs.reverse();
     let mut picture = Picture {
         description: description(&runs),

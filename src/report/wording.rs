@@ -49,16 +49,22 @@ pub(crate) fn trials(count: u32, of: u32) -> String {
     format!("{} of {}", plural(count, "trial"), cases(of))
 }
 
-/// Which arm of which experiment a run is.
-pub(crate) fn experiment(experiment: &ExperimentRun) -> String {
+/// Which arm of an experiment a run is.
+pub(crate) fn arm(experiment: &ExperimentRun) -> String {
     let with = match experiment.arm {
         Arm::Control => "without",
         Arm::Treatment => "with",
     };
+    format!("{with} the skill {}", experiment.skill)
+}
+
+/// Which arm of which experiment a run is.
+pub(crate) fn experiment(experiment: &ExperimentRun) -> String {
     let digest: String = experiment.skill_digest.chars().take(12).collect();
     format!(
-        "Experiment: {with} the skill {} (digest {digest}); the other arm is {}",
-        experiment.skill, experiment.other_run_id
+        "Experiment: {} (digest {digest}); the other arm is {}",
+        arm(experiment),
+        experiment.other_run_id
     )
 }
 

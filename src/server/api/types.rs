@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::super::metrics::{outcome_name, status_name};
+use crate::event::ExperimentRun;
 use crate::grade::quality::Combined;
 use crate::grade::{GradeRecord, Override, QualityGrade};
 use crate::improve::effectiveness::Effectiveness;
@@ -157,6 +158,9 @@ pub(super) struct RunItem {
     /// Counts over its cases, as in the report.
     #[schema(value_type = Object)]
     summary: Summary,
+    /// Of which experiment it is an arm, as in the report; null for other runs.
+    #[schema(value_type = Option<Object>)]
+    experiment: Option<ExperimentRun>,
 }
 
 impl From<RunEntry> for RunItem {
@@ -167,6 +171,7 @@ impl From<RunEntry> for RunItem {
             outcome: outcome_name(entry.outcome),
             judge: entry.judge,
             summary: entry.summary,
+            experiment: entry.experiment,
         }
     }
 }

@@ -38,6 +38,8 @@ struct Selftests {
 struct Row {
     href: String,
     id: String,
+    /// Of an experiment; else empty.
+    arm: String,
     at: String,
     time: String,
     outcome: &'static str,
@@ -57,6 +59,11 @@ impl From<RunEntry> for Row {
         Self {
             href: link::run(run.run_id.as_str()),
             id: run.run_id.to_string(),
+            arm: run
+                .experiment
+                .as_ref()
+                .map(|one| words::line(&wording::arm(one)))
+                .unwrap_or_default(),
             at: run.started_at.to_string(),
             time: words::minute(run.started_at),
             outcome: wording::outcome(run.outcome),
@@ -130,7 +137,8 @@ pub(super) async fn list(
 pub(super) async fn trend(State(app): State<Arc<App>>) -> Result<Response, PageError> {
     let picture = move || {
         let files = app.runs.files().map_err(|error| unreadable(&error))?;
-        let newest = files.iter().filter_map(|file| app.runs.entry(file)).take(PICTURED);
+        let newest = files.iter().filter_map(|file| app.runs.entry(file));
+        let newest = newest.filter(|run| run.experiment.is_none()).take(PICTURED);
         Ok(trend_picture(&newest.collect::<Vec<_>>())?)
     };
     blocking(picture).await.map(svg)
