@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn forty_runs_are_drawn_and_no_more() {
-        let run = fixture::runs().entries.remove(0);
+        let run = fixture::runs().entries.remove(1);
         let svg = render(&vec![run; 90]).unwrap();
         assert_eq!(svg.matches("r=\"4.5\"").count(), RUNS + 2, "with the two of the legend");
         assert_eq!(svg.matches("class=\"date\"").count(), 7);
