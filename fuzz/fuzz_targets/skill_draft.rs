@@ -1,0 +1,15 @@
+//! Replies of models that draft skills: whatever is taken becomes a SKILL.md with the front matter
+//! that the program wrote.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use selftest::improve::draft::DraftReader;
+
+fuzz_target!(|reply: &str| {
+    if let Ok(draft) = DraftReader::new().read(reply) {
+        let file = draft.render();
+        let start = format!("---\nname: {}\ndescription: ", draft.name);
+        assert!(file.starts_with(&start), "{file}");
+        assert!(!draft.name.is_empty() && !draft.name.contains(['/', '.', '\n']));
+    }
+});
