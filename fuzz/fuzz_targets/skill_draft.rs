@@ -1,12 +1,17 @@
 //! Replies of models that draft skills: whatever is taken becomes a SKILL.md with the front matter
 //! that the program wrote.
+
 #![no_main]
+
+use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use selftest::improve::draft::DraftReader;
 
+static READER: LazyLock<DraftReader> = LazyLock::new(DraftReader::new);
+
 fuzz_target!(|reply: &str| {
-    if let Ok(draft) = DraftReader::new().read(reply) {
+    if let Ok(draft) = READER.read(reply) {
         let file = draft.render();
         let start = format!("---\nname: {}\ndescription: ", draft.name);
         assert!(file.starts_with(&start), "{file}");
