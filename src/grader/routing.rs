@@ -4,8 +4,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::grade::{GradeRecord, TaskType, overrides};
-use crate::improve::recommend::recommendations;
-use crate::improve::routing::{Routing, RoutingSettings, advise, window};
+use crate::improve::recommend::{Routing, recommendations};
+use crate::improve::routing::{RoutingSettings, advise, window};
 use crate::store::{Store, StoreError};
 
 /// Most gaps and proposals that recommendations are chosen from.

@@ -17,7 +17,9 @@ pub const TEMPLATE: &str = "skill/draft_v1.md";
 
 /// Most characters of a name.
 const NAME: usize = 64;
-/// Most characters of a description.
+/// Most characters of a description that a model is asked for.
+const ASKED_DESCRIPTION: usize = 300;
+/// Most characters of a description that is taken.
 const DESCRIPTION: usize = 1024;
 /// Most characters of a body.
 const BODY: usize = 16_000;
@@ -33,9 +35,20 @@ pub struct SkillDraft {
     pub body: String,
 }
 
-/// The JSON Schema of a reply. Lengths and forms that grammars of servers cannot hold a model to
-/// are checked by [`DraftReader`] alone.
+/// The JSON Schema of a reply, with the forms that a model can be held to while it writes.
 pub fn reply_schema() -> Value {
+    let mut schema = shape();
+    let fields = &mut schema["properties"];
+    fields["name"]["pattern"] = json!("^[a-z0-9-]+$");
+    fields["description"]["pattern"] = json!("^[^\\n\\r]+$");
+    fields["description"]["maxLength"] = json!(ASKED_DESCRIPTION);
+    fields["body"]["minLength"] = json!(1);
+    schema
+}
+
+/// What [`DraftReader`] holds a reply to before it looks at each field, which it does in words that
+/// a model understands better.
+fn shape() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -101,7 +114,7 @@ impl Default for DraftReader {
 impl DraftReader {
     /// A reader of drafts.
     pub fn new() -> Self {
-        Self(StrictReader::new(&reply_schema()))
+        Self(StrictReader::new(&shape()))
     }
 
     /// The draft in a complete reply; all that is wrong with it otherwise.

@@ -1,6 +1,7 @@
 //! What could help with a weak task type (seed 000 §10.3): skills that are known, gaps that are
 //! open, skills that are proposed. Pure.
 
+use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -28,6 +29,20 @@ pub struct Recommendation {
     pub gaps: Vec<GapName>,
     /// Skills that are proposed or accepted for such gaps; at most 10.
     pub proposals: Vec<ProposalName>,
+}
+
+/// Advice for all types of tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Routing {
+    /// Begin of the days that scores look at.
+    pub from: Timestamp,
+    /// Their end: when this was asked.
+    pub to: Timestamp,
+    /// Types that had sessions in these days or those before, the lowest score first; one type,
+    /// where one is asked for.
+    pub items: Vec<Advice>,
+    /// What could help with the weak ones (§10.3).
+    pub recommendations: Vec<Recommendation>,
 }
 
 /// A gap by name.

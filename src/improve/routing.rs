@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::recommend::Recommendation;
 use crate::grade::patterns::session_score;
 use crate::grade::{GradeRecord, Share, TaskType};
 use crate::stats::{Interval, Tail, mann_whitney, mean, mean_interval};
@@ -173,20 +172,6 @@ pub struct Advice {
     pub tier: Option<String>,
     /// Why that tier, or why none.
     pub why: String,
-}
-
-/// Advice for all types of tasks.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Routing {
-    /// Begin of the days that scores look at.
-    pub from: Timestamp,
-    /// Their end: when this was asked.
-    pub to: Timestamp,
-    /// Types that had sessions in these days or those before, the lowest score first; one type,
-    /// where one is asked for.
-    pub items: Vec<Advice>,
-    /// What could help with the weak ones (§10.3).
-    pub recommendations: Vec<Recommendation>,
 }
 
 /// The first moment that a score of this end looks at, and the first that its trend does.

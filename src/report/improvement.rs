@@ -9,8 +9,8 @@ use super::wording::plural;
 use crate::improve::experiment::Conclusion;
 use crate::improve::gap::Gap;
 use crate::improve::proposal::{Proposal, SkillTest};
-use crate::improve::recommend::Recommendation;
-use crate::improve::routing::{Advice, Routing};
+use crate::improve::recommend::{Recommendation, Routing};
+use crate::improve::routing::Advice;
 
 const WORDS: usize = 160;
 const SKILL: usize = 64 * 1024;

@@ -48,6 +48,8 @@ pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
 pub use sort::SessionSort;
 pub use weekly::StoredReport;
 
+use std::time::{Duration, Instant};
+
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{Any, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
 
@@ -87,7 +89,14 @@ impl Store {
         // say why a server cannot be reached.
         let first = tokio::time::timeout(engine.patience(), options.connect()).await;
         let mut first = first.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
-        first.execute(engine.setup()).await.map_err(failed)?;
+        let begun = Instant::now();
+        while let Err(error) = first.execute(engine.setup()).await.map_err(failed) {
+            // Of two processes that make the same database SQLite refuses one at once.
+            if !matches!(error, StoreError::Busy { .. }) || begun.elapsed() > engine.patience() {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         let mut pool = AnyPoolOptions::new()
             .max_connections(4)
             .acquire_timeout(engine.patience())

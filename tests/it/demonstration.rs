@@ -19,7 +19,7 @@ fn embedded() -> String {
          generator: {{ model: \"{MODEL}\" }}\n\
          judge: {{ model: \"{MODEL}\" }}\n\
          sut: {{ chat: {{ model: \"{MODEL}\", max_tokens: 80 }} }}\n\
-         gaps: {{ suite: {SUITE}, repeats: 1, proposals_per_run: 1, max_tokens: 600 }}\n\
+         gaps: {{ suite: {SUITE}, repeats: 1, proposals_per_run: 1 }}\n\
          scenarios:\n{CLEAR}"
     )
 }
@@ -80,7 +80,8 @@ fn a_sunday_morning() {
     // Imported, and signals found: twelve people had to ask again.
     assert_eq!((&gaps["sessions_graded"], &gaps["repeated_requests"]), (&json!(18), &json!(12)));
     assert!(gaps["gaps_new"].as_u64().unwrap() >= 2, "{gaps}");
-    assert_eq!((&drafts["gaps_processed"], &drafts["failures"]), (&json!(1), &json!(0)));
+    let processed = (&drafts["gaps_processed"], &drafts["failures"]);
+    assert_eq!(processed, (&json!(1), &json!(0)), "{}", run.stderr);
     assert_eq!(drafts["proposals_created"], 1);
     assert_eq!((&digest["week"], &digest["sessions"]), (&json!("2026-W47"), &json!(18)));
     assert_eq!(skills["executions_recorded"], 18);

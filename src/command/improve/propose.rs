@@ -15,8 +15,8 @@ use crate::command::context::Project;
 use crate::command::experiment::Experiment;
 use crate::command::failure::Failure;
 use crate::command::grade::database;
+use crate::command::interruption::interruption;
 use crate::command::model::FetchBar;
-use crate::command::run::cancel_on_interrupt;
 use crate::command::{eprint, print};
 use crate::config::Resolved;
 use crate::exit::Exit;
@@ -37,8 +37,6 @@ use crate::text::one_line;
 struct Drafter {
     project: Arc<Project>,
     resolved: Arc<Resolved>,
-    /// Turns true when what runs is to be closed.
-    cancel: watch::Receiver<bool>,
 }
 
 /// A generator for workers, made when a gap asks for it.
@@ -50,10 +48,7 @@ pub(in crate::command) fn generator_on_request(
     let (project, resolved) = (Arc::clone(project), Arc::clone(resolved));
     let store = store.clone();
     Arc::new(move || {
-        // A worker that is told to end drops what it does.
-        let cancel = watch::channel(false).1;
-        let drafter =
-            Drafter { project: Arc::clone(&project), resolved: Arc::clone(&resolved), cancel };
+        let drafter = Drafter { project: Arc::clone(&project), resolved: Arc::clone(&resolved) };
         let store = store.clone();
         let found = async move {
             let found = drafter.generator(&store, None).await;
@@ -109,14 +104,11 @@ impl Drafter {
             hidden: Vec::new(),
             shows_progress: false,
         };
-        let Some(conducted) = experiment.conduct(self.cancel.clone()).await? else {
+        // Whoever is told to end drops all of it.
+        let cancel = watch::channel(false).1;
+        let Some(conducted) = experiment.conduct(cancel).await? else {
             return Ok(SkillTest::NotTested { reason: "the suite has no case".to_owned() });
         };
-        if conducted.is_interrupted {
-            return Ok(SkillTest::NotTested {
-                reason: "its experiment was interrupted".to_owned(),
-            });
-        }
         for fault in &conducted.faults {
             eprint(&format!("warning: {fault}\n"));
         }
@@ -155,13 +147,14 @@ pub(super) async fn execute(
     let settings = &mut resolved.config.gaps;
     settings.repeats = told.repeats.unwrap_or(settings.repeats);
     settings.suite = told.suite.clone().or(settings.suite.take());
+    let interrupted = interruption()?;
     let store = Store::open(&database(&project, &args.db)).await?;
-    let drafter = Drafter {
-        project: Arc::new(project),
-        resolved: Arc::new(resolved),
-        cancel: cancel_on_interrupt(),
+    let drafter = Drafter { project: Arc::new(project), resolved: Arc::new(resolved) };
+    let done = tokio::select! {
+        done = propose(told, drafter, &store, args.json) => done,
+        // What was proposed by then is kept.
+        () = interrupted => Ok(Exit::Interrupted),
     };
-    let done = propose(told, drafter, &store, args.json).await;
     store.close().await;
     done
 }

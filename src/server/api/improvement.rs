@@ -19,7 +19,7 @@ use crate::grader::decision::{DecisionFault, SkillPlace, accept, reject};
 use crate::grader::routing;
 use crate::improve::gap::GapStatus;
 use crate::improve::proposal::{Proposal, ProposalStatus};
-use crate::improve::routing::Routing;
+use crate::improve::recommend::Routing;
 
 /// Characters of the longest reason.
 pub(in crate::server) const LONGEST_REASON: usize = 1000;

@@ -108,6 +108,8 @@ pub(super) fn browse(visit: impl AsyncFnOnce(&Chrome)) {
         capabilities.set("goog:loggingPrefs", logs).unwrap();
         let window = session(&address, &capabilities).await;
         let chrome = Chrome { window, driver: address, refused: Cell::new(None) };
+        // Without it a window that another one has covered takes no keys.
+        chrome.tool("Emulation.setFocusEmulationEnabled", json!({ "enabled": true })).await;
         let visited = AssertUnwindSafe(visit(&chrome)).catch_unwind().await;
         let checked = AssertUnwindSafe(chrome.check()).catch_unwind().await;
         let _ = chrome.window.quit().await;
@@ -120,6 +122,9 @@ pub(super) fn browse(visit: impl AsyncFnOnce(&Chrome)) {
 impl Chrome {
     pub(super) async fn open(&self, address: &str) {
         self.window.goto(address).await.unwrap();
+        // Keys are dropped before the first picture of a page is on the screen.
+        let painted = "performance.getEntriesByType('paint').length > 0";
+        self.until(&format!("document.hasFocus() && {painted}")).await;
     }
 
     /// What the attempt comes to, once it comes to something. Until then a fault is no fault: the

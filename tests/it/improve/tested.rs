@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{detect, four_gaps};
 use crate::databases::on_each_database;
-use crate::model_server::{Call, ModelServer, Role, Script, verdict};
+use crate::model_server::{Call, ModelServer, Reply, Role, Script, drafted, verdict};
 use crate::run::Run;
 use crate::workspace::{OPENAI, Workspace, config, scenarios};
 
@@ -97,4 +97,20 @@ fn a_test_that_cannot_be_made_says_why_and_loses_nothing() {
     // Without a suite, what would be needed.
     let run = propose(&workspace, &[]).exit(0);
     assert!(experiments(&run)[0]["reason"].as_str().unwrap().contains("gaps.suite"));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_was_proposed() {
+    // The second draft never comes; without a suite the first is proposed at once.
+    let script = ModelServer::script().drafter(|call| {
+        if call.number == 0 { Reply::from(drafted(call)) } else { Reply::Hang }
+    });
+    let server = script.start();
+    let workspace = ready(Workspace::new(), &server, "{}");
+    let proposing = workspace.clone().args(["gaps", "propose"]).spawn();
+    let hangs = proposing.until("the second draft", || server.calls(Role::Drafter).len() == 2);
+    let _ = hangs.signal(rustix::process::Signal::INT).wait().exit(130);
+    let statuses = workspace.sql("SELECT status FROM skill_gaps ORDER BY status").concat();
+    assert_eq!(statuses, ["open", "open", "open", "proposed"]);
 }

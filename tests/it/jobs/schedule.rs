@@ -118,6 +118,16 @@ fn a_killed_job_is_begun_again(workspace: Workspace) {
     assert_eq!(row[2..], ["2", "completed"]);
 }
 
+/// Seed 002, "Modify: `docs/runbook.md`": a row for each job, with its time.
+#[test]
+fn the_runbook_has_the_rows_of_the_seed() {
+    let runbook = include_str!("../../../docs/runbook.md");
+    for (job, slot) in SUNDAY {
+        let row = format!("| `{job}` | Sunday {} | `", &slot[11..16]);
+        assert!(runbook.contains(&row), "{row}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_job_that_always_ends_its_worker_is_given_up() {
