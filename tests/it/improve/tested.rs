@@ -103,9 +103,8 @@ fn a_test_that_cannot_be_made_says_why_and_loses_nothing() {
 #[test]
 fn ctrl_c_keeps_what_was_proposed() {
     // The second draft never comes; without a suite the first is proposed at once.
-    let script = ModelServer::script().drafter(|call| {
-        if call.number == 0 { Reply::from(drafted(call)) } else { Reply::Hang }
-    });
+    let script = ModelServer::script()
+        .drafter(|call| if call.number == 0 { Reply::from(drafted(call)) } else { Reply::Hang });
     let server = script.start();
     let workspace = ready(Workspace::new(), &server, "{}");
     let proposing = workspace.clone().args(["gaps", "propose"]).spawn();
