@@ -16,9 +16,9 @@ const SUITE: &str = "config/suites/shop.yaml";
 fn embedded() -> String {
     format!(
         "version: 1\n\
-         generator: {{ model: \"{MODEL}\" }}\n\
+         generator: {{ model: \"{MODEL}\", temperature: 0.0 }}\n\
          judge: {{ model: \"{MODEL}\" }}\n\
-         sut: {{ chat: {{ model: \"{MODEL}\", max_tokens: 80 }} }}\n\
+         sut: {{ chat: {{ model: \"{MODEL}\", max_tokens: 80, project_tokens: 0 }} }}\n\
          gaps: {{ suite: {SUITE}, repeats: 1, proposals_per_run: 1 }}\n\
          scenarios:\n{CLEAR}"
     )
