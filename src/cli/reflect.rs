@@ -10,7 +10,7 @@ pub struct ReflectArgs {
     /// Print JSON instead of text
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
-    /// Keep reflections in this database: a path or a sqlite: address
+    /// Keep reflections in this database: a path, or the address of a PostgreSQL database
     #[arg(
         long,
         value_name = "FILE|URL",
