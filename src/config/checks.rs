@@ -169,7 +169,7 @@ fn weights(categories: Vec<Category>) -> Vec<Fault> {
 fn quality_weights(weights: &Value) -> Option<Fault> {
     let weights = read::<QualityWeights>(weights)?;
     let sum = weights.sum();
-    let terms = Dimension::ALL.map(|dimension| dimension.weight(&weights).to_string());
+    let terms = Dimension::ALL.map(|dimension| weights.of(dimension).to_string());
     (sum != 1.0).then(|| Fault {
         at_key: true,
         hint: Some(format!("{} = {sum}", terms.join(" + "))),

@@ -48,6 +48,20 @@ impl CaseStatus {
         }
     }
 
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CaseStatus::Passed => "passed",
+            CaseStatus::Failed => "failed",
+            CaseStatus::SutError => "sut_error",
+            CaseStatus::SutTimeout => "sut_timeout",
+            CaseStatus::IsolationViolation => "isolation_violation",
+            CaseStatus::GenerationFailed => "generation_failed",
+            CaseStatus::Unscored => "unscored",
+            CaseStatus::Skipped => "skipped",
+        }
+    }
+
     /// The word in tables: `PASS`, `FAIL`, or what it is instead.
     pub const fn label(self) -> &'static str {
         match self {

@@ -82,6 +82,19 @@ pub enum Outcome {
     Interrupted,
 }
 
+impl Outcome {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "failed",
+            Outcome::Inconclusive => "inconclusive",
+            Outcome::NothingRan => "nothing_ran",
+            Outcome::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// The outcome of a summary (design, "Exit codes").
 pub fn gate(summary: &Summary, interrupted: bool) -> Outcome {
     if interrupted {

@@ -20,7 +20,10 @@ use super::problem::Problem;
 use crate::digest;
 
 /// Paths that need no token.
-const OPEN: [&str; 3] = ["/healthz", "/favicon.ico", super::login::PATH];
+const OPEN: [&str; 3] = ["/healthz", "/favicon.ico", LOGIN];
+
+/// Where the token is asked for.
+pub(super) const LOGIN: &str = "/login";
 
 const HEADERS: [(HeaderName, &str); 5] = [
     (
@@ -142,7 +145,7 @@ impl Guard {
         }
         let accepts = text(request, &ACCEPT).unwrap_or_default();
         if *request.method() == Method::GET && accepts.contains("text/html") {
-            return Some(Redirect::to(super::login::PATH).into_response());
+            return Some(Redirect::to(LOGIN).into_response());
         }
         let detail = "this server asks for its token, as `Authorization: Bearer …`";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);

@@ -10,9 +10,7 @@ use axum::routing::get;
 use axum::{Form, Router};
 use serde::Deserialize;
 
-use super::access::Guard;
-
-pub(super) const PATH: &str = "/login";
+use super::access::{Guard, LOGIN};
 
 /// Days that a browser keeps the cookie.
 const DAYS: u32 = 30;
@@ -31,7 +29,7 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(guard: Arc<Guard>) -> Rou
     };
     let taken =
         async |State(guard): State<Arc<Guard>>, Form(given): Form<Given>| enter(&guard, &given);
-    Router::new().route(PATH, get(shown).post(taken)).with_state(guard)
+    Router::new().route(LOGIN, get(shown).post(taken)).with_state(guard)
 }
 
 fn enter(guard: &Guard, given: &Given) -> Response {

@@ -16,7 +16,6 @@ use super::App;
 use super::problem::Problem;
 use super::skill_queue::Fates;
 use super::tally::Tally;
-use crate::outcome::{CaseStatus, Outcome};
 
 /// Requests by method, route and status.
 #[derive(Default)]
@@ -122,7 +121,7 @@ impl Text {
         }
         self.family("selftest_cases", "gauge", "Cases of these runs, by status.");
         for (status, cases) in &tally.cases {
-            self.sample("selftest_cases", &[("status", status_name(*status))], cases);
+            self.sample("selftest_cases", &[("status", status.name())], cases);
         }
         self.family("selftest_judge_tokens", "gauge", "Tokens of the judge in these runs.");
         for (kind, tokens) in [("prompt", tally.prompt_tokens), ("reply", tally.reply_tokens)] {
@@ -135,31 +134,5 @@ impl Text {
         }
         self.sample(&format!("{name}_sum"), &[], tally.seconds);
         self.sample(&format!("{name}_count"), &[], tally.calls);
-    }
-}
-
-/// The name of a status in JSON.
-pub(super) fn status_name(status: CaseStatus) -> &'static str {
-    match status {
-        CaseStatus::Passed => "passed",
-        CaseStatus::Failed => "failed",
-        CaseStatus::SutError => "sut_error",
-        CaseStatus::SutTimeout => "sut_timeout",
-        CaseStatus::IsolationViolation => "isolation_violation",
-        CaseStatus::GenerationFailed => "generation_failed",
-        CaseStatus::Unscored => "unscored",
-        CaseStatus::Skipped => "skipped",
-    }
-}
-
-/// The name of an outcome; of none, where a run has not come to its end.
-pub(super) fn outcome_name(outcome: Option<Outcome>) -> &'static str {
-    match outcome {
-        None => "unfinished",
-        Some(Outcome::Passed) => "passed",
-        Some(Outcome::Failed) => "failed",
-        Some(Outcome::Inconclusive) => "inconclusive",
-        Some(Outcome::NothingRan) => "nothing_ran",
-        Some(Outcome::Interrupted) => "interrupted",
     }
 }

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::metrics::outcome_name;
-use crate::outcome::CaseStatus;
+use crate::outcome::{CaseStatus, Outcome};
 use crate::report::document::ReportDocument;
 use crate::report::{RunArchive, RunFile};
 use crate::sut::namespace::RunId;
 
 /// The newest runs that are looked at.
 const MOST: usize = 100;
+
+/// The outcome of a run that has not come to its end.
+pub(super) const UNFINISHED: &str = "unfinished";
 
 /// Seconds up to which calls are counted together.
 const BOUNDS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
@@ -33,7 +35,7 @@ pub(super) struct Tally {
 impl Tally {
     fn of(report: &ReportDocument) -> Self {
         let mut own = Self::default();
-        own.runs.insert(outcome_name(report.outcome), 1);
+        own.runs.insert(report.outcome.map_or(UNFINISHED, Outcome::name), 1);
         for (status, cases) in &report.summary.by_status {
             *own.cases.entry(*status).or_default() += u64::from(*cases);
         }

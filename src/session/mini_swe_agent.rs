@@ -18,10 +18,11 @@ use super::ReadError;
 use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
 use super::failure;
 use super::feed::Feed;
+use super::function_call::Function;
 use super::source::{Document, Source};
 use super::text::Text;
 use super::wire::{Object, each, otherwise_default};
-use message::{Function, Info, Message, command_of, split_fence, split_returncode};
+use message::{Info, Message, command_of, split_fence, split_returncode};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {

@@ -15,6 +15,7 @@ mod failure;
 mod feed;
 mod find;
 mod format;
+mod function_call;
 mod lines;
 #[cfg(test)]
 mod mutation;

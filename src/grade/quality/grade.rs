@@ -62,7 +62,7 @@ impl QualityReading {
     pub fn into_grade(self, about: About<'_>, weights: &QualityWeights) -> QualityGrade {
         let weights_of: Map<String, Value> = Dimension::ALL
             .iter()
-            .map(|dimension| (dimension.name().to_owned(), json!(dimension.weight(weights))))
+            .map(|dimension| (dimension.name().to_owned(), json!(weights.of(*dimension))))
             .collect();
         let notes: Map<String, Value> = self
             .dimensions

@@ -100,7 +100,7 @@ impl QualityReading {
         let (mut sum, mut total) = (0.0, 0.0);
         for reading in &self.dimensions {
             let Some(score) = reading.score else { continue };
-            let weight = reading.dimension.weight(weights);
+            let weight = weights.of(reading.dimension);
             scored += 1;
             sum += weight * score.get();
             total += weight;

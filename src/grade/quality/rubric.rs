@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use super::settings::QualityWeights;
-
 /// Version of the rubric. Grades of different versions are never mixed: whoever changes
 /// `prompts/grade/session_v1.md`, the anchors or the schema raises it, as a test demands.
 pub const RUBRIC_VERSION: u32 = 1;
@@ -67,16 +65,6 @@ impl Dimension {
             Dimension::TestsAdded => "Tests added",
             Dimension::CodeClean => "Code clean",
             Dimension::EdgeCases => "Edge cases handled",
-        }
-    }
-
-    /// Its share in the overall score.
-    pub const fn weight(self, weights: &QualityWeights) -> f64 {
-        match self {
-            Dimension::ProblemSolved => weights.problem_solved.get(),
-            Dimension::TestsAdded => weights.tests_added.get(),
-            Dimension::CodeClean => weights.code_clean.get(),
-            Dimension::EdgeCases => weights.edge_cases_handled.get(),
         }
     }
 

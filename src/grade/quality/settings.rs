@@ -65,9 +65,19 @@ pub struct QualityWeights {
 }
 
 impl QualityWeights {
+    /// The share of one.
+    pub const fn of(&self, dimension: Dimension) -> f64 {
+        match dimension {
+            Dimension::ProblemSolved => self.problem_solved.get(),
+            Dimension::TestsAdded => self.tests_added.get(),
+            Dimension::CodeClean => self.code_clean.get(),
+            Dimension::EdgeCases => self.edge_cases_handled.get(),
+        }
+    }
+
     /// Their sum, rounded to six decimals.
     pub fn sum(&self) -> f64 {
-        let sum: f64 = Dimension::ALL.iter().map(|dimension| dimension.weight(self)).sum();
+        let sum: f64 = Dimension::ALL.iter().map(|dimension| self.of(*dimension)).sum();
         (sum * 1e6).round() / 1e6
     }
 }

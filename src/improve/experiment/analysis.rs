@@ -5,14 +5,11 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::comparison::{Comparison, Decided, Measure, mean};
 use super::conclusion::{Conclusion, conclude};
-use super::{Arm, Arms, Trial};
+use super::{Arms, Trial};
 use crate::score::Score;
-use crate::stats::{Interval, holm, paired_difference, sign_test};
-
-/// Scores and shares closer than this are a tie: sums in binary floating point differ in their
-/// last bits.
-const TIE: f64 = 1e-9;
+use crate::stats::holm;
 
 /// What the trials of an experiment say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,48 +35,6 @@ pub struct Analysis {
     pub cases: Vec<PairedCase>,
     /// The cases with trials in one arm only.
     pub unpaired: Arms<Vec<String>>,
-}
-
-/// A measure over the cases that have it in both arms.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Measure {
-    /// How many cases have it in both arms. The rest concerns these.
-    pub cases: u32,
-    /// Its mean over the cases, without the change and with it; absent without cases.
-    pub mean: Arms<Option<f64>>,
-    /// Mean of treatment less control; absent without cases.
-    pub difference: Option<f64>,
-    /// 95 % interval of the difference by the paired t-test; absent with fewer than two cases.
-    pub interval: Option<Interval>,
-}
-
-/// A measure of which more is better, with what is won and lost by it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
-    /// The averages and their difference.
-    #[serde(flatten)]
-    pub measure: Measure,
-    /// Cases that are better with the change.
-    pub wins: u32,
-    /// Cases that are the same.
-    pub ties: u32,
-    /// Cases that are worse.
-    pub losses: u32,
-    /// Two-sided p-value of the exact sign test on wins and losses, after Holm's correction for
-    /// the two tests that are made, on scores and on passes.
-    pub p_value: f64,
-}
-
-/// How a case went with the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Decided {
-    /// Better.
-    Win,
-    /// The same.
-    Tie,
-    /// Worse.
-    Loss,
 }
 
 /// The averages of one case; absent where no trial of that arm has the measure.
@@ -128,11 +83,11 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
             (true, _) => unpaired.treatment.push(name.to_owned()),
         }
     }
-    let bounded = |of: fn(&PairedCase) -> Arms<Option<f64>>| within(measure(&cases, of), -1.0, 1.0);
-    let (mut score, mut pass_rate) = (
-        compare(&cases, bounded(|case| case.score), |case| case.score),
-        compare(&cases, bounded(|case| case.pass_rate), |case| case.pass_rate),
-    );
+    let of = |measure: fn(&PairedCase) -> Arms<Option<f64>>| -> Vec<Arms<f64>> {
+        cases.iter().filter_map(|case| measure(case).both()).collect()
+    };
+    let mut score = Comparison::of(&of(|case| case.score));
+    let mut pass_rate = Comparison::of(&of(|case| case.pass_rate));
     let corrected = holm(&[score.p_value, pass_rate.p_value]);
     (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
     Analysis {
@@ -142,8 +97,8 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
         broken,
         score,
         pass_rate,
-        duration_ms: measure(&cases, |case| case.duration_ms),
-        tokens: measure(&cases, |case| case.tokens),
+        duration_ms: Measure::of(&of(|case| case.duration_ms)),
+        tokens: Measure::of(&of(|case| case.tokens)),
         cases,
         unpaired,
     }
@@ -161,61 +116,8 @@ fn paired(name: &str, trials: &Arms<Vec<&Trial>>) -> PairedCase {
         pass_rate: means(|trial| trial.pass.map(|pass| f64::from(u8::from(pass)))),
         duration_ms: means(|trial| trial.duration_ms.map(real)),
         tokens: means(|trial| trial.tokens.map(real)),
-        decided: score.both().map(decide),
+        decided: score.both().map(Decided::of),
     }
-}
-
-fn decide(means: Arms<f64>) -> Decided {
-    match means.treatment - means.control {
-        difference if difference.abs() < TIE => Decided::Tie,
-        difference if difference > 0.0 => Decided::Win,
-        _ => Decided::Loss,
-    }
-}
-
-fn measure(cases: &[PairedCase], of: impl Fn(&PairedCase) -> Arms<Option<f64>>) -> Measure {
-    let pairs: Vec<Arms<f64>> = cases.iter().filter_map(|case| of(case).both()).collect();
-    let differences: Vec<f64> = pairs.iter().map(|pair| pair.treatment - pair.control).collect();
-    let difference = paired_difference(&differences);
-    Measure {
-        cases: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
-        mean: Arms {
-            control: mean(pairs.iter().map(|pair| *pair.of(Arm::Control))),
-            treatment: mean(pairs.iter().map(|pair| *pair.of(Arm::Treatment))),
-        },
-        difference: difference.map(|difference| difference.mean),
-        interval: difference.and_then(|difference| difference.interval),
-    }
-}
-
-/// The measure with its interval cut to what differences can be.
-fn within(measure: Measure, least: f64, most: f64) -> Measure {
-    let cut = |interval: Interval| Interval {
-        low: interval.low.max(least),
-        high: interval.high.min(most),
-    };
-    Measure { interval: measure.interval.map(cut), ..measure }
-}
-
-fn compare(
-    cases: &[PairedCase],
-    measure: Measure,
-    of: impl Fn(&PairedCase) -> Arms<Option<f64>>,
-) -> Comparison {
-    let decided: Vec<Decided> =
-        cases.iter().filter_map(|case| of(case).both().map(decide)).collect();
-    let count = |wanted: Decided| {
-        let found = decided.iter().filter(|decided| **decided == wanted).count();
-        u32::try_from(found).unwrap_or(u32::MAX)
-    };
-    let (wins, losses) = (count(Decided::Win), count(Decided::Loss));
-    let p_value = sign_test(wins, losses);
-    Comparison { measure, wins, ties: count(Decided::Tie), losses, p_value }
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
-    (count > 0).then(|| sum / real(count))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "milliseconds and tokens are far below 2^53")]

@@ -4,15 +4,19 @@
 //! other. A trial without a score is counted and never taken for a zero. Runs nothing.
 
 mod analysis;
+mod comparison;
 mod conclusion;
+mod sentence;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::score::Score;
 
-pub use analysis::{Analysis, Comparison, Decided, Measure, PairedCase, analyse};
-pub use conclusion::{Conclusion, Names, signed};
+pub use analysis::{Analysis, PairedCase, analyse};
+pub use comparison::{Comparison, Decided, Measure};
+pub use conclusion::Conclusion;
+pub use sentence::{Names, signed};
 
 /// Which side of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use super::paths::{WeeklyPaths, page_file};
 use super::{errors, index, page, trend};
-use crate::grade::{Week, WeeklyReport};
+use crate::grade::WeeklyReport;
 use crate::report::files::replace;
 
 /// Why a weekly report cannot be written.
@@ -31,31 +32,6 @@ pub enum WeeklyFilesError {
     Render(#[from] askama::Error),
 }
 
-/// Where the report of a week is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WeeklyPaths {
-    /// `<folder>/2026-W47.md`.
-    pub page: PathBuf,
-    /// `<folder>/2026-W47-trend.svg`.
-    pub trend: PathBuf,
-    /// `<folder>/2026-W47-errors.svg`.
-    pub errors: PathBuf,
-    /// `<folder>/index.md`.
-    pub index: PathBuf,
-}
-
-pub(super) fn page_file(week: Week) -> String {
-    format!("{week}.md")
-}
-
-pub(super) fn trend_file(week: Week) -> String {
-    format!("{week}-trend.svg")
-}
-
-pub(super) fn errors_file(week: Week) -> String {
-    format!("{week}-errors.svg")
-}
-
 /// Writes the report of a week with its pictures, and the index of it and all `others` (in any
 /// order; one of the same week is left aside). Each file is replaced as a whole.
 pub fn write(
@@ -63,12 +39,7 @@ pub fn write(
     report: &WeeklyReport,
     others: &[WeeklyReport],
 ) -> Result<WeeklyPaths, WeeklyFilesError> {
-    let paths = WeeklyPaths {
-        page: folder.join(page_file(report.week)),
-        trend: folder.join(trend_file(report.week)),
-        errors: folder.join(errors_file(report.week)),
-        index: folder.join("index.md"),
-    };
+    let paths = WeeklyPaths::new(folder, report.week);
     fs::create_dir_all(folder)
         .map_err(|cause| WeeklyFilesError::Folder { path: folder.to_owned(), cause })?;
     let writer = std::process::id().to_string();

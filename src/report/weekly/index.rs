@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::{files, words};
+use super::{paths, words};
 use crate::grade::WeeklyReport;
 use crate::report::escape::{self, Markdown, inline};
 
@@ -36,7 +36,7 @@ pub(super) fn render(
             row.map(|text| inline(&text, 200).to_string());
         let week = inline(&report.week.to_string(), 20);
         let week = if has_page(report) {
-            format!("[{week}]({})", escape::link_target(&files::page_file(report.week)))
+            format!("[{week}]({})", escape::link_target(&paths::page_file(report.week)))
         } else {
             week.to_string()
         };
@@ -44,7 +44,7 @@ pub(super) fn render(
     });
     let newest = newest_first.first().filter(|report| has_page(report));
     let page = Page {
-        trend: newest.map(|report| escape::link_target(&files::trend_file(report.week))),
+        trend: newest.map(|report| escape::link_target(&paths::trend_file(report.week))),
         rows: rows.collect(),
     };
     page.render().map(|text| format!("{}\n", text.trim_end()))

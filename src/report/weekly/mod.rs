@@ -8,14 +8,16 @@ mod errors;
 mod files;
 mod index;
 mod page;
+mod paths;
 mod summary;
 mod texts;
 mod trend;
 mod words;
 
 pub(crate) use errors::render as errors_picture;
-pub use files::{WeeklyFilesError, WeeklyPaths, write};
+pub use files::{WeeklyFilesError, write};
 pub use page::render;
+pub use paths::WeeklyPaths;
 pub use summary::summary_text;
 pub(crate) use texts::WeeklyTexts;
 pub(crate) use trend::render as trend_picture;

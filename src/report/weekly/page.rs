@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::files;
+use super::paths;
 use super::texts::{ClusterText, SuggestionText, WeeklyTexts};
 use crate::grade::WeeklyReport;
 use crate::report::escape::{self, Markdown, inline};
@@ -63,8 +63,8 @@ pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
         lead: texts.lead.iter().map(line).collect(),
         coverage: line(texts.coverage),
         numbers: rows(texts.numbers),
-        trend_picture: escape::link_target(&files::trend_file(report.week)),
-        errors_picture: escape::link_target(&files::errors_file(report.week)),
+        trend_picture: escape::link_target(&paths::trend_file(report.week)),
+        errors_picture: escape::link_target(&paths::errors_file(report.week)),
         alerts: texts.alerts.iter().map(line).collect(),
         suggestions: texts.suggestions.iter().map(SuggestionLine::from).collect(),
         no_suggestions: texts.no_suggestions.map(line),

@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::super::metrics::{outcome_name, status_name};
+use super::super::tally::UNFINISHED;
 use crate::event::ExperimentRun;
 use crate::grade::quality::Combined;
 use crate::grade::{GradeRecord, Override, QualityGrade};
@@ -14,7 +14,7 @@ use crate::improve::gap::Gap;
 use crate::improve::proposal::Proposal;
 use crate::improve::skill::{AuditEntry, SkillExecution, SkillVersion};
 use crate::improve::trend::WeekCount;
-use crate::outcome::Summary;
+use crate::outcome::{Outcome, Summary};
 use crate::report::RunEntry;
 use crate::report::document::CaseDocument;
 use crate::score::Score;
@@ -168,7 +168,7 @@ impl From<RunEntry> for RunItem {
         Self {
             run_id: entry.run_id.into(),
             started_at: entry.started_at,
-            outcome: outcome_name(entry.outcome),
+            outcome: entry.outcome.map_or(UNFINISHED, Outcome::name),
             judge: entry.judge,
             summary: entry.summary,
             experiment: entry.experiment,
@@ -202,7 +202,7 @@ pub(super) struct CaseEntry {
 impl From<CaseDocument> for CaseEntry {
     fn from(case: CaseDocument) -> Self {
         Self {
-            status: status_name(case.status),
+            status: case.status.name(),
             pass: case.pass,
             overall: case.scores.overall.map(Score::get),
             id: case.name(),

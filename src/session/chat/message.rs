@@ -1,13 +1,12 @@
 //! One chat message and what it becomes in the neutral model.
 
-use serde::Deserialize;
-
 use crate::session::content::Content;
 use crate::session::event::{Event, Origin, Role, ToolCall, ToolResult};
 use crate::session::feed::Feed;
+use crate::session::function_call::{Call, Function};
 use crate::session::text::Text;
 use crate::session::time::Moment;
-use crate::session::wire::{Json, List, Object};
+use crate::session::wire::{List, Object};
 use crate::session::{failure, thinking};
 
 use super::tags;
@@ -53,34 +52,10 @@ pub(super) struct Message<'a> {
     reasoning: Text<'a>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct Call<'a> {
-    #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    function: Object<Function<'a>>,
-}
-
-/// A function and its arguments; also what `ShareGPT` writes between `<tool_call>` tags.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct Function<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    arguments: Json,
-}
-
-impl<'a> Function<'a> {
-    pub(super) fn call(self, id: Text<'a>) -> ToolCall<'a> {
-        ToolCall { id, name: self.name, arguments: self.arguments.0 }
-    }
-
-    /// Calls before there were ids: only one could be open, so its name tells it.
-    fn old_call(self) -> ToolCall<'a> {
-        let id = self.name.clone();
-        self.call(id)
-    }
+/// A call before there were ids: only one could be open, so its name tells it.
+fn old_call(function: Function<'_>) -> ToolCall<'_> {
+    let id = function.name.clone();
+    function.into_call(id)
 }
 
 impl<'a> Message<'a> {
@@ -139,9 +114,8 @@ impl<'a> Message<'a> {
         }
         let mut reasoning = self.reasoning;
         thinking::add(&mut reasoning, thought);
-        let calls = self.tool_calls.0.into_iter();
-        let calls = calls.filter_map(|call| Some(call.function.0?.call(call.id)));
-        let old = self.function_call.0.map(Function::old_call);
+        let calls = self.tool_calls.0.into_iter().filter_map(Call::into_call);
+        let old = self.function_call.0.map(old_call);
         let calls = calls.chain(old).chain(tagged).collect();
         let (role, origin, time) = (Role::Assistant, Origin::Agent, self.time.0);
         feed.event(Event { role, origin, text, reasoning, calls, time, ..Event::default() });

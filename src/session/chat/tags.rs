@@ -6,10 +6,9 @@ use serde::Deserialize;
 
 use crate::session::event::{ToolCall, ToolResult};
 use crate::session::failure;
+use crate::session::function_call::Function;
 use crate::session::text::Text;
 use crate::session::wire::Json;
-
-use super::message::Function;
 
 const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
@@ -29,7 +28,7 @@ pub(super) fn take_calls(text: Text<'_>) -> (Text<'_>, Vec<ToolCall<'static>>) {
     let mut calls = Vec::new();
     let rest = without(&text, CALL, |inside| {
         let function: Option<Function<'_>> = serde_json::from_str(inside).ok();
-        let call = function.map(|function| function.call(Text::default()));
+        let call = function.map(|function| function.into_call(Text::default()));
         calls.extend(call.filter(|call| !call.name.is_empty()).map(ToolCall::into_owned));
     });
     match rest {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::line;
+use super::arguments::arguments;
 use super::signals::{Deed, deed, is_verdict};
 use crate::session::{Event, Origin, Outcome, Role, Session, ToolResult};
 
@@ -70,7 +70,7 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
             add(0, kind, tier);
         }
         for (part, call) in what.calls.iter().enumerate() {
-            let deed = deed(&call.name, &line::arguments(&call.arguments));
+            let deed = deed(&call.name, &arguments(&call.arguments));
             let tier = match deed {
                 Deed::Revert => Tier::Verdict,
                 Deed::Test | Deed::Edit => Tier::Key,

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
+use super::arguments::arguments;
 use super::items::{Item, Kind};
 use crate::session::{Event, Mark, Origin, Outcome, Session};
 use crate::text::one_line;
@@ -81,34 +80,6 @@ fn words<'s>(session: &'s Session, item: &Item) -> Cow<'s, str> {
     }
 }
 
-/// The arguments of a call as people would write them: the command alone where there is one, else
-/// `name: value` pairs. What is no JSON object stays as it is.
-pub(super) fn arguments(json: &str) -> Cow<'_, str> {
-    if !json.trim_start().starts_with('{') {
-        return Cow::Borrowed(json);
-    }
-    let Ok(Value::Object(map)) = serde_json::from_str::<Value>(json) else {
-        return Cow::Borrowed(json);
-    };
-    let plain = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) if parts.iter().all(Value::is_string) => {
-            parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
-        }
-        other => other.to_string(),
-    };
-    // An editor's `command` is only the name of what it does.
-    let is_path = |key: &str| key.contains("path") || key.contains("file");
-    if let Some(command) = map.get("command").or_else(|| map.get("cmd"))
-        && !map.keys().any(|key| is_path(key))
-    {
-        return Cow::Owned(plain(command));
-    }
-    let pairs: Vec<String> =
-        map.iter().map(|(key, value)| format!("{key}: {}", plain(value))).collect();
-    Cow::Owned(pairs.join(", "))
-}
-
 /// The text without control characters and terminal sequences, empty lines and white space at
 /// line ends; lines after the first are indented.
 fn clean(text: &str) -> String {
@@ -160,21 +131,6 @@ pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn arguments_read_like_a_command() {
-        for (json, shown) in [
-            (r#"{"command":"cargo test","description":"run"}"#, "cargo test"),
-            (r#"{"command":["bash","-lc","ls"],"workdir":"/x"}"#, "bash -lc ls"),
-            (r#"{"cmd":"ls"}"#, "ls"),
-            (r#"{"command":"view","path":"a.py"}"#, "command: view, path: a.py"),
-            (r#"{"file_path":"a.rs","limit":3}"#, "file_path: a.rs, limit: 3"),
-            (r#"{"command": "cut"#, r#"{"command": "cut"#),
-            ("print(1)", "print(1)"),
-        ] {
-            assert_eq!(arguments(json), shown);
-        }
-    }
 
     #[test]
     fn lines_are_clean_and_indented() {

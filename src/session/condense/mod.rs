@@ -2,6 +2,7 @@
 //! a sample of the middle, key tool calls, errors, reverts, thanks, the outcome; and what was left
 //! out. Pure and deterministic; grades nothing.
 
+mod arguments;
 mod calibration;
 mod choose;
 mod items;

@@ -63,7 +63,7 @@ pub(super) enum Deed {
     Other,
 }
 
-/// What a call does, by the tool's name and the arguments as [`super::line::arguments`] shows
+/// What a call does, by the tool's name and the arguments as [`super::arguments::arguments`] shows
 /// them.
 pub(super) fn deed(tool: &str, arguments: &str) -> Deed {
     let tool = tool.to_ascii_lowercase();

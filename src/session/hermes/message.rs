@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::session::content::Content;
 use crate::session::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
 use crate::session::feed::Feed;
+use crate::session::function_call::Function;
 use crate::session::text::Text;
 use crate::session::time::Moment;
 use crate::session::wire::{Flag, Json, List, Object};
@@ -63,14 +64,6 @@ pub(super) struct Call<'a> {
     name: Text<'a>,
     arguments: Json,
     input: Json,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    arguments: Json,
 }
 
 impl<'a> Call<'a> {

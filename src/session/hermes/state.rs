@@ -82,7 +82,7 @@ async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
                 break;
             }
         };
-        let id = rows::text(&row, 0);
+        let id = columns::text(&row, 0);
         feed.head = note(&row);
         let copies = Copies::of(&mut inner, &messages, &id).await;
         let result = match copies {
@@ -127,21 +127,23 @@ async fn open(path: &Path) -> Result<SqliteConnection, ReadError> {
 
 fn note(row: &SqliteRow) -> Head {
     let known = |at: usize| {
-        Some(rows::text(row, at)).filter(|text| !text.is_empty()).map(std::borrow::Cow::into_owned)
+        Some(columns::text(row, at))
+            .filter(|text| !text.is_empty())
+            .map(std::borrow::Cow::into_owned)
     };
     let line = |at: usize| known(at).map(|text| crate::text::one_line(&text, 400));
-    let count = |at: usize| rows::text(row, at).parse::<u64>().ok();
+    let count = |at: usize| columns::text(row, at).parse::<u64>().ok();
     let mut head = Head {
         id: known(0).unwrap_or_default(),
         agent: AGENT.to_owned(),
         platform: line(1),
         parent: line(3),
-        cwd: line(4).or_else(|| rows::cwd_of_settings(&rows::text(row, 5))),
+        cwd: line(4).or_else(|| rows::cwd_of_settings(&columns::text(row, 5))),
         ..Head::default()
     };
     head.model(&known(2).unwrap_or_default());
     for at in [6, 7] {
-        if let Moment(Some(time)) = Moment::parse(&rows::text(row, at)) {
+        if let Moment(Some(time)) = Moment::parse(&columns::text(row, at)) {
             head.saw(time);
         }
     }

@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 
-use super::super::content::Content;
-use super::super::text::Text;
-use super::super::time::Moment;
-use super::super::tokens::Counts;
-use super::super::wire::{Int, Json, List, Object};
+use crate::session::content::Content;
+use crate::session::function_call::Call;
+use crate::session::text::Text;
+use crate::session::time::Moment;
+use crate::session::tokens::Counts;
+use crate::session::wire::{Int, Json, List, Object};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -61,23 +62,6 @@ pub(super) struct Message<'a> {
     pub(super) usage: Object<Counts>,
     #[serde(borrow)]
     pub(super) extra: Object<Extra<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct Call<'a> {
-    #[serde(borrow)]
-    pub(super) id: Text<'a>,
-    #[serde(borrow)]
-    pub(super) function: Object<Function<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct Function<'a> {
-    #[serde(borrow)]
-    pub(super) name: Text<'a>,
-    pub(super) arguments: Json,
 }
 
 #[derive(Deserialize, Default)]

@@ -7,13 +7,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::content::Content;
-use super::super::event::Event;
-use super::super::feed::Feed;
-use super::super::text::Text;
-use super::super::time::Moment;
-use super::super::tokens::Counts;
-use super::super::wire::{Flag, Int, Json, Object, otherwise_default};
+use crate::session::content::Content;
+use crate::session::event::Event;
+use crate::session::feed::Feed;
+use crate::session::text::Text;
+use crate::session::time::Moment;
+use crate::session::tokens::Counts;
+use crate::session::wire::{Flag, Int, Json, Object, otherwise_default};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]

@@ -1,11 +1,11 @@
 //! From the events of one `OpenHands` run to those of the neutral model.
 
-use super::super::content::Content;
-use super::super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
-use super::super::failure;
-use super::super::feed::Feed;
-use super::super::tokens::Counts;
 use super::record::{Record, ToolCallMetadata};
+use crate::session::content::Content;
+use crate::session::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use crate::session::failure;
+use crate::session::feed::Feed;
+use crate::session::tokens::Counts;
 
 /// What the evaluation says in the place of a user who has nothing to add.
 const STAND_IN: &str = "Please continue working on the task on whatever approach you think";

@@ -5,13 +5,13 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::super::content::Content;
-use super::super::event::Usage;
-use super::super::feed::Feed;
-use super::super::text::Text;
-use super::super::time::Moment;
-use super::super::tokens::Counts;
-use super::super::wire::{Flag, Int, Json, Object, otherwise_default};
+use crate::session::content::Content;
+use crate::session::event::Usage;
+use crate::session::feed::Feed;
+use crate::session::text::Text;
+use crate::session::time::Moment;
+use crate::session::tokens::Counts;
+use crate::session::wire::{Flag, Int, Json, Object, otherwise_default};
 
 /// An event of any kind.
 #[derive(Deserialize, Default)]

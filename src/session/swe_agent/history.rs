@@ -2,12 +2,13 @@
 
 use serde::Deserialize;
 
-use super::super::content::Content;
-use super::super::event::{Event, Origin, Role, ToolCall, ToolResult};
-use super::super::feed::Feed;
-use super::super::text::Text;
-use super::super::wire::{Flag, Json, List, Object};
 use super::{call_of, observation};
+use crate::session::content::Content;
+use crate::session::event::{Event, Origin, Role, ToolResult};
+use crate::session::feed::Feed;
+use crate::session::function_call::Call;
+use crate::session::text::Text;
+use crate::session::wire::{Flag, List};
 
 /// Messages before the first answer that are kept.
 pub(super) const MOST_OPENING: usize = 8;
@@ -31,23 +32,6 @@ pub(super) struct Message<'a> {
     #[serde(borrow)]
     tool_call_ids: Text<'a>,
     is_demo: Flag,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Call<'a> {
-    #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    function: Object<Function<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    arguments: Json,
 }
 
 impl Message<'_> {
@@ -86,14 +70,7 @@ impl History {
                 let text = if message.thought.is_empty() { text } else { message.thought };
                 self.calls += 1;
                 let id = format!("call {}", self.calls);
-                let given = message.tool_calls.0.into_iter().filter_map(|call| {
-                    let function = call.function.0?;
-                    Some(ToolCall {
-                        id: call.id,
-                        name: function.name,
-                        arguments: function.arguments.0,
-                    })
-                });
+                let given = message.tool_calls.0.into_iter().filter_map(Call::into_call);
                 let mut calls: Vec<_> = given.collect();
                 if calls.is_empty() {
                     calls.extend(call_of(&message.action, id.as_str().into()));

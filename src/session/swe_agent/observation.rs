@@ -1,9 +1,9 @@
 //! Whether an action failed, by what SWE-agent, its tools and the shell say at the beginning or
 //! in the last line of an observation. Must not guess from words inside an output.
 
-use super::super::event::{Outcome, ToolResult};
-use super::super::failure;
-use super::super::text::Text;
+use crate::session::event::{Outcome, ToolResult};
+use crate::session::failure;
+use crate::session::text::Text;
 
 /// Beginnings that only a failure has.
 const FAILED: [&str; 9] = [

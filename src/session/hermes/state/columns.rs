@@ -1,7 +1,9 @@
 //! Which columns a table has: they vary by version of Hermes, and by program.
 
+use std::borrow::Cow;
+
 use sqlx::Row as _;
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 /// A longer field loses its middle before it leaves the database.
 const LONGEST: usize = 2 * 1024 * 1024;
@@ -70,4 +72,10 @@ pub(super) fn foreign(sessions: &Columns, messages: &Columns) -> Option<String> 
         "whose tables sessions and messages are not those of Hermes"
     };
     Some(format!("a SQLite database {whose}; expected a state.db of Hermes"))
+}
+
+/// A field as text, empty for NULL. Every field is selected as text or bytes.
+pub(super) fn text(row: &SqliteRow, at: usize) -> Cow<'_, str> {
+    let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(at).ok().flatten();
+    String::from_utf8_lossy(bytes.unwrap_or_default())
 }

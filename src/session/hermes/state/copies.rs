@@ -12,8 +12,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::super::prompt;
-use super::columns::Columns;
-use super::rows::text;
+use super::columns::{Columns, text};
 
 /// Rows beyond this many are not compared.
 const MOST_ROWS: usize = 1_000_000;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
+use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::session::content::Content;
 use crate::session::feed::Feed;
@@ -14,7 +14,7 @@ use crate::session::time::Moment;
 use crate::session::wire::{Flag, Object};
 
 use super::super::message::Message;
-use super::columns::Columns;
+use super::columns::{Columns, text};
 use super::copies::Copies;
 
 /// What is read of a message, in the order of [`message`].
@@ -37,12 +37,6 @@ const MESSAGE: [&str; 14] = [
 
 /// In front of content that is no text but a list of parts, in JSON.
 const ENCODED: [&str; 2] = ["\0json:", "\u{1}json:"];
-
-/// A field as text, empty for NULL. Every field is selected as text or bytes.
-pub(super) fn text(row: &SqliteRow, at: usize) -> Cow<'_, str> {
-    let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(at).ok().flatten();
-    String::from_utf8_lossy(bytes.unwrap_or_default())
-}
 
 /// The working folder in `model_config`, JSON of which nothing else is read.
 pub(super) fn cwd_of_settings(json: &str) -> Option<String> {

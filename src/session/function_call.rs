@@ -1,0 +1,39 @@
+//! Tool calls as the chat interfaces of models write them, which many agents keep as they came:
+//! `{"id": …, "function": {"name": …, "arguments": …}}`.
+
+use serde::Deserialize;
+
+use super::event::ToolCall;
+use super::text::Text;
+use super::wire::{Json, Object};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Call<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) function: Object<Function<'a>>,
+}
+
+/// A function and its arguments; also what stands between `<tool_call>` tags.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    pub(super) arguments: Json,
+}
+
+impl<'a> Call<'a> {
+    /// `None` without a function.
+    pub(super) fn into_call(self) -> Option<ToolCall<'a>> {
+        Some(self.function.0?.into_call(self.id))
+    }
+}
+
+impl<'a> Function<'a> {
+    pub(super) fn into_call(self, id: Text<'a>) -> ToolCall<'a> {
+        ToolCall { id, name: self.name, arguments: self.arguments.0 }
+    }
+}
