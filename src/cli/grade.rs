@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
+/// Where grades are kept unless it is said otherwise.
+pub const DATABASE: &str = ".selftest/selftest.db";
+
 /// Flags of every action on recorded sessions.
 #[derive(Debug, Clone, Args)]
 pub struct SessionArgs {
@@ -11,7 +14,7 @@ pub struct SessionArgs {
     /// configuration, else where the known agents keep theirs
     #[arg(long = "source", value_name = "PATH", global = true, help_heading = "Which sessions")]
     pub sources: Vec<PathBuf>,
-    /// Only sessions since then: 30d, 12h, 2w, or a date such as 2026-11-01
+    /// Only sessions begun since then: 30d, 12h, 2w, or a date such as 2026-11-01
     #[arg(long, value_name = "TIME", global = true, help_heading = "Which sessions")]
     pub since: Option<String>,
     /// Only sessions of this agent, such as claude-code
@@ -26,7 +29,7 @@ pub struct SessionArgs {
         value_name = "FILE|URL",
         env = "DATABASE_URL",
         hide_env_values = true,
-        default_value = ".selftest/selftest.db",
+        default_value = DATABASE,
         global = true,
         help_heading = "Output"
     )]
@@ -56,15 +59,17 @@ pub enum SessionsAction {
 #[derive(Debug, Subcommand)]
 pub enum GradeAction {
     /// Grade the newest sessions that have no grade yet or have changed
+    #[command(short_flag = 'g')]
     Latest {
-        /// How many
+        /// How many, by the dates of their files
         #[arg(default_value_t = 10, value_name = "N")]
         count: usize,
     },
     /// Grade what is new, and summarise the last days
+    #[command(short_flag = 's')]
     Summary {
         /// How many days
-        #[arg(long, value_name = "N", default_value_t = 7,
+        #[arg(short, long, value_name = "N", default_value_t = 7,
             value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: u32,
         /// Grade nothing: summarise the grades that are there
@@ -72,6 +77,7 @@ pub enum GradeAction {
         no_scan: bool,
     },
     /// Grade what is new, and write the report of a week
+    #[command(short_flag = 'r')]
     Weekly {
         /// ISO week, such as 2026-W47; default: the current one
         #[arg(long, value_name = "WEEK")]
@@ -80,7 +86,8 @@ pub enum GradeAction {
         #[arg(long)]
         no_scan: bool,
     },
-    /// Grade these files or folders
+    /// Grade these files or folders, and show the grades of their sessions
+    #[command(short_flag = 'f')]
     File {
         /// Files or folders
         #[arg(required = true, value_name = "PATH")]

@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::exit;
 use crate::grade::TaskType;
 pub use experiment::ExperimentArgs;
-pub use grade::{GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use grade::{DATABASE, GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};

@@ -16,7 +16,7 @@ pub struct ReflectArgs {
         value_name = "FILE|URL",
         env = "DATABASE_URL",
         hide_env_values = true,
-        default_value = ".selftest/selftest.db",
+        default_value = super::DATABASE,
         global = true,
         help_heading = "Output"
     )]

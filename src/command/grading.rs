@@ -18,6 +18,7 @@ use crate::jobs::FindGrader;
 use crate::mcp::SessionGrading;
 use crate::model::locate::Locator;
 use crate::model::name::ModelName;
+use crate::model::ollama::{self, OllamaServer};
 use crate::model::settings::ModelSettings;
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
@@ -116,6 +117,26 @@ impl GradersOnRequest {
     }
 }
 
+impl GradersOnRequest {
+    /// Whether an agent may choose this model. Others cost money or send sessions away, which is
+    /// for people to decide.
+    async fn may_be_named(&self, name: &str) -> bool {
+        if !may_be_named(name, &self.resolved.config.grade.quality.model) {
+            return false;
+        }
+        let Ok(ModelName::Ollama(tag)) = ModelName::parse(name) else { return true };
+        let is_configured = name == self.resolved.config.grade.quality.model;
+        // A copy of a cloud model can have any name: the server knows.
+        let host = self.project.environment.models.ollama_host.as_deref();
+        let base = ollama::base_address(host);
+        let models = match OllamaServer::new(&base, &self.resolved.config.models) {
+            Ok(server) => server.models().await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
+        is_configured || OllamaServer::find(&models, &tag).is_none_or(|tag| !tag.is_cloud())
+    }
+}
+
 /// As workers ask for them.
 pub(super) fn finder(graders: GradersOnRequest) -> Arc<FindGrader> {
     let graders = Arc::new(graders);
@@ -134,7 +155,7 @@ impl SessionGrading for GradersOnRequest {
         Box::pin(async move {
             if let Some(name) = &model {
                 let configured = &self.resolved.config.grade.quality.model;
-                if !may_be_named(name, configured) {
+                if !self.may_be_named(name).await {
                     return Err(format!(
                         "an agent may choose a local model, `ollama/…` or `embedded/…`, or the \
                          configured {configured}: set grade.quality.model for another"
@@ -151,10 +172,13 @@ impl SessionGrading for GradersOnRequest {
     }
 }
 
-/// Whether an agent may choose this model. Others cost money or send sessions away, which is for
-/// people to decide.
+/// Whether the name is of a local model, or the configured one.
 fn may_be_named(name: &str, configured: &str) -> bool {
-    let local = matches!(ModelName::parse(name), Ok(ModelName::Ollama(_) | ModelName::Embedded(_)));
+    let local = match ModelName::parse(name) {
+        Ok(ModelName::Ollama(name)) => !ollama::is_cloud(&name),
+        Ok(ModelName::Embedded(_)) => true,
+        _ => false,
+    };
     local || name == configured
 }
 
@@ -179,7 +203,9 @@ mod tests {
             assert!(may_be_named(name, name), "{name}");
         }
         assert!(may_be_named("ollama/qwen2.5:7b", "auto"));
-        for name in ["openai/gpt-4o", "gpt-4o-mini", "qwen2.5:7b", "cassette/x", "auto", ""] {
+        for name in
+            ["openai/gpt-4o", "ollama/gpt-oss:20b-cloud", "gpt-4o-mini", "qwen2.5:7b", "auto", ""]
+        {
             assert!(!may_be_named(name, "ollama/qwen2.5:7b"), "{name}");
         }
     }

@@ -50,6 +50,11 @@ impl Field {
         matches!(self, Field::TaskCompleted | Field::ErrorsRecovered)
     }
 
+    /// A value of it for a person: `true` or `false`, or 1 to 5.
+    pub fn words(self, value: u8) -> String {
+        if self.is_boolean() { (value != 0).to_string() } else { value.to_string() }
+    }
+
     /// The value of a record as a number: 0 or 1, or 1 to 5.
     pub fn value(self, record: &GradeRecord) -> u8 {
         match self {

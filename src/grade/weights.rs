@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
+use crate::digest;
 
 /// Weights of the two grades that are sums of points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,6 +15,16 @@ pub struct Weights {
     pub completion: CompletionWeights,
     /// Quality of the final response: base and sum, rounded and clamped to 1 to 5.
     pub quality: QualityWeights,
+}
+
+impl Weights {
+    /// Which rules grade with these weights: another text for other weights and for another
+    /// version of the program. A grade by other rules is made again.
+    pub fn rules(&self) -> String {
+        let weights = serde_json::to_string(self).unwrap_or_default();
+        let rules = format!("{} {weights}", env!("CARGO_PKG_VERSION"));
+        digest::of_bytes(rules.as_bytes()).chars().take(16).collect()
+    }
 }
 
 /// Indicators of §7.1. The seed names them without numbers: each counts one, for or against.

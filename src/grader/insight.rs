@@ -53,6 +53,7 @@ impl SelfGrader {
         let now = Timestamp::now();
         let span = SignedDuration::from_hours(24 * i64::from(days));
         let from = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let from = self.options.since.map_or(from, |since| since.max(from));
         // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
         let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
         self.grades_between(from, to).await

@@ -58,7 +58,7 @@ use crate::store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
 pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
 pub use routing::routing;
-use scan::{Examined, Task};
+use scan::{Examined, Task, Wanted};
 pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 
 /// Files whose grades are stored in one transaction.
@@ -69,7 +69,7 @@ const BATCH: usize = 500;
 pub struct Options {
     /// Folders and files with sessions.
     pub sources: Vec<PathBuf>,
-    /// Leave out files that were changed last before this time.
+    /// Only sessions that began then or later. One without times counts by its file's date.
     pub since: Option<Timestamp>,
     /// Only sessions of this agent.
     pub agent: Option<String>,
@@ -114,9 +114,12 @@ pub struct Scan {
     pub duplicate: u64,
     /// Sessions graded now.
     pub sessions: u64,
-    /// The grades made now, as the rules see them; those of the newest files first. At most
-    /// [`Scan::MOST_GRADES`]; the store has all.
+    /// The grades made now of the sessions that are asked for, as the rules see them; the newest
+    /// sessions first. At most [`Scan::MOST_GRADES`]; the store has all.
     pub grades: Vec<GradeRecord>,
+    /// Files of which a part could not be read, and which: path and words. At most
+    /// [`Scan::MOST_SKIPPED`].
+    pub damaged: Vec<(String, String)>,
     /// Files without a grade, and why: path and words. At most [`Scan::MOST_SKIPPED`].
     pub skipped: Vec<(String, String)>,
     /// Folders that could not be looked into, in words that name them.
@@ -189,6 +192,24 @@ impl SelfGrader {
         self.scan(Which::QuietSince(moment), observer).await
     }
 
+    /// The grades of the sources' sessions that are asked for, whenever they were made, the newest
+    /// sessions first. At most [`Scan::MOST_GRADES`].
+    pub async fn grades_of_sources(&self) -> Result<Vec<GradeRecord>, StoreError> {
+        let (mut grades, wanted) = (Vec::new(), self.wanted());
+        for source in &self.options.sources {
+            // As the walk spells it.
+            let Ok(path) = source.canonicalize() else { continue };
+            grades.extend(self.store.grades_below(&path.to_string_lossy()).await?.items);
+        }
+        grades.retain(|grade| wanted.has(grade));
+        grades.sort_by(|a: &GradeRecord, b| {
+            (b.details.counts_at, &a.session_id).cmp(&(a.details.counts_at, &b.session_id))
+        });
+        grades.dedup_by(|a, b| a.session_id == b.session_id);
+        grades.truncate(Scan::MOST_GRADES);
+        Ok(grades)
+    }
+
     async fn scan(
         &self,
         which: Which,
@@ -200,7 +221,8 @@ impl SelfGrader {
             let found = session::find(&sources, |problem| problems.push(problem.to_owned()));
             (found, problems)
         });
-        let (walked, known) = tokio::join!(walk, self.store.known_files());
+        let rules = self.options.settings.weights.rules();
+        let (walked, known) = tokio::join!(walk, self.store.known_files(&rules));
         // A walk that panicked has found nothing; the panic has said why on stderr.
         let ((found, problems), known) = (walked.unwrap_or_default(), known?);
         let mut scan = Scan { found: found.len() as u64, problems, ..Scan::default() };
@@ -243,15 +265,19 @@ impl SelfGrader {
                 files: part,
                 known,
                 weights: self.options.settings.weights,
+                rules: rules.clone(),
                 redactor: self.options.redactor.clone(),
                 now: Timestamp::now(),
-                agent: self.options.agent.clone(),
+                wanted: self.wanted(),
             };
             self.store_results(scan::start(task), &mut scan, observer).await?;
         }
         // Threads end when they end; people read the newest first.
-        scan.grades.sort_by_key(|grade| order.get(&grade.session_file));
+        scan.grades.sort_by_key(|grade| std::cmp::Reverse(grade.details.counts_at));
         scan.skipped.sort_by_key(|(path, _)| order.get(path));
+        scan.damaged.sort_by_key(|(path, _)| order.get(path));
+        // The last file can hold more than were still asked for.
+        scan.grades.truncate(wanted);
         Ok(scan)
     }
 
@@ -273,6 +299,11 @@ impl SelfGrader {
         if gone.is_empty() { Ok(()) } else { self.store.release_files(&gone).await }
     }
 
+    fn wanted(&self) -> Wanted {
+        Wanted { agent: self.options.agent.clone(), since: self.options.since }
+    }
+
+    /// A file that nobody has written to since then holds no session that began later.
     fn is_wanted(&self, file: &Found) -> bool {
         self.options.since.is_none_or(|since| i128::from(file.modified_ns) >= since.as_nanosecond())
     }
@@ -305,7 +336,7 @@ impl SelfGrader {
             let lost: HashSet<(&str, &str)> =
                 lost.iter().map(|lost| (lost.session_id.as_str(), lost.file.as_str())).collect();
             for result in batch.drain(..) {
-                scan.add(result, &lost);
+                scan.add(result, &lost, &self.wanted());
             }
         }
         self.store.touch_files(&touched).await
@@ -314,18 +345,24 @@ impl SelfGrader {
 
 impl Scan {
     /// Adds what came of a file, except grades that lost against another file's.
-    fn add(&mut self, result: FileResult, lost: &HashSet<(&str, &str)>) {
+    fn add(&mut self, result: FileResult, lost: &HashSet<(&str, &str)>, wanted: &Wanted) {
         self.read += 1;
         let FileResult { file, grades } = result;
         let had_grades = !grades.is_empty();
         let is_kept = |grade: &GradeRecord| !lost.contains(&(&grade.session_id, &file.path));
         let mut kept: Vec<GradeRecord> = grades.into_iter().filter(is_kept).collect();
-        let before = self.sessions;
+        let all_lost = had_grades && kept.is_empty();
+        kept.retain(|grade| wanted.has(grade));
         self.sessions += kept.len() as u64;
         kept.truncate(Self::MOST_GRADES.saturating_sub(self.grades.len()));
         self.grades.append(&mut kept);
+        if let Some(what) = file.notes().and_then(|notes| notes.lost())
+            && self.damaged.len() < Self::MOST_SKIPPED
+        {
+            self.damaged.push((file.path.clone(), what));
+        }
         let (count, why) = match file.outcome {
-            FileOutcome::Graded if had_grades && self.sessions == before => {
+            FileOutcome::Graded if all_lost => {
                 let why = "another file holds the same session, at least as long".to_owned();
                 (&mut self.duplicate, Some(why))
             }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::grade::Weights;
 use crate::grade::heuristic::{Grading, Heuristic, Occasion};
+use crate::grade::{GradeRecord, Weights};
 use crate::redact::Redactor;
 use crate::session::{self, Digest, Found, ReadError, Source};
 use crate::store::{FileOutcome, FileRecord, FileResult, KnownFile};
@@ -43,16 +43,39 @@ pub(super) struct Task {
     pub(super) files: Vec<Found>,
     pub(super) known: HashMap<String, KnownFile>,
     pub(super) weights: Weights,
+    /// Of these weights: [`Weights::rules`].
+    pub(super) rules: String,
     pub(super) redactor: Redactor,
     pub(super) now: Timestamp,
-    /// Only grades of this agent count; files of others leave no trace.
+    /// Files without a session that is asked for leave no trace.
+    pub(super) wanted: Wanted,
+}
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    /// Those of this agent.
     pub(super) agent: Option<String>,
+    /// Those that began then or later.
+    pub(super) since: Option<Timestamp>,
+}
+
+impl Wanted {
+    fn is_all(&self) -> bool {
+        self.agent.is_none() && self.since.is_none()
+    }
+
+    pub(super) fn has(&self, grade: &GradeRecord) -> bool {
+        self.agent.as_ref().is_none_or(|agent| grade.details.agent == *agent)
+            && self.since.is_none_or(|since| grade.details.counts_at >= since)
+    }
 }
 
 /// Whether a file is as it was by size and date, so that it need not be opened.
 pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>) -> bool {
     known
         .get(&*found.source.path().to_string_lossy())
+        .filter(|known| known.by_these_rules)
         .is_some_and(|known| known.size == found.size && known.modified_ns == found.modified_ns)
 }
 
@@ -126,15 +149,19 @@ pub(super) fn start(mut task: Task) -> Results {
     Results { receiver, working, _stop: Stop(stop) }
 }
 
-/// Reads and grades one file; `None` when it is of another agent than the one asked for.
+/// Reads and grades one file; `None` when no session in it is asked for.
 fn examine(found: &Found, task: &Task) -> Option<Examined> {
     let path = found.source.path().to_string_lossy().into_owned();
     if let Some(known) = task.known.get(&path)
+        && known.by_these_rules
         && let Ok(digest) = digest_of(&found.source)
         && known.digest == digest
     {
         let (size, modified_ns) = (found.size, found.modified_ns);
-        return Some(Examined::Touched(path, KnownFile { size, modified_ns, digest }));
+        return Some(Examined::Touched(
+            path,
+            KnownFile { size, modified_ns, digest, by_these_rules: true },
+        ));
     }
     let source = match &found.source {
         Source::File(file) => Source::Watched(file.clone(), Digest::default()),
@@ -159,11 +186,8 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
             Grading::NotGradable { reason: why, .. } => reason = Some(why.to_owned()),
         }
     }
-    if let Some(agent) = &task.agent {
-        grades.retain(|grade| grade.details.agent == *agent);
-        if grades.is_empty() {
-            return None;
-        }
+    if !task.wanted.is_all() && !grades.iter().any(|grade| task.wanted.has(grade)) {
+        return None;
     }
     let (outcome, reason, format, notes) = match reading {
         Ok(reading) if grades.is_empty() => {
@@ -192,6 +216,7 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
         sessions,
         graded: grades.len() as u64,
         notes_json: notes.and_then(|notes| serde_json::to_string(&notes).ok()),
+        rules: Some(task.rules.clone()),
     };
     Some(Examined::Read(Box::new(FileResult { file, grades })))
 }

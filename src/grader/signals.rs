@@ -77,6 +77,7 @@ pub fn scan_signals(options: &Options) -> SignalScan {
     let mut scan = SignalScan::default();
     let mut files = session::find(&options.sources, |problem| scan.problems.push(problem.into()));
     let since = options.since.map_or(i128::MIN, Timestamp::as_nanosecond);
+    // A file that nobody has written to since then holds no session that began later.
     files.retain(|file| i128::from(file.modified_ns) >= since);
     files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
 
@@ -91,6 +92,10 @@ pub fn scan_signals(options: &Options) -> SignalScan {
         }
         for heard in listener.heard {
             if options.agent.as_ref().is_some_and(|agent| *agent != heard.agent) {
+                continue;
+            }
+            let start = heard.start.map_or(i128::from(file.modified_ns), Timestamp::as_nanosecond);
+            if start < since {
                 continue;
             }
             match positions.get(&(heard.agent.clone(), heard.session_id.clone())) {
@@ -118,6 +123,7 @@ pub fn scan_signals(options: &Options) -> SignalScan {
 struct Heard {
     session_id: String,
     agent: String,
+    start: Option<Timestamp>,
     counts: SignalCounts,
     found: Vec<SignalMessage>,
 }
@@ -174,7 +180,7 @@ impl Sink for Listener<'_> {
             message.session_id.clone_from(&head.id);
             message.agent.clone_from(&head.agent);
         }
-        (heard.session_id, heard.agent) = (head.id, head.agent);
+        (heard.session_id, heard.agent, heard.start) = (head.id, head.agent, head.start);
         self.heard.push(heard);
     }
 

@@ -133,11 +133,11 @@ impl Locator {
         let base = self.ollama_base();
         let why = match self.ollama_models().await {
             Ok(models) => {
-                if let Some(tag) = models.iter().find(|tag| tag.can_chat()) {
+                if let Some(tag) = models.iter().find(|tag| tag.can_chat() && !tag.is_cloud()) {
                     let why = format!("the first chat model of the Ollama server at {base}");
                     return (ModelName::Ollama(tag.name.clone()), Some(why));
                 }
-                format!("the Ollama server at {base} has no chat model")
+                format!("the Ollama server at {base} has no chat model of its own")
             }
             Err(_) => format!("no Ollama server at {base}; a tiny model that needs no server"),
         };

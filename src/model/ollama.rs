@@ -82,6 +82,9 @@ pub struct Tag {
     details: TagDetails,
     #[serde(default)]
     capabilities: Option<Vec<String>>,
+    /// Who runs a model that the server only passes calls on to.
+    #[serde(default)]
+    remote_host: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -91,6 +94,12 @@ struct TagDetails {
 }
 
 impl Tag {
+    /// Whether the server passes calls on to the cloud. Newer servers say so; such models are also
+    /// named so.
+    pub fn is_cloud(&self) -> bool {
+        self.remote_host.as_deref().is_some_and(|host| !host.is_empty()) || is_cloud(&self.name)
+    }
+
     /// Whether the model can chat. Newer servers say so; of older ones the names of embedding
     /// models are known.
     pub fn can_chat(&self) -> bool {
@@ -102,6 +111,11 @@ impl Tag {
         !(family.contains("bert")
             || ["embed", "minilm", "bge-", "gte-", "e5-"].iter().any(|part| name.contains(part)))
     }
+}
+
+/// Whether a model of this name is run in the cloud: `gpt-oss:120b-cloud`, `glm-4.6:cloud`.
+pub fn is_cloud(name: &str) -> bool {
+    name.ends_with("-cloud") || name.ends_with(":cloud")
 }
 
 impl OllamaServer {

@@ -65,14 +65,18 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// One grade with everything behind it. `grade` is what the rules say.
-pub fn card(grade: &GradeRecord, overrides: &[Override]) -> String {
+/// One grade with everything behind it. `grade` is what the rules say, `lost` what of its file
+/// could not be read.
+pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<22} {}", terminal(value, WORDS));
     };
     fact("session", &grade.session_id);
     fact("file", &grade.session_file);
+    if let Some(lost) = lost {
+        fact("of the file lost", lost);
+    }
     fact("agent", &grade.details.agent);
     fact("model", grade.model.as_deref().unwrap_or("-"));
     fact("start", &grade.session_start.map_or_else(|| "-".to_owned(), |time| time.to_string()));
@@ -128,8 +132,8 @@ pub fn card(grade: &GradeRecord, overrides: &[Override]) -> String {
             "  {} {}: {} by the rules, {} by a person: {}",
             one.made_at,
             one.field,
-            one.rule_value,
-            one.human_value,
+            one.field.words(one.rule_value),
+            one.field.words(one.human_value),
             terminal(&one.reason, WORDS)
         );
     }
@@ -164,17 +168,19 @@ pub fn agreement(agreement: &Agreement) -> String {
         );
         if proposal.changes.is_empty() {
             text += "  no change is proposed\n";
-            continue;
         }
-        let _ =
-            writeln!(text, "  proposed for config/selftest.yaml; nothing is changed by itself:");
-        let _ = writeln!(text, "  grade:\n    weights:\n      {}:", proposal.section);
+    }
+    let proposals = agreement.proposals.iter().filter(|proposal| !proposal.changes.is_empty());
+    let mut proposals = proposals.peekable();
+    if proposals.peek().is_some() {
+        text += "\nproposed for config/selftest.yaml; nothing is changed by itself:\n\n\
+                 grade:\n  weights:\n";
+    }
+    for proposal in proposals {
+        let _ = writeln!(text, "    {}:", proposal.section);
         for change in &proposal.changes {
-            let _ = writeln!(
-                text,
-                "        {}: {:?}  # now {:?}",
-                change.weight, change.proposed, change.now
-            );
+            let (weight, proposed, now) = (&change.weight, change.proposed, change.now);
+            let _ = writeln!(text, "      {weight}: {proposed:?}  # now {now:?}");
         }
     }
     text

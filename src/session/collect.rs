@@ -50,13 +50,41 @@ pub struct Collector {
     sessions: Vec<Session>,
     current: Session,
     bytes: usize,
-    only: Option<String>,
+    wanted: Wanted,
+}
+
+/// Which sessions are kept, by id.
+#[derive(Debug, Default)]
+enum Wanted {
+    #[default]
+    All,
+    Exactly(String),
+    Beginning(String),
+}
+
+impl Wanted {
+    fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    fn has(&self, id: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Exactly(wanted) => id == wanted,
+            Self::Beginning(wanted) => id.starts_with(wanted),
+        }
+    }
 }
 
 impl Collector {
     /// Collects the session of that id and drops all others.
     pub fn only(session_id: &str) -> Self {
-        Self { only: Some(session_id.to_owned()), ..Self::default() }
+        Self { wanted: Wanted::Exactly(session_id.to_owned()), ..Self::default() }
+    }
+
+    /// Collects the sessions whose ids begin so.
+    pub fn beginning(session_id: &str) -> Self {
+        Self { wanted: Wanted::Beginning(session_id.to_owned()), ..Self::default() }
     }
 
     /// The sessions in the order of the source.
@@ -80,18 +108,18 @@ impl Sink for Collector {
 
     fn end(&mut self, head: Head) {
         let session = std::mem::take(&mut self.current);
-        if self.only.is_some() {
+        if !self.wanted.is_all() {
             // What is dropped takes no room.
             self.bytes = 0;
         }
-        if self.only.as_ref().is_none_or(|only| *only == head.id) {
+        if self.wanted.has(&head.id) {
             self.sessions.push(Session { head, ..session });
         }
     }
 
     fn restart(&mut self) {
         self.current = Session::default();
-        if self.only.is_some() {
+        if !self.wanted.is_all() {
             self.bytes = 0;
         }
     }

@@ -3,7 +3,7 @@
 use super::event::{Event, Head, Outcome, Role, ToolResult};
 use super::pairing::Pairing;
 use super::{Source, Text};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Takes sessions while they are read.
 pub trait Sink {
@@ -23,7 +23,8 @@ pub trait Sink {
 }
 
 /// What a reader could not use. Each is a count.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Notes {
     /// Lines or elements that could not be parsed and were skipped.
     pub bad_records: u64,
@@ -40,6 +41,17 @@ pub struct Notes {
 }
 
 impl Notes {
+    /// What of the conversation is lost, for a person; `None` where nothing is.
+    pub fn lost(&self) -> Option<String> {
+        let torn = self.torn.iter().map(|tear| format!("broken off at {tear}"));
+        let unreadable = (self.bad_records > 0).then(|| match self.bad_records {
+            1 => "1 record cannot be parsed".to_owned(),
+            count => format!("{count} records cannot be parsed"),
+        });
+        let parts: Vec<String> = torn.chain(unreadable).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
     /// Why there is no session, for a person.
     pub(super) fn emptiness(&self) -> String {
         let mut parts = vec!["nothing was said or done in it".to_owned()];

@@ -39,7 +39,8 @@ const BASE_STATE: &str = "base_state.json";
 /// in words that name the path, and left out.
 pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
     let mut problems = Vec::new();
-    let mut resolved = roots.iter().filter_map(|root| match resolve(root) {
+    // One spelling for each file, whatever leads to it.
+    let mut resolved = roots.iter().filter_map(|root| match root.canonicalize() {
         Ok(path) => Some(path),
         Err(error) => {
             problems.push(format!("{}: {error}", root.display()));
@@ -82,11 +83,6 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
     found.sort_unstable_by(|one, other| one.source.path().cmp(other.source.path()));
     found.dedup_by(|one, other| one.source.path() == other.source.path());
     found
-}
-
-/// A root that exists; where it is a symbolic link, what it leads to.
-fn resolve(root: &Path) -> io::Result<PathBuf> {
-    if root.symlink_metadata()?.is_symlink() { root.canonicalize() } else { Ok(root.to_owned()) }
 }
 
 fn may_enter(entry: &DirEntry) -> bool {

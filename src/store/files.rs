@@ -11,7 +11,7 @@ use sqlx::{AnyConnection, AssertSqlSafe};
 use super::insert::{AnyQuery, Insert};
 use super::row::{count, time};
 use super::{Store, StoreError, bound};
-use crate::session::Format;
+use crate::session::{Format, Notes};
 
 /// Files in one row of [`Store::known_files`].
 const PACKED: i64 = 10_000;
@@ -91,6 +91,15 @@ pub struct FileRecord {
     pub graded: u64,
     /// What the reader could not use, as JSON ([`crate::session::Notes`]).
     pub notes_json: Option<String>,
+    /// Which rules graded it ([`crate::grade::Weights::rules`]).
+    pub rules: Option<String>,
+}
+
+impl FileRecord {
+    /// What the reader could not use.
+    pub fn notes(&self) -> Option<Notes> {
+        serde_json::from_str(self.notes_json.as_deref()?).ok()
+    }
 }
 
 /// How a file was when it was last read.
@@ -102,28 +111,35 @@ pub struct KnownFile {
     pub modified_ns: i64,
     /// Digest of its content.
     pub digest: String,
+    /// Whether the rules that are asked for graded it.
+    pub by_these_rules: bool,
 }
 
 impl Store {
-    /// Every file that was looked into, by path. Without those that are to be read again.
-    pub async fn known_files(&self) -> Result<HashMap<String, KnownFile>, StoreError> {
-        match self.known_files_packed().await? {
+    /// Every file that was looked into, by path. Without those that are to be read again because
+    /// of other files. `rules` are those that grade now.
+    pub async fn known_files(&self, rules: &str) -> Result<HashMap<String, KnownFile>, StoreError> {
+        match self.known_files_packed(rules).await? {
             Some(known) => Ok(known),
-            None => self.known_files_row_by_row().await,
+            None => self.known_files_row_by_row(rules).await,
         }
     }
 
     /// Many files in each row, because handing over a row costs more than reading it. Nothing
     /// where that does not work out: a line break in a path, a row that another program wrote.
-    async fn known_files_packed(&self) -> Result<Option<HashMap<String, KnownFile>>, StoreError> {
+    async fn known_files_packed(
+        &self,
+        rules: &str,
+    ) -> Result<Option<HashMap<String, KnownFile>>, StoreError> {
         let query = "SELECT COUNT(*) AS files, MAX(path) AS last, string_agg(CAST(size AS TEXT) \
-                     || ' ' || CAST(modified_ns AS TEXT) || ' ' || digest || ' ' || path, $3) \
+                     || ' ' || CAST(modified_ns AS TEXT) || ' ' || digest || ' ' || \
+                     CASE WHEN rules = $4 THEN '1' ELSE '0' END || ' ' || path, $3) \
                      AS packed FROM (SELECT * FROM session_files WHERE path > $1 AND size >= 0 \
                      AND digest <> '' AND digest NOT LIKE '% %' ORDER BY path LIMIT $2) AS files";
         let mut known = HashMap::new();
         let mut last = String::new();
         loop {
-            let query = sqlx::query(query).bind(last).bind(PACKED).bind("\n");
+            let query = sqlx::query(query).bind(last).bind(PACKED).bind("\n").bind(rules);
             let rows = self.fetch(query, |row| {
                 Ok((row.number("files")?, row.optional_text("last"), row.optional_text("packed")))
             });
@@ -141,13 +157,18 @@ impl Store {
         }
     }
 
-    async fn known_files_row_by_row(&self) -> Result<HashMap<String, KnownFile>, StoreError> {
-        let query = "SELECT path, size, modified_ns, digest FROM session_files WHERE size >= 0";
+    async fn known_files_row_by_row(
+        &self,
+        rules: &str,
+    ) -> Result<HashMap<String, KnownFile>, StoreError> {
+        let query =
+            "SELECT path, size, modified_ns, digest, rules FROM session_files WHERE size >= 0";
         let rows = self.fetch(sqlx::query(query), |row| {
             let known = KnownFile {
                 size: row.number("size")?,
                 modified_ns: row.integer("modified_ns")?,
                 digest: row.text("digest")?,
+                by_these_rules: row.optional_text("rules").as_deref() == Some(rules),
             };
             Ok((row.text("path")?, known))
         });
@@ -180,6 +201,7 @@ impl Store {
                     sessions: row.number("sessions")?,
                     graded: row.number("graded")?,
                     notes_json: row.optional_text("notes_json"),
+                    rules: row.optional_text("rules"),
                 })
             },
         )
@@ -220,15 +242,17 @@ impl Store {
     }
 }
 
-/// One file: `<size> <modified_ns> <digest> <path>`.
+/// One file: `<size> <modified_ns> <digest> <1 if by these rules> <path>`.
 fn unpacked(line: &str) -> Option<(String, KnownFile)> {
     let (size, rest) = line.split_once(' ')?;
     let (modified_ns, rest) = rest.split_once(' ')?;
-    let (digest, path) = rest.split_once(' ')?;
+    let (digest, rest) = rest.split_once(' ')?;
+    let (by_these_rules, path) = rest.split_once(' ')?;
     let known = KnownFile {
         size: size.parse().ok()?,
         modified_ns: modified_ns.parse().ok()?,
         digest: digest.to_owned(),
+        by_these_rules: by_these_rules == "1",
     };
     Some((path.to_owned(), known))
 }
@@ -241,7 +265,7 @@ fn nanoseconds(time: Timestamp) -> i64 {
     })
 }
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 12] = [
     "path",
     "size",
     "modified_ns",
@@ -253,6 +277,7 @@ const COLUMNS: [&str; 11] = [
     "sessions",
     "graded",
     "notes_json",
+    "rules",
 ];
 
 const INSERT: Insert<'_> = Insert { table: "session_files", key: "path", columns: &COLUMNS };
@@ -278,4 +303,5 @@ fn bind<'q>(query: AnyQuery<'q>, file: &FileRecord) -> AnyQuery<'q> {
         .bind(count(file.sessions))
         .bind(count(file.graded))
         .bind(bound::json(file.notes_json.as_deref()))
+        .bind(bound::optional(file.rules.as_deref(), bound::NAME))
 }

@@ -29,6 +29,16 @@ impl Store {
         self.fetch(query, grade_row::read).await
     }
 
+    /// The grades of sessions in this file, or in files below this folder.
+    pub async fn grades_below(&self, path: &str) -> Result<Rows<GradeRecord>, StoreError> {
+        let query = "WHERE session_file = $1 OR substr(session_file, 1, $2) = $3";
+        let path = bound::path(path);
+        let folder = format!("{}/", path.trim_end_matches('/'));
+        let characters = i32::try_from(folder.chars().count()).unwrap_or(i32::MAX);
+        let query = sqlx::query(select(query)).bind(path).bind(characters).bind(folder);
+        self.fetch(query, grade_row::read).await
+    }
+
     /// How many sessions have a grade.
     pub async fn graded_sessions(&self) -> Result<u64, StoreError> {
         let query = sqlx::query("SELECT COUNT(*) AS sessions FROM session_grades");

@@ -42,6 +42,7 @@ const CHANGES: &[Change] = changes![
     "0007_skills",
     "0008_gaps",
     "0009_jobs",
+    "0010_rules",
 ];
 
 impl Change {

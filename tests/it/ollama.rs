@@ -118,7 +118,13 @@ fn nobody_at_the_host_is_found_before_the_first_case() {
 #[test]
 fn auto_takes_the_first_chat_model_and_says_so() {
     let server = ModelServer::script()
-        .models(&["nomic-embed-text:latest", "llama3.2:3b", "qwen2.5:7b"])
+        .models(&[
+            "gpt-oss:120b-cloud",
+            "copied-from-cloud:latest",
+            "nomic-embed-text:latest",
+            "llama3.2:3b",
+            "qwen2.5:7b",
+        ])
         .start();
     let run = Workspace::new()
         .config(format!("version: 1\nscenarios:\n{CLEAR}"))

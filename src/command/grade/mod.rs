@@ -15,7 +15,7 @@ use super::context::Project;
 use super::failure::Failure;
 use super::sessions::{nothing_found, roots};
 use super::{eprint, print, since};
-use crate::cli::{GlobalArgs, GradeAction, OverrideArgs, SessionArgs};
+use crate::cli::{self, GlobalArgs, GradeAction, OverrideArgs, SessionArgs};
 use crate::exit::Exit;
 use crate::grade::quality::combine;
 use crate::grade::{Field, GradeRecord, Override, overrides};
@@ -60,7 +60,9 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
             setup.show(&scan)
         }
         GradeAction::File { .. } => {
-            let scan = setup.scan().await?;
+            let mut scan = setup.scan().await?;
+            // Whoever names a file wants its grades, made now or before.
+            scan.grades = setup.grader.grades_of_sources().await?;
             setup.show(&scan)
         }
         GradeAction::Summary { days, no_scan } => weekly::summary(setup, *days, *no_scan).await,
@@ -171,6 +173,13 @@ fn coverage_words(scan: &Scan) -> String {
     if more > 0 {
         text += &format!("  and {more} more; --json names them\n");
     }
+    for (path, what) in scan.damaged.iter().take(NAMED) {
+        text += &format!("warning: {}: {}\n", one_line(path, 400), one_line(what, 200));
+    }
+    let more = scan.damaged.len().saturating_sub(NAMED);
+    if more > 0 {
+        text += &format!("  and {more} more that could not be read whole; --json names them\n");
+    }
     for problem in &scan.problems {
         text += &format!("warning: {}\n", one_line(problem, 400));
     }
@@ -187,8 +196,10 @@ pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<Options, 
     Ok(Options { sources, since, agent: args.agent.clone(), settings, redactor })
 }
 
-/// An address as it is, a path below the project folder.
+/// An address as it is, a path below the project folder. A variable that is set to nothing is as
+/// good as none.
 pub(super) fn database(project: &Project, db: &str) -> String {
+    let db = if db.is_empty() { cli::DATABASE } else { db };
     if db.contains(':') {
         return db.to_owned();
     }
@@ -229,7 +240,9 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
         });
         print(&format!("{json:#}\n"))?;
     } else {
-        print(&grades::card(&grade, &made))?;
+        let file = setup.grader.store().file(&grade.session_file).await?;
+        let lost = file.and_then(|file| file.notes()).and_then(|notes| notes.lost());
+        print(&grades::card(&grade, &made, lost.as_deref()))?;
         print(&crate::report::quality::card(&by_models, average.as_ref()))?;
     }
     Ok(Exit::Passed)
@@ -269,8 +282,8 @@ async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, Fa
                 "{}: {} is now {} (the rules say {})\n",
                 one_line(&one.session_id, 80),
                 one.field,
-                one.human_value,
-                one.rule_value
+                one.field.words(one.human_value),
+                one.field.words(one.rule_value)
             ))?;
         }
     }

@@ -12,7 +12,7 @@ use super::weekly::show_alerts;
 use crate::command::failure::Failure;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use crate::report::grades;
+use crate::report::{grades, plural};
 
 /// Looks every `interval` seconds for sessions without a write for `quiet` seconds.
 pub(super) async fn watch(
@@ -32,7 +32,8 @@ pub(super) async fn watch(
     let interval = seconds("interval", interval)?.max(Duration::from_millis(100));
     let quiet = SignedDuration::try_from(quiet).unwrap_or(SignedDuration::ZERO);
     if !once {
-        eprint(&format!("watching {} places; Ctrl-C ends it\n", setup.roots.len()));
+        let places = plural(setup.roots.len() as u64, "place");
+        eprint(&format!("watching {places}; Ctrl-C ends it\n"));
     }
     let mut has_heading = false;
     // One for all looks: between two of them no interrupt is lost.

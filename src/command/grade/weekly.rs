@@ -29,7 +29,13 @@ pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Resu
     if grader.grade_summary(days).await?.sessions > 0 {
         return Ok(Exit::Passed);
     }
-    if let Some(newest) = newest {
+    let narrowed =
+        [("--agent", setup.args.agent.is_some()), ("--since", setup.args.since.is_some())];
+    let narrowed: Vec<&str> =
+        narrowed.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect();
+    if !narrowed.is_empty() {
+        eprint(&format!("hint: no graded session fits {}\n", narrowed.join(" and ")));
+    } else if let Some(newest) = newest {
         eprint(&format!("hint: the newest graded session is of {newest}; see --days\n"));
     }
     Ok(Exit::NothingRan)

@@ -99,8 +99,11 @@ fn read(
             if options.agent.as_ref().is_some_and(|agent| *agent != head.agent) {
                 continue;
             }
-            derived.sessions += 1;
             let fallback = head.start.or(head.end).unwrap_or(modified);
+            if options.since.is_some_and(|since| fallback < since) {
+                continue;
+            }
+            derived.sessions += 1;
             for one in uses {
                 derived.answered += u64::from(one.next.is_some());
                 let session = (head.agent.as_str(), head.id.as_str());

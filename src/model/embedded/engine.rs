@@ -131,6 +131,11 @@ impl<'model> Engine<'model> {
         })
     }
 
+    /// Most tokens of prompt and reply together.
+    pub(super) fn context_tokens(&self) -> u32 {
+        u32::try_from(self.limit).unwrap_or(u32::MAX)
+    }
+
     /// One reply.
     pub(super) fn reply(
         &mut self,

@@ -80,7 +80,11 @@ impl ChatModel for EmbeddedModel {
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        Box::pin(self.worker.check())
+        Box::pin(async { self.worker.load().await.map(drop) })
+    }
+
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(async { self.worker.load().await.ok() })
     }
 }
 

@@ -136,6 +136,10 @@ async fn a_reply_that_a_limit_cuts_says_so() {
 async fn the_context_bounds_prompt_and_reply_together() {
     let settings = ModelSettings { context_tokens: 512, ..ModelSettings::default() };
     let model = open(default_for_tests().await, &settings);
+    assert_eq!(model.context_limit().await, Some(512));
+    let large = ModelSettings { context_tokens: 16_384, ..ModelSettings::default() };
+    let trained = open(default_for_tests().await, &large).context_limit().await;
+    assert_eq!(trained, Some(8192), "not more than the model was trained with");
     let mut asked = request("Reply with a JSON object.", "a");
     asked.sampling.max_tokens = 1;
     let fixed = model.chat(&asked).await.unwrap().usage.prompt_tokens.unwrap();

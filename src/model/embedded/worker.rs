@@ -27,7 +27,8 @@ struct Running {
 }
 
 enum Job {
-    Check(oneshot::Sender<Result<(), ModelError>>),
+    /// Answered with the tokens that the context holds.
+    Load(oneshot::Sender<Result<u32, ModelError>>),
     Chat(Box<ChatRequest>, Arc<AtomicBool>, oneshot::Sender<Result<ChatReply, ModelError>>),
 }
 
@@ -46,10 +47,11 @@ impl Worker {
         Self { file, context_tokens, call_limit, running: Mutex::new(None) }
     }
 
-    /// Whether the file can be loaded; loads it.
-    pub(super) async fn check(&self) -> Result<(), ModelError> {
+    /// Loads the file, where that has not been done: how many tokens prompt and reply may have
+    /// together.
+    pub(super) async fn load(&self) -> Result<u32, ModelError> {
         let (answer, receiver) = oneshot::channel();
-        self.submit(Job::Check(answer))?;
+        self.submit(Job::Load(answer))?;
         receiver.await.unwrap_or_else(|_| Err(died(&self.file)))
     }
 
@@ -105,8 +107,8 @@ fn work(file: &Path, context_tokens: u32, limit: Duration, queue: &Receiver<Job>
     // An answer that nobody waits for is no error.
     for job in queue {
         match (job, &mut engine) {
-            (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
-            (Job::Check(answer), Err(error)) => drop(answer.send(Err(error.clone()))),
+            (Job::Load(answer), Ok(engine)) => drop(answer.send(Ok(engine.context_tokens()))),
+            (Job::Load(answer), Err(error)) => drop(answer.send(Err(error.clone()))),
             (Job::Chat(_, _, answer), Err(error)) => drop(answer.send(Err(error.clone()))),
             (Job::Chat(request, cancelled, answer), Ok(engine)) => {
                 let name = file.display().to_string();

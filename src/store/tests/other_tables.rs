@@ -43,9 +43,12 @@ async fn files_are_counted_by_outcome_and_time(on: &Databases) {
 async fn an_unchanged_file_can_get_a_new_date(on: &Databases) {
     let store = on.store().await;
     store.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
-    let now = KnownFile { size: 1000, modified_ns: 7, digest: "cd".repeat(32) };
+    let digest = "cd".repeat(32);
+    let now = KnownFile { size: 1000, modified_ns: 7, digest, by_these_rules: true };
     store.touch_files(&[("/s/a.json".to_owned(), now.clone())]).await.unwrap();
-    assert_eq!(store.known_files().await.unwrap()["/s/a.json"], now);
+    assert_eq!(store.known_files(RULES).await.unwrap()["/s/a.json"], now);
+    let by_others = KnownFile { by_these_rules: false, ..now };
+    assert_eq!(store.known_files("rules of tomorrow").await.unwrap()["/s/a.json"], by_others);
 }
 
 async fn known_files_are_whatever_their_paths_and_however_many(on: &Databases) {
@@ -57,10 +60,10 @@ async fn known_files_are_whatever_their_paths_and_however_many(on: &Databases) {
         &store,
         "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1500) \
          INSERT INTO session_files SELECT path || n || ' x', n, n, digest, scanned_at, outcome, \
-         reason, format, sessions, graded, notes_json FROM session_files, n",
+         reason, format, sessions, graded, notes_json, rules FROM session_files, n",
     )
     .await;
-    let known = store.known_files().await.unwrap();
+    let known = store.known_files(RULES).await.unwrap();
     assert_eq!(known.len(), 11 * 1501);
     assert_eq!((known["/s/ü 31500 x"].size, known["/s/ü 31500 x"].modified_ns), (1500, 1500));
     assert_eq!(known["/s/ü 10"].digest, files[0].file.digest);
@@ -70,16 +73,18 @@ async fn known_files_are_whatever_their_paths_and_however_many(on: &Databases) {
         files.push(odd_file);
     }
     store.save(&files).await.unwrap();
-    let again = store.known_files().await.unwrap();
+    let again = store.known_files(RULES).await.unwrap();
     assert_eq!(again.len(), known.len() + 2);
     assert_eq!(again["/s/two\nlines"].digest, "cd".repeat(32));
+    assert!(again.values().all(|known| known.by_these_rules));
+    assert!(store.known_files("").await.unwrap().values().all(|known| !known.by_these_rules));
     if on.engine() == Engine::Postgres {
         // It lets no text in that is none.
         return;
     }
     execute(&store, "UPDATE session_files SET path = CAST(x'2fff' AS TEXT) WHERE path = '/s/ü 1'")
         .await;
-    assert_eq!(store.known_files().await.unwrap().len(), again.len() - 1);
+    assert_eq!(store.known_files(RULES).await.unwrap().len(), again.len() - 1);
 }
 
 async fn a_week_has_one_report(on: &Databases) {

@@ -40,9 +40,9 @@ async fn grades_and_files_come_back_as_they_were(on: &Databases) {
     assert_eq!(store.grade("a").await.unwrap().unwrap(), given.grades[0]);
     assert_eq!(store.file("/s/a.json").await.unwrap().unwrap(), given.file);
     assert_eq!(store.file("/s/b.json").await.unwrap(), None);
-    let known = store.known_files().await.unwrap();
+    let known = store.known_files(RULES).await.unwrap();
     let FileRecord { size, modified_ns, digest, .. } = given.file;
-    assert_eq!(known["/s/a.json"], KnownFile { size, modified_ns, digest });
+    assert_eq!(known["/s/a.json"], KnownFile { size, modified_ns, digest, by_these_rules: true });
 }
 
 async fn grading_again_changes_the_row_and_adds_none(on: &Databases) {
@@ -107,11 +107,11 @@ async fn a_session_that_left_its_file_loses_its_grade_to_whoever_else_holds_it(o
     store.save(&[session("/s/a.json", "b", 3)]).await.unwrap();
     assert_eq!(file_of(&store, "a").await, None);
     assert_eq!(file_of(&store, "b").await.unwrap(), "/s/a.json");
-    let known = store.known_files().await.unwrap();
+    let known = store.known_files(RULES).await.unwrap();
     assert!(known.contains_key("/s/a.json") && !known.contains_key("/s/copy.json"));
     store.save(&[copy]).await.unwrap();
     assert_eq!(file_of(&store, "a").await.unwrap(), "/s/copy.json");
-    assert!(store.known_files().await.unwrap().contains_key("/s/copy.json"));
+    assert!(store.known_files(RULES).await.unwrap().contains_key("/s/copy.json"));
 }
 
 async fn a_file_that_cannot_be_read_for_now_keeps_its_grades(on: &Databases) {
@@ -165,14 +165,14 @@ async fn paths_that_begin_alike_are_two_however_long(on: &Databases) {
     let long: String = (0..3_000_u32).map(|at| char::from(b'!' + (at * at % 89) as u8)).collect();
     let paths = [format!("/{long}/a.json"), format!("/{long}/b.json")];
     store.save(&[session(&paths[0], "a", 3), session(&paths[1], "b", 3)]).await.unwrap();
-    assert_eq!(store.known_files().await.unwrap().len(), 2);
+    assert_eq!(store.known_files(RULES).await.unwrap().len(), 2);
     for path in &paths {
         assert_eq!(outcome(&store, path).await, (FileOutcome::Graded, 1));
     }
     let ones = file_of(&store, "a").await.unwrap();
     assert!(ones.starts_with('/') && ones.len() < 2600);
     store.release_files(&paths).await.unwrap();
-    assert!(store.known_files().await.unwrap().is_empty());
+    assert!(store.known_files(RULES).await.unwrap().is_empty());
 }
 
 /// A statement is prepared for what it is first given.

@@ -64,7 +64,7 @@ async fn files_may_come_and_go_while_others_are_saved(on: &Databases) {
             let batch: Vec<_> =
                 names.iter().map(|name| session(name, "shared", turn as u64 + 1)).collect();
             store.save(&batch).await.unwrap();
-            let known = store.known_files().await.unwrap();
+            let known = store.known_files(RULES).await.unwrap();
             let touched =
                 names.iter().filter_map(|name| Some((name.clone(), known.get(name)?.clone())));
             store.touch_files(&touched.collect::<Vec<_>>()).await.unwrap();
@@ -120,7 +120,7 @@ async fn columns_may_be_added_while_an_older_version_reads(on: &Databases) {
             assert!(older.grade("a").await.unwrap().is_some());
             assert_eq!(older.latest_grades(9, None).await.unwrap().items.len(), 1);
             assert!(older.file("/s/a.json").await.unwrap().is_some());
-            assert_eq!(older.known_files().await.unwrap().len(), 1);
+            assert_eq!(older.known_files(RULES).await.unwrap().len(), 1);
             assert_eq!(older.quality_of("a").await.unwrap().items.len(), 1);
             assert_eq!(older.recent_quality(None, 9, None).await.unwrap().items.len(), 1);
             assert_eq!(older.overrides().await.unwrap().items, []);

@@ -59,6 +59,7 @@ fn file(grades: Vec<GradeRecord>, number: usize) -> FileResult {
         sessions: grades.len() as u64,
         graded: grades.len() as u64,
         notes_json: None,
+        rules: None,
     };
     FileResult { file, grades }
 }

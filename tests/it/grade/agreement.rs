@@ -81,16 +81,16 @@ fn proposed_weights_can_be_pasted_into_the_configuration() {
     let run = run.stdout_contains("completion weights, 24 judged sessions: mean loss 0.500 now");
     assert_eq!(run.read("config/selftest.yaml"), configuration, "nothing is changed by itself");
 
-    let (_, proposed) = run.stdout.split_once("nothing is changed by itself:\n").unwrap();
-    let yaml = proposed.lines().map(|line| &line[2..]).collect::<Vec<_>>().join("\n");
+    let (_, yaml) = run.stdout.split_once("nothing is changed by itself:\n\n").unwrap();
     assert!(yaml.starts_with("grade:\n  weights:\n    completion:\n      "), "{yaml}");
-    let workspace = workspace.config(configuration + yaml.as_str());
+    let workspace = workspace.config(configuration + yaml);
     let _ = workspace.clone().args(["config", "check"]).run().exit(0);
 
-    // Graded by the new weights, the rules say what the person said.
-    let fresh = workspace.grade(&["latest", "100", "--json", "--db", "fresh.db"]);
-    let json = fresh.run().exit(0).json();
+    // Graded by the new weights, the rules say what the person said. Files that have not changed
+    // are read again because the weights have.
+    let json = workspace.clone().grade(&["latest", "100", "--json"]).run().exit(0).json();
     let grades = json["grades"].as_array().unwrap();
     assert_eq!(grades.len(), 24);
     assert!(grades.iter().all(|grade| grade["task_completed"] == false), "{json:#}");
+    let _ = workspace.grade(&["latest"]).run().exit(0).stderr_contains("24 unchanged, 0 read");
 }

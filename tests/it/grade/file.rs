@@ -15,8 +15,38 @@ fn files_and_folders() {
     let mut ids = workspace.run().exit(0).graded();
     ids.sort();
     assert_eq!(ids, [id(1), id(2), id(3)]);
-    let run = workspace.args(["grade", "file", "one.jsonl"]).run().exit(0);
-    run.stderr_contains("1 file found, 1 unchanged");
+    // It has its grade already, and shows it; however its path is spelled.
+    for path in ["one.jsonl", "sessions/../one.jsonl"] {
+        let run = workspace.clone().args(["grade", "file", path]).run().exit(0);
+        let run = run.stderr_contains("1 file found, 1 unchanged").stdout_contains(&id(1));
+        assert!(!run.stdout.contains(&id(2)), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn the_short_forms_of_the_seed() {
+    let workspace = Workspace::new()
+        .file("one.jsonl", Recording::success(&id(1)).text())
+        .session(&Recording::success(&id(2)));
+    let source = ["--source", "sessions"];
+    for (words, said) in [
+        (&["-f", "one.jsonl"][..], &*id(1)),
+        (&["-g", "10"], &*id(2)),
+        (&["-s"], "in the last 7 days"),
+        (&["-s", "-d", "30"], "in the last 30 days"),
+        (&["-r"], ".md\n"),
+    ] {
+        let run = workspace.clone().args([&["grade"], words, &source].concat()).run().exit(0);
+        let _ = run.stdout_contains(said);
+    }
+}
+
+#[test]
+fn a_database_that_is_set_to_nothing_is_the_usual_one() {
+    let workspace = Workspace::new().session(&Recording::success(&id(1)));
+    let workspace = workspace.env("DATABASE_URL", "").args(["grade", "file", "sessions"]);
+    let _ = workspace.run().exit(0);
+    assert!(workspace.path(".selftest/selftest.db").is_file());
 }
 
 #[test]

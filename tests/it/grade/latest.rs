@@ -1,6 +1,6 @@
 //! `selftest grade latest`: which files are read, and which are not read again.
 
-use super::recording::{Recording, id};
+use super::recording::{Recording, hours_ago, id};
 use crate::databases::on_each_database;
 use crate::workspace::Workspace;
 
@@ -14,7 +14,8 @@ on_each_database! {
 /// Three sessions, the one with the lowest number written last.
 fn three(workspace: Workspace) -> Workspace {
     let written = |workspace: Workspace, number: u32| {
-        workspace.old_session(&Recording::success(&id(number)), u64::from(number))
+        let session = Recording::new(&id(number)).at(&hours_ago(i64::from(number) + 1)).done();
+        workspace.old_session(&session, u64::from(number))
     };
     (1..=3).fold(workspace, written)
 }
@@ -95,7 +96,9 @@ fn only_what_was_asked_for() {
         let _ = run.exit(4);
     }
     assert_eq!(graded(&["--agent", "chat"]).0, ["chat"]);
-    assert_eq!(graded(&["--since", "2d"]).0, [id(1), id(2), id(3)]);
+    // By when they began; this file was written since then.
+    assert_eq!(graded(&["--since", "3h"]).0, [id(1)]);
+    assert_eq!(graded(&["--since", "2d"]).0, [id(2), id(3)]);
     let wrong = workspace.grade(&["latest", "--since", "soon"]).run().exit(2);
     let _ = wrong.one_error(&["--since", "soon"]);
 }
@@ -133,18 +136,19 @@ fn json_is_stable() {
 
 #[test]
 fn every_outcome_in_the_table() {
+    // The last one is the newest.
     let run = Workspace::new()
-        .old_session(&Recording::success(&id(1)), 1)
-        .old_session(&Recording::recovered(&id(2)), 2)
-        .old_session(&Recording::stuck(&id(3)), 3)
-        .old_session(&Recording::looping(&id(4)), 4)
-        .file("sessions/torn.jsonl", Recording::success(&id(5)).torn())
-        .aged("sessions/torn.jsonl", 5)
-        .file("sessions/empty.jsonl", "")
-        .aged("sessions/empty.jsonl", 6)
+        .old_session(&Recording::new(&id(6)).asks("Are you there?"), 8)
         .file("sessions/notes.json", r#"{"shopping": ["milk"]}"#)
         .aged("sessions/notes.json", 7)
-        .old_session(&Recording::new(&id(6)).asks("Are you there?"), 8)
+        .file("sessions/empty.jsonl", "")
+        .aged("sessions/empty.jsonl", 6)
+        .file("sessions/torn.jsonl", Recording::success(&id(5)).torn())
+        .aged("sessions/torn.jsonl", 5)
+        .old_session(&Recording::looping(&id(4)), 4)
+        .old_session(&Recording::stuck(&id(3)), 3)
+        .old_session(&Recording::recovered(&id(2)), 2)
+        .old_session(&Recording::success(&id(1)), 1)
         .grade(&["latest", "20"])
         .run()
         .exit(0);

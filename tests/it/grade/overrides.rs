@@ -26,7 +26,7 @@ const TRUE: [&str; 3] =
 fn both_grades_are_kept_and_the_persons_counts(workspace: Workspace) {
     let workspace = graded(workspace);
     let run = overriding(&workspace, &TRUE).run().exit(0);
-    let _ = run.stdout_contains("task_completed is now 1 (the rules say 0)");
+    let _ = run.stdout_contains("task_completed is now true (the rules say false)");
     let last = ["00000002", "--response-quality=4", "--errors-recovered", "true", "--reason", "b"];
     let _ = overriding(&workspace, &last).run().exit(0);
 
@@ -40,7 +40,8 @@ fn both_grades_are_kept_and_the_persons_counts(workspace: Workspace) {
     );
     assert_eq!(json["overrides"].as_array().unwrap().len(), 3);
     let card = workspace.clone().args(["grade", "show", "00000002"]).run().exit(0);
-    let _ = card.stdout_contains("0 by the rules, 1 by a person: the server was down for good");
+    let _ =
+        card.stdout_contains("false by the rules, true by a person: the server was down for good");
 
     let completed = |words: &[&str]| {
         let json = workspace.clone().grade(&[words, &["--json"]].concat()).run().exit(0).json();

@@ -13,6 +13,11 @@ pub(crate) fn id(number: u32) -> String {
     format!("{number:08x}-0000-4000-8000-00000000c0de")
 }
 
+/// The time so many hours ago.
+pub(crate) fn hours_ago(hours: i64) -> String {
+    Timestamp::now().checked_sub(SignedDuration::from_hours(hours)).unwrap().to_string()
+}
+
 /// A session that is being written.
 #[derive(Clone)]
 pub(crate) struct Recording {
@@ -24,7 +29,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// An empty one that began an hour ago.
     pub(crate) fn new(id: &str) -> Self {
-        let at = Timestamp::now().checked_sub(SignedDuration::from_hours(1)).unwrap();
+        let at = hours_ago(1).parse().unwrap();
         Self { id: id.to_owned(), at, records: Vec::new() }
     }
 
@@ -66,7 +71,7 @@ impl Recording {
         Self::new(id).done()
     }
 
-    fn done(self) -> Self {
+    pub(crate) fn done(self) -> Self {
         self.asks("Fix the parser, its test is red")
             .calls("Bash", &json!({ "command": "make check" }), Ok("1 passed"))
             .says("Done: the parser reads empty lines now. The change is saved to src/parser.rs.")

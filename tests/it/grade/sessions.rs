@@ -1,5 +1,7 @@
 //! `selftest sessions`: what was recorded, listed and printed.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use super::recording::{Recording, id};
@@ -34,7 +36,7 @@ fn the_list_begins_with_the_newest() {
             (row["id"].as_str().unwrap(), count("tool_calls"), count("tool_errors"))
         })
         .collect();
-    assert_eq!(rows, [(&*id(1), 1, 0), (&*id(2), 3, 3), ("chat", 0, 0)]);
+    assert_eq!(rows, [("chat", 0, 0), (&*id(1), 1, 0), (&*id(2), 3, 3)]);
 }
 
 #[test]
@@ -44,7 +46,9 @@ fn less_of_the_list() {
         (&["--limit=2"][..], 2),
         (&["--limit=0"], 3),
         (&["--agent=chat"], 1),
-        (&["--since=90h"], 3),
+        (&["--since=2026-11-17"], 3),
+        // All of these files were written since; that one has no other time.
+        (&["--since=2026-11-17T11:00:00Z"], 1),
         (&["--since=1h"], 0),
     ] {
         let words = [&["list", "--json"], words].concat();
@@ -75,6 +79,52 @@ fn what_cannot_be_shown() {
     let _ = run.stderr_contains("hint: `selftest sessions list`");
     let run = sessions(&workspace, &["show", "sessions/notes.json"]).run().exit(2);
     let _ = run.one_error(&["sessions/notes.json", "no known session format"]);
+    let run = sessions(&workspace, &["show", "0000000"]).run().exit(2);
+    let _ = run.one_error(&["2 sessions", "begin with \"0000000\"", &id(1), &id(2)]);
+    let run = sessions(&workspace, &["show", "sessions"]).run().exit(2);
+    let _ = run.one_error(&["sessions: 4 files in it may hold sessions"]);
+    let _ = sessions(&workspace, &["show", ""]).run().exit(2).one_error(&["has the id \"\""]);
+    let pipe = workspace.path("pipe.jsonl");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let run = sessions(&workspace, &["show", "pipe.jsonl"]).run().exit(2);
+    let _ = run.one_error(&["pipe.jsonl: neither a file nor a folder"]);
+}
+
+#[test]
+fn an_id_is_preferred_to_one_that_begins_with_it() {
+    let workspace = Workspace::new()
+        .session(&Recording::success("run1x"))
+        .session(&Recording::success("run1"))
+        .session(&Recording::success("run10"));
+    let json = sessions(&workspace, &["show", "run1", "--json"]).run().exit(0).json();
+    assert_eq!(json.as_array().unwrap().len(), 1, "{json:#}");
+    assert_eq!(json[0]["id"], "run1");
+}
+
+#[test]
+fn what_is_lost_of_a_file_is_said() {
+    let recording = Recording::success(&id(1));
+    let workspace = Workspace::new().file("sessions/torn.jsonl", recording.torn());
+    let lost = "torn.jsonl: broken off at line 4";
+    for words in [&["list"][..], &["show", "0000"]] {
+        let run = sessions(&workspace, words).run().exit(0);
+        let run = run.stderr_contains("warning: ").stderr_contains("broken off at line 4");
+        let json = sessions(&workspace, &[words, &["--json"]].concat()).run().exit(0).json();
+        assert_eq!(json[0]["notes"]["torn"], "line 4", "{}", run.stdout);
+    }
+    let _ = workspace.clone().grade(&["latest"]).run().exit(0).stderr_contains(lost);
+    let run = workspace.clone().grade(&["latest", "--json", "--db", "other.db"]).run().exit(0);
+    assert_eq!(run.json()["damaged"][0][1], "broken off at line 4");
+    let _ =
+        workspace.grade(&["show", "0000"]).run().exit(0).stdout_contains("broken off at line 4");
+}
+
+#[test]
+fn the_request_is_a_persons() {
+    let harness = "<command-message>init is running</command-message>";
+    let workspace = Workspace::new()
+        .session(&Recording::new(&id(1)).asks(harness).asks("Fix it").says("Done."));
+    let _ = sessions(&workspace, &["list"]).run().exit(0).stdout_contains("  Fix it\n");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::conversation::Conversation;
 use super::world::{
     GRADED, INJECTION, OTHER_TWIN, TWIN, graded, keep, quality, run_once, sessions,
 };
+use crate::model_server::ModelServer;
 use crate::workspace::Workspace;
 
 const VERSION: &str = "2025-11-25";
@@ -118,6 +119,21 @@ fn without_a_grade_by_a_model_it_says_how_to_get_one() {
         let remark = heard.answered(1)["remarks"][0].as_str().unwrap();
         assert!(remark.contains(words) && remark.contains("backfill"), "{remark}");
     }
+}
+
+#[test]
+fn no_agent_sends_a_session_to_a_cloud() {
+    let server = ModelServer::script().models(&["copied-from-cloud:latest"]).start();
+    let workspace = graded().env("OLLAMA_HOST", server.ollama_host());
+    let named = ["ollama/copied-from-cloud", "ollama/gpt-oss:120b-cloud", "openai/gpt-4o"];
+    let ask = |conversation: Conversation, model: &&str| {
+        conversation.calls("grade_session", &json!({ "session_id": GRADED, "model": model }))
+    };
+    let heard = named.iter().fold(begin(workspace), ask).heard();
+    for id in 1..=3 {
+        assert!(heard.refused(id).contains("may choose a local model"), "{}", heard.refused(id));
+    }
+    assert!(server.all_calls().is_empty());
 }
 
 #[test]

@@ -244,9 +244,12 @@ impl Shared {
     fn ollama_models(&self) -> Value {
         let model = |name: &String| {
             let family = if name.contains("embed") { "nomic-bert" } else { "qwen2" };
+            // A copy of a cloud model has any name.
+            let remote_host = name.contains("cloud").then_some("https://ollama.com:443");
             json!({
                 "name": name,
                 "model": name,
+                "remote_host": remote_host,
                 "modified_at": "2026-02-06T12:34:56Z",
                 "size": 4_683_087_332_u64,
                 "digest": "845dbda0ea48ed749caafd9e6037047aa19acfcfd82e704d7ca97d631a0b697e",

@@ -15,7 +15,7 @@ fn recorded() -> Workspace {
         .asks("perfect, thanks!")
         .says("You are welcome. That's wrong, ugh.");
     let two = Recording::new(&id(2))
-        .at(AT)
+        .at("2026-11-15T10:00:00Z")
         .asks("<command-name>/thanks</command-name>")
         .asks("Rename the column")
         .says("Done.")
@@ -62,7 +62,7 @@ fn less_of_it() {
     for (words, messages, listed) in [
         (&["--limit=1"][..], 5, 1),
         (&["--limit=0"], 5, 3),
-        (&["--since=2h"], 3, 2),
+        (&["--since=2026-11-16"], 3, 2),
         (&["--agent=claude-code"], 5, 3),
     ] {
         let json = scan(&workspace, &[words, &["--json"]].concat()).run().exit(0).json();

@@ -1,0 +1,160 @@
+//! `selftest sessions list`: one line for each session.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{eprint, find, nothing_found, print, since};
+use crate::cli::SessionArgs;
+use crate::command::failure::Failure;
+use crate::exit::Exit;
+use crate::redact::Redactor;
+use crate::report::escape::terminal;
+use crate::session::{self, Event, Found, Head, Notes, Origin, Outcome, Role, Sink};
+use crate::text::one_line;
+use std::path::PathBuf;
+
+/// Bytes of text in a column of the list.
+const COLUMN: usize = 60;
+
+/// A line of the list.
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    head: Head,
+    file: String,
+    messages: u64,
+    tool_calls: u64,
+    tool_errors: u64,
+    request: String,
+    /// What of its file could not be used.
+    notes: Notes,
+    /// When it began; without times, when its file was last changed.
+    #[serde(skip)]
+    at: Timestamp,
+}
+
+/// Counts the sessions of one source.
+#[derive(Default)]
+struct Counter {
+    messages: u64,
+    tool_calls: u64,
+    tool_errors: u64,
+    request: String,
+    file: String,
+    modified: Timestamp,
+    rows: Vec<Row>,
+}
+
+impl Sink for Counter {
+    fn event(&mut self, event: Event<'_>) {
+        self.messages += u64::from(!event.text.is_empty());
+        self.tool_calls += event.calls.len() as u64;
+        let failed = |result: &&session::ToolResult<'_>| result.outcome == Outcome::Failed;
+        self.tool_errors += event.results.iter().filter(failed).count() as u64;
+        let is_request = event.role == Role::User && event.origin == Origin::Human;
+        if self.request.is_empty() && is_request {
+            event.text.as_str().clone_into(&mut self.request);
+        }
+    }
+
+    fn end(&mut self, head: Head) {
+        let this = std::mem::take(self);
+        (self.rows, self.file, self.modified) = (this.rows, this.file, this.modified);
+        self.rows.push(Row {
+            at: head.start.unwrap_or(self.modified),
+            head,
+            file: self.file.clone(),
+            messages: this.messages,
+            tool_calls: this.tool_calls,
+            tool_errors: this.tool_errors,
+            request: this.request,
+            notes: Notes::default(),
+        });
+    }
+
+    fn restart(&mut self) {
+        let this = std::mem::take(self);
+        let Self { file, modified, rows, .. } = this;
+        *self = Self { file, modified, rows, ..Self::default() };
+    }
+}
+
+pub(super) fn list(
+    roots: &[PathBuf],
+    limit: usize,
+    args: &SessionArgs,
+    redactor: &Redactor,
+) -> Result<Exit, Failure> {
+    let since =
+        args.since.as_ref().map(|text| since::moment(text, Timestamp::now())).transpose()?;
+    let mut found = find(roots);
+    found.sort_by_key(|found| std::cmp::Reverse(found.modified_ns));
+    let mut rows: Vec<Row> = Vec::new();
+    for Found { source, modified_ns, .. } in &found {
+        let modified = Timestamp::from_nanosecond((*modified_ns).into()).unwrap_or_default();
+        // A file that nobody has written to since then holds no session that began later.
+        if (limit > 0 && rows.len() >= limit) || since.is_some_and(|since| modified < since) {
+            break;
+        }
+        let file = source.path().display().to_string();
+        let mut counter = Counter { file, modified, ..Counter::default() };
+        // What is no session is no line of the list; `grade` says why.
+        let Ok(reading) = session::read(source, &mut counter) else { continue };
+        let is_asked_for = |row: &Row| {
+            args.agent.as_ref().is_none_or(|agent| row.head.agent == *agent)
+                && since.is_none_or(|since| row.at >= since)
+        };
+        let asked_for = counter.rows.into_iter().filter(is_asked_for);
+        rows.extend(asked_for.map(|row| Row { notes: reading.notes.clone(), ..row }));
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.at));
+    if limit > 0 {
+        rows.truncate(limit);
+    }
+    for row in &mut rows {
+        row.request = one_line(&redactor.apply(&row.request), 4 * COLUMN);
+    }
+    if args.json {
+        print(&format!("{:#}\n", serde_json::json!(rows)))?;
+    } else if rows.is_empty() {
+        nothing_found(roots);
+    } else {
+        print(&table(&rows))?;
+    }
+    warn_of_losses(&rows);
+    Ok(if rows.is_empty() { Exit::NothingRan } else { Exit::Passed })
+}
+
+/// Says of which files a part is missing from the list.
+fn warn_of_losses(rows: &[Row]) {
+    let mut said: Vec<&str> = Vec::new();
+    for row in rows {
+        if let Some(lost) = row.notes.lost()
+            && !said.contains(&row.file.as_str())
+        {
+            eprint(&format!("warning: {}: {}\n", one_line(&row.file, 400), one_line(&lost, 200)));
+            said.push(&row.file);
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<20} {:<14} {:>5} {:>5} {:>6}  {:<38} {}\n",
+        "START", "AGENT", "MSGS", "CALLS", "ERRORS", "SESSION", "REQUEST"
+    );
+    for row in rows {
+        let start = row.head.start.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string());
+        text += &format!(
+            "{:<20} {:<14} {:>5} {:>5} {:>6}  {:<38} {}\n",
+            start.as_deref().unwrap_or("-"),
+            terminal(&row.head.agent, 14),
+            row.messages,
+            row.tool_calls,
+            row.tool_errors,
+            terminal(&row.head.id, 200),
+            terminal(&row.request, COLUMN),
+        );
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! `selftest sessions show`: what was said and done in one session, or in all of one file.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use super::{eprint, find, print};
+use crate::command::failure::Failure;
+use crate::exit::Exit;
+use crate::redact::Redactor;
+use crate::report::transcript::transcript;
+use crate::session::{self, Collector, Found, Notes, Session, Source};
+use crate::text::one_line;
+
+/// Ids that are named when several begin so.
+const NAMED: usize = 5;
+
+/// A session, and what of its file could not be used.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    session: Session,
+    notes: Notes,
+}
+
+/// `path` is `session` as a path from the project folder.
+pub(super) fn show(
+    session: &str,
+    path: &Path,
+    roots: &[PathBuf],
+    full: bool,
+    as_json: bool,
+    redactor: &Redactor,
+) -> Result<Exit, Failure> {
+    let shown = if !session.is_empty() && path.exists() {
+        in_file(session, path)?
+    } else {
+        by_id(session, roots)?
+    };
+    if as_json {
+        // Redacted as text: a secret may stand in any field.
+        let json = format!("{:#}\n", serde_json::json!(shown));
+        print(&redactor.apply(&json))?;
+    } else {
+        let texts = shown.iter().map(|shown| transcript(&shown.session, redactor, full));
+        print(&texts.collect::<Vec<_>>().join("\n\n"))?;
+    }
+    if let Some(lost) = shown.first().and_then(|shown| shown.notes.lost()) {
+        eprint(&format!("warning: {}: {}\n", one_line(session, 400), one_line(&lost, 200)));
+    }
+    Ok(Exit::Passed)
+}
+
+/// All sessions of a file, or of a folder that is one session.
+fn in_file(named: &str, path: &Path) -> Result<Vec<Shown>, Failure> {
+    let refused = |why: String| Failure::usage(anyhow!("{named}: {why}"));
+    let mut found = find(&[path.to_owned()]);
+    let source = match found.len() {
+        0 if path.is_dir() => return Err(refused("no recorded session is in it".to_owned())),
+        0 if !path.is_file() => return Err(refused("neither a file nor a folder".to_owned())),
+        0 => Source::file(path.to_owned()),
+        1 => found.remove(0).source,
+        count => {
+            return Err(refused(format!("{count} files in it may hold sessions"))
+                .hint(Some("`selftest sessions list --source` lists those of a folder")));
+        }
+    };
+    read(&source, Collector::default()).map_err(|error| refused(error.to_string()))
+}
+
+fn read(source: &Source, mut collector: Collector) -> Result<Vec<Shown>, session::ReadError> {
+    let notes = session::read(source, &mut collector)?.notes;
+    let sessions = collector.into_sessions().into_iter();
+    Ok(sessions.map(|session| Shown { session, notes: notes.clone() }).collect())
+}
+
+/// The session with that id, or the only one whose id begins so. Files that carry the id in their
+/// name are read first, and nearly all agents name their files so.
+fn by_id(id: &str, roots: &[PathBuf]) -> Result<Vec<Shown>, Failure> {
+    let shown = one_line(id, 80);
+    let nothing = || {
+        Failure::usage(anyhow!(
+            "no recorded session has the id {shown:?}, and no file has that name"
+        ))
+        .hint(Some("`selftest sessions list` shows the ids"))
+    };
+    if id.is_empty() {
+        return Err(nothing());
+    }
+    let mut found = find(roots);
+    found.sort_by_key(|found| !found.source.path().to_string_lossy().contains(id));
+    let mut first = None;
+    let mut ids = BTreeSet::new();
+    for Found { source, .. } in found {
+        let Ok(sessions) = read(&source, Collector::beginning(id)) else { continue };
+        for one in sessions {
+            if one.session.head.id == id {
+                return Ok(vec![one]);
+            }
+            // Copies of a file hold the same session.
+            ids.insert(one.session.head.id.clone());
+            first.get_or_insert(one);
+        }
+    }
+    if ids.len() > 1 {
+        let mut named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id, 80)).collect();
+        if ids.len() > NAMED {
+            named.push("…".to_owned());
+        }
+        let (count, named) = (ids.len(), named.join(", "));
+        return Err(Failure::usage(anyhow!(
+            "{count} sessions have ids that begin with {shown:?}: {named}"
+        ))
+        .hint(Some("write more of the id")));
+    }
+    first.map(|one| vec![one]).ok_or_else(nothing)
+}
