@@ -74,7 +74,7 @@ pub struct Config {
     pub gaps: GapSettings,
     /// Which tier of models is suggested for a type of task.
     pub routing: RoutingSettings,
-    /// What to test, in this order.
+    /// What to test, in this order. Absent: the five of a project without a configuration.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
 }
@@ -211,7 +211,7 @@ pub(super) fn schema_of<T: JsonSchema>(required: &[&str]) -> Value {
 }
 
 /// The keys that a file must have.
-const REQUIRED: [&str; 2] = ["version", "scenarios"];
+const REQUIRED: [&str; 1] = ["version"];
 
 /// Turns "this or null" into "this", and drops defaults that are null.
 fn without_null(schema: &mut Schema) {

@@ -62,6 +62,15 @@ fn without_a_file_the_defaults_hold() {
     assert!(resolved.origins.values().all(|origin| *origin == Origin::Default));
 }
 
+/// Who only grades recorded sessions writes no scenarios.
+#[test]
+fn a_file_without_scenarios_has_those_of_no_file() {
+    let file = "version: 1\ngrade: {weekly_folder: weeks}\n";
+    let resolved = resolved(Some(file), &[], &[]).unwrap();
+    assert_eq!(resolved.config.scenarios, Config::default().scenarios);
+    assert_eq!(resolved.origins["/scenarios"], Origin::Default);
+}
+
 #[test]
 fn later_layers_win() {
     let environment = [("SELFTEST_STRICTNESS", "0.2"), ("SELFTEST_MODEL", "ollama/a")];

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::workspace::{CLEAR, Workspace};
+use crate::workspace::Workspace;
 
 /// An id as Claude Code gives it, that begins with the number.
 pub(crate) fn id(number: u32) -> String {
@@ -182,7 +182,7 @@ impl Workspace {
 
     /// A configuration with this `grade` section.
     pub(crate) fn grade_config(self, section: &str) -> Self {
-        self.config(format!("version: 1\ngrade: {section}\nscenarios:\n{CLEAR}"))
+        self.config(format!("version: 1\ngrade: {section}\n"))
     }
 
     /// `selftest grade` on the sessions of the project.
