@@ -71,7 +71,7 @@ pub enum GradeAction {
         #[arg(long)]
         no_scan: bool,
     },
-    /// Grade what is new, and write the report of a week
+    /// Grade what is new, and write the report of a week; with --agent only print one
     Weekly {
         /// ISO week, such as 2026-W47; default: the current one
         #[arg(long, value_name = "WEEK")]

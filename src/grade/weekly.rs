@@ -98,6 +98,9 @@ impl Change {
 pub struct WeeklyReport {
     /// The week.
     pub week: Week,
+    /// The agent whose sessions alone it is of; absent: all sessions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<String>,
     /// Its Monday.
     pub week_start: Date,
     /// Its Sunday.
@@ -154,6 +157,7 @@ impl WeeklyReport {
         let before = GradeSummary::of(previous.iter().copied());
         Self {
             week,
+            agent: None,
             week_start: week.first_day(),
             week_end: week.last_day(),
             generated_at: now,

@@ -44,7 +44,16 @@ impl SelfGrader {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<GradeRecord>, StoreError> {
-        let grades = self.store.grades_between(from, to, self.options.agent.as_deref()).await?;
+        self.grades_of(self.options.agent.as_deref(), from, to).await
+    }
+
+    async fn grades_of(
+        &self,
+        agent: Option<&str>,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        let grades = self.store.grades_between(from, to, agent).await?;
         let made = self.store.overrides().await?.items;
         Ok(grades.items.into_iter().map(|grade| overrides::apply(grade, &made)).collect())
     }
@@ -91,7 +100,10 @@ impl SelfGrader {
         })
     }
 
-    /// The report of a week, the current one by default; kept in the store.
+    /// The report of a week, the current one by default. It is kept in the store, unless it is of
+    /// [`Options::agent`] alone: the kept report of a week is of all its sessions.
+    ///
+    /// [`Options::agent`]: super::Options::agent
     pub async fn generate_weekly_report(
         &self,
         week: Option<Week>,
@@ -99,14 +111,32 @@ impl SelfGrader {
         self.weekly_report(week, 0).await
     }
 
-    /// The report of a week, kept in the store; alerts that are new go to the receivers of the
-    /// configuration. `unchanged`: files that the last scan did not read again.
+    /// The same. `unchanged`: files that the last scan did not read again.
+    pub async fn weekly_report(
+        &self,
+        week: Option<Week>,
+        unchanged: u64,
+    ) -> Result<WeeklyReport, StoreError> {
+        let agent = self.options.agent.as_deref();
+        let report = self.report_of(agent, week, unchanged).await?;
+        if agent.is_none() {
+            self.keep(&report).await?;
+        }
+        Ok(report)
+    }
+
+    /// The report of all sessions of a week, whatever [`Options::agent`] is; kept in the store.
+    /// Alerts that are new go to the receivers of the configuration. `unchanged`: files that the
+    /// last scan did not read again.
+    ///
+    /// [`Options::agent`]: super::Options::agent
     pub async fn publish_weekly_report(
         &self,
         week: Option<Week>,
         unchanged: u64,
     ) -> Result<WeeklyOutcome, StoreError> {
-        let mut report = self.weekly_report(week, unchanged).await?;
+        let mut report = self.report_of(None, week, unchanged).await?;
+        self.keep(&report).await?;
         let is_new = |alert: &&Alert| !report.alerts.delivered.contains(&alert.metric);
         let new_alerts: Vec<Alert> = report.alerts.raised().filter(is_new).cloned().collect();
         let faults = self.send_alerts(report.week, &new_alerts).await;
@@ -137,8 +167,10 @@ impl SelfGrader {
         receivers.tell(&news).await
     }
 
-    async fn weekly_report(
+    /// The report of the sessions of one agent, or of all.
+    async fn report_of(
         &self,
+        agent: Option<&str>,
         week: Option<Week>,
         unchanged: u64,
     ) -> Result<WeeklyReport, StoreError> {
@@ -147,16 +179,16 @@ impl SelfGrader {
         let (start, end) = week.bounds();
         let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
         let from = start.checked_sub(span).unwrap_or(Timestamp::MIN);
-        let records = self.grades_between(from, end).await?;
+        let records = self.grades_of(agent, from, end).await?;
         let coverage = self.coverage(unchanged).await?;
         let settings = &self.options.settings;
         let (rules, alerts) = (&settings.suggestions, &settings.alerts);
         let mut report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);
+        report.agent = agent.map(str::to_owned);
         let earlier = self.store.weekly_report(report.week_start).await?;
         let earlier: Option<WeeklyReport> =
             earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
         report.alerts.delivered = earlier.map(|old| old.alerts.delivered).unwrap_or_default();
-        self.keep(&report).await?;
         Ok(report)
     }
 

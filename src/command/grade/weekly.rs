@@ -7,8 +7,8 @@ use super::{Setup, coverage_words};
 use crate::command::failure::Failure;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use crate::grade::{Alert, Alerts, Week};
-use crate::report::weekly::{alert_text, write};
+use crate::grade::{Alert, Alerts, Week, WeeklyReport};
+use crate::report::weekly::{alert_text, render, write};
 
 /// Sums up the last days.
 pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Result<Exit, Failure> {
@@ -35,7 +35,7 @@ pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Resu
     Ok(Exit::NothingRan)
 }
 
-/// Writes the report of a week.
+/// Writes the report of a week; one of a single agent is only printed.
 pub(super) async fn report(
     setup: &Setup<'_>,
     week: Option<&str>,
@@ -51,6 +51,9 @@ pub(super) async fn report(
         eprint(&coverage_words(&scan));
         scan.unchanged
     };
+    if setup.grader.options().agent.is_some() {
+        return print_one_agents(setup, &setup.grader.weekly_report(week, unchanged).await?);
+    }
     let outcome = setup.grader.publish_weekly_report(week, unchanged).await?;
     let report = &outcome.report;
     let paths = write(&setup.weekly_folder, report, &outcome.others).map_err(|error| {
@@ -67,6 +70,17 @@ pub(super) async fn report(
         eprint(&format!("warning: {fault}\n"));
     }
     Ok(if outcome.report.summary.sessions == 0 { Exit::NothingRan } else { Exit::Passed })
+}
+
+/// The kept report, its files and its alerts are those of all sessions: this one leaves them alone.
+fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<Exit, Failure> {
+    if setup.args.json {
+        print(&format!("{:#}\n", json!(report)))?;
+    } else {
+        print(&render(report).map_err(|error| Failure::setup(anyhow!(error)))?)?;
+    }
+    eprint("note: with --agent the report is only printed; the week's own is left as it is\n");
+    Ok(if report.summary.sessions == 0 { Exit::NothingRan } else { Exit::Passed })
 }
 
 /// Alerts are results: they go to stdout.

@@ -44,6 +44,16 @@ fn pages() {
 }
 
 #[test]
+fn a_report_of_one_agent_names_it_and_shows_no_files() {
+    let one = WeeklyReport { agent: Some("co*dex".to_owned()), ..rich() };
+    let text = render(&one).unwrap();
+    assert!(text.contains("\nOnly sessions of co\\*dex. 12 sessions of this week"), "{text}");
+    assert!(!text.contains("svg"), "{text}");
+    let none = WeeklyReport { agent: one.agent, ..report("2026-W47", &[]) };
+    assert!(render(&none).unwrap().contains("Only sessions of co\\*dex. No session was graded"));
+}
+
+#[test]
 fn pictures() {
     insta::assert_snapshot!("trend", trend::render(&rich()).unwrap());
     insta::assert_snapshot!("errors", errors::render(&rich()).unwrap());

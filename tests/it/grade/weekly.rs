@@ -144,6 +144,40 @@ fn json_is_what_the_database_keeps(workspace: Workspace) {
     assert!(workspace.path(FOLDER).join("2026-W47.md").is_file());
 }
 
+/// A session of another agent in 2026-W47.
+const HERMES: &str = r#"{"session_id": "h1", "session_start": "2026-11-17T10:00:00Z", "messages": [
+    {"role": "user", "content": "fix the login"},
+    {"role": "assistant", "content": "Done: the login works again."}]}"#;
+
+#[test]
+fn a_report_of_one_agent_is_only_printed() {
+    let workspace = five_weeks().file("sessions/h1.json", HERMES).grade_config(
+        r#"{ alerts: { command: [sh, -c, "cat >> told.json"] } }"#,
+    );
+    let of = |agent: &str, words: &[&str]| {
+        let all = [&["weekly", "--week=2026-W47", "--agent", agent], words].concat();
+        workspace.clone().grade(&all).run()
+    };
+    let run = of("claude-code", &[]).exit(0).stderr_contains("note: with --agent");
+    let run = run.stdout_contains("Only sessions of claude-code. 12 sessions of this week");
+    let _ = run.stdout_contains("Completion rate: worse than before");
+    assert!(!workspace.path(FOLDER).exists() && !workspace.path("told.json").exists());
+    assert!(workspace.sql("SELECT report_json FROM weekly_reports").is_empty());
+
+    let whole = weekly(&workspace, "2026-W47").run().exit(0);
+    let page = whole.read(&format!("{FOLDER}/2026-W47.md"));
+    assert!(page.contains("\n13 sessions of this week") && !page.contains("Only sessions"));
+    let told = whole.read("told.json");
+    let kept = workspace.sql("SELECT * FROM weekly_reports");
+
+    let json = of("hermes", &["--json", "--no-scan"]).exit(0).json();
+    assert_eq!((&json["agent"], &json["summary"]["sessions"]), (&"hermes".into(), &1.into()));
+    let _ = of("nobody", &[]).exit(4).stdout_contains("Only sessions of nobody. No session");
+    assert_eq!(workspace.sql("SELECT * FROM weekly_reports"), kept);
+    assert_eq!(whole.read(&format!("{FOLDER}/2026-W47.md")), page);
+    assert_eq!(whole.read("told.json"), told);
+}
+
 #[test]
 fn a_week_without_sessions_is_no_success() {
     let workspace = five_weeks();
