@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::SelfGrader;
 use super::deliver::Receivers;
+use super::{Scan, SelfGrader};
 use crate::grade::agreement::Agreement;
 use crate::grade::calibration::Calibration;
 use crate::grade::{
@@ -83,20 +83,39 @@ impl SelfGrader {
         Ok(GradeSummary::of(&self.grades_of_last(days).await?))
     }
 
-    /// What became of every file that was ever looked into.
-    pub async fn coverage(&self, unchanged: u64) -> Result<Coverage, StoreError> {
+    /// What became of the files of a scan; without one, of every file that was ever looked into.
+    pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
+        let stored = self.store.graded_sessions().await?;
+        if let Some(scan) = scan {
+            return Ok(Coverage {
+                scanned: true,
+                found: scan.found,
+                read: scan.read - scan.unreadable,
+                graded: scan.sessions,
+                not_gradable: scan.not_gradable,
+                unchanged: scan.unchanged,
+                left_out: scan.found.saturating_sub(scan.unchanged + scan.read),
+                unreadable: scan.unreadable,
+                no_session: scan.no_session,
+                duplicate: scan.duplicate,
+                stored,
+            });
+        }
         let files = self.store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await?;
         let count = |outcome| files.get(&outcome).copied().unwrap_or_default();
         let found = files.values().sum::<u64>();
         Ok(Coverage {
+            scanned: false,
             found,
             read: found - count(FileOutcome::Unreadable),
-            graded: self.store.graded_sessions().await?,
+            graded: stored,
             not_gradable: count(FileOutcome::NotGradable),
-            unchanged,
+            unchanged: 0,
+            left_out: 0,
             unreadable: count(FileOutcome::Unreadable),
             no_session: count(FileOutcome::NoSession),
             duplicate: count(FileOutcome::Duplicate),
+            stored,
         })
     }
 
@@ -108,17 +127,17 @@ impl SelfGrader {
         &self,
         week: Option<Week>,
     ) -> Result<WeeklyReport, StoreError> {
-        self.weekly_report(week, 0).await
+        self.weekly_report(week, None).await
     }
 
-    /// The same. `unchanged`: files that the last scan did not read again.
+    /// The same, after the scan that was made for it.
     pub async fn weekly_report(
         &self,
         week: Option<Week>,
-        unchanged: u64,
+        scan: Option<&Scan>,
     ) -> Result<WeeklyReport, StoreError> {
         let agent = self.options.agent.as_deref();
-        let report = self.report_of(agent, week, unchanged).await?;
+        let report = self.report_of(agent, week, scan).await?;
         if agent.is_none() {
             self.keep(&report).await?;
         }
@@ -126,16 +145,16 @@ impl SelfGrader {
     }
 
     /// The report of all sessions of a week, whatever [`Options::agent`] is; kept in the store.
-    /// Alerts that are new go to the receivers of the configuration. `unchanged`: files that the
-    /// last scan did not read again.
+    /// Alerts that are new go to the receivers of the configuration. `scan`: the one that was made
+    /// for it.
     ///
     /// [`Options::agent`]: super::Options::agent
     pub async fn publish_weekly_report(
         &self,
         week: Option<Week>,
-        unchanged: u64,
+        scan: Option<&Scan>,
     ) -> Result<WeeklyOutcome, StoreError> {
-        let mut report = self.report_of(None, week, unchanged).await?;
+        let mut report = self.report_of(None, week, scan).await?;
         self.keep(&report).await?;
         let is_new = |alert: &&Alert| !report.alerts.delivered.contains(&alert.metric);
         let new_alerts: Vec<Alert> = report.alerts.raised().filter(is_new).cloned().collect();
@@ -172,7 +191,7 @@ impl SelfGrader {
         &self,
         agent: Option<&str>,
         week: Option<Week>,
-        unchanged: u64,
+        scan: Option<&Scan>,
     ) -> Result<WeeklyReport, StoreError> {
         let now = Timestamp::now();
         let week = week.unwrap_or_else(|| Week::of(now));
@@ -180,7 +199,7 @@ impl SelfGrader {
         let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
         let from = start.checked_sub(span).unwrap_or(Timestamp::MIN);
         let records = self.grades_of(agent, from, end).await?;
-        let coverage = self.coverage(unchanged).await?;
+        let coverage = self.coverage(scan).await?;
         let settings = &self.options.settings;
         let (rules, alerts) = (&settings.suggestions, &settings.alerts);
         let mut report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);

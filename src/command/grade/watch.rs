@@ -74,7 +74,7 @@ async fn look(
     if scan.grades.is_empty() {
         return Ok(());
     }
-    let outcome = setup.grader.publish_weekly_report(None, scan.unchanged).await?;
+    let outcome = setup.grader.publish_weekly_report(None, Some(&scan)).await?;
     for fault in &outcome.faults {
         eprint(&format!("warning: {fault}\n"));
     }

@@ -44,17 +44,14 @@ pub(super) async fn report(
     let week = week.map(str::parse::<Week>).transpose().map_err(|error| {
         Failure::usage(anyhow!("--week: {error}")).hint(Some("an ISO week such as 2026-W47"))
     })?;
-    let unchanged = if no_scan {
-        0
-    } else {
-        let scan = setup.scan().await?;
-        eprint(&coverage_words(&scan));
-        scan.unchanged
-    };
-    if setup.grader.options().agent.is_some() {
-        return print_one_agents(setup, &setup.grader.weekly_report(week, unchanged).await?);
+    let scan = if no_scan { None } else { Some(setup.scan().await?) };
+    if let Some(scan) = &scan {
+        eprint(&coverage_words(scan));
     }
-    let outcome = setup.grader.publish_weekly_report(week, unchanged).await?;
+    if setup.grader.options().agent.is_some() {
+        return print_one_agents(setup, &setup.grader.weekly_report(week, scan.as_ref()).await?);
+    }
+    let outcome = setup.grader.publish_weekly_report(week, scan.as_ref()).await?;
     let report = &outcome.report;
     let paths = write(&setup.weekly_folder, report, &outcome.others).map_err(|error| {
         Failure::setup(anyhow!(error))

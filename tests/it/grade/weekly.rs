@@ -186,6 +186,43 @@ fn a_week_without_sessions_is_no_success() {
 }
 
 #[test]
+fn the_coverage_is_that_of_the_scan() {
+    let workspace = five_weeks();
+    let coverage = |words: &[&str]| {
+        let words = [&["grade", "weekly", "--week=2026-W47"], words].concat();
+        let run = workspace.clone().args(words).run();
+        let page = run.read(&format!("{FOLDER}/2026-W47.md"));
+        let line = page.lines().find(|line| line.starts_with("**Coverage of the scan:**"));
+        let (_, text) = line.unwrap().split_once("** ").unwrap();
+        text.to_owned()
+    };
+    let sessions = ["--source", "sessions"];
+    let holds = "The database holds 32 graded sessions";
+    let first = format!("32 files found, 32 read, 32 sessions graded, 0 skipped. {holds}.");
+    assert_eq!(coverage(&sessions), first);
+
+    for number in 0..5 {
+        fs::remove_file(workspace.path(&format!("sessions/{}.jsonl", id(number)))).unwrap();
+    }
+    let again = "27 files found (27 of them unchanged since the last scan), 0 read, 0 sessions \
+                 graded, 0 skipped.";
+    assert_eq!(coverage(&sessions), format!("{again} {holds}."));
+
+    let _ = workspace.clone().file("other/notes.jsonl", "{\"nothing\": 1}\n");
+    let other = "1 file found, 1 read, 0 sessions graded, 1 skipped: 1 without a session.";
+    assert_eq!(coverage(&["--source", "other"]), format!("{other} {holds}."));
+    let recent = "27 files found, 0 read, 0 sessions graded, 0 skipped; 27 left out: too old, of \
+                  another agent or still being written.";
+    let since = [&sessions[..], &["--since", "2099-01-01"]].concat();
+    assert_eq!(coverage(&since), format!("{recent} {holds}."));
+
+    let without = "No scan was made for this report.";
+    let knows = "and knows 33 files, some of them gone by now perhaps, 1 skipped: 1 without a \
+                 session.";
+    assert_eq!(coverage(&["--no-scan"]), format!("{without} {holds}, {knows}"));
+}
+
+#[test]
 fn without_a_scan() {
     let workspace = five_weeks();
     let run = workspace.grade(&["weekly", "--week=2026-W47", "--no-scan"]).run().exit(4);
