@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::deliver::Receivers;
+use super::deliver::{Receiver, Receivers};
 use super::{Scan, SelfGrader};
 use crate::grade::agreement::Agreement;
 use crate::grade::calibration::Calibration;
@@ -29,8 +29,9 @@ const MOST_REPORTS: u64 = 1040;
 pub struct WeeklyOutcome {
     /// The report.
     pub report: WeeklyReport,
-    /// Alerts that no receiver has got yet.
-    pub new_alerts: Vec<Alert>,
+    /// Raised alerts that every receiver of the configuration has got, now or earlier; none
+    /// without a receiver.
+    pub delivered: u64,
     /// What went wrong with handing them on, one line each.
     pub faults: Vec<String>,
     /// The stored reports of other weeks, for an index. Newest first.
@@ -156,25 +157,20 @@ impl SelfGrader {
     ) -> Result<WeeklyOutcome, StoreError> {
         let mut report = self.report_of(None, week, scan).await?;
         self.keep(&report).await?;
-        let is_new = |alert: &&Alert| !report.alerts.delivered.contains(&alert.metric);
-        let new_alerts: Vec<Alert> = report.alerts.raised().filter(is_new).cloned().collect();
-        let faults = self.send_alerts(report.week, &new_alerts).await;
-        // What did not arrive is sent again with the next report.
-        if faults.is_empty() && !new_alerts.is_empty() {
-            report.alerts.delivered.extend(new_alerts.iter().map(|alert| alert.metric));
-            self.keep(&report).await?;
-        }
+        let (delivered, faults) = self.send_alerts(&mut report).await?;
         let stored = self.store.weekly_reports(MOST_REPORTS).await?.items;
         let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
         let others = stored.iter().filter_map(read).collect();
-        Ok(WeeklyOutcome { report, new_alerts, faults, others })
+        Ok(WeeklyOutcome { report, delivered, faults, others })
     }
 
-    /// Sends alerts to the receivers of the configuration; what went wrong, one for each.
-    async fn send_alerts(&self, week: Week, alerts: &[Alert]) -> Vec<String> {
-        if alerts.is_empty() {
-            return Vec::new();
-        }
+    /// Sends every receiver of the configuration the alerts that it has not got yet, and keeps in
+    /// the report what arrived; the rest is sent again with the next report. How many alerts all
+    /// of them have, and what went wrong, one for each receiver.
+    async fn send_alerts(
+        &self,
+        report: &mut WeeklyReport,
+    ) -> Result<(u64, Vec<String>), StoreError> {
         let settings = &self.options.settings.alerts;
         let receivers = Receivers {
             purpose: "alert",
@@ -182,8 +178,34 @@ impl SelfGrader {
             webhook: settings.webhook.as_deref(),
             longest: LONGEST_DELIVERY,
         };
-        let news = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts });
-        receivers.tell(&news).await
+        let mut faults = Vec::new();
+        let raised: Vec<Alert> = report.alerts.raised().cloned().collect();
+        for receiver in receivers.each() {
+            let has = report.alerts.delivered_to.get(&receiver.key());
+            let is_new = |alert: &&Alert| has.is_none_or(|has| !has.contains(&alert.metric));
+            let alerts: Vec<&Alert> = raised.iter().filter(is_new).collect();
+            if alerts.is_empty() {
+                continue;
+            }
+            let week = report.week;
+            let news = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts });
+            match receiver.tell(&news).await {
+                Ok(()) => {
+                    let metrics = alerts.iter().map(|alert| alert.metric);
+                    report.alerts.delivered_to.entry(receiver.key()).or_default().extend(metrics);
+                    self.keep(report).await?;
+                }
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let has = |receiver: Receiver<'_>, alert: &Alert| {
+            let metrics = report.alerts.delivered_to.get(&receiver.key());
+            metrics.is_some_and(|metrics| metrics.contains(&alert.metric))
+        };
+        let is_delivered = |alert: &&Alert| receivers.each().all(|receiver| has(receiver, alert));
+        let is_anyone_told = receivers.each().next().is_some();
+        let delivered = raised.iter().filter(|alert| is_anyone_told && is_delivered(alert)).count();
+        Ok((delivered as u64, faults))
     }
 
     /// The report of the sessions of one agent, or of all.
@@ -207,7 +229,7 @@ impl SelfGrader {
         let earlier = self.store.weekly_report(report.week_start).await?;
         let earlier: Option<WeeklyReport> =
             earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
-        report.alerts.delivered = earlier.map(|old| old.alerts.delivered).unwrap_or_default();
+        report.alerts.delivered_to = earlier.map(|old| old.alerts.delivered_to).unwrap_or_default();
         Ok(report)
     }
 

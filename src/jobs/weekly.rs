@@ -24,7 +24,7 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, Str
         "sessions": report.summary.sessions,
         "sessions_graded": scan.sessions,
         "alerts": report.alerts.raised().count(),
-        "alerts_delivered": if outcome.faults.is_empty() { outcome.new_alerts.len() } else { 0 },
+        "alerts_delivered": outcome.delivered,
         "report": paths.page.display().to_string(),
     })))
 }

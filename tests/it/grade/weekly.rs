@@ -151,9 +151,9 @@ const HERMES: &str = r#"{"session_id": "h1", "session_start": "2026-11-17T10:00:
 
 #[test]
 fn a_report_of_one_agent_is_only_printed() {
-    let workspace = five_weeks().file("sessions/h1.json", HERMES).grade_config(
-        r#"{ alerts: { command: [sh, -c, "cat >> told.json"] } }"#,
-    );
+    let workspace = five_weeks()
+        .file("sessions/h1.json", HERMES)
+        .grade_config(r#"{ alerts: { command: [sh, -c, "cat >> told.json"] } }"#);
     let of = |agent: &str, words: &[&str]| {
         let all = [&["weekly", "--week=2026-W47", "--agent", agent], words].concat();
         workspace.clone().grade(&all).run()
