@@ -43,6 +43,8 @@ pub(super) struct ErrorGroup {
 pub(super) struct Tally {
     pub(super) messages: u64,
     pub(super) model_calls: u64,
+    /// The agent said or did something: a model call alone may be empty.
+    pub(super) has_acted: bool,
     pub(super) tool_calls: u64,
     pub(super) rejected: u64,
     pub(super) pending: u64,
@@ -66,6 +68,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Whether the agent answered at all.
+    pub(super) fn has_answered(&self) -> bool {
+        self.model_calls > 0 && self.has_acted
+    }
+
     /// Takes an event into account.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         self.messages += u64::from(!event.text.is_empty());
@@ -74,6 +81,7 @@ impl Tally {
             Role::Assistant => self.add_response(event),
             Role::System | Role::Tool => {}
         }
+        self.has_acted |= !event.calls.is_empty() || !event.results.is_empty();
         for call in &event.calls {
             self.tool_calls += 1;
             self.tool(&call.name).calls += 1;
@@ -106,6 +114,7 @@ impl Tally {
     }
 
     fn add_response(&mut self, event: &Event<'_>) {
+        self.has_acted |= !event.text.trim().is_empty();
         if !event.continues {
             self.model_calls += 1;
             self.response = None;

@@ -229,7 +229,12 @@ fn an_empty_session_is_not_gradable() {
     assert_eq!(reason(session()), "nobody asked for anything");
     assert_eq!(reason(session().answers("hello")), "nobody asked for anything");
     assert_eq!(reason(session().asks("hello")), "the agent never answered");
+    assert_eq!(reason(session().asks("hello").answers("")), "the agent never answered");
+    let blank = session().asks("hello").answers(" \n").asks("are you there?").answers("");
+    assert_eq!(reason(blank), "the agent never answered");
     assert_eq!(reason(session().asks("hello").answers("hi")), "graded");
+    assert_eq!(reason(session().asks("hello").answers("hi").answers("")), "graded");
+    assert_eq!(reason(session().asks("hello").calls("bash", Outcome::Ok, "")), "graded");
 }
 
 #[test]
