@@ -9,6 +9,7 @@ pub mod alerts;
 pub mod calibration;
 mod completion;
 mod error_class;
+mod final_message;
 pub mod heuristic;
 mod level;
 pub mod overrides;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::error_class::ErrorClass;
+use super::final_message::FinalMessage;
 use super::record::ToolUse;
 use crate::session::{Event, Origin, Outcome, Role, ToolResult, Usage};
 
@@ -60,7 +61,7 @@ pub(super) struct Tally {
     pub(super) request: Option<Passage>,
     pub(super) request_is_human: bool,
     /// Text of the last model call; empty when it only called tools.
-    pub(super) response: Option<Passage>,
+    pub(super) response: FinalMessage,
     /// The agent's question that a person answered.
     pub(super) clarification: Option<Passage>,
     pub(super) open_question: Option<Passage>,
@@ -117,23 +118,15 @@ impl Tally {
         self.has_acted |= !event.text.trim().is_empty();
         if !event.continues {
             self.model_calls += 1;
-            self.response = None;
+            self.response = FinalMessage::default();
         }
-        let response = self.response.get_or_insert_default();
-        if !event.text.is_empty() {
-            if response.text.is_empty() {
-                *response = Passage { event: event.number, text: event.text.as_str().to_owned() };
-            } else {
-                response.text.push('\n');
-                response.text.push_str(&event.text);
-                response.text = crate::session::Text::new(response.text.as_str()).to_string();
-            }
-        }
+        self.response.add(event.number, &event.text);
         // A question counts when the agent stops there and a person answers.
-        let asks = event.calls.is_empty() && response.text.trim_end().ends_with('?');
+        let said = self.response.text().trim_end();
+        let asks = event.calls.is_empty() && said.ends_with('?');
         self.open_question = asks.then(|| Passage {
-            event: event.number,
-            text: last_line(&response.text, EXAMPLE).to_owned(),
+            event: self.response.event_at(said.len()).unwrap_or(event.number),
+            text: last_line(said, EXAMPLE).to_owned(),
         });
     }
 

@@ -186,7 +186,18 @@ fn continued_calls_are_one_call_and_one_response() {
         .event(text("is done", true))
         .grade();
     assert_eq!(record.total_api_calls, 1);
-    assert!(evidence(&record, Point::SaysDone).words.contains("is done"));
+    let done = evidence(&record, Point::SaysDone);
+    assert!(done.words.contains("is done"));
+    assert_eq!(done.event, Some(2), "the message that says it");
+    let record = session()
+        .asks("go")
+        .event(text("Here is the first half, which says so in some words", false))
+        .event(text("and this is the second: see https://example.org", true))
+        .event(text("```\ncode\n```", true))
+        .grade();
+    assert_eq!(evidence(&record, Point::NamesOutput).event, Some(1));
+    assert_eq!(evidence(&record, Point::HasLinks).event, Some(2));
+    assert_eq!(evidence(&record, Point::HasCode).event, Some(3));
 }
 
 #[test]
