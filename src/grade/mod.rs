@@ -26,6 +26,7 @@ pub mod suggestions;
 mod summary;
 mod tally;
 mod task_type;
+mod traceback;
 mod week;
 pub mod weekly;
 pub mod weights;

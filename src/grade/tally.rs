@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::error_class::ErrorClass;
 use super::final_message::FinalMessage;
 use super::record::ToolUse;
+use super::traceback::telling;
 use crate::session::{Event, Origin, Outcome, Role, ToolResult, Usage};
 
 /// Tools beyond this many count as one: a hostile file may invent a name for each call.
@@ -158,7 +159,7 @@ impl Tally {
             .entry((class, tool))
             .or_insert_with(|| ErrorGroup {
                 count: 0,
-                first: Passage { event, text: clip(words, EXAMPLE) },
+                first: Passage { event, text: clip(telling(words), EXAMPLE) },
             })
             .count += 1;
     }

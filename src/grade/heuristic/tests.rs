@@ -135,6 +135,15 @@ fn errors_are_counted_classed_and_traced() {
 }
 
 #[test]
+fn the_example_of_an_error_is_the_exception_not_the_traceback() {
+    let words = "Exit code 1\nTraceback (most recent call last):\n  File \"a.py\", line 5\n    \
+                 d['id']\nKeyError: 'id', password=hunter2secret99";
+    let script = session().asks("run it").calls("bash", Outcome::Failed, words);
+    let record = script.answers("That is how it is, and no more can be said.").grade();
+    assert_eq!(record.details.errors[0].example, "KeyError: 'id', password=[redacted]");
+}
+
+#[test]
 fn an_error_at_the_end_is_not_recovered_from() {
     let record = session()
         .asks("run it")
