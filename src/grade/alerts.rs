@@ -94,7 +94,7 @@ impl Alerts {
         };
         let error_rates = |records: &[&GradeRecord]| -> Vec<f64> {
             let rates = records.iter();
-            rates.filter_map(|one| ratio(one.total_errors, one.details.tool_calls)).collect()
+            rates.filter_map(|one| ratio(one.total_errors, one.details.calls_of_tools())).collect()
         };
         let mut alerts = Self {
             alpha: settings.alpha,

@@ -52,6 +52,8 @@ pub(super) struct Tally {
     pub(super) pending: u64,
     pub(super) errors: u64,
     pub(super) tools: BTreeMap<String, ToolUse>,
+    /// Results of each tool.
+    results: BTreeMap<String, u64>,
     pub(super) error_groups: BTreeMap<(ErrorClass, String), ErrorGroup>,
     pub(super) error_run: u64,
     pub(super) longest_error_run: u64,
@@ -132,6 +134,9 @@ impl Tally {
     }
 
     fn add_result(&mut self, event: u64, result: &ToolResult<'_>) {
+        if result.outcome != Outcome::Pending {
+            self.add_use(&result.tool);
+        }
         match result.outcome {
             Outcome::Rejected => self.rejected += 1,
             Outcome::Pending => self.pending += 1,
@@ -143,6 +148,16 @@ impl Tally {
                 }
             }
         }
+    }
+
+    /// Some formats record results without the calls: each is a call of its tool too, else more
+    /// than all of its calls could fail. The session's own number of calls stays that of the file.
+    fn add_use(&mut self, tool: &str) {
+        let name = self.tool_name(tool);
+        let results = self.results.entry(name.clone()).or_default();
+        *results += 1;
+        let used = self.tools.entry(name).or_default();
+        used.calls = used.calls.max(*results);
     }
 
     fn add_error(&mut self, event: u64, result: &ToolResult<'_>) {

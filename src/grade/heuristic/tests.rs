@@ -57,6 +57,13 @@ impl Script {
         })
     }
 
+    /// What a tool gave back, in a file that does not hold the call.
+    fn gives(self, tool: &str, outcome: Outcome) -> Self {
+        let (tool, role) = (tool.to_owned().into(), Role::Tool);
+        let result = ToolResult { tool, outcome, ..ToolResult::default() };
+        self.event(Event { role, results: vec![result], ..Event::default() })
+    }
+
     fn grading(self) -> Grading {
         let occasion = Occasion {
             session_file: "/s/s1.jsonl",
@@ -132,6 +139,23 @@ fn errors_are_counted_classed_and_traced() {
     assert_eq!(record.details.tools["bash"].calls, 4);
     assert_eq!(record.details.rejected_calls, 1);
     assert_eq!(evidence(&record, Point::Recovery).event, Some(10));
+}
+
+#[test]
+fn a_result_without_its_call_is_a_call_of_its_tool() {
+    let record = session()
+        .asks("run it")
+        .gives("terminal", Outcome::Failed)
+        .gives("terminal", Outcome::Ok)
+        .calls("bash", Outcome::Ok, "fine")
+        .calls("terminal", Outcome::Ok, "fine")
+        .calls("bash", Outcome::Pending, "")
+        .answers("That is how it is, and no more can be said.")
+        .grade();
+    let calls = |tool| record.details.tools[tool].calls;
+    assert_eq!((calls("terminal"), calls("bash")), (3, 2));
+    // The grade itself is by the calls that the file holds.
+    assert_eq!((record.details.tool_calls, record.details.calls_of_tools()), (3, 5));
 }
 
 #[test]
