@@ -53,7 +53,7 @@ pub(super) struct Tally {
     pub(super) errors: u64,
     pub(super) tools: BTreeMap<String, ToolUse>,
     /// Results of each tool.
-    results: BTreeMap<String, u64>,
+    pub(super) results: BTreeMap<String, u64>,
     pub(super) error_groups: BTreeMap<(ErrorClass, String), ErrorGroup>,
     pub(super) error_run: u64,
     pub(super) longest_error_run: u64,

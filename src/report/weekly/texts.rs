@@ -254,7 +254,7 @@ fn numbers(report: &WeeklyReport) -> Vec<[String; 5]> {
             words::points(change.error_recovery_rate),
         ],
         [
-            "Tool calls failed".to_owned(),
+            "Tool calls failed, all together".to_owned(),
             failed(now),
             absent(),
             failed(before),

@@ -128,7 +128,8 @@ pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
     let name = match alert.metric {
         Metric::CompletionRate => "Completion rate",
         Metric::ToolEfficiency => "Tool efficiency",
-        Metric::ErrorRate => "Error rate",
+        // The numbers have that of all calls together.
+        Metric::ErrorRate => "Error rate of a session, on average",
     };
     let Alert { n_now, n_before, test, .. } = alert;
     let Some(p) = alert.p_corrected else {
