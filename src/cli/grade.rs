@@ -76,7 +76,7 @@ pub enum GradeAction {
         #[arg(long)]
         no_scan: bool,
     },
-    /// Grade what is new, and write the report of a week
+    /// Grade what is new, and write the report of a week; with --agent only print one
     #[command(short_flag = 'r')]
     Weekly {
         /// ISO week, such as 2026-W47; default: the current one

@@ -1,6 +1,8 @@
 //! Whether this week is worse than the weeks before it, by stated tests and not by eye. Sends
 //! nothing.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -79,9 +81,9 @@ pub struct Alerts {
     pub min_sessions: u64,
     /// One for each metric.
     pub checks: Vec<Alert>,
-    /// Raised ones that every configured receiver has got.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub delivered: Vec<Metric>,
+    /// Raised ones that a receiver has got, for each receiver by what it is remembered by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub delivered_to: BTreeMap<String, Vec<Metric>>,
 }
 
 impl Alerts {
@@ -92,13 +94,13 @@ impl Alerts {
         };
         let error_rates = |records: &[&GradeRecord]| -> Vec<f64> {
             let rates = records.iter();
-            rates.filter_map(|one| ratio(one.total_errors, one.details.tool_calls)).collect()
+            rates.filter_map(|one| ratio(one.total_errors, one.details.calls_of_tools())).collect()
         };
         let mut alerts = Self {
             alpha: settings.alpha,
             min_sessions: settings.min_sessions.max(1),
             checks: Vec::new(),
-            delivered: Vec::new(),
+            delivered_to: BTreeMap::new(),
         };
         alerts.completion(now, before);
         let ranks = "Mann-Whitney rank test, one-sided";

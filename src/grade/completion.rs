@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Match, Regex};
 
 use super::record::{Evidence, Point};
-use super::tally::{Passage, Tally};
+use super::tally::Tally;
 use super::weights::CompletionWeights;
 use crate::redact::REDACTED;
 
@@ -47,17 +47,16 @@ pub(super) fn indicators(
     redact: &dyn Fn(&str) -> String,
 ) -> Vec<Evidence> {
     let mut found = Vec::new();
-    let nothing = Passage::default();
-    let response = tally.response.as_ref().unwrap_or(&nothing);
+    let response = &tally.response;
     let phrases = [
         (Point::SaysDone, &DONE, weights.says_done),
         (Point::NamesOutput, &OUTPUT, weights.names_output),
         (Point::SaysFailed, &FAILED, weights.says_failed),
     ];
     for (point, pattern, worth) in phrases {
-        if said(&response.text, pattern).is_some() {
-            let event = Some(response.event);
-            let words = said(&redact(&response.text), pattern).unwrap_or(REDACTED).to_owned();
+        if let Some(hit) = find(response.text(), pattern) {
+            let event = response.event_at(hit.start());
+            let words = said(&redact(response.text()), pattern).unwrap_or(REDACTED).to_owned();
             found.push(Evidence { point, worth, event, words });
         }
     }
@@ -72,22 +71,27 @@ pub(super) fn indicators(
         let event = tally.last_error;
         found.push(Evidence { point, worth, event, words: words() });
     }
-    let length = response.text.trim().chars().count();
+    let length = response.text().trim().chars().count();
     if length < SHORT {
         let (point, worth) = (Point::ShortResponse, weights.short_response);
         let words = match length {
             0 => "the session does not end with a message of the agent".to_owned(),
             _ => format!("the final message has {length} characters"),
         };
-        let event = (length > 0).then_some(response.event);
+        let event = response.event_at(response.text().trim_end().len()).filter(|_| length > 0);
         found.push(Evidence { point, worth, event, words });
     }
     found
 }
 
-/// The first place where a phrase stands that is not negated, with a few words around it.
+/// The first place where a phrase stands that is not negated.
+fn find<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
+    pattern.find_iter(text).find(|hit| !is_negated(&text[..hit.start()]))
+}
+
+/// That place with a few words around it.
 fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
-    let hit = pattern.find_iter(text).find(|hit| !is_negated(&text[..hit.start()]))?;
+    let hit = find(text, pattern)?;
     let from = text[..hit.start()].rfind(['\n', '.']).map_or(0, |at| at + 1);
     let from = from.max(text.ceil_char_boundary(hit.start().saturating_sub(60)));
     let to = text[hit.end()..].find('\n').map_or(text.len(), |at| hit.end() + at);
@@ -114,12 +118,13 @@ fn is_negated(before: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grade::final_message::FinalMessage;
 
     fn points(response: &str, errors: u64, model_calls: u64) -> Vec<Point> {
         let tally = Tally {
             model_calls,
             errors,
-            response: Some(Passage { event: 7, text: response.to_owned() }),
+            response: FinalMessage::new(7, response),
             ..Tally::default()
         };
         let found = indicators(&tally, &CompletionWeights::default(), &str::to_owned);

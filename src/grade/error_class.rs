@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use regex::{RegexSet, SetMatches};
+use regex::{Regex, RegexSet, SetMatches};
 use serde::{Deserialize, Serialize};
 
 /// What kind of error a tool met.
@@ -66,14 +66,17 @@ impl ErrorClass {
 
     /// The class of an error, from its words and the exit code of its program.
     ///
-    /// The words decide, by the first class of the seed's table whose pattern they match, except
-    /// that `tool_not_found` and `network_error` come before the wider classes. `command_failed`
+    /// An exception that the words end with decides by its name. Else the words decide, by the
+    /// first class of the seed's table whose pattern they match, except that `tool_not_found` and `network_error` come before the wider classes. `command_failed`
     /// is what is left of a program that ended with an exit code other than 0.
     pub fn of(words: &str, exit_code: Option<i64>) -> Self {
         /// Errors stand at the beginning or at the end; between them is output.
         const LOOKED_AT: usize = 1500;
         let head = &words[..words.floor_char_boundary(LOOKED_AT)];
         let tail = &words[words.ceil_char_boundary(words.len().saturating_sub(LOOKED_AT))..];
+        if let Some(class) = exception(tail).or_else(|| exception(head)) {
+            return class;
+        }
         let in_head = PATTERNS.matches(head);
         let first = |matches: &SetMatches| {
             matches.iter().next().and_then(|at| ORDER.get(at)).map(|(class, _)| *class)
@@ -92,6 +95,26 @@ impl ErrorClass {
     }
 }
 
+/// The class of the last exception that stands as such in a text: at the beginning of a line or
+/// behind a colon or quote, not as a name in a line of code.
+fn exception(text: &str) -> Option<ErrorClass> {
+    let name = EXCEPTION.captures_iter(text).last()?.get(1)?.as_str();
+    Some(match name {
+        "FileNotFoundError" => ErrorClass::FileNotFound,
+        "PermissionError" => ErrorClass::PermissionDenied,
+        "TimeoutError" | "TimeoutExpired" => ErrorClass::Timeout,
+        "SyntaxError" | "IndentationError" | "TabError" | "JSONDecodeError" => {
+            ErrorClass::SyntaxError
+        }
+        _ => ErrorClass::NetworkError,
+    })
+}
+
+static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r#"(?m)(?:^[ \t]*(?:E[ \t]+)?|: |["'])(?:[A-Za-z0-9_]+\.)*(FileNotFoundError|PermissionError|TimeoutError|TimeoutExpired|SyntaxError|IndentationError|TabError|JSONDecodeError|ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError)(?:[:("']|[ \t\r]*$)"#;
+    Regex::new(pattern).expect("the pattern is a constant")
+});
+
 /// The narrower class first: "connection timed out" is the network, "unknown tool" no file.
 const ORDER: [(ErrorClass, &str); 7] = [
     (
@@ -104,15 +127,15 @@ const ORDER: [(ErrorClass, &str); 7] = [
     ),
     (
         ErrorClass::FileNotFound,
-        r"(?i)\b(no such file or directory|file(\s+\S+)? (does not exist|not found)|path (\S+ )?(does not exist|not found)|directory (\S+ )?(does not exist|not found)|cannot find the (file|path)|FileNotFoundError|ENOENT|no files? found|does not exist on disk)\b",
+        r"(?i)\b(no such file or directory|file(\s+\S+)? (does not exist|not found)|path (\S+ )?(does not exist|not found)|directory (\S+ )?(does not exist|not found)|cannot find the (file|path)|ENOENT|no files? found|does not exist on disk)\b",
     ),
     (
         ErrorClass::PermissionDenied,
-        r"(?i)\b(permission denied|access (is )?denied|not permitted|PermissionError|EACCES|EPERM|read-only file system|forbidden|unauthori[sz]ed)\b",
+        r"(?i)\b(permission denied|access (is )?denied|(operation|action|access|command|call) (is )?not permitted|not permitted (to|by)|EACCES|EPERM|read-only file system|forbidden|unauthori[sz]ed)\b",
     ),
     (
         ErrorClass::Timeout,
-        r"(?i)\b(timed? ?out|timeout (expired|exceeded|reached|after|error)|TimeoutError|TimeoutExpired|deadline exceeded|time limit exceeded)\b",
+        r"(?i)\b(timed? ?out|timeout (expired|exceeded|reached|after|error)|deadline exceeded|time limit exceeded)\b",
     ),
     (
         ErrorClass::ApiError,
@@ -181,6 +204,40 @@ mod tests {
         }
         let long = format!("{}\nPermission denied", "line\n".repeat(3000));
         assert_eq!(ErrorClass::of(&long, Some(1)), ErrorClass::PermissionDenied);
+    }
+
+    #[test]
+    fn a_raised_exception_decides_and_a_mentioned_one_does_not() {
+        for (words, class) in [
+            (
+                "exitcode: 1 (execution failed)\nCode output:   File \"/a/b.py\", line 1\n    \
+                 n = 737,015\n        ^\nSyntaxError: leading zeros in decimal integer literals \
+                 are not permitted; use an 0o prefix for octal integers",
+                ErrorClass::SyntaxError,
+            ),
+            (
+                "error[call-non-callable]: Object of type `X` is not callable\n427 |   except \
+                 PermissionError:\n428 |       # If we get permission errors, skip\nFound 1 \
+                 diagnostic",
+                ErrorClass::Unknown,
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"a.py\", line 2\nFileNotFoundError: \
+                 [Errno 2] 'x'\n\nDuring handling of the above exception, another exception \
+                 occurred:\n\nTraceback (most recent call last):\n  File \"a.py\", line 4\n\
+                 requests.exceptions.ConnectionError: timed out",
+                ErrorClass::NetworkError,
+            ),
+            ("E   json.decoder.JSONDecodeError: Extra data: line 1", ErrorClass::SyntaxError),
+            ("{\"error\": \"TimeoutError\"}", ErrorClass::Timeout),
+            ("asyncio.exceptions.TimeoutError", ErrorClass::Timeout),
+            ("PermissionError: [Errno 13] 'x'", ErrorClass::PermissionDenied),
+            ("rm: cannot remove 'x': Operation not permitted", ErrorClass::PermissionDenied),
+            ("You are not permitted to push to main", ErrorClass::PermissionDenied),
+            ("except (PermissionError, TimeoutError, FileNotFoundError):", ErrorClass::Unknown),
+        ] {
+            assert_eq!(ErrorClass::of(words, None), class, "{words}");
+        }
     }
 
     #[test]

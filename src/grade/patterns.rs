@@ -50,7 +50,7 @@ pub struct TaskTypePattern {
 pub struct ToolPattern {
     /// Its name, as agents call it.
     pub tool: String,
-    /// Calls.
+    /// Calls, results without a recorded call among them.
     pub calls: u64,
     /// Of them failed.
     pub errors: u64,
@@ -165,7 +165,7 @@ pub(super) fn tools(records: &[&GradeRecord]) -> Vec<ToolPattern> {
                 sessions: 0,
                 sessions_with_errors: 0,
             });
-            pattern.calls = pattern.calls.saturating_add(used.calls);
+            pattern.calls = pattern.calls.saturating_add(used.all_calls());
             pattern.errors = pattern.errors.saturating_add(used.errors);
             pattern.sessions += 1;
             pattern.sessions_with_errors += u64::from(used.errors > 0);
@@ -303,6 +303,19 @@ mod tests {
         assert_eq!(cluster.sessions.items, ["new", "old"]);
         let reversed = Patterns::of(records.iter().rev());
         assert_eq!(reversed, found);
+    }
+
+    #[test]
+    fn no_more_than_all_calls_of_a_tool_fail() {
+        let mut old = record("a", TaskType::General, true, 3, 3).used("read", 30);
+        old = old.failed("terminal", ErrorClass::CommandFailed, 10, "exit code 1");
+        // What earlier versions kept of results without calls.
+        old.details.tools.get_mut("terminal").unwrap().calls = 0;
+        old.details.tool_calls = 30;
+        let terminal = &Patterns::of([&old]).tools.items[0];
+        assert_eq!((terminal.calls, terminal.error_rate), (10, Some(1.0)));
+        let summary = crate::grade::GradeSummary::of([&old]);
+        assert_eq!((summary.tool_calls, summary.error_rate), (40, Some(0.25)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::share::total;
 use super::{ErrorClass, Level, TaskType};
 
 /// One graded session. The fields up to `had_user_clarification` are the seed's columns.
@@ -83,13 +84,28 @@ pub struct Details {
     pub evidence: Vec<Evidence>,
 }
 
+impl Details {
+    /// Calls that shares of failed calls are of: those of the session, and results whose call the
+    /// file does not hold.
+    pub fn calls_of_tools(&self) -> u64 {
+        self.tool_calls.max(total(self.tools.values().map(ToolUse::all_calls)))
+    }
+}
+
 /// How one tool was used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// Calls.
+    /// Calls, and results whose call the file does not hold.
     pub calls: u64,
     /// Of them failed.
     pub errors: u64,
+}
+
+impl ToolUse {
+    /// Calls, never fewer than failed: grades of earlier versions have errors without calls.
+    pub fn all_calls(&self) -> u64 {
+        self.calls.max(self.errors)
+    }
 }
 
 /// Errors of one class at one tool.

@@ -7,7 +7,7 @@ use regex::Regex;
 use super::completion::error_rate;
 use super::level::Level;
 use super::record::{Evidence, Point};
-use super::tally::{Passage, Tally};
+use super::tally::Tally;
 use super::weights::QualityWeights;
 use crate::redact::REDACTED;
 
@@ -43,13 +43,14 @@ pub(super) fn quality(
     weights: &QualityWeights,
     redact: &dyn Fn(&str) -> String,
 ) -> Vec<Evidence> {
-    let nothing = Passage::default();
-    let response = tally.response.as_ref().unwrap_or(&nothing);
-    let length = response.text.chars().count();
-    let in_response = Some(response.event);
-    let has_link = LINKS.is_match(&response.text);
+    let response = tally.response.text();
+    let length = response.chars().count();
+    let event_at = |byte: Option<usize>| tally.response.event_at(byte?);
+    let behind = |characters| event_at(response.char_indices().nth(characters).map(|(at, _)| at));
+    let code = response.find("```");
+    let link = LINKS.find(response).map(|hit| hit.start());
     let around_link = || {
-        let shown = redact(&response.text);
+        let shown = redact(response);
         let link = LINKS.find(&shown).map(|hit| hit.start());
         link.map_or(REDACTED, |at| &shown[at..shown.floor_char_boundary(at + 80)]).to_owned()
     };
@@ -58,29 +59,29 @@ pub(super) fn quality(
             Point::Over500,
             weights.over_500,
             length > 500,
-            in_response,
+            behind(500),
             format!("{length} characters"),
         ),
         (
             Point::Over1000,
             weights.over_1000,
             length > 1000,
-            in_response,
+            behind(1000),
             format!("{length} characters"),
         ),
         (
             Point::HasCode,
             weights.has_code,
-            response.text.contains("```"),
-            in_response,
+            code.is_some(),
+            event_at(code),
             "a code block".to_owned(),
         ),
         (
             Point::HasLinks,
             weights.has_links,
-            has_link,
-            in_response,
-            if has_link { around_link() } else { String::new() },
+            link.is_some(),
+            event_at(link),
+            if link.is_some() { around_link() } else { String::new() },
         ),
         (
             Point::RepeatedErrors,
@@ -135,6 +136,7 @@ pub(super) fn efficiency(tally: &Tally) -> (Level, Evidence) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grade::final_message::FinalMessage;
 
     #[test]
     fn the_efficiency_table() {
@@ -166,7 +168,7 @@ mod tests {
     }
 
     fn with_response(text: &str) -> Tally {
-        let response = Some(Passage { event: 3, text: text.to_owned() });
+        let response = FinalMessage::new(3, text);
         Tally { model_calls: 1, response, ..Tally::default() }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::patterns::{self, session_score};
 use super::share::{Listed, total};
-use super::{GradeRecord, GradeSummary};
+use super::{ErrorClass, GradeRecord, GradeSummary};
 
 /// Most suggestions of a rule that speaks of one task type, tool or class at a time.
 const PER_RULE: usize = 5;
@@ -251,7 +251,9 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
 fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     let classes = patterns::error_classes(records);
     let all = total(classes.iter().map(|pattern| pattern.count));
-    let common = classes.iter().filter(|pattern| {
+    // What is left over is no kind of error that one could handle.
+    let specific = classes.iter().filter(|pattern| pattern.class != ErrorClass::Unknown);
+    let common = specific.filter(|pattern| {
         pattern.share >= rules.error_share
             && pattern.count >= rules.error_min_count
             && pattern.sessions >= rules.error_min_sessions
@@ -274,7 +276,7 @@ fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> 
 mod tests {
     use super::*;
     use crate::grade::fixture::{hostile, record, two_months};
-    use crate::grade::{ErrorClass, TaskType, Week};
+    use crate::grade::{TaskType, Week};
 
     fn of(records: &[GradeRecord]) -> Suggestions {
         Suggestions::of(records, &SuggestionRules::default())
@@ -317,6 +319,24 @@ mod tests {
         let rest = records[1..].iter().cloned();
         let found = of(&std::iter::once(used).chain(rest).collect::<Vec<_>>());
         assert!(found.items.is_empty(), "5 of 25 calls is not over 20 %, 1 session not 2");
+    }
+
+    #[test]
+    fn errors_without_a_class_are_no_specific_error() {
+        let failed = |class| -> Vec<GradeRecord> {
+            (0..5)
+                .map(|id| {
+                    record(&id.to_string(), TaskType::General, true, 3, 3)
+                        .used("bash", 30)
+                        .failed("bash", class, 2, "x")
+                })
+                .collect()
+        };
+        let texts = |class| -> Vec<String> {
+            of(&failed(class)).items.into_iter().map(|item| item.text).collect()
+        };
+        assert!(texts(ErrorClass::Unknown).is_empty());
+        assert_eq!(texts(ErrorClass::Timeout), ["Add targeted error handling for timeout"]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct GradeSummary {
     pub completion_rate: Share,
     /// Sessions that recovered, among those with errors.
     pub error_recovery_rate: Share,
-    /// Calls of tools.
+    /// Calls of tools, results without a recorded call among them.
     pub tool_calls: u64,
     /// Of them failed.
     pub errors: u64,
@@ -34,7 +34,7 @@ impl GradeSummary {
             records.iter().filter(|record| wanted(record)).count() as u64
         };
         let sessions = records.len() as u64;
-        let tool_calls = total(records.iter().map(|record| record.details.tool_calls));
+        let tool_calls = total(records.iter().map(|record| record.details.calls_of_tools()));
         let errors = total(records.iter().map(|record| record.total_errors));
         let efficiency = records.iter().map(|record| f64::from(record.tool_calls_efficient.get()));
         let quality = records.iter().map(|record| f64::from(record.response_quality.get()));

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::error_class::ErrorClass;
+use super::final_message::FinalMessage;
 use super::record::ToolUse;
+use super::traceback::telling;
 use crate::session::{Event, Origin, Outcome, Role, ToolResult, Usage};
 
 /// Tools beyond this many count as one: a hostile file may invent a name for each call.
@@ -43,11 +45,15 @@ pub(super) struct ErrorGroup {
 pub(super) struct Tally {
     pub(super) messages: u64,
     pub(super) model_calls: u64,
+    /// The agent said or did something: a model call alone may be empty.
+    pub(super) has_acted: bool,
     pub(super) tool_calls: u64,
     pub(super) rejected: u64,
     pub(super) pending: u64,
     pub(super) errors: u64,
     pub(super) tools: BTreeMap<String, ToolUse>,
+    /// Results of each tool.
+    pub(super) results: BTreeMap<String, u64>,
     pub(super) error_groups: BTreeMap<(ErrorClass, String), ErrorGroup>,
     pub(super) error_run: u64,
     pub(super) longest_error_run: u64,
@@ -58,7 +64,7 @@ pub(super) struct Tally {
     pub(super) request: Option<Passage>,
     pub(super) request_is_human: bool,
     /// Text of the last model call; empty when it only called tools.
-    pub(super) response: Option<Passage>,
+    pub(super) response: FinalMessage,
     /// The agent's question that a person answered.
     pub(super) clarification: Option<Passage>,
     pub(super) open_question: Option<Passage>,
@@ -66,6 +72,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Whether the agent answered at all.
+    pub(super) fn has_answered(&self) -> bool {
+        self.model_calls > 0 && self.has_acted
+    }
+
     /// Takes an event into account.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         self.messages += u64::from(!event.text.is_empty());
@@ -74,6 +85,7 @@ impl Tally {
             Role::Assistant => self.add_response(event),
             Role::System | Role::Tool => {}
         }
+        self.has_acted |= !event.calls.is_empty() || !event.results.is_empty();
         for call in &event.calls {
             self.tool_calls += 1;
             self.tool(&call.name).calls += 1;
@@ -106,29 +118,25 @@ impl Tally {
     }
 
     fn add_response(&mut self, event: &Event<'_>) {
+        self.has_acted |= !event.text.trim().is_empty();
         if !event.continues {
             self.model_calls += 1;
-            self.response = None;
+            self.response = FinalMessage::default();
         }
-        let response = self.response.get_or_insert_default();
-        if !event.text.is_empty() {
-            if response.text.is_empty() {
-                *response = Passage { event: event.number, text: event.text.as_str().to_owned() };
-            } else {
-                response.text.push('\n');
-                response.text.push_str(&event.text);
-                response.text = crate::session::Text::new(response.text.as_str()).to_string();
-            }
-        }
+        self.response.add(event.number, &event.text);
         // A question counts when the agent stops there and a person answers.
-        let asks = event.calls.is_empty() && response.text.trim_end().ends_with('?');
+        let said = self.response.text().trim_end();
+        let asks = event.calls.is_empty() && said.ends_with('?');
         self.open_question = asks.then(|| Passage {
-            event: event.number,
-            text: last_line(&response.text, EXAMPLE).to_owned(),
+            event: self.response.event_at(said.len()).unwrap_or(event.number),
+            text: last_line(said, EXAMPLE).to_owned(),
         });
     }
 
     fn add_result(&mut self, event: u64, result: &ToolResult<'_>) {
+        if result.outcome != Outcome::Pending {
+            self.add_use(&result.tool);
+        }
         match result.outcome {
             Outcome::Rejected => self.rejected += 1,
             Outcome::Pending => self.pending += 1,
@@ -140,6 +148,16 @@ impl Tally {
                 }
             }
         }
+    }
+
+    /// Some formats record results without the calls: each is a call of its tool too, else more
+    /// than all of its calls could fail. The session's own number of calls stays that of the file.
+    fn add_use(&mut self, tool: &str) {
+        let name = self.tool_name(tool);
+        let results = self.results.entry(name.clone()).or_default();
+        *results += 1;
+        let used = self.tools.entry(name).or_default();
+        used.calls = used.calls.max(*results);
     }
 
     fn add_error(&mut self, event: u64, result: &ToolResult<'_>) {
@@ -156,7 +174,7 @@ impl Tally {
             .entry((class, tool))
             .or_insert_with(|| ErrorGroup {
                 count: 0,
-                first: Passage { event, text: clip(words, EXAMPLE) },
+                first: Passage { event, text: clip(telling(words), EXAMPLE) },
             })
             .count += 1;
     }

@@ -17,28 +17,35 @@ const HISTORY: u8 = 12;
 /// Weeks before this one that it is held against.
 const COMPARED: u8 = 4;
 
-/// What became of the files that were looked at for a report, whatever week their sessions are
-/// of. All are counts of files, except `graded` and
-/// `not_gradable`: a file can hold several sessions.
+/// Where the grades of a report come from: what became of the files of the scan that was made for
+/// it, whatever week their sessions are of; without a scan, of all files that were ever read.
+/// All are counts of files, except where it says sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coverage {
-    /// Files that could hold sessions.
+    /// Whether there was a scan for this report.
+    pub scanned: bool,
+    /// Files that could hold sessions; without a scan those that the database knows, also such as
+    /// are gone by now.
     pub found: u64,
     /// Of them read.
     pub read: u64,
     /// Sessions graded.
     pub graded: u64,
-    /// Sessions with too little in them.
+    /// Files with too little in them.
     pub not_gradable: u64,
-    /// Files that are as they were when they were graded.
+    /// Files that are as they were when they were read before; none without a scan.
     pub unchanged: u64,
+    /// Files that this scan was not for: too old, of another agent, still being written.
+    pub left_out: u64,
     /// Files that could not be read.
     pub unreadable: u64,
     /// Files without a session.
     pub no_session: u64,
     /// Files whose session another file has too.
     pub duplicate: u64,
+    /// Graded sessions in the database after the scan, those of earlier ones among them.
+    pub stored: u64,
 }
 
 /// The numbers of one week.
@@ -98,6 +105,9 @@ impl Change {
 pub struct WeeklyReport {
     /// The week.
     pub week: Week,
+    /// The agent whose sessions alone it is of; absent: all sessions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<String>,
     /// Its Monday.
     pub week_start: Date,
     /// Its Sunday.
@@ -154,6 +164,7 @@ impl WeeklyReport {
         let before = GradeSummary::of(previous.iter().copied());
         Self {
             week,
+            agent: None,
             week_start: week.first_day(),
             week_end: week.last_day(),
             generated_at: now,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::SelfGrader;
-use super::deliver::Receivers;
+use super::deliver::{Receiver, Receivers};
+use super::{Scan, SelfGrader};
 use crate::grade::agreement::Agreement;
 use crate::grade::calibration::Calibration;
 use crate::grade::{
@@ -29,8 +29,9 @@ const MOST_REPORTS: u64 = 1040;
 pub struct WeeklyOutcome {
     /// The report.
     pub report: WeeklyReport,
-    /// Alerts that no receiver has got yet.
-    pub new_alerts: Vec<Alert>,
+    /// Raised alerts that every receiver of the configuration has got, now or earlier; none
+    /// without a receiver.
+    pub delivered: u64,
     /// What went wrong with handing them on, one line each.
     pub faults: Vec<String>,
     /// The stored reports of other weeks, for an index. Newest first.
@@ -44,7 +45,16 @@ impl SelfGrader {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<GradeRecord>, StoreError> {
-        let grades = self.store.grades_between(from, to, self.options.agent.as_deref()).await?;
+        self.grades_of(self.options.agent.as_deref(), from, to).await
+    }
+
+    async fn grades_of(
+        &self,
+        agent: Option<&str>,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        let grades = self.store.grades_between(from, to, agent).await?;
         let made = self.store.overrides().await?.items;
         Ok(grades.items.into_iter().map(|grade| overrides::apply(grade, &made)).collect())
     }
@@ -75,58 +85,93 @@ impl SelfGrader {
         Ok(GradeSummary::of(&self.grades_of_last(days).await?))
     }
 
-    /// What became of every file that was ever looked into.
-    pub async fn coverage(&self, unchanged: u64) -> Result<Coverage, StoreError> {
+    /// What became of the files of a scan; without one, of every file that was ever looked into.
+    pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
+        let stored = self.store.graded_sessions().await?;
+        if let Some(scan) = scan {
+            return Ok(Coverage {
+                scanned: true,
+                found: scan.found,
+                read: scan.read - scan.unreadable,
+                graded: scan.sessions,
+                not_gradable: scan.not_gradable,
+                unchanged: scan.unchanged,
+                left_out: scan.found.saturating_sub(scan.unchanged + scan.read),
+                unreadable: scan.unreadable,
+                no_session: scan.no_session,
+                duplicate: scan.duplicate,
+                stored,
+            });
+        }
         let files = self.store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await?;
         let count = |outcome| files.get(&outcome).copied().unwrap_or_default();
         let found = files.values().sum::<u64>();
         Ok(Coverage {
+            scanned: false,
             found,
             read: found - count(FileOutcome::Unreadable),
-            graded: self.store.graded_sessions().await?,
+            graded: stored,
             not_gradable: count(FileOutcome::NotGradable),
-            unchanged,
+            unchanged: 0,
+            left_out: 0,
             unreadable: count(FileOutcome::Unreadable),
             no_session: count(FileOutcome::NoSession),
             duplicate: count(FileOutcome::Duplicate),
+            stored,
         })
     }
 
-    /// The report of a week, the current one by default; kept in the store.
+    /// The report of a week, the current one by default. It is kept in the store, unless it is of
+    /// [`Options::agent`] alone: the kept report of a week is of all its sessions.
+    ///
+    /// [`Options::agent`]: super::Options::agent
     pub async fn generate_weekly_report(
         &self,
         week: Option<Week>,
     ) -> Result<WeeklyReport, StoreError> {
-        self.weekly_report(week, 0).await
+        self.weekly_report(week, None).await
     }
 
-    /// The report of a week, kept in the store; alerts that are new go to the receivers of the
-    /// configuration. `unchanged`: files that the last scan did not read again.
+    /// The same, after the scan that was made for it.
+    pub async fn weekly_report(
+        &self,
+        week: Option<Week>,
+        scan: Option<&Scan>,
+    ) -> Result<WeeklyReport, StoreError> {
+        let agent = self.options.agent.as_deref();
+        let report = self.report_of(agent, week, scan).await?;
+        if agent.is_none() {
+            self.keep(&report).await?;
+        }
+        Ok(report)
+    }
+
+    /// The report of all sessions of a week, whatever [`Options::agent`] is; kept in the store.
+    /// Alerts that are new go to the receivers of the configuration. `scan`: the one that was made
+    /// for it.
+    ///
+    /// [`Options::agent`]: super::Options::agent
     pub async fn publish_weekly_report(
         &self,
         week: Option<Week>,
-        unchanged: u64,
+        scan: Option<&Scan>,
     ) -> Result<WeeklyOutcome, StoreError> {
-        let mut report = self.weekly_report(week, unchanged).await?;
-        let is_new = |alert: &&Alert| !report.alerts.delivered.contains(&alert.metric);
-        let new_alerts: Vec<Alert> = report.alerts.raised().filter(is_new).cloned().collect();
-        let faults = self.send_alerts(report.week, &new_alerts).await;
-        // What did not arrive is sent again with the next report.
-        if faults.is_empty() && !new_alerts.is_empty() {
-            report.alerts.delivered.extend(new_alerts.iter().map(|alert| alert.metric));
-            self.keep(&report).await?;
-        }
+        let mut report = self.report_of(None, week, scan).await?;
+        self.keep(&report).await?;
+        let (delivered, faults) = self.send_alerts(&mut report).await?;
         let stored = self.store.weekly_reports(MOST_REPORTS).await?.items;
         let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
         let others = stored.iter().filter_map(read).collect();
-        Ok(WeeklyOutcome { report, new_alerts, faults, others })
+        Ok(WeeklyOutcome { report, delivered, faults, others })
     }
 
-    /// Sends alerts to the receivers of the configuration; what went wrong, one for each.
-    async fn send_alerts(&self, week: Week, alerts: &[Alert]) -> Vec<String> {
-        if alerts.is_empty() {
-            return Vec::new();
-        }
+    /// Sends every receiver of the configuration the alerts that it has not got yet, and keeps in
+    /// the report what arrived; the rest is sent again with the next report. How many alerts all
+    /// of them have, and what went wrong, one for each receiver.
+    async fn send_alerts(
+        &self,
+        report: &mut WeeklyReport,
+    ) -> Result<(u64, Vec<String>), StoreError> {
         let settings = &self.options.settings.alerts;
         let receivers = Receivers {
             purpose: "alert",
@@ -134,30 +179,58 @@ impl SelfGrader {
             webhook: settings.webhook.as_deref(),
             longest: LONGEST_DELIVERY,
         };
-        let news = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts });
-        receivers.tell(&news).await
+        let mut faults = Vec::new();
+        let raised: Vec<Alert> = report.alerts.raised().cloned().collect();
+        for receiver in receivers.each() {
+            let has = report.alerts.delivered_to.get(&receiver.key());
+            let is_new = |alert: &&Alert| has.is_none_or(|has| !has.contains(&alert.metric));
+            let alerts: Vec<&Alert> = raised.iter().filter(is_new).collect();
+            if alerts.is_empty() {
+                continue;
+            }
+            let week = report.week;
+            let news = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts });
+            match receiver.tell(&news).await {
+                Ok(()) => {
+                    let metrics = alerts.iter().map(|alert| alert.metric);
+                    report.alerts.delivered_to.entry(receiver.key()).or_default().extend(metrics);
+                    self.keep(report).await?;
+                }
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let has = |receiver: Receiver<'_>, alert: &Alert| {
+            let metrics = report.alerts.delivered_to.get(&receiver.key());
+            metrics.is_some_and(|metrics| metrics.contains(&alert.metric))
+        };
+        let is_delivered = |alert: &&Alert| receivers.each().all(|receiver| has(receiver, alert));
+        let is_anyone_told = receivers.each().next().is_some();
+        let delivered = raised.iter().filter(|alert| is_anyone_told && is_delivered(alert)).count();
+        Ok((delivered as u64, faults))
     }
 
-    async fn weekly_report(
+    /// The report of the sessions of one agent, or of all.
+    async fn report_of(
         &self,
+        agent: Option<&str>,
         week: Option<Week>,
-        unchanged: u64,
+        scan: Option<&Scan>,
     ) -> Result<WeeklyReport, StoreError> {
         let now = Timestamp::now();
         let week = week.unwrap_or_else(|| Week::of(now));
         let (start, end) = week.bounds();
         let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
         let from = start.checked_sub(span).unwrap_or(Timestamp::MIN);
-        let records = self.grades_between(from, end).await?;
-        let coverage = self.coverage(unchanged).await?;
+        let records = self.grades_of(agent, from, end).await?;
+        let coverage = self.coverage(scan).await?;
         let settings = &self.options.settings;
         let (rules, alerts) = (&settings.suggestions, &settings.alerts);
         let mut report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);
+        report.agent = agent.map(str::to_owned);
         let earlier = self.store.weekly_report(report.week_start).await?;
         let earlier: Option<WeeklyReport> =
             earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
-        report.alerts.delivered = earlier.map(|old| old.alerts.delivered).unwrap_or_default();
-        self.keep(&report).await?;
+        report.alerts.delivered_to = earlier.map(|old| old.alerts.delivered_to).unwrap_or_default();
         Ok(report)
     }
 

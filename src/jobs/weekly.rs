@@ -11,7 +11,7 @@ use crate::report::weekly::write;
 /// Grades new sessions by rules and writes the report of the week that the time is in.
 pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
     let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
-    let published = context.grader.publish_weekly_report(Some(Week::of(at)), scan.unchanged).await;
+    let published = context.grader.publish_weekly_report(Some(Week::of(at)), Some(&scan)).await;
     let outcome = published.map_err(|error| error.to_string())?;
     let report = &outcome.report;
     let written = write(&context.weekly_folder, report, &outcome.others);
@@ -24,7 +24,7 @@ pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, Str
         "sessions": report.summary.sessions,
         "sessions_graded": scan.sessions,
         "alerts": report.alerts.raised().count(),
-        "alerts_delivered": if outcome.faults.is_empty() { outcome.new_alerts.len() } else { 0 },
+        "alerts_delivered": outcome.delivered,
         "report": paths.page.display().to_string(),
     })))
 }

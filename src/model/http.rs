@@ -188,7 +188,8 @@ pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
     if local { builder.no_proxy() } else { builder }
 }
 
-fn root_cause(error: &reqwest::Error) -> String {
+/// The innermost cause of an error, in one line.
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(next) = cause.source() {
         cause = next;

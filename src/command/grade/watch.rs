@@ -12,6 +12,7 @@ use super::weekly::show_alerts;
 use crate::command::failure::Failure;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
+use crate::grade::{Alert, Metric, Week};
 use crate::report::{grades, plural};
 
 /// Looks every `interval` seconds for sessions without a write for `quiet` seconds.
@@ -35,12 +36,12 @@ pub(super) async fn watch(
         let places = plural(setup.roots.len() as u64, "place");
         eprint(&format!("watching {places}; Ctrl-C ends it\n"));
     }
-    let mut has_heading = false;
+    let mut shown = Shown::default();
     // One for all looks: between two of them no interrupt is lost.
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {
-        let look = look(setup, quiet, &mut has_heading);
+        let look = look(setup, quiet, &mut shown);
         tokio::select! {
             result = look => result?,
             _ = &mut interrupt => return Ok(Exit::Passed),
@@ -55,11 +56,14 @@ pub(super) async fn watch(
     }
 }
 
-async fn look(
-    setup: &Setup<'_>,
-    quiet: SignedDuration,
-    has_heading: &mut bool,
-) -> Result<(), Failure> {
+/// What this watch has printed before.
+#[derive(Default)]
+struct Shown {
+    has_heading: bool,
+    alerts: Vec<(Week, Metric)>,
+}
+
+async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Result<(), Failure> {
     let moment = Timestamp::now().checked_sub(quiet).unwrap_or(Timestamp::MIN);
     let scan = setup.grader.grade_finished_sessions(moment, &mut ()).await?;
     for grade in &scan.grades {
@@ -67,7 +71,7 @@ async fn look(
             print(&format!("{}\n", json!(grade)))?;
             continue;
         }
-        if !std::mem::replace(has_heading, true) {
+        if !std::mem::replace(&mut shown.has_heading, true) {
             print(&grades::heading())?;
         }
         print(&grades::line(grade))?;
@@ -75,15 +79,19 @@ async fn look(
     if scan.grades.is_empty() {
         return Ok(());
     }
-    let outcome = setup.grader.publish_weekly_report(None, scan.unchanged).await?;
+    let outcome = setup.grader.publish_weekly_report(None, Some(&scan)).await?;
     for fault in &outcome.faults {
         eprint(&format!("warning: {fault}\n"));
     }
+    let report = &outcome.report;
+    let is_shown = |alert: &Alert| shown.alerts.contains(&(report.week, alert.metric));
+    let new: Vec<&Alert> = report.alerts.raised().filter(|alert| !is_shown(alert)).collect();
+    shown.alerts.extend(new.iter().map(|alert| (report.week, alert.metric)));
     if setup.args.json {
-        for alert in &outcome.new_alerts {
+        for alert in new {
             print(&format!("{}\n", json!({ "alert": alert })))?;
         }
         return Ok(());
     }
-    show_alerts(&outcome.report.alerts, &outcome.new_alerts)
+    show_alerts(&report.alerts, new)
 }

@@ -7,8 +7,8 @@ use super::{Setup, coverage_words};
 use crate::command::failure::Failure;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use crate::grade::{Alert, Alerts, Week};
-use crate::report::weekly::{alert_text, write};
+use crate::grade::{Alert, Alerts, Week, WeeklyReport};
+use crate::report::weekly::{alert_text, render, write};
 
 /// Sums up the last days.
 pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Result<Exit, Failure> {
@@ -41,7 +41,7 @@ pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Resu
     Ok(Exit::NothingRan)
 }
 
-/// Writes the report of a week.
+/// Writes the report of a week; one of a single agent is only printed.
 pub(super) async fn report(
     setup: &Setup<'_>,
     week: Option<&str>,
@@ -50,14 +50,14 @@ pub(super) async fn report(
     let week = week.map(str::parse::<Week>).transpose().map_err(|error| {
         Failure::usage(anyhow!("--week: {error}")).hint(Some("an ISO week such as 2026-W47"))
     })?;
-    let unchanged = if no_scan {
-        0
-    } else {
-        let scan = setup.scan().await?;
-        eprint(&coverage_words(&scan));
-        scan.unchanged
-    };
-    let outcome = setup.grader.publish_weekly_report(week, unchanged).await?;
+    let scan = if no_scan { None } else { Some(setup.scan().await?) };
+    if let Some(scan) = &scan {
+        eprint(&coverage_words(scan));
+    }
+    if setup.grader.options().agent.is_some() {
+        return print_one_agents(setup, &setup.grader.weekly_report(week, scan.as_ref()).await?);
+    }
+    let outcome = setup.grader.publish_weekly_report(week, scan.as_ref()).await?;
     let report = &outcome.report;
     let paths = write(&setup.weekly_folder, report, &outcome.others).map_err(|error| {
         Failure::setup(anyhow!(error))
@@ -73,6 +73,17 @@ pub(super) async fn report(
         eprint(&format!("warning: {fault}\n"));
     }
     Ok(if outcome.report.summary.sessions == 0 { Exit::NothingRan } else { Exit::Passed })
+}
+
+/// The kept report, its files and its alerts are those of all sessions: this one leaves them alone.
+fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<Exit, Failure> {
+    if setup.args.json {
+        print(&format!("{:#}\n", json!(report)))?;
+    } else {
+        print(&render(report).map_err(|error| Failure::setup(anyhow!(error)))?)?;
+    }
+    eprint("note: with --agent the report is only printed; the week's own is left as it is\n");
+    Ok(if report.summary.sessions == 0 { Exit::NothingRan } else { Exit::Passed })
 }
 
 /// Alerts are results: they go to stdout.

@@ -79,9 +79,10 @@ impl Sink for Heuristic<'_> {
         let subagents = std::mem::take(&mut self.subagents);
         // A file may hold nothing but a subagent's work: then that is what is graded. Its prompt
         // is marked as a subagent's even where its answers are not.
-        let tally = match own.model_calls {
-            0 if subagents.model_calls > 0 => subagents,
-            _ => Tally { request: own.request.or(subagents.request), ..own },
+        let tally = if !own.has_answered() && subagents.has_answered() {
+            subagents
+        } else {
+            Tally { request: own.request.or(subagents.request), ..own }
         };
         self.gradings.push(self.grade(head, tally));
     }
@@ -101,7 +102,7 @@ impl Heuristic<'_> {
         let Some(request) = &tally.request else {
             return Grading::NotGradable { session_id, reason: "nobody asked for anything" };
         };
-        if tally.model_calls == 0 {
+        if !tally.has_answered() {
             return Grading::NotGradable { session_id, reason: "the agent never answered" };
         }
         let redacted = |text: &str| self.redactor.apply(text).into_owned();

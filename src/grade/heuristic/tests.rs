@@ -57,6 +57,13 @@ impl Script {
         })
     }
 
+    /// What a tool gave back, in a file that does not hold the call.
+    fn gives(self, tool: &str, outcome: Outcome) -> Self {
+        let (tool, role) = (tool.to_owned().into(), Role::Tool);
+        let result = ToolResult { tool, outcome, ..ToolResult::default() };
+        self.event(Event { role, results: vec![result], ..Event::default() })
+    }
+
     fn grading(self) -> Grading {
         let occasion = Occasion {
             session_file: "/s/s1.jsonl",
@@ -135,6 +142,32 @@ fn errors_are_counted_classed_and_traced() {
 }
 
 #[test]
+fn a_result_without_its_call_is_a_call_of_its_tool() {
+    let record = session()
+        .asks("run it")
+        .gives("terminal", Outcome::Failed)
+        .gives("terminal", Outcome::Ok)
+        .calls("bash", Outcome::Ok, "fine")
+        .calls("terminal", Outcome::Ok, "fine")
+        .calls("bash", Outcome::Pending, "")
+        .answers("That is how it is, and no more can be said.")
+        .grade();
+    let calls = |tool| record.details.tools[tool].calls;
+    assert_eq!((calls("terminal"), calls("bash")), (3, 2));
+    // The grade itself is by the calls that the file holds.
+    assert_eq!((record.details.tool_calls, record.details.calls_of_tools()), (3, 5));
+}
+
+#[test]
+fn the_example_of_an_error_is_the_exception_not_the_traceback() {
+    let words = "Exit code 1\nTraceback (most recent call last):\n  File \"a.py\", line 5\n    \
+                 d['id']\nKeyError: 'id', password=hunter2secret99";
+    let script = session().asks("run it").calls("bash", Outcome::Failed, words);
+    let record = script.answers("That is how it is, and no more can be said.").grade();
+    assert_eq!(record.details.errors[0].example, "KeyError: 'id', password=[redacted]");
+}
+
+#[test]
 fn an_error_at_the_end_is_not_recovered_from() {
     let record = session()
         .asks("run it")
@@ -186,7 +219,18 @@ fn continued_calls_are_one_call_and_one_response() {
         .event(text("is done", true))
         .grade();
     assert_eq!(record.total_api_calls, 1);
-    assert!(evidence(&record, Point::SaysDone).words.contains("is done"));
+    let done = evidence(&record, Point::SaysDone);
+    assert!(done.words.contains("is done"));
+    assert_eq!(done.event, Some(2), "the message that says it");
+    let record = session()
+        .asks("go")
+        .event(text("Here is the first half, which says so in some words", false))
+        .event(text("and this is the second: see https://example.org", true))
+        .event(text("```\ncode\n```", true))
+        .grade();
+    assert_eq!(evidence(&record, Point::NamesOutput).event, Some(1));
+    assert_eq!(evidence(&record, Point::HasLinks).event, Some(2));
+    assert_eq!(evidence(&record, Point::HasCode).event, Some(3));
 }
 
 #[test]
@@ -229,7 +273,12 @@ fn an_empty_session_is_not_gradable() {
     assert_eq!(reason(session()), "nobody asked for anything");
     assert_eq!(reason(session().answers("hello")), "nobody asked for anything");
     assert_eq!(reason(session().asks("hello")), "the agent never answered");
+    assert_eq!(reason(session().asks("hello").answers("")), "the agent never answered");
+    let blank = session().asks("hello").answers(" \n").asks("are you there?").answers("");
+    assert_eq!(reason(blank), "the agent never answered");
     assert_eq!(reason(session().asks("hello").answers("hi")), "graded");
+    assert_eq!(reason(session().asks("hello").answers("hi").answers("")), "graded");
+    assert_eq!(reason(session().asks("hello").calls("bash", Outcome::Ok, "")), "graded");
 }
 
 #[test]

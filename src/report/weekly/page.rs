@@ -23,6 +23,8 @@ struct Page {
     lead: Vec<Markdown>,
     coverage: Markdown,
     numbers: Vec<[Markdown; 5]>,
+    /// The pictures are files; a report of one agent has none.
+    has_pictures: bool,
     trend_picture: Markdown,
     errors_picture: Markdown,
     alerts: Vec<Markdown>,
@@ -63,6 +65,7 @@ pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
         lead: texts.lead.iter().map(line).collect(),
         coverage: line(texts.coverage),
         numbers: rows(texts.numbers),
+        has_pictures: report.agent.is_none(),
         trend_picture: escape::link_target(&paths::trend_file(report.week)),
         errors_picture: escape::link_target(&paths::errors_file(report.week)),
         alerts: texts.alerts.iter().map(line).collect(),

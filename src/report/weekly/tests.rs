@@ -11,6 +11,7 @@ use crate::grade::{
 };
 
 const COVERAGE: Coverage = Coverage {
+    scanned: true,
     found: 412,
     read: 398,
     graded: 377,
@@ -19,6 +20,8 @@ const COVERAGE: Coverage = Coverage {
     unreadable: 3,
     no_session: 8,
     duplicate: 4,
+    left_out: 0,
+    stored: 401,
 };
 
 fn report(week: &str, records: &[GradeRecord]) -> WeeklyReport {
@@ -41,6 +44,16 @@ fn pages() {
     insta::assert_snapshot!("page_rich", render(&rich()).unwrap());
     insta::assert_snapshot!("page_nothing_graded", render(&report("2026-W47", &[])).unwrap());
     insta::assert_snapshot!("page_hostile", render(&report("2026-W47", &hostile())).unwrap());
+}
+
+#[test]
+fn a_report_of_one_agent_names_it_and_shows_no_files() {
+    let one = WeeklyReport { agent: Some("co*dex".to_owned()), ..rich() };
+    let text = render(&one).unwrap();
+    assert!(text.contains("\nOnly sessions of co\\*dex. 12 sessions of this week"), "{text}");
+    assert!(!text.contains("svg"), "{text}");
+    let none = WeeklyReport { agent: one.agent, ..report("2026-W47", &[]) };
+    assert!(render(&none).unwrap().contains("Only sessions of co\\*dex. No session was graded"));
 }
 
 #[test]
@@ -72,14 +85,28 @@ fn summaries() {
 
 #[test]
 fn coverage_is_always_said() {
+    let none = Coverage { scanned: true, ..Coverage::default() };
     assert_eq!(
-        coverage_text(&Coverage::default()),
-        "0 files found, 0 read, 0 sessions graded, 0 skipped."
+        coverage_text(&none),
+        "0 files found, 0 read, 0 sessions graded, 0 skipped. The database holds 0 graded sessions."
     );
-    let one = Coverage { found: 1, read: 1, no_session: 1, ..Coverage::default() };
+    let one = Coverage { found: 1, read: 1, no_session: 1, stored: 1, ..none };
     assert_eq!(
         coverage_text(&one),
-        "1 file found, 1 read, 0 sessions graded, 1 skipped: 1 without a session."
+        "1 file found, 1 read, 0 sessions graded, 1 skipped: 1 without a session. The database \
+         holds 1 graded session."
+    );
+    let recent = Coverage { found: 9, unchanged: 3, read: 2, graded: 2, left_out: 4, ..none };
+    assert_eq!(
+        coverage_text(&recent),
+        "9 files found (3 of them unchanged since the last scan), 2 read, 2 sessions graded, 0 \
+         skipped; 4 left out: too old, of another agent or still being written. The database holds 0 graded sessions."
+    );
+    let without = Coverage { scanned: false, graded: 7, ..one };
+    assert_eq!(
+        coverage_text(&without),
+        "No scan was made for this report. The database holds 7 graded sessions, and knows 1 \
+         file, some of them gone by now perhaps, 1 skipped: 1 without a session."
     );
 }
 

@@ -137,12 +137,15 @@ fn sessions(list: &Listed<String>) -> String {
 /// The whole report in one paragraph.
 fn lead(report: &WeeklyReport) -> Vec<String> {
     let (now, before) = (&report.summary, &report.trend.before);
+    let only = report.agent.as_ref().map(|agent| format!("Only sessions of {}.", name(agent)));
+    let mut sentences: Vec<String> = only.into_iter().collect();
     let Some(rate) = now.completion_rate.rate else {
         let earlier = match before.sessions {
             0 => "nor in the four weeks before".to_owned(),
             sessions => format!("in the four weeks before {sessions} were"),
         };
-        return vec![format!("No session was graded in this week, {earlier}.")];
+        sentences.push(format!("No session was graded in this week, {earlier}."));
+        return sentences;
     };
     let compared = match before.completion_rate.rate {
         None => "; there is no session of the four weeks before to compare with".to_owned(),
@@ -159,12 +162,12 @@ fn lead(report: &WeeklyReport) -> Vec<String> {
             format!(", {order} the {earlier} % of {sessions} in the four weeks before")
         }
     };
-    let mut sentences = vec![format!(
+    sentences.push(format!(
         "{} of this week graded, {} % completed (95 % interval {}){compared}.",
         plural(now.sessions, "session"),
         wording::percent(rate),
         words::interval(&now.completion_rate),
-    )];
+    ));
     let earlier = match (before.avg_tool_efficiency, before.avg_response_quality) {
         (None, _) | (_, None) => String::new(),
         (efficiency, quality) => {
@@ -251,7 +254,7 @@ fn numbers(report: &WeeklyReport) -> Vec<[String; 5]> {
             words::points(change.error_recovery_rate),
         ],
         [
-            "Tool calls failed".to_owned(),
+            "Tool calls failed, all together".to_owned(),
             failed(now),
             absent(),
             failed(before),

@@ -76,9 +76,11 @@ pub(super) fn metric(metric: Metric) -> &'static str {
 }
 
 /// What became of the files, in one line: `412 files found, 398 read, 377 sessions graded, 14
-/// skipped: …`.
+/// skipped: …. The database holds 377 graded sessions.` Without a scan it says so.
 pub fn coverage_text(coverage: &Coverage) -> String {
-    let &Coverage { found, read, graded, unchanged, .. } = coverage;
+    let &Coverage { found, read, graded, unchanged, left_out, .. } = coverage;
+    let held = if coverage.scanned { coverage.stored } else { graded };
+    let holds = format!("The database holds {}", plural(held, "graded session"));
     let unchanged = match unchanged {
         0 => String::new(),
         count => format!(" ({count} of them unchanged since the last scan)"),
@@ -95,9 +97,20 @@ pub fn coverage_text(coverage: &Coverage) -> String {
     let skipped: u64 = reasons.iter().map(|(count, _)| count).sum();
     let reasons: Vec<String> = reasons.into_iter().map(|(_, words)| words).collect();
     let why = if skipped > 0 { format!(": {}", all_of(&reasons)) } else { String::new() };
+    let files = plural(found, "file");
+    if !coverage.scanned {
+        return format!(
+            "No scan was made for this report. {holds}, and knows {files}, some of them gone by now \
+             perhaps, {skipped} skipped{why}."
+        );
+    }
+    let left_out = match left_out {
+        0 => String::new(),
+        count => format!("; {count} left out: too old, of another agent or still being written"),
+    };
     format!(
-        "{} found{unchanged}, {read} read, {} graded, {skipped} skipped{why}.",
-        plural(found, "file"),
+        "{files} found{unchanged}, {read} read, {} graded, {skipped} skipped{why}{left_out}. \
+         {holds}.",
         plural(graded, "session"),
     )
 }
@@ -115,7 +128,8 @@ pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
     let name = match alert.metric {
         Metric::CompletionRate => "Completion rate",
         Metric::ToolEfficiency => "Tool efficiency",
-        Metric::ErrorRate => "Error rate",
+        // The numbers have that of all calls together.
+        Metric::ErrorRate => "Error rate of a session, on average",
     };
     let Alert { n_now, n_before, test, .. } = alert;
     let Some(p) = alert.p_corrected else {

@@ -217,8 +217,15 @@ fn quality(session: &GradeRecord, model: &str, number: u64) -> QualityGrade {
 }
 
 fn week(name: &str, grades: &[GradeRecord]) -> WeeklyReport {
-    let coverage =
-        Coverage { found: 212, read: 38, graded: 38, unchanged: 171, ..Coverage::default() };
+    let coverage = Coverage {
+        scanned: true,
+        found: 212,
+        read: 38,
+        graded: 38,
+        unchanged: 174,
+        stored: 400,
+        ..Coverage::default()
+    };
     let (rules, alerts) = (SuggestionRules::default(), AlertSettings::default());
     let week: Week = name.parse().unwrap();
     WeeklyReport::of(week, grades, coverage, &rules, &alerts, at("2026-11-22T06:00:00Z"))

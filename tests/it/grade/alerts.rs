@@ -80,13 +80,43 @@ fn a_receiver_that_fails_is_a_warning() {
         ),
         ("command: [no-such-program-here]".to_owned(), "alert command \"no-such-program-here\""),
         (format!("webhook: \"{}\"", refusing.address), "the server answered 500"),
-        (format!("webhook: \"http://{NOBODY}/hook?token=t0p-s3cret\""), "alert webhook failed"),
+        (
+            format!("webhook: \"http://{NOBODY}/hook?token=t0p-s3cret\""),
+            "alert webhook at http://127.0.0.1:1 failed: Connection refused",
+        ),
     ] {
         let run = report(&told(five_weeks(), &alerts));
         assert!(run.stdout.contains("2026-W47.md") && run.stdout.contains("ALERT: "));
         let run = run.stderr_contains("warning: the ").stderr_contains(words);
         assert!(!run.stderr.contains("t0p-s3cret"), "{}", run.stderr);
     }
+}
+
+#[test]
+fn a_receiver_that_works_is_not_told_again_for_one_that_does_not() {
+    let alerts = format!(
+        r#"command: [sh, -c, "cat >> told.json"], webhook: "http://{NOBODY}/hook?token=t0p-s3cret""#
+    );
+    let workspace = told(five_weeks(), &alerts);
+    for _ in 0..3 {
+        let run = report(&workspace).stderr_contains("alert webhook at http://127.0.0.1:1 failed");
+        assert_eq!(metrics(run.read("told.json").as_bytes()), ALL);
+    }
+    let kept = &workspace.sql("SELECT report_json FROM weekly_reports")[0][0];
+    assert!(kept.contains("\"delivered_to\":{\"command ") && !kept.contains("t0p"), "{kept}");
+}
+
+#[test]
+fn a_receiver_that_is_named_later_hears_of_the_week() {
+    let workspace = five_weeks();
+    let _ = report(&workspace);
+    let run = report(&told(workspace.clone(), r#"command: [sh, -c, "cat >> told.json"]"#));
+    assert_eq!(metrics(run.read("told.json").as_bytes()), ALL);
+    let receiver = Receiver::answering(204);
+    let both = format!(r#"command: [sh, -c, "cat >> told.json"], webhook: "{}""#, receiver.address);
+    let run = report(&told(workspace, &both));
+    assert_eq!(metrics(run.read("told.json").as_bytes()), ALL, "and not a second time");
+    assert_eq!(receiver.requests.lock().unwrap().len(), 1);
 }
 
 #[test]

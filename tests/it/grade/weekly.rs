@@ -144,11 +144,82 @@ fn json_is_what_the_database_keeps(workspace: Workspace) {
     assert!(workspace.path(FOLDER).join("2026-W47.md").is_file());
 }
 
+/// A session of another agent in 2026-W47.
+const HERMES: &str = r#"{"session_id": "h1", "session_start": "2026-11-17T10:00:00Z", "messages": [
+    {"role": "user", "content": "fix the login"},
+    {"role": "assistant", "content": "Done: the login works again."}]}"#;
+
+#[test]
+fn a_report_of_one_agent_is_only_printed() {
+    let workspace = five_weeks()
+        .file("sessions/h1.json", HERMES)
+        .grade_config(r#"{ alerts: { command: [sh, -c, "cat >> told.json"] } }"#);
+    let of = |agent: &str, words: &[&str]| {
+        let all = [&["weekly", "--week=2026-W47", "--agent", agent], words].concat();
+        workspace.clone().grade(&all).run()
+    };
+    let run = of("claude-code", &[]).exit(0).stderr_contains("note: with --agent");
+    let run = run.stdout_contains("Only sessions of claude-code. 12 sessions of this week");
+    let _ = run.stdout_contains("Completion rate: worse than before");
+    assert!(!workspace.path(FOLDER).exists() && !workspace.path("told.json").exists());
+    assert!(workspace.sql("SELECT report_json FROM weekly_reports").is_empty());
+
+    let whole = weekly(&workspace, "2026-W47").run().exit(0);
+    let page = whole.read(&format!("{FOLDER}/2026-W47.md"));
+    assert!(page.contains("\n13 sessions of this week") && !page.contains("Only sessions"));
+    let told = whole.read("told.json");
+    let kept = workspace.sql("SELECT * FROM weekly_reports");
+
+    let json = of("hermes", &["--json", "--no-scan"]).exit(0).json();
+    assert_eq!((&json["agent"], &json["summary"]["sessions"]), (&"hermes".into(), &1.into()));
+    let _ = of("nobody", &[]).exit(4).stdout_contains("Only sessions of nobody. No session");
+    assert_eq!(workspace.sql("SELECT * FROM weekly_reports"), kept);
+    assert_eq!(whole.read(&format!("{FOLDER}/2026-W47.md")), page);
+    assert_eq!(whole.read("told.json"), told);
+}
+
 #[test]
 fn a_week_without_sessions_is_no_success() {
     let workspace = five_weeks();
     let run = weekly(&workspace, "2026-W30").run().exit(4);
     let _ = run.stdout_contains("2026-W30.md").read(&format!("{FOLDER}/2026-W30.md"));
+}
+
+#[test]
+fn the_coverage_is_that_of_the_scan() {
+    let workspace = five_weeks();
+    let coverage = |words: &[&str]| {
+        let words = [&["grade", "weekly", "--week=2026-W47"], words].concat();
+        let run = workspace.clone().args(words).run();
+        let page = run.read(&format!("{FOLDER}/2026-W47.md"));
+        let line = page.lines().find(|line| line.starts_with("**Coverage of the scan:**"));
+        let (_, text) = line.unwrap().split_once("** ").unwrap();
+        text.to_owned()
+    };
+    let sessions = ["--source", "sessions"];
+    let holds = "The database holds 32 graded sessions";
+    let first = format!("32 files found, 32 read, 32 sessions graded, 0 skipped. {holds}.");
+    assert_eq!(coverage(&sessions), first);
+
+    for number in 0..5 {
+        fs::remove_file(workspace.path(&format!("sessions/{}.jsonl", id(number)))).unwrap();
+    }
+    let again = "27 files found (27 of them unchanged since the last scan), 0 read, 0 sessions \
+                 graded, 0 skipped.";
+    assert_eq!(coverage(&sessions), format!("{again} {holds}."));
+
+    let _ = workspace.clone().file("other/notes.jsonl", "{\"nothing\": 1}\n");
+    let other = "1 file found, 1 read, 0 sessions graded, 1 skipped: 1 without a session.";
+    assert_eq!(coverage(&["--source", "other"]), format!("{other} {holds}."));
+    let recent = "27 files found, 0 read, 0 sessions graded, 0 skipped; 27 left out: too old, of \
+                  another agent or still being written.";
+    let since = [&sessions[..], &["--since", "2099-01-01"]].concat();
+    assert_eq!(coverage(&since), format!("{recent} {holds}."));
+
+    let without = "No scan was made for this report.";
+    let knows = "and knows 33 files, some of them gone by now perhaps, 1 skipped: 1 without a \
+                 session.";
+    assert_eq!(coverage(&["--no-scan"]), format!("{without} {holds}, {knows}"));
 }
 
 #[test]
