@@ -62,7 +62,7 @@ fn what_did_not_arrive_is_a_warning_and_sent_again() {
 #[test]
 fn addresses_are_not_repeated() {
     let run = graded(&hooked(&format!("webhook: \"http://{NOBODY}/hook?token=t0p-s3cret\"")));
-    let run = run.stderr_contains("warning: the recovery webhook failed");
+    let run = run.stderr_contains("warning: the recovery webhook at http://127.0.0.1:1 failed");
     assert!(!run.stderr.contains("t0p-s3cret"), "{}", run.stderr);
 }
 

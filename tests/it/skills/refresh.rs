@@ -64,7 +64,10 @@ fn seed_002_a_hook_that_fails_is_noted_and_the_change_is_made() {
     for (refresh, words) in [
         (r#"command: [sh, -c, "exit 3"]"#.to_owned(), "the refresh command \"sh\" failed"),
         ("command: [no-such-program-here]".to_owned(), "\"no-such-program-here\" failed"),
-        (format!("webhook: \"http://{NOBODY}/?token=t0p-s3cret\""), "the refresh webhook failed"),
+        (
+            format!("webhook: \"http://{NOBODY}/?token=t0p-s3cret\""),
+            "the refresh webhook at http://127.0.0.1:1 failed",
+        ),
     ] {
         let workspace = Workspace::new().skills_config(&format!("{{ refresh: {{ {refresh} }} }}"));
         let workspace = workspace.file("SKILL.md", "# PR");
