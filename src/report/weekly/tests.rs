@@ -106,7 +106,7 @@ fn coverage_is_always_said() {
     assert_eq!(
         coverage_text(&without),
         "No scan was made for this report. The database holds 7 graded sessions, and knows 1 \
-         file, some of them gone by now perhaps, 1 skipped: 1 without a session."
+         file, some of which may be gone by now; 1 skipped: 1 without a session."
     );
 }
 

@@ -6,8 +6,10 @@ use crate::grade::{GradeSummary, Listed, Suggestions, WeeklyReport};
 use crate::report::wording::{self, plural};
 use crate::text::one_line;
 
-/// Bytes of a tool's name and of a session's id.
+/// Bytes of a tool's name.
 const NAME: usize = 60;
+/// Bytes of a session's id: a UUID fits. Commands take the beginning of an id.
+const ID: usize = 40;
 /// Bytes of an error's words.
 const EXAMPLE: usize = 160;
 /// Sessions named in a line.
@@ -118,7 +120,7 @@ impl WeeklyTexts {
                 })
                 .collect(),
             more_clusters: (more_clusters > 0)
-                .then(|| format!("{more_clusters} more pairs of class and tool.")),
+                .then(|| format!("{} of class and tool.", plural(more_clusters, "more pair"))),
             weeks: weeks(report),
         }
     }
@@ -130,7 +132,7 @@ fn name(text: &str) -> String {
 }
 
 fn sessions(list: &Listed<String>) -> String {
-    let items = list.items.iter().map(|id| name(id)).collect();
+    let items = list.items.iter().map(|id| one_line(id, ID)).collect();
     words::some_of(&Listed { items, left_out: list.left_out }, SESSIONS)
 }
 

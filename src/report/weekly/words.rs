@@ -33,7 +33,7 @@ pub(super) fn mean(mean: Option<f64>) -> String {
 
 /// A change of a rate: `down 35 points`.
 pub(super) fn points(change: Option<f64>) -> String {
-    change.map_or(ABSENT.to_owned(), |change| direction(change * 100.0, 0, " points"))
+    change.map_or(ABSENT.to_owned(), |change| direction(change * 100.0, 0, " point"))
 }
 
 /// A change of a mean: `up 0.3`.
@@ -47,7 +47,8 @@ fn direction(value: f64, places: usize, unit: &str) -> String {
     if size.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
         return "none".to_owned();
     }
-    format!("{} {size}{unit}", if value < 0.0 { "down" } else { "up" })
+    let more = if unit.is_empty() || size == "1" { "" } else { "s" };
+    format!("{} {size}{unit}{more}", if value < 0.0 { "down" } else { "up" })
 }
 
 /// The first of a list, and how many more there are: `a, b and 3 more`.
@@ -100,8 +101,8 @@ pub fn coverage_text(coverage: &Coverage) -> String {
     let files = plural(found, "file");
     if !coverage.scanned {
         return format!(
-            "No scan was made for this report. {holds}, and knows {files}, some of them gone by now \
-             perhaps, {skipped} skipped{why}."
+            "No scan was made for this report. {holds}, and knows {files}, some of which may be gone \
+             by now; {skipped} skipped{why}."
         );
     }
     let left_out = match left_out {

@@ -18,6 +18,7 @@ mod watch;
 mod agreement;
 mod alerts;
 mod overrides;
+mod real_week;
 mod show;
 mod summary;
 pub(crate) mod weekly;

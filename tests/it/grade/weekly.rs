@@ -217,7 +217,7 @@ fn the_coverage_is_that_of_the_scan() {
     assert_eq!(coverage(&since), format!("{recent} {holds}."));
 
     let without = "No scan was made for this report.";
-    let knows = "and knows 33 files, some of them gone by now perhaps, 1 skipped: 1 without a \
+    let knows = "and knows 33 files, some of which may be gone by now; 1 skipped: 1 without a \
                  session.";
     assert_eq!(coverage(&["--no-scan"]), format!("{without} {holds}, {knows}"));
 }
