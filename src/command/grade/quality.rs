@@ -15,7 +15,6 @@ use crate::command::{eprint, print, since};
 use crate::config::Environment;
 use crate::exit::Exit;
 use crate::grade::QualityGrade;
-use crate::grade::quality::RUBRIC_VERSION;
 use crate::grader::quality::{Backfill, BackfillObserver, QualityFault};
 use crate::jobs::{Grading, Queue};
 use crate::report::{plural, quality};
@@ -126,7 +125,7 @@ async fn ungraded(
     let now = Timestamp::now();
     let since = setup.args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let (store, agent) = (setup.grader.store(), setup.args.agent.as_deref());
-    let waiting = store.without_quality(model, RUBRIC_VERSION, since, agent, limit).await?;
+    let waiting = store.without_quality(model, since, agent, limit).await?;
     if waiting.items.is_empty() {
         eprint(&format!("{model}: every session has its grade\n"));
     }

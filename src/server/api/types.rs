@@ -52,7 +52,7 @@ pub(super) struct SessionGrades {
     /// What people say instead, oldest first; the newest for a field counts.
     #[schema(value_type = Vec<Object>)]
     pub(super) overrides: Vec<Override>,
-    /// By the latest version of the rubric, one for each model.
+    /// By the rubric of now, one for each model.
     pub(super) models: Vec<QualityGrade>,
     /// Mean of the models' scores, and how far apart they lie; null without a grade by a model.
     #[schema(value_type = Option<Object>)]

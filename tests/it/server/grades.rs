@@ -28,17 +28,22 @@ fn everything_that_is_known_of_a_session() {
 }
 
 #[test]
-fn only_the_latest_rubric_counts_and_a_model_is_enough() {
+fn only_the_rubric_of_now_counts_and_a_model_is_enough() {
     let workspace = graded();
     quality(&workspace, "session/agent-x", "m-1", 0.5, "2026-11-20T10:00:00Z");
     workspace.sql(
         "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, ts, \
-         overall) VALUES ('session/agent-x', 'm-2', 2, '2026-11-20T10:00:00Z', 1.0)",
+         overall) VALUES ('session/agent-x', 'm-2', 2, '2026-11-20T10:00:00Z', 1.0), \
+         ('session/agent-x', 'm-0', 0, '2026-11-20T10:00:00Z', 1.0), \
+         ('session/agent-0', 'm-0', 0, '2026-11-20T11:00:00Z', 1.0)",
     );
     let site = Site::start(workspace);
     let grades = site.get("/api/grades/session/session%2Fagent-x").json();
     assert_eq!(grades["rules"], json!(null));
-    assert_eq!(field(grades["models"].as_array().unwrap(), "model"), ["m-2"]);
+    assert_eq!(field(grades["models"].as_array().unwrap(), "model"), ["m-1"]);
+    site.get("/api/grades/session/session%2Fagent-0").problem(404);
+    let recent = site.get("/api/grades/recent?min_overall=0.9").json();
+    assert_eq!(recent["items"], json!([]), "of no other version");
     site.get("/api/grades/session/session/agent-x").problem(404);
     site.get("/api/grades/session/nobody").problem(404);
 }
