@@ -115,7 +115,7 @@ pub enum GradeAction {
     },
     /// Let a model grade the sessions that it has not graded yet, newest first
     Backfill {
-        /// Most sessions per model
+        /// Sessions to grade per model; those that get no grade do not count
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
         /// The models, separated by commas; default: grade.quality.model of the configuration

@@ -68,6 +68,8 @@ pub enum QualityFault {
         reason: UnscoredReason,
         /// What exactly was wrong.
         detail: String,
+        /// The server failed at this request; at another it may not.
+        server_failed: bool,
     },
     /// The prompt cannot be rendered.
     #[error(transparent)]
@@ -84,6 +86,16 @@ impl QualityFault {
             QualityFault::Unscored { reason, .. } => *reason == UnscoredReason::Unavailable,
             QualityFault::Prompt(_) | QualityFault::Store(_) => true,
             QualityFault::Session { .. } => false,
+        }
+    }
+
+    /// Which kind, in words that many sessions share.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            QualityFault::Session { .. } => "the session cannot be read",
+            QualityFault::Unscored { reason, .. } => describe(*reason),
+            QualityFault::Prompt(_) => "the prompt cannot be rendered",
+            QualityFault::Store(_) => "the database failed",
         }
     }
 }
@@ -219,8 +231,8 @@ impl QualityGrader {
             };
             tokens = tokens / 3 * 2;
             if !unasked.prompt_too_long || tokens < LEAST_TOKENS {
-                let Unasked { reason, detail, .. } = unasked;
-                return Err(QualityFault::Unscored { reason, detail });
+                let Unasked { reason, detail, server_failed, .. } = unasked;
+                return Err(QualityFault::Unscored { reason, detail, server_failed });
             }
             condensed = self.read(session_id, file, tokens).await?;
         }

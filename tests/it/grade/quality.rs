@@ -258,3 +258,65 @@ fn a_file_that_is_gone_is_told_and_nothing_else_is_lost() {
     let _ = run.stderr_contains("No such file");
     assert_eq!(grades(&workspace).len(), 2);
 }
+
+/// Seed 003, "CLI": a batch over recent ungraded sessions, however many of them have no grade.
+#[test]
+fn sessions_without_a_grade_do_not_keep_others_waiting() {
+    for (name, bad, told) in [
+        ("unreadable", false, "the session cannot be read (1)"),
+        ("malformed", true, "the model's reply is not a valid grade (1)"),
+    ] {
+        let script = ModelServer::script().grader(move |call| {
+            let newest = bad && call.text().contains("Deploy the shop");
+            if newest { Reply::from("8 of 10") } else { quality(call, GOOD).into() }
+        });
+        let server = script.start();
+        let workspace = Workspace::new()
+            .config(settings(OPENAI))
+            .server(&server)
+            .session(&Recording::on(&id(1), "2026-11-17T10:00:00Z", true))
+            .session(&Recording::on(&id(2), "2026-11-18T10:00:00Z", true))
+            .session(&Recording::on(&id(3), "2026-11-19T10:00:00Z", false));
+        let _ = workspace.clone().grade(&["latest"]).run().exit(0);
+        if !bad {
+            std::fs::remove_file(workspace.path(&format!("sessions/{}.jsonl", id(3)))).unwrap();
+        }
+        for (round, graded) in [1, 2, 2].into_iter().enumerate() {
+            let run = workspace.clone().grade(&["backfill", "--no-scan", "--limit=1"]).run();
+            let run = run.exit(if round < 2 { 0 } else { 3 });
+            let _ = run.stderr_contains(&format!("1 without a grade: {told}"));
+            assert_eq!(grades(&workspace).len(), graded, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_gives_no_grades_is_not_asked_for_ever() {
+    let server = ModelServer::script().grader(|_| "8 of 10").start();
+    let config = settings(OPENAI).replace("{ model:", "{ max_reasks: 0, model:");
+    let mut workspace = Workspace::new().config(config).server(&server);
+    for number in 0..14 {
+        workspace = workspace.session(&Recording::success(&id(number)));
+    }
+    let run = workspace.clone().grade(&["backfill", "--limit=1"]).run().exit(3);
+    let _ = run.stderr_contains("10 without a grade").stderr_contains("take a larger model");
+    // One that was begun beside the tenth may have been asked about.
+    assert!(server.calls(Role::Grader).len() < 14);
+}
+
+#[test]
+fn a_server_that_fails_at_some_sessions_is_not_gone() {
+    let script = ModelServer::script().grader(|call| {
+        let fails = (1..5).contains(&call.number);
+        if fails { Reply::status(500) } else { quality(call, GOOD).into() }
+    });
+    let server = script.start();
+    let mut workspace = three_sessions(&server, OPENAI);
+    for number in 4..8 {
+        workspace = workspace.session(&Recording::success(&id(number)));
+    }
+    let run = workspace.clone().grade(&["backfill", "--concurrency=1"]).run().exit(0);
+    let _ =
+        run.stderr_contains("3 sessions graded, 4 without a grade: the model gave no reply (4)");
+    assert_eq!(grades(&workspace).len(), 3);
+}
