@@ -86,8 +86,10 @@ pub struct SessionRow {
     /// Calls of the model in all.
     pub total_api_calls: u64,
     /// Average overall score of the models by the rubric of now, 0 to 1; null where none has
-    /// graded the session, and where none could tell.
+    /// graded the session, and where none could tell: `quality_graded` tells these apart.
     pub quality: Option<f64>,
+    /// Whether a model has graded the session by the rubric of now.
+    pub quality_graded: bool,
 }
 
 /// By what rows without a value are sorted. Not by the column itself: SQLite would take the index
@@ -118,6 +120,7 @@ fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
         total_errors: row.number("total_errors")?,
         total_api_calls: row.number("total_api_calls")?,
         quality: row.optional_float("quality"),
+        quality_graded: row.flag("quality_graded")?,
     })
 }
 
@@ -192,9 +195,10 @@ impl Store {
     /// The rows of which lists are made: an average counts when it is of the reader's rubric.
     fn rows(&self) -> String {
         format!(
-            "(SELECT {ROW}, CASE WHEN quality_rubric = {} THEN quality END AS quality \
+            "(SELECT {ROW}, CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
+             CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded \
              FROM session_grades)",
-            self.rubric
+            rubric = self.rubric
         )
     }
 
@@ -256,7 +260,7 @@ impl Store {
         };
         let place = conditions.bind(Value::Integer(super::row::count(limit)));
         let sql = format!(
-            "SELECT {ROW}, quality FROM {} AS session{} ORDER BY {order} LIMIT {place}",
+            "SELECT {ROW}, quality, quality_graded FROM {} AS session{} ORDER BY {order} LIMIT {place}",
             self.rows(),
             conditions.sql()
         );

@@ -91,6 +91,8 @@ struct Row {
     day: String,
     hour: String,
     quality: String,
+    /// A model has graded it and could not tell.
+    untold: bool,
     percent: String,
     grade: &'static str,
 }
@@ -118,6 +120,7 @@ impl From<SessionRow> for Row {
             day: day.to_owned(),
             hour: hour.to_owned(),
             quality: words::score(row.quality),
+            untold: row.quality_graded && row.quality.is_none(),
             percent: words::percent(row.quality),
             grade: words::grade(row.quality),
         }

@@ -119,8 +119,9 @@ fn a_model_that_can_tell_nothing_is_kept_without_a_number(workspace: Workspace) 
     let workspace = three_sessions_in(workspace, &server, OPENAI);
     let grade = workspace.clone().grade(&["session", "00000002", "--json"]).run().exit(0).json();
     assert_eq!((&grade["tests_added"], &grade["overall"]), (&json!(0.5), &Value::Null));
-    let quality = "SELECT quality FROM session_grades WHERE session_id LIKE '00000002%'";
-    assert_eq!(workspace.sql(quality), [[""]]);
+    let quality =
+        "SELECT quality, quality_rubric FROM session_grades WHERE session_id LIKE '00000002%'";
+    assert_eq!(workspace.sql(quality), [["", "1"]]);
 }
 
 /// Seed 003, "Tests": grading again replaces; a backfill asks only for what is missing.

@@ -11,6 +11,7 @@ on_each_database! {
     sorted_and_filtered,
     every_order_pages_through_all,
     a_cursor_is_of_one_list,
+    not_graded_and_not_told_are_two_things,
     one_session_with_its_grade_and_file,
     text_of_a_session_stays_text,
 }
@@ -70,6 +71,29 @@ fn every_order_pages_through_all(workspace: Workspace) {
             assert_eq!(whole[0], paged.concat(), "{query}");
         }
     }
+}
+
+fn not_graded_and_not_told_are_two_things(workspace: Workspace) {
+    let workspace = graded_in(workspace);
+    workspace.sql(&format!(
+        "UPDATE session_grades SET quality_rubric = 1 WHERE session_id = '{}'",
+        id(4)
+    ));
+    let site = Site::start(workspace);
+    let rows = site.get("/api/sessions").json();
+    let rows = rows["items"].as_array().unwrap();
+    assert_eq!(field(rows, "session_id"), [4, 3, 2, 1].map(id));
+    let told = rows.iter().map(|row| (row["quality"].as_f64(), row["quality_graded"].as_bool()));
+    let expected = [
+        (None, Some(true)),
+        (None, Some(false)),
+        (Some(0.875), Some(true)),
+        (Some(0.5), Some(true)),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let page = site.get("/sessions").text();
+    assert_eq!(page.matches("could not tell\">n/a<").count(), 1, "{page}");
+    assert_eq!(page.matches("<span>–</span>").count(), 1, "{page}");
 }
 
 fn a_cursor_is_of_one_list(workspace: Workspace) {
