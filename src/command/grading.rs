@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::model::FetchBar;
 use crate::config::Resolved;
 use crate::grade::QualityGrade;
-use crate::grade::quality::TEMPLATE;
+use crate::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
 use crate::grader::quality::{QualityGrader, UnfitModel};
 use crate::jobs::FindGrader;
 use crate::mcp::SessionGrading;
@@ -23,6 +23,15 @@ use crate::model::settings::ModelSettings;
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
 use crate::store::Store;
+
+/// The version of the rubric that models grade by in this project, and whose grades are read: by a
+/// prompt that cannot be read nothing is graded, and the grades are those of this binary's.
+pub(super) fn rubric(project: &Project) -> u32 {
+    let mut library = PromptLibrary::new(&project.folder);
+    // Said by whoever lets a model grade.
+    let _ = library.load(TEMPLATE);
+    rubric_version(&library)
+}
 
 /// Finds the models of these names and checks that they answer; they take at most `concurrency`
 /// calls at once. Without a name, that of the configuration.
@@ -37,6 +46,11 @@ pub(super) async fn quality_graders(
     let environment = &project.environment;
     let mut library = PromptLibrary::new(&project.folder);
     library.load(TEMPLATE)?;
+    let version = rubric_version(&library);
+    if version >= FIRST_OWN_VERSION {
+        let name = rubric_name(version);
+        eprint(&format!("prompts/{TEMPLATE} is {name}: its grades are kept apart from others\n"));
+    }
     let library = Arc::new(library);
     let wanted = QualityGrader::wanted_context(settings, &library)?;
     let models = ModelSettings {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::grade::QualityGrade;
 use crate::grade::quality::{
-    About, QualityReader, QualityReading, QualitySettings, is_edited, render, reply_schema,
+    About, QualityReader, QualityReading, QualitySettings, render, reply_schema, rubric_version,
 };
 use crate::judge::UnscoredReason;
 use crate::judge::asking::{Limits, Unasked, ask};
@@ -223,7 +223,7 @@ impl QualityGrader {
                         ts: Timestamp::now(),
                         left_out: &condensed.left_out,
                         transcript_tokens: condensed.tokens,
-                        prompt_edited: is_edited(&self.library),
+                        rubric_version: rubric_version(&self.library),
                     };
                     return Ok(reading.into_grade(about, &self.settings.weights));
                 }

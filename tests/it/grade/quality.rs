@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::recording::{Recording, id};
 use crate::databases::on_each_database;
 use crate::model_server::{ModelServer, Reply, Role, quality};
+use crate::server::site::Site;
 use crate::workspace::{CLEAR, NOBODY, OLLAMA, OPENAI, Workspace};
 
 on_each_database! {
@@ -14,6 +15,7 @@ on_each_database! {
     a_model_that_can_tell_nothing_is_kept_without_a_number,
     a_backfill_goes_on_where_it_stopped,
     several_models_are_averaged_with_their_spread,
+    an_edited_prompt_is_a_rubric_of_its_own,
 }
 
 const GOOD: [Option<f64>; 4] = [Some(0.9), Some(0.5), Some(0.7), None];
@@ -320,4 +322,44 @@ fn a_server_that_fails_at_some_sessions_is_not_gone() {
     let _ =
         run.stderr_contains("3 sessions graded, 4 without a grade: the model gave no reply (4)");
     assert_eq!(grades(&workspace).len(), 3);
+}
+
+fn an_edited_prompt_is_a_rubric_of_its_own(workspace: Workspace) {
+    let server = ModelServer::start();
+    let workspace = three_sessions_in(workspace, &server, OPENAI);
+    let all = ["backfill", "--model", OPENAI];
+    let run = workspace.clone().grade(&all).run().exit(0);
+    assert!(!run.stderr.contains("own rubric"), "{}", run.stderr);
+    let built_in = include_str!("../../../prompts/grade/session_v1.md");
+    let edited = built_in.replacen("<!-- case -->", "Be strict.\n\n<!-- case -->", 1);
+    let workspace = workspace.file("prompts/grade/session_v1.md", &edited);
+    let run = workspace.clone().args(["grade", "recent"]).run().exit(0);
+    let _ = run.stderr_contains("no grades by models yet");
+    let run = workspace.clone().grade(&["backfill", "--limit=1", "--model", OLLAMA]).run().exit(0);
+    let run = run.stderr_contains("prompts/grade/session_v1.md is the project's own rubric ");
+    let _ = run.stderr_contains("1 session graded");
+    let shown =
+        workspace.clone().args(["grade", "show", "00000003", "--json"]).run().exit(0).json();
+    let [by_own] = &shown["by_models"].as_array().unwrap()[..] else { panic!("{shown}") };
+    assert_eq!(by_own["details"]["prompt_edited"], true);
+    assert!(by_own["rubric_version"].as_u64().unwrap() >= 1 << 30);
+    assert_eq!(shown["average_of_models"]["models"], 1);
+    let card = workspace.clone().args(["grade", "show", "00000003"]).run().exit(0).stdout;
+    assert!(card.contains("qwen2.5:7b, the project's own rubric "), "{card}");
+    let waits = workspace.clone().grade(&["backfill", "--queue"]).run().exit(0);
+    let _ = waits.stdout_contains("3 sessions queued");
+    let site = Site::with(workspace.clone(), &["--no-worker"]);
+    let page = site.get(&format!("/sessions/{}", id(3))).text();
+    assert!(page.contains("By the project&#39;s own rubric "), "{page}");
+    let rows = site.get("/api/sessions").json()["items"].clone();
+    let known = |number: usize| rows[number]["quality_graded"].clone();
+    assert_eq!([known(0), known(1), known(2)], [true, false, false]);
+    drop(site);
+    // Back to the built-in text: what was graded by it is there again.
+    let workspace = workspace.file("prompts/grade/session_v1.md", built_in);
+    assert_eq!(grades(&workspace).len(), 3);
+    assert_eq!(
+        workspace.sql("SELECT COUNT(*) FROM session_grades WHERE quality_rubric = 1"),
+        [["3"]]
+    );
 }
