@@ -29,7 +29,6 @@ use super::cache::{self, Cache};
 /// All paths below `/api`, and `/healthz`.
 pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
     let stored = OpenApiRouter::new()
-        .routes(routes!(grades::of_session, grades::queue))
         .routes(routes!(grades::recent))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one))
@@ -43,9 +42,10 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(improvement::reject_proposal))
         .routes(routes!(improvement::advise))
         .layer(from_fn_with_state(cache, cache::remember));
-    // Files, whose changes nobody reports; and skills and reflections: whoever changes one looks at
-    // it next.
+    // Files, and a queue, whose changes nobody reports; and skills and reflections: whoever changes
+    // one looks at it next.
     let fresh = OpenApiRouter::new()
+        .routes(routes!(grades::of_session, grades::queue))
         .routes(routes!(runs::list))
         .routes(routes!(runs::one))
         .routes(routes!(runs::cases))

@@ -103,6 +103,8 @@ fn a_session_is_graded_on_request() {
     assert_eq!(queued.header("location"), Some(&*path));
     let detail = site.post(&path).problem(409);
     assert!(detail.contains("waits to be graded already"), "{detail}");
+    let request = site.get(&path).json()["request"].clone();
+    assert!(["queued", "running"].contains(&request["status"].as_str().unwrap()), "{request}");
     let started = Instant::now();
     let known = loop {
         let known = site.get(&path).json();
@@ -114,6 +116,15 @@ fn a_session_is_graded_on_request() {
     };
     assert_eq!(known["models"][0]["model"], OPENAI);
     assert_eq!(known["average"]["problem_solved"]["mean"], 0.9);
+    let known = loop {
+        let known = site.get(&path).json();
+        if known["request"]["status"] == "done" {
+            break known;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{known}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(known["request"]["reason"], json!(null));
     // It may be asked for once more.
     let again = loop {
         let again = site.post(&path);
@@ -145,5 +156,17 @@ fn the_page_says_why_a_request_led_to_no_grade() {
         assert!(started.elapsed() < Duration::from_secs(30), "{text}");
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(site.get(&format!("/api/grades/session/{}", id(4))).json()["models"], json!([]));
+    let known = site.get(&format!("/api/grades/session/{}", id(4))).json();
+    assert_eq!(known["models"], json!([]));
+    assert_eq!(known["request"]["status"], "failed");
+    let reason = known["request"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("the model's reply is not a valid grade"), "{reason}");
+    let other = site.get(&format!("/api/grades/session/{}", id(3))).json();
+    assert_eq!(other["request"], json!(null));
+    let metrics = site.get("/metrics").text();
+    for (state, jobs) in [("waiting", 0), ("running", 0), ("failed", 1), ("done", 0)] {
+        let line = format!("selftest_jobs{{kind=\"session_grading\",state=\"{state}\"}} {jobs}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+    assert!(metrics.contains("\nselftest_workers 1\n"), "{metrics}");
 }
