@@ -20,6 +20,7 @@ use crate::model::locate::Locator;
 use crate::model::name::ModelName;
 use crate::model::ollama::{self, OllamaServer};
 use crate::model::settings::ModelSettings;
+use crate::model::weights::CatalogueEntry;
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
 use crate::store::Store;
@@ -171,8 +172,9 @@ impl SessionGrading for GradersOnRequest {
                 let configured = &self.resolved.config.grade.quality.model;
                 if !self.may_be_named(name).await {
                     return Err(format!(
-                        "an agent may choose a local model, `ollama/…` or `embedded/…`, or the \
-                         configured {configured}: set grade.quality.model for another"
+                        "an agent may choose a local model, `ollama/…` or an embedded one of the \
+                         catalogue, `embedded/smollm2-135m`, or the configured {configured}: set \
+                         grade.quality.model for another"
                     ));
                 }
             }
@@ -186,11 +188,12 @@ impl SessionGrading for GradersOnRequest {
     }
 }
 
-/// Whether the name is of a local model, or the configured one.
+/// Whether the name is of a local model, or the configured one. No path: it would tell which files
+/// there are, and load any of them.
 fn may_be_named(name: &str, configured: &str) -> bool {
     let local = match ModelName::parse(name) {
         Ok(ModelName::Ollama(name)) => !ollama::is_cloud(&name),
-        Ok(ModelName::Embedded(_)) => true,
+        Ok(ModelName::Embedded(name)) => CatalogueEntry::named(&name).is_some(),
         _ => false,
     };
     local || name == configured
@@ -217,9 +220,20 @@ mod tests {
             assert!(may_be_named(name, name), "{name}");
         }
         assert!(may_be_named("ollama/qwen2.5:7b", "auto"));
-        for name in
-            ["openai/gpt-4o", "ollama/gpt-oss:20b-cloud", "gpt-4o-mini", "qwen2.5:7b", "auto", ""]
-        {
+        assert!(may_be_named("embedded/smollm2-135m", "auto"));
+        for name in [
+            "openai/gpt-4o",
+            "ollama/gpt-oss:20b-cloud",
+            "gpt-4o-mini",
+            "qwen2.5:7b",
+            "cassette/x",
+            "auto",
+            "",
+            "embedded:/etc/shadow",
+            "embedded/../../etc/shadow",
+            "embedded//etc/shadow",
+            "embedded:model.gguf",
+        ] {
             assert!(!may_be_named(name, "ollama/qwen2.5:7b"), "{name}");
         }
     }
