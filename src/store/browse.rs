@@ -205,7 +205,7 @@ impl Store {
     /// A page of the sessions that have a grade by rules. Rows that cannot be read are left out.
     pub async fn sessions(&self, query: &SessionQuery) -> Result<Page<SessionRow>, StoreError> {
         let nullable = query.sort.column().2;
-        if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(cursor)) {
+        if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(query.descending, cursor)) {
             return Ok(Page { items: Vec::new(), next: None });
         }
         let among_nulls = query.after.as_ref().is_some_and(|cursor| cursor.value.is_none());
@@ -275,7 +275,8 @@ impl Store {
                 if value.is_none() && !nulls {
                     return Err(format!("{column} is no number"));
                 }
-                Ok((Cursor { value, id: row.text("session_id")? }, read(row).ok()))
+                let order = Some(query.sort.order(query.descending));
+                Ok((Cursor { value, id: row.text("session_id")?, order }, read(row).ok()))
             })
             .await?;
         Ok((found.items, found.unreadable))

@@ -119,8 +119,8 @@ impl Store {
         // What is left out as unreadable is still a row that the next page begins behind.
         let rows = self
             .fetch(query, |row| {
-                let place =
-                    Cursor { value: row.optional_text("ts"), id: row.integer("id")?.to_string() };
+                let (value, id) = (row.optional_text("ts"), row.integer("id")?.to_string());
+                let place = Cursor { value, id, order: None };
                 Ok((place, read(row).ok()))
             })
             .await?;

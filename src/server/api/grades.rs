@@ -89,7 +89,7 @@ pub(super) async fn recent(
     let least = asked.min_overall.map(|least| input::within("min_overall", least, 0.0..=1.0));
     let limit = input::limit(asked.limit)?;
     let after = input::cursor(asked.cursor.as_deref(), |cursor| {
-        cursor.value.is_some() && cursor.id.parse::<i64>().is_ok()
+        cursor.order.is_none() && cursor.value.is_some() && cursor.id.parse::<i64>().is_ok()
     })?;
     let page = app.store.recent_quality(least.transpose()?, limit, after.as_ref()).await?;
     let next = page.next.map(|next| next.to_string());

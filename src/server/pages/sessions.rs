@@ -169,7 +169,7 @@ impl Params {
         };
         let after = match self.after.as_str() {
             "" => None,
-            text => Some(cursor(text, sort)?),
+            text => Some(cursor(text, sort, descending)?),
         };
         Ok(SessionQuery {
             sort,
@@ -199,8 +199,8 @@ impl Params {
     }
 }
 
-fn cursor(text: &str, sort: SessionSort) -> Result<Cursor, PageError> {
-    let read = text.parse::<Cursor>().ok().filter(|cursor| sort.fits(cursor));
+fn cursor(text: &str, sort: SessionSort, descending: bool) -> Result<Cursor, PageError> {
+    let read = text.parse::<Cursor>().ok().filter(|cursor| sort.fits(descending, cursor));
     read.ok_or_else(|| PageError::bad_request("after is not of this list: begin at its first page"))
 }
 

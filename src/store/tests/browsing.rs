@@ -162,11 +162,20 @@ async fn filters_narrow_the_list_and_its_count(on: &Databases) {
 
 async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {
     let store = filled(on).await;
-    let text = Cursor { value: Some("pi".into()), id: "s01".into() };
-    let none = Cursor { value: None, id: "s01".into() };
-    assert!(SessionSort::Agent.fits(&text) && SessionSort::Agent.fits(&none));
-    assert!(!SessionSort::Errors.fits(&text) && !SessionSort::Errors.fits(&none));
-    assert!(!SessionSort::Quality.fits(&Cursor { value: Some("NaN".into()), ..none.clone() }));
+    let text =
+        Cursor { value: Some("pi".into()), id: "s01".into(), order: Some("agent.desc".into()) };
+    let none = Cursor { value: None, ..text.clone() };
+    assert!(SessionSort::Agent.fits(true, &text) && SessionSort::Agent.fits(true, &none));
+    assert!(!SessionSort::Agent.fits(false, &text) && !SessionSort::Agent.fits(false, &none));
+    assert!(!SessionSort::Agent.fits(true, &Cursor { order: None, ..text.clone() }));
+    for sort in SessionSort::ALL.into_iter().filter(|sort| *sort != SessionSort::Agent) {
+        assert!(!sort.fits(true, &text) && !sort.fits(true, &none), "{sort}");
+    }
+    let order = |sort: SessionSort| Some(sort.order(true));
+    let (quality, errors) = (SessionSort::Quality, SessionSort::Errors);
+    let odd = Cursor { value: Some("NaN".into()), id: "s01".into(), order: order(quality) };
+    assert!(!quality.fits(true, &odd));
+    assert!(!errors.fits(true, &Cursor { value: None, order: order(errors), ..odd }));
     let query = SessionQuery { sort: SessionSort::Errors, after: Some(text), ..Default::default() };
     assert_eq!(all(&store, query).await, []);
 }

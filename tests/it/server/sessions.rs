@@ -103,6 +103,17 @@ fn a_cursor_is_of_one_list(workspace: Workspace) {
     site.get(&format!("/api/sessions?sort=errors&cursor={next}")).problem(404);
     site.get(&format!("/api/grades/recent?cursor={next}")).problem(404);
     site.get("/api/sessions?cursor=x").problem(404);
+    // Values of the same kind, or none, are no reason to take it for one of another order.
+    for sort in ["quality", "task_type", "duration"] {
+        let next = site.get(&format!("/api/sessions?sort={sort}&limit=1")).json()["next"].clone();
+        let next = next.as_str().unwrap();
+        site.get(&format!("/api/sessions?sort={sort}&cursor={next}")).status(200);
+        site.get(&format!("/api/sessions?sort={sort}&order=asc&cursor={next}")).problem(404);
+        site.get(&format!("/api/sessions?sort=time&cursor={next}")).problem(404);
+        site.get(&format!("/sessions?sort={sort}&dir=desc&after={next}")).status(200);
+        site.get(&format!("/sessions?sort={sort}&dir=asc&after={next}")).status(400);
+        site.get(&format!("/sessions?sort=time&after={next}")).status(400);
+    }
     assert_eq!(
         site.get(&format!("/api/sessions?sort=agent&cursor={next}")).json()["items"]
             .as_array()
