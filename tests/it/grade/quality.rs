@@ -363,3 +363,10 @@ fn an_edited_prompt_is_a_rubric_of_its_own(workspace: Workspace) {
         [["3"]]
     );
 }
+
+#[test]
+fn a_limit_of_none_is_refused() {
+    let run = Workspace::new().config(settings(OPENAI)).grade(&["backfill", "--limit=0"]).run();
+    let run = run.exit(2).stderr_contains("'0' for '--limit <N>'");
+    assert!(!run.stderr.contains("every session has its grade"), "{}", run.stderr);
+}
