@@ -27,7 +27,7 @@ use super::App;
 use super::cache::{self, Cache};
 
 /// All paths below `/api`, and `/healthz`.
-pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
+pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
     let stored = OpenApiRouter::new()
         .routes(routes!(grades::recent))
         .routes(routes!(sessions::list))
@@ -63,7 +63,7 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(reflections::weak))
         .layer(from_fn(cache::tag));
     let (router, paths) = stored.merge(fresh).split_for_parts();
-    let described = describe::document(paths).to_string();
+    let described = describe::document(paths, needs_token).to_string();
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
     router
         .route("/api/openapi.json", described.layer(from_fn(cache::tag)))
