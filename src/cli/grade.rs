@@ -115,8 +115,8 @@ pub enum GradeAction {
     },
     /// Let a model grade the sessions that it has not graded yet, newest first
     Backfill {
-        /// Most sessions per model
-        #[arg(long, value_name = "N")]
+        /// Sessions to grade per model; those that get no grade do not count
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         limit: Option<u64>,
         /// The models, separated by commas; default: grade.quality.model of the configuration
         #[arg(long = "model", value_name = "NAMES", value_delimiter = ',')]

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::model::FetchBar;
 use crate::config::Resolved;
 use crate::grade::QualityGrade;
-use crate::grade::quality::TEMPLATE;
+use crate::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
 use crate::grader::quality::{QualityGrader, UnfitModel};
 use crate::jobs::FindGrader;
 use crate::mcp::SessionGrading;
@@ -20,9 +20,19 @@ use crate::model::locate::Locator;
 use crate::model::name::ModelName;
 use crate::model::ollama::{self, OllamaServer};
 use crate::model::settings::ModelSettings;
+use crate::model::weights::CatalogueEntry;
 use crate::prompts::PromptLibrary;
 use crate::redact::Redactor;
 use crate::store::Store;
+
+/// The version of the rubric that models grade by in this project, and whose grades are read: by a
+/// prompt that cannot be read nothing is graded, and the grades are those of this binary's.
+pub(super) fn rubric(project: &Project) -> u32 {
+    let mut library = PromptLibrary::new(&project.folder);
+    // Said by whoever lets a model grade.
+    let _ = library.load(TEMPLATE);
+    rubric_version(&library)
+}
 
 /// Finds the models of these names and checks that they answer; they take at most `concurrency`
 /// calls at once. Without a name, that of the configuration.
@@ -37,6 +47,11 @@ pub(super) async fn quality_graders(
     let environment = &project.environment;
     let mut library = PromptLibrary::new(&project.folder);
     library.load(TEMPLATE)?;
+    let version = rubric_version(&library);
+    if version >= FIRST_OWN_VERSION {
+        let name = rubric_name(version);
+        eprint(&format!("prompts/{TEMPLATE} is {name}: its grades are kept apart from others\n"));
+    }
     let library = Arc::new(library);
     let wanted = QualityGrader::wanted_context(settings, &library)?;
     let models = ModelSettings {
@@ -157,8 +172,9 @@ impl SessionGrading for GradersOnRequest {
                 let configured = &self.resolved.config.grade.quality.model;
                 if !self.may_be_named(name).await {
                     return Err(format!(
-                        "an agent may choose a local model, `ollama/…` or `embedded/…`, or the \
-                         configured {configured}: set grade.quality.model for another"
+                        "an agent may choose a local model, `ollama/…` or an embedded one of the \
+                         catalogue, `embedded/smollm2-135m`, or the configured {configured}: set \
+                         grade.quality.model for another"
                     ));
                 }
             }
@@ -172,11 +188,12 @@ impl SessionGrading for GradersOnRequest {
     }
 }
 
-/// Whether the name is of a local model, or the configured one.
+/// Whether the name is of a local model, or the configured one. No path: it would tell which files
+/// there are, and load any of them.
 fn may_be_named(name: &str, configured: &str) -> bool {
     let local = match ModelName::parse(name) {
         Ok(ModelName::Ollama(name)) => !ollama::is_cloud(&name),
-        Ok(ModelName::Embedded(_)) => true,
+        Ok(ModelName::Embedded(name)) => CatalogueEntry::named(&name).is_some(),
         _ => false,
     };
     local || name == configured
@@ -203,9 +220,20 @@ mod tests {
             assert!(may_be_named(name, name), "{name}");
         }
         assert!(may_be_named("ollama/qwen2.5:7b", "auto"));
-        for name in
-            ["openai/gpt-4o", "ollama/gpt-oss:20b-cloud", "gpt-4o-mini", "qwen2.5:7b", "auto", ""]
-        {
+        assert!(may_be_named("embedded/smollm2-135m", "auto"));
+        for name in [
+            "openai/gpt-4o",
+            "ollama/gpt-oss:20b-cloud",
+            "gpt-4o-mini",
+            "qwen2.5:7b",
+            "cassette/x",
+            "auto",
+            "",
+            "embedded:/etc/shadow",
+            "embedded/../../etc/shadow",
+            "embedded//etc/shadow",
+            "embedded:model.gguf",
+        ] {
             assert!(!may_be_named(name, "ollama/qwen2.5:7b"), "{name}");
         }
     }

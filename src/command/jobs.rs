@@ -9,6 +9,7 @@ use serde_json::json;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::{database, options};
+use super::grading::rubric;
 use super::improve::generator_on_request;
 use super::interruption::interruption;
 use super::print;
@@ -60,6 +61,7 @@ async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Ex
     let resolved = project.load(Vec::new())?;
     let address = database(&project, &sessions.db);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
+    let grader = grader.by_rubric(rubric(&project)).await?;
     let store = grader.store().clone();
     let (project, resolved) = (Arc::new(project), Arc::new(resolved));
     let settings = resolved.config.jobs.clone();

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
-use super::grading::GradersOnRequest;
+use super::grading::{GradersOnRequest, rubric};
 use super::run::interrupt;
 use crate::cli::{GlobalArgs, SessionArgs};
 use crate::exit::Exit;
@@ -21,6 +21,7 @@ pub(super) async fn execute(sessions: &SessionArgs, global: &GlobalArgs) -> Resu
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let store = Store::open(&database(&project, &sessions.db)).await?;
+    let store = store.by_rubric(rubric(&project)).await?;
     let grading = GradersOnRequest::new(Arc::new(project), Arc::new(resolved), store.clone(), None);
     let runs = RunArchive::new(json_folder);
     let server = McpServer::new(store.clone(), runs, Some(Arc::new(grading)));

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
-use super::grading::{GradersOnRequest, finder};
+use super::grading::{GradersOnRequest, finder, rubric};
 use super::interruption::interruption;
 use super::jobs::skill_tracker;
 use super::print;
@@ -38,7 +38,7 @@ pub(super) async fn execute(
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
     let address = database(&project, &sessions.db);
-    let store = Store::open(&address).await?;
+    let store = Store::open(&address).await?.by_rubric(rubric(&project)).await?;
     let queue = Queue::open(&address, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);
     // Before the address is printed: whoever reads it may end the server at once.

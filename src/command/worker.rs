@@ -9,7 +9,7 @@ use serde_json::json;
 use super::context::Project;
 use super::failure::Failure;
 use super::grade::{database, options};
-use super::grading::{GradersOnRequest, finder};
+use super::grading::{GradersOnRequest, finder, rubric};
 use super::interruption::interruption;
 use super::jobs::{context, job, said};
 use super::{eprint, print};
@@ -37,6 +37,7 @@ pub(super) async fn execute(
     let concurrency = quality.concurrency;
     let address = database(&project, &sessions.db);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
+    let grader = grader.by_rubric(rubric(&project)).await?;
     let store = grader.store().clone();
     let queue = Queue::open(&address, &settings).await?;
     let (project, resolved) = (Arc::new(project), Arc::new(resolved));

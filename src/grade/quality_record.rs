@@ -13,7 +13,7 @@ pub struct QualityGrade {
     pub session_id: String,
     /// The model that graded.
     pub model: String,
-    /// Version of the rubric.
+    /// Version of the rubric; from 1073741824 on of a prompt that the project has edited.
     pub rubric_version: u32,
     /// When it was graded.
     pub ts: Timestamp,

@@ -156,6 +156,11 @@ impl SelfGrader {
         Ok(Self { store: Store::open(database).await?, options })
     }
 
+    /// The same for readers of that version of the models' rubric: [`Store::by_rubric`].
+    pub async fn by_rubric(self, version: u32) -> Result<Self, StoreError> {
+        Ok(Self { store: self.store.by_rubric(version).await?, options: self.options })
+    }
+
     /// The database.
     pub fn store(&self) -> &Store {
         &self.store

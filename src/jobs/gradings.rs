@@ -9,7 +9,6 @@ use futures_util::future::BoxFuture;
 
 use super::queue::Grading;
 use super::settings::JobSettings;
-use crate::grade::quality::RUBRIC_VERSION;
 use crate::grader::quality::QualityGrader;
 use crate::store::Store;
 use crate::text::one_line;
@@ -55,11 +54,8 @@ impl Gradings {
         let known = self.store.quality_of(session_id).await.map_err(store)?.items;
         // A worker that died between keeping the grade and saying so: the model is not asked
         // twice for one request.
-        let is_there = known.iter().any(|grade| {
-            grade.model == grader.model_id()
-                && grade.rubric_version == RUBRIC_VERSION
-                && grade.ts >= *requested_at
-        });
+        let is_there =
+            known.iter().any(|grade| grade.model == grader.model_id() && grade.ts >= *requested_at);
         if is_there {
             return Ok("graded before");
         }

@@ -28,6 +28,8 @@ pub struct Unasked {
     pub detail: String,
     /// A shorter prompt would leave room.
     pub prompt_too_long: bool,
+    /// The server took the request and failed at it (HTTP 500): at another it may not.
+    pub server_failed: bool,
 }
 
 /// Asks until a reply can be read. `seed` gives the sampling seed of a call, counted from 0;
@@ -53,7 +55,11 @@ pub async fn ask<T>(
                 let unasked = unasked(UnscoredReason::Truncated, &error.to_string());
                 return Err(Unasked { prompt_too_long: true, ..unasked });
             }
-            Err(error) => return Err(unasked(UnscoredReason::Unavailable, &error.to_string())),
+            Err(error) => {
+                let server_failed = matches!(error, ModelError::Status { status: 500, .. });
+                let unasked = unasked(UnscoredReason::Unavailable, &error.to_string());
+                return Err(Unasked { server_failed, ..unasked });
+            }
         };
         if reply.prompt_was_cut(&request) {
             let detail = "the server counted fewer tokens than the prompt has: it cut the prompt";
@@ -101,7 +107,8 @@ fn reask(name: &str, faults: &[String]) -> String {
 }
 
 fn unasked(reason: UnscoredReason, detail: &str) -> Unasked {
-    Unasked { reason, detail: text::one_line(detail, 600), prompt_too_long: false }
+    let detail = text::one_line(detail, 600);
+    Unasked { reason, detail, prompt_too_long: false, server_failed: false }
 }
 
 #[cfg(test)]

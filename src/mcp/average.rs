@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::grade::QualityGrade;
 use crate::grade::quality::{Spread, combine};
 
-/// The average over the models, by the latest version of the rubric.
+/// The average over the models, by the rubric of now.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Average {
     /// Version of the rubric.

@@ -19,7 +19,8 @@ pub(super) struct ModelGrade {
     session_id: String,
     /// The model that graded.
     grader_model: String,
-    /// Version of the rubric; scores of different versions do not compare.
+    /// Version of the rubric; scores of different versions do not compare. From 1073741824 on it
+    /// is of a prompt that the project has edited.
     rubric_version: u32,
     /// When it was graded.
     #[schemars(with = "String", extend("format" = "date-time"))]

@@ -29,8 +29,7 @@ pub(super) struct RecentArguments {
 /// Grades by models, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RecentGrades {
-    /// Grades by the latest version of the rubric for each session; one for each session and
-    /// model.
+    /// Grades by the rubric of now; one for each session and model.
     grades: Vec<ModelGrade>,
     /// To be given as `cursor` for the next ones; null where there are no more.
     next_cursor: Option<String>,

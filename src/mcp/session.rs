@@ -39,7 +39,7 @@ pub(super) struct SessionGrade {
     overrides: Vec<Correction>,
     /// The grade by rules with the overrides applied; null where there are none.
     with_overrides: Option<Counted>,
-    /// Grades by models, of the latest version of the rubric.
+    /// Grades by models, of the rubric of now.
     by_models: Vec<Explained>,
     /// Their average; null where no model has graded the session.
     average: Option<Average>,

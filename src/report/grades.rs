@@ -101,7 +101,7 @@ pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> 
     fact("had_infinite_loop_risk", yes_no(grade.had_infinite_loop_risk));
     fact("had_user_clarification", yes_no(grade.had_user_clarification));
 
-    text += "\nevidence (# is the event in `selftest sessions show`)\n";
+    text += "\nevidence (# is the event in `selftest sessions show SESSION`)\n";
     for evidence in &grade.details.evidence {
         let event = evidence.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));
         let point = serde_json::to_value(evidence.point).ok();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::escape::terminal;
 use super::wording::plural;
 use crate::grade::QualityGrade;
-use crate::grade::quality::{Combined, Dimension};
+use crate::grade::quality::{Combined, Dimension, rubric_name};
 
 const ID: usize = 36;
 const MODEL: usize = 28;
@@ -49,8 +49,8 @@ pub fn line(grade: &QualityGrade) -> String {
 pub fn card(grades: &[QualityGrade], combined: Option<&Combined>) -> String {
     let mut text = String::new();
     for grade in grades {
-        let (model, version) = (terminal(&grade.model, WORDS), grade.rubric_version);
-        let _ = writeln!(text, "\nby {model}, rubric {version}, {}", grade.ts);
+        let (model, rubric) = (terminal(&grade.model, WORDS), rubric_name(grade.rubric_version));
+        let _ = writeln!(text, "\nby {model}, {rubric}, {}", grade.ts);
         let _ = writeln!(text, "  {:<20} {}", "overall", score(grade.overall));
         for dimension in Dimension::ALL {
             let given = dimension.score_of(grade);

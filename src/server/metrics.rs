@@ -16,6 +16,7 @@ use super::App;
 use super::problem::Problem;
 use super::skill_queue::Fates;
 use super::tally::Tally;
+use crate::jobs::QueueCounts;
 
 /// Requests by method, route and status.
 #[derive(Default)]
@@ -67,6 +68,7 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
     for (model, grades) in app.store.grades_by_model().await? {
         text.sample("selftest_model_grades", &[("model", &model)], grades);
     }
+    text.queue(app.queue.counts().await?, app.queue.workers().await?);
     text.skills(&app.skills.fates());
     text.family("selftest_http_requests_total", "counter", "Requests to this server.");
     let requests = counters.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -95,6 +97,19 @@ impl Text {
         let labels =
             if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         self.0.push_str(&format!("{name}{labels} {value}\n"));
+    }
+
+    fn queue(&mut self, counts: QueueCounts, workers: u64) {
+        self.family("selftest_jobs", "gauge", "Jobs in the queue, by kind and state.");
+        let QueueCounts { waiting, running, failed, done } = counts;
+        let states =
+            [("waiting", waiting), ("running", running), ("failed", failed), ("done", done)];
+        for (state, jobs) in states {
+            let labels = [("kind", "session_grading"), ("state", state)];
+            self.sample("selftest_jobs", &labels, jobs);
+        }
+        self.family("selftest_workers", "gauge", "Workers that take from the queue.");
+        self.sample("selftest_workers", &[], workers);
     }
 
     fn skills(&mut self, fates: &Fates) {

@@ -117,7 +117,7 @@ fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<b
     Router::new()
         .merge(pages::router())
         .merge(live::router(stopping))
-        .merge(api::router(cache))
+        .merge(api::router(cache, guard.needs_token()))
         .merge(login::router(Arc::clone(&guard)))
         .merge(metrics::router(Arc::clone(&counters)))
         .fallback(problem::unknown_path)

@@ -85,17 +85,21 @@ pub struct SessionRow {
     pub total_errors: u64,
     /// Calls of the model in all.
     pub total_api_calls: u64,
-    /// Average overall score of the models by the latest rubric, 0 to 1.
+    /// Average overall score of the models by the rubric of now, 0 to 1; null where none has
+    /// graded the session, and where none could tell: `quality_graded` tells these apart.
     pub quality: Option<f64>,
+    /// Whether a model has graded the session by the rubric of now.
+    pub quality_graded: bool,
 }
 
 /// By what rows without a value are sorted. Not by the column itself: SQLite would take the index
 /// of the ids for it, and read every row.
 const NULLS_BY: &str = "COALESCE(session_id, '')";
 
-const COLUMNS: &str = "session_id, agent, model, task_type, task_summary, counts_at, \
-                       duration_seconds, task_completed, tool_calls_efficient, response_quality, \
-                       total_errors, total_api_calls, quality";
+/// The columns of a row beside those that depend on the reader's rubric.
+const ROW: &str = "session_id, agent, model, task_type, task_summary, counts_at, \
+                   duration_seconds, task_completed, tool_calls_efficient, response_quality, \
+                   total_errors, total_api_calls";
 
 fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
     let level = |name: &str| {
@@ -116,6 +120,7 @@ fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
         total_errors: row.number("total_errors")?,
         total_api_calls: row.number("total_api_calls")?,
         quality: row.optional_float("quality"),
+        quality_graded: row.flag("quality_graded")?,
     })
 }
 
@@ -187,10 +192,20 @@ impl Conditions {
 type Placed = (Cursor, Option<SessionRow>);
 
 impl Store {
+    /// The rows of which lists are made: an average counts when it is of the reader's rubric.
+    fn rows(&self) -> String {
+        format!(
+            "(SELECT {ROW}, CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
+             CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded \
+             FROM session_grades)",
+            rubric = self.rubric
+        )
+    }
+
     /// A page of the sessions that have a grade by rules. Rows that cannot be read are left out.
     pub async fn sessions(&self, query: &SessionQuery) -> Result<Page<SessionRow>, StoreError> {
         let nullable = query.sort.column().2;
-        if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(cursor)) {
+        if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(query.descending, cursor)) {
             return Ok(Page { items: Vec::new(), next: None });
         }
         let among_nulls = query.after.as_ref().is_some_and(|cursor| cursor.value.is_none());
@@ -245,7 +260,8 @@ impl Store {
         };
         let place = conditions.bind(Value::Integer(super::row::count(limit)));
         let sql = format!(
-            "SELECT {COLUMNS} FROM session_grades{} ORDER BY {order} LIMIT {place}",
+            "SELECT {ROW}, quality, quality_graded FROM {} AS session{} ORDER BY {order} LIMIT {place}",
+            self.rows(),
             conditions.sql()
         );
         let found = self
@@ -259,7 +275,8 @@ impl Store {
                 if value.is_none() && !nulls {
                     return Err(format!("{column} is no number"));
                 }
-                Ok((Cursor { value, id: row.text("session_id")? }, read(row).ok()))
+                let order = Some(query.sort.order(query.descending));
+                Ok((Cursor { value, id: row.text("session_id")?, order }, read(row).ok()))
             })
             .await?;
         Ok((found.items, found.unreadable))
@@ -268,7 +285,11 @@ impl Store {
     /// How many sessions the filters of a query let through, on all pages.
     pub async fn count_sessions(&self, query: &SessionQuery) -> Result<u64, StoreError> {
         let conditions = Conditions::of(query);
-        let sql = format!("SELECT COUNT(*) AS sessions FROM session_grades{}", conditions.sql());
+        let sql = format!(
+            "SELECT COUNT(*) AS sessions FROM {} AS session{}",
+            self.rows(),
+            conditions.sql()
+        );
         let query = conditions.apply(sqlx::query(AssertSqlSafe(sql)));
         let what = || "the number of sessions".to_owned();
         Ok(self.fetch_one(query, what, |row| row.number("sessions")).await?.unwrap_or_default())

@@ -43,6 +43,7 @@ const CHANGES: &[Change] = changes![
     "0008_gaps",
     "0009_jobs",
     "0010_rules",
+    "0011_rubrics",
 ];
 
 impl Change {

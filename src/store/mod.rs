@@ -56,12 +56,16 @@ use sqlx::{Any, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Tr
 use address::Place;
 use dialect::Engine;
 
+use crate::grade::quality::RUBRIC_VERSION;
+
 /// An open database. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: AnyPool,
     engine: Engine,
     place: String,
+    /// Grades by models count when they are by this version of the rubric.
+    rubric: u32,
 }
 
 impl Store {
@@ -109,7 +113,7 @@ impl Store {
         }
         let pool = pool.connect_with(options).await.map_err(failed)?;
         first.close().await.map_err(failed)?;
-        let store = Self { pool, engine, place: name };
+        let store = Self { pool, engine, place: name, rubric: RUBRIC_VERSION };
         if let Err(error) = store.migrate().await {
             // Waits until its locks are given back.
             store.close().await;

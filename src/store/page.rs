@@ -26,6 +26,9 @@ pub struct Cursor {
     pub value: Option<String>,
     /// What tells rows with the same value apart.
     pub id: String,
+    /// In which order, where the list has several: a place in one is none in another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
 }
 
 impl fmt::Display for Cursor {
@@ -67,8 +70,12 @@ mod tests {
     #[test]
     fn a_cursor_survives_its_text_form_and_nothing_else_is_one() {
         for cursor in [
-            Cursor { value: Some("2026-11-20T10:00:00Z".into()), id: "é\"/?&".into() },
-            Cursor { value: None, id: String::new() },
+            Cursor {
+                value: Some("2026-11-20T10:00:00Z".into()),
+                id: "é\"/?&".into(),
+                order: Some("time.desc".into()),
+            },
+            Cursor { value: None, id: String::new(), order: None },
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }

@@ -8,11 +8,6 @@ use super::row::{Columns, Double, Rows, time};
 use super::{Store, StoreError, bound};
 use crate::grade::QualityGrade;
 
-/// A grade counts as long as there is none by a newer version of the rubric for its session.
-const LATEST: &str = "grade.rubric_version = (SELECT MAX(rubric_version) \
-                      FROM session_quality_grades AS newest \
-                      WHERE newest.session_id = grade.session_id)";
-
 const COLUMNS: &str = "session_id, grader_model, rubric_version, ts, problem_solved, \
                        tests_added, code_clean, edge_cases, overall, reasoning, details_json";
 
@@ -42,20 +37,64 @@ fn read(row: &Columns<'_>) -> Result<QualityGrade, String> {
     })
 }
 
+/// That a grade is of this version. Not for the index of versions: nearly all grades are of the
+/// same one, and SQLite would prefer it to that of the sessions.
+fn of_version(version: u32) -> String {
+    format!("rubric_version + 0 = {version}")
+}
+
+/// Sets the average of a session, and of which version it is.
+fn average(version: u32, session_id: &str) -> String {
+    format!(
+        "quality_rubric = {version}, quality = (SELECT AVG(overall) FROM session_quality_grades \
+         AS grade WHERE grade.session_id = {session_id} AND {})",
+        of_version(version)
+    )
+}
+
 impl Store {
-    /// Every grade by a model, of all versions of the rubric, oldest first.
-    pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
-        self.fetch(select("ORDER BY ts, id"), read).await
+    /// The same database for a reader whose rubric has that version: grades by models of other
+    /// versions are kept, and read as if they were not there. Without this, that of this binary.
+    ///
+    /// Averages are kept of one version only: those of another are computed here, for as many
+    /// sessions as have grades of this one. Two readers at the same time with different rubrics
+    /// may each miss averages of sessions that the other has graded since.
+    pub async fn by_rubric(mut self, version: u32) -> Result<Self, StoreError> {
+        self.rubric = version;
+        let others = format!(
+            "(quality_rubric < {version} OR quality_rubric > {version}) AND EXISTS \
+             (SELECT 1 FROM session_quality_grades AS grade \
+             WHERE grade.session_id = session_grades.session_id AND {})",
+            of_version(version)
+        );
+        let any = format!("SELECT session_id FROM session_grades WHERE {others} LIMIT 1");
+        let any = sqlx::query(AssertSqlSafe(any)).fetch_optional(&self.pool).await;
+        if any.map_err(|error| self.failed(error))?.is_none() {
+            return Ok(self);
+        }
+        let mut writing = self.begin().await?;
+        let average = average(version, "session_grades.session_id");
+        let query = format!("UPDATE session_grades SET {average} WHERE {others}");
+        let done = sqlx::query(AssertSqlSafe(query)).execute(&mut *writing).await;
+        done.map_err(|error| self.failed(error))?;
+        self.commit(writing).await?;
+        Ok(self)
     }
 
-    /// The grades of a session by the latest version of the rubric, one for each model.
+    /// Every grade by a model and the reader's version of the rubric, oldest first.
+    pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
+        let query = format!("WHERE {} ORDER BY ts, id", of_version(self.rubric));
+        self.fetch(select(&query), read).await
+    }
+
+    /// The grades of a session by the reader's version of the rubric, one for each model.
     pub async fn quality_of(&self, session_id: &str) -> Result<Rows<QualityGrade>, StoreError> {
-        let query =
-            select(&format!("AS grade WHERE session_id = $1 AND {LATEST} ORDER BY grader_model"));
+        let version = of_version(self.rubric);
+        let query = select(&format!("WHERE session_id = $1 AND {version} ORDER BY grader_model"));
         self.fetch(query.bind(bound::text(session_id, bound::NAME)), read).await
     }
 
-    /// The newest grades by the latest version of the rubric, newest first; only those with at
+    /// The newest grades by the reader's version of the rubric, newest first; only those with at
     /// least that overall score, where one is given.
     pub async fn recent_quality(
         &self,
@@ -64,10 +103,11 @@ impl Store {
         after: Option<&Cursor>,
     ) -> Result<Page<QualityGrade>, StoreError> {
         let query = select(&format!(
-            "AS grade WHERE {LATEST} \
+            "WHERE rubric_version = {} \
              AND (CAST($1 AS DOUBLE PRECISION) IS NULL OR overall >= $1) \
              AND (CAST($2 AS TEXT) IS NULL OR ts < $2 OR (ts = $2 AND id < $3)) \
-             ORDER BY ts DESC, id DESC LIMIT $4"
+             ORDER BY ts DESC, id DESC LIMIT $4",
+            self.rubric
         ));
         let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);
         let since = after.and_then(|cursor| cursor.value.as_deref());
@@ -79,8 +119,8 @@ impl Store {
         // What is left out as unreadable is still a row that the next page begins behind.
         let rows = self
             .fetch(query, |row| {
-                let place =
-                    Cursor { value: row.optional_text("ts"), id: row.integer("id")?.to_string() };
+                let (value, id) = (row.optional_text("ts"), row.integer("id")?.to_string());
+                let place = Cursor { value, id, order: None };
                 Ok((place, read(row).ok()))
             })
             .await?;
@@ -91,12 +131,11 @@ impl Store {
         })
     }
 
-    /// The sessions, newest first, that have a grade by rules but none by this model and version
-    /// of the rubric, at most `limit`: id and file. Since a moment, where one is given.
+    /// The sessions, newest first, that have a grade by rules but none by this model and the
+    /// reader's version of the rubric, at most `limit`: id and file. Since a moment, where one is given.
     pub async fn without_quality(
         &self,
         model: &str,
-        rubric_version: u32,
         since: Option<jiff::Timestamp>,
         agent: Option<&str>,
         limit: u64,
@@ -112,7 +151,7 @@ impl Store {
             .bind(since.map(time))
             .bind(bound::optional(agent, bound::NAME))
             .bind(bound::text(model, bound::NAME))
-            .bind(i64::from(rubric_version))
+            .bind(i64::from(self.rubric))
             .bind(super::row::count(limit));
         self.fetch(query, |row| Ok((row.text("session_id")?, row.text("session_file")?))).await
     }
@@ -154,9 +193,8 @@ async fn save(connection: &mut AnyConnection, grade: &QualityGrade) -> Result<()
         .execute(&mut *connection)
         .await?;
     let query = format!(
-        "UPDATE session_grades SET quality = (SELECT AVG(overall) \
-         FROM session_quality_grades AS grade WHERE session_id = $1 AND {LATEST}) \
-         WHERE session_id = $1"
+        "UPDATE session_grades SET {} WHERE session_id = $1",
+        average(grade.rubric_version, "$1")
     );
     let query = sqlx::query(AssertSqlSafe(query)).bind(session_id);
     query.execute(connection).await.map(drop)

@@ -258,7 +258,8 @@ impl Store {
         // What is left out as unreadable is still a row that the next page begins behind.
         let rows = self
             .fetch(query, |row| {
-                let place = Cursor { value: None, id: row.integer("id")?.to_string() };
+                let id = row.integer("id")?.to_string();
+                let place = Cursor { value: None, id, order: None };
                 Ok((place, read(row).ok()))
             })
             .await?;

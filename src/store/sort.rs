@@ -82,9 +82,15 @@ impl SessionSort {
 
     /// Whether a list in this order can go on behind that place: not with the cursor of a list in
     /// another order.
-    pub fn fits(self, cursor: &Cursor) -> bool {
+    pub fn fits(self, descending: bool, cursor: &Cursor) -> bool {
         let (_, kind, nullable) = self.column();
-        cursor.value.as_ref().map_or(nullable, |value| kind.parse(value).is_some())
+        cursor.order.as_deref() == Some(&*self.order(descending))
+            && cursor.value.as_ref().map_or(nullable, |value| kind.parse(value).is_some())
+    }
+
+    /// The name of the order in cursors.
+    pub(super) fn order(self, descending: bool) -> String {
+        format!("{self}.{}", if descending { "desc" } else { "asc" })
     }
 
     /// Column, what it holds, and whether it may be null.

@@ -26,6 +26,52 @@ fn help_of_every_command() {
     }
 }
 
+/// What is between these marks, wherever it occurs.
+fn between<'t>(text: &'t str, begin: &str, end: &str) -> Vec<&'t str> {
+    let rest = text.split(begin).skip(1);
+    rest.filter_map(|rest| rest.split_once(end)).map(|(inside, _)| inside).collect()
+}
+
+/// The words of a command that a text names, with `x` for what stands for a value.
+fn typed(command: &str) -> Vec<String> {
+    let mut command = command.split(" > ").next().unwrap().to_owned();
+    for (begin, end) in [("{{", "}}"), ("{", "}"), ("<", ">")] {
+        while let Some((before, rest)) = command.split_once(begin) {
+            let (_, after) = rest.split_once(end).unwrap_or((rest, ""));
+            command = format!("{before}x{after}");
+        }
+    }
+    command.split_whitespace().map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn commands_that_texts_name_can_be_typed() {
+    use clap::Parser as _;
+
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut named, mut wrong) = (0, Vec::new());
+    for folder in ["src", "templates"] {
+        for file in files(&root.join(folder)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let mut lines: Vec<&str> = text.lines().collect();
+            // Comments may name groups of commands.
+            lines.retain(|line| !line.trim_start().starts_with("//"));
+            let text = lines.join("\n").replace("\\\n", "");
+            let mut commands = between(&text, "`selftest ", "`");
+            commands.extend(between(&text, "<code>selftest ", "</code>"));
+            for command in commands {
+                let words = [vec!["selftest".to_owned()], typed(command)].concat();
+                named += 1;
+                if let Err(error) = selftest::cli::Cli::try_parse_from(words) {
+                    wrong.push(format!("{}: {command}: {error}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(named > 30, "{named}");
+    assert_eq!(wrong, [""; 0], "{wrong:#?}");
+}
+
 #[test]
 fn help_explains_exit_codes_and_every_flag_of_a_run() {
     let run = Workspace::new().args(["--help"]).run().exit(0);

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::context::Project;
 use super::failure::Failure;
+use super::grading::rubric;
 use super::sessions::{nothing_found, roots};
 use super::{eprint, print, since};
 use crate::cli::{self, GlobalArgs, GradeAction, OverrideArgs, SessionArgs};
@@ -117,6 +118,7 @@ impl<'a> Setup<'a> {
         let roots = options.sources.clone();
         let weekly_folder = project.shown_path(&options.settings.weekly_folder);
         let grader = SelfGrader::open(&database(&project, &args.db), options).await?;
+        let grader = grader.by_rubric(rubric(&project)).await?;
         Ok(Self { grader, args, project, roots, weekly_folder })
     }
 

@@ -15,7 +15,6 @@ use crate::command::{eprint, print, since};
 use crate::config::Environment;
 use crate::exit::Exit;
 use crate::grade::QualityGrade;
-use crate::grade::quality::RUBRIC_VERSION;
 use crate::grader::quality::{Backfill, BackfillObserver, QualityFault};
 use crate::jobs::{Grading, Queue};
 use crate::report::{plural, quality};
@@ -91,30 +90,45 @@ async fn backfill(
     let (mut graded, mut skipped) = (0, 0);
     for grader in graders {
         let model = grader.model_id().to_owned();
-        let waiting = ungraded(setup, &model, limit).await?;
+        // All of them: for each that gets no grade, another one is taken.
+        let waiting = ungraded(setup, &model, u64::MAX).await?;
         if waiting.is_empty() {
             continue;
         }
         let mut bar = BackfillBar::new(&setup.project.environment, setup.args.json);
-        let run = grader.backfill(waiting, concurrency as usize, &mut bar);
+        let run = grader.backfill(waiting, limit, concurrency as usize, &mut bar);
         let done = interruptible(run).await;
         bar.bar.finish_and_clear();
-        let Some(Backfill { graded: now, skipped: not, stopped }) = done else {
+        let Some(done) = done else {
             eprint(&format!(
                 "{model}: interrupted; {} kept. The same command goes on\n",
                 plural(bar.graded, "grade")
             ));
             return Ok(Exit::Interrupted);
         };
-        eprint(&format!("{model}: {} graded, {not} without a grade\n", plural(now, "session")));
-        graded += now;
-        skipped += not;
-        if let Some(fault) = stopped {
+        eprint(&came_to(&model, &done));
+        graded += done.graded;
+        skipped += done.skipped;
+        if let Some(fault) = done.stopped {
             eprint("what was graded is kept; the same command goes on\n");
             return Err(fault.into());
         }
     }
     Ok(if skipped > 0 && graded == 0 { Exit::Inconclusive } else { Exit::Passed })
+}
+
+/// How many sessions have a grade now, and why others have none.
+fn came_to(model: &str, done: &Backfill) -> String {
+    let graded = plural(done.graded, "session");
+    let mut text = format!("{model}: {graded} graded, {} without a grade", done.skipped);
+    for (number, (kind, count)) in done.faults.iter().enumerate() {
+        text += &format!("{} {kind} ({count})", if number == 0 { ":" } else { "," });
+    }
+    text.push('\n');
+    if done.unfit {
+        text += "it gives hardly any grades: take a larger model\n";
+    }
+    text
 }
 
 /// The sessions that the model has not graded, id and file; says where there are none.
@@ -126,7 +140,7 @@ async fn ungraded(
     let now = Timestamp::now();
     let since = setup.args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let (store, agent) = (setup.grader.store(), setup.args.agent.as_deref());
-    let waiting = store.without_quality(model, RUBRIC_VERSION, since, agent, limit).await?;
+    let waiting = store.without_quality(model, since, agent, limit).await?;
     if waiting.items.is_empty() {
         eprint(&format!("{model}: every session has its grade\n"));
     }
@@ -180,6 +194,7 @@ async fn interruptible<T>(work: impl Future<Output = T>) -> Option<T> {
 struct BackfillBar {
     bar: ProgressBar,
     json: bool,
+    headed: bool,
     graded: u64,
 }
 
@@ -189,7 +204,7 @@ impl BackfillBar {
         let target =
             if is_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        Self { bar, json, graded: 0 }
+        Self { bar, json, headed: json, graded: 0 }
     }
 
     fn tell(&self, text: &str) {
@@ -205,7 +220,8 @@ impl BackfillObserver for BackfillBar {
             self.bar.set_style(style);
         }
         self.bar.set_length(sessions);
-        if !self.json {
+        if !self.headed {
+            self.headed = true;
             self.tell(&quality::heading());
         }
     }

@@ -126,7 +126,8 @@ impl Drafter {
 impl SkillTrial for Drafter {
     fn test<'a>(&'a self, draft: &'a SkillDraft) -> BoxFuture<'a, SkillTest> {
         let Some(suite) = self.resolved.config.gaps.suite.clone() else {
-            let reason = "gaps.suite names no suite to try it on; `selftest freeze` makes one";
+            let reason =
+                "gaps.suite names no suite to try it on; `selftest freeze latest` makes one";
             return async { SkillTest::NotTested { reason: reason.to_owned() } }.boxed();
         };
         let tried = async {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::reading::{EVIDENCE, QualityReading, REASONING, SUMMARY, bounded};
-use super::rubric::{Dimension, RUBRIC_VERSION};
+use super::rubric::{Dimension, FIRST_OWN_VERSION};
 use super::settings::QualityWeights;
 use crate::grade::QualityGrade;
 use crate::session::LeftOut;
@@ -23,8 +23,8 @@ pub struct About<'a> {
     pub left_out: &'a LeftOut,
     /// Estimated tokens of the transcript.
     pub transcript_tokens: u32,
-    /// Whether the prompt was the project's own; see [`super::is_edited`].
-    pub prompt_edited: bool,
+    /// Version of the rubric that the prompt held; see [`super::rubric_version`].
+    pub rubric_version: u32,
 }
 
 /// What a model said of one dimension beside the score, as it is kept in a grade's details.
@@ -82,7 +82,7 @@ impl QualityReading {
             "unsupported": self.unsupported(),
             "left_out": about.left_out,
             "transcript_tokens": about.transcript_tokens,
-            "prompt_edited": about.prompt_edited,
+            "prompt_edited": about.rubric_version >= FIRST_OWN_VERSION,
         });
         let score = |dimension: Dimension| {
             let reading = self.dimensions.iter().find(|reading| reading.dimension == dimension)?;
@@ -91,7 +91,7 @@ impl QualityReading {
         QualityGrade {
             session_id: about.session_id.to_owned(),
             model: about.model.to_owned(),
-            rubric_version: RUBRIC_VERSION,
+            rubric_version: about.rubric_version,
             ts: about.ts,
             problem_solved: score(Dimension::ProblemSolved),
             tests_added: score(Dimension::TestsAdded),

@@ -16,7 +16,7 @@ mod tests;
 
 pub use combine::{Combined, Spread, combine};
 pub use grade::{About, Note};
-pub use prompt::{TEMPLATE, is_edited, render};
+pub use prompt::{TEMPLATE, render, rubric_version};
 pub use reading::{DimensionReading, QualityReader, QualityReading, reply_schema};
-pub use rubric::{Dimension, RUBRIC_VERSION};
+pub use rubric::{Dimension, FIRST_OWN_VERSION, RUBRIC_VERSION, rubric_name};
 pub use settings::{QualitySettings, QualityWeights};

@@ -1,9 +1,10 @@
 //! The grader's prompt: rubric and rules first and byte-identical, the transcript last. Pure.
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::reading::schema_in_prompt;
-use super::rubric::{Description, Dimension};
+use super::rubric::{Description, Dimension, FIRST_OWN_VERSION, RUBRIC_VERSION};
 use crate::digest;
 use crate::judge::evidence::{Nonce, fence};
 use crate::prompts::{BUILT_IN, PromptError, PromptLibrary, Rendered};
@@ -42,11 +43,18 @@ pub(super) fn built_in() -> &'static str {
     found.map_or("", |(_, text)| text)
 }
 
-/// Whether the loaded template is the project's own and not the one of this binary: its grades
-/// carry the same rubric version and yet another rubric.
-pub fn is_edited(library: &PromptLibrary) -> bool {
-    library
-        .digests()
-        .get(TEMPLATE)
-        .is_some_and(|loaded| *loaded != digest::of_bytes(built_in().as_bytes()))
+/// The version of the rubric that the loaded template puts to the model: [`RUBRIC_VERSION`] of the
+/// one of this binary. One that the project has edited is another rubric, with a version made from
+/// its digest and that of this binary: grades by different texts are never mixed, and who takes an
+/// edit back finds the grades from before.
+pub fn rubric_version(library: &PromptLibrary) -> u32 {
+    let built_in = digest::of_bytes(built_in().as_bytes());
+    match library.digests().get(TEMPLATE) {
+        Some(own) if *own != built_in => {
+            let digest = digest::of_json(&json!([RUBRIC_VERSION, own]));
+            let number = digest.get(..8).and_then(|first| u32::from_str_radix(first, 16).ok());
+            FIRST_OWN_VERSION + number.unwrap_or_default() % FIRST_OWN_VERSION
+        }
+        _ => RUBRIC_VERSION,
+    }
 }

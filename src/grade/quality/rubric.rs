@@ -6,6 +6,18 @@ use serde::Serialize;
 /// `prompts/grade/session_v1.md`, the anchors or the schema raises it, as a test demands.
 pub const RUBRIC_VERSION: u32 = 1;
 
+/// From here on versions are those of prompts that projects have edited; see
+/// [`super::rubric_version`]. All of them fit into 31 bits.
+pub const FIRST_OWN_VERSION: u32 = 1 << 30;
+
+/// A version in words: `rubric 1`, or `the project's own rubric 2f3a91bc`.
+pub fn rubric_name(version: u32) -> String {
+    match version.checked_sub(FIRST_OWN_VERSION) {
+        None => format!("rubric {version}"),
+        Some(own) => format!("the project's own rubric {own:08x}"),
+    }
+}
+
 /// One aspect of a session's quality (seed 003).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Dimension {

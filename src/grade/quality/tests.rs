@@ -62,11 +62,17 @@ fn the_whole_prompt() {
 }
 
 #[test]
-fn an_edited_prompt_is_noticed() {
-    assert!(!is_edited(&library(None)));
-    assert!(!is_edited(&library(Some(built_in()))));
-    assert!(is_edited(&library(Some("Be kind.\n<!-- case -->\n{{ transcript }}"))));
-    assert!(!is_edited(&PromptLibrary::new(std::path::Path::new("."))));
+fn an_edited_prompt_is_another_rubric() {
+    assert_eq!(rubric_version(&library(None)), RUBRIC_VERSION);
+    assert_eq!(rubric_version(&library(Some(built_in()))), RUBRIC_VERSION);
+    assert_eq!(rubric_version(&PromptLibrary::new(std::path::Path::new("."))), RUBRIC_VERSION);
+    let of = |text: &str| rubric_version(&library(Some(text)));
+    let kind = of("Be kind.\n<!-- case -->\n{{ transcript }}");
+    assert_eq!(kind, of("Be kind.\n<!-- case -->\n{{ transcript }}"));
+    assert_ne!(kind, of("Be strict.\n<!-- case -->\n{{ transcript }}"));
+    assert!((FIRST_OWN_VERSION..1 << 31).contains(&kind));
+    assert_eq!(rubric_name(1), "rubric 1");
+    assert_eq!(rubric_name(FIRST_OWN_VERSION + 0x2f), "the project's own rubric 0000002f");
 }
 
 fn part(evidence: &str, score: &Value) -> Value {
@@ -217,7 +223,7 @@ fn about() -> About<'static> {
         ts: Timestamp::UNIX_EPOCH,
         left_out: &LEFT_OUT,
         transcript_tokens: 812,
-        prompt_edited: true,
+        rubric_version: FIRST_OWN_VERSION + 7,
     }
 }
 
@@ -229,7 +235,7 @@ fn a_grade_keeps_why() {
     let reading = read(&reply.to_string()).unwrap();
     let grade = reading.into_grade(about(), &QualityWeights::default());
     assert_eq!((grade.session_id.as_str(), grade.model.as_str()), ("s1", "ollama/small:1b"));
-    assert_eq!((grade.rubric_version, grade.ts), (RUBRIC_VERSION, Timestamp::UNIX_EPOCH));
+    assert_eq!((grade.rubric_version, grade.ts), (FIRST_OWN_VERSION + 7, Timestamp::UNIX_EPOCH));
     assert_eq!((grade.code_clean, grade.edge_cases), (None, Some(0.05)));
     let reasoning = grade.reasoning.unwrap();
     assert!(reasoning.starts_with("Line one [31mé") && reasoning.chars().count() <= 200);

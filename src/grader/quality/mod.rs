@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::grade::QualityGrade;
 use crate::grade::quality::{
-    About, QualityReader, QualityReading, QualitySettings, is_edited, render, reply_schema,
+    About, QualityReader, QualityReading, QualitySettings, render, reply_schema, rubric_version,
 };
 use crate::judge::UnscoredReason;
 use crate::judge::asking::{Limits, Unasked, ask};
@@ -68,6 +68,8 @@ pub enum QualityFault {
         reason: UnscoredReason,
         /// What exactly was wrong.
         detail: String,
+        /// The server failed at this request; at another it may not.
+        server_failed: bool,
     },
     /// The prompt cannot be rendered.
     #[error(transparent)]
@@ -84,6 +86,16 @@ impl QualityFault {
             QualityFault::Unscored { reason, .. } => *reason == UnscoredReason::Unavailable,
             QualityFault::Prompt(_) | QualityFault::Store(_) => true,
             QualityFault::Session { .. } => false,
+        }
+    }
+
+    /// Which kind, in words that many sessions share.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            QualityFault::Session { .. } => "the session cannot be read",
+            QualityFault::Unscored { reason, .. } => describe(*reason),
+            QualityFault::Prompt(_) => "the prompt cannot be rendered",
+            QualityFault::Store(_) => "the database failed",
         }
     }
 }
@@ -211,7 +223,7 @@ impl QualityGrader {
                         ts: Timestamp::now(),
                         left_out: &condensed.left_out,
                         transcript_tokens: condensed.tokens,
-                        prompt_edited: is_edited(&self.library),
+                        rubric_version: rubric_version(&self.library),
                     };
                     return Ok(reading.into_grade(about, &self.settings.weights));
                 }
@@ -219,8 +231,8 @@ impl QualityGrader {
             };
             tokens = tokens / 3 * 2;
             if !unasked.prompt_too_long || tokens < LEAST_TOKENS {
-                let Unasked { reason, detail, .. } = unasked;
-                return Err(QualityFault::Unscored { reason, detail });
+                let Unasked { reason, detail, server_failed, .. } = unasked;
+                return Err(QualityFault::Unscored { reason, detail, server_failed });
             }
             condensed = self.read(session_id, file, tokens).await?;
         }

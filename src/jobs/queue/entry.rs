@@ -48,11 +48,15 @@ impl Grading {
     }
 }
 
-/// What became of a request that has not led to a grade.
+/// What became of a request for a grade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GradingRequest {
-    /// It waits, or a worker is at it.
+    /// It waits for a worker.
     Waiting,
+    /// A worker is at it.
+    Running,
+    /// The grade is there.
+    Done,
     /// There is no grade, and why.
     Failed(String),
 }

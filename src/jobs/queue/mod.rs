@@ -15,7 +15,7 @@ use super::settings::JobSettings;
 use crate::store::{QueueDatabase, QueuePool, StoreError};
 use crate::text::one_line;
 pub use entry::{FailedGrading, Grading, GradingRequest, QueueCounts};
-use tables::{FAILED, RUNNING, Tables, WAITING};
+use tables::{FAILED, RUNNING, Tables, WAITING, state};
 
 /// Sessions that are added in one transaction.
 const BATCH: usize = 500;
@@ -163,26 +163,28 @@ impl Queue {
     }
 
     /// What became of the last request for a grade of a session by the configured model; `None`
-    /// where there was none, or where it led to a grade.
+    /// where there was none, or where it was done so long ago that it was taken out.
     pub async fn request(&self, session_id: &str) -> Result<Option<GradingRequest>, StoreError> {
         let Tables { jobs, result, .. } = self.tables;
         let query = format!(
-            "SELECT status, CASE WHEN {FAILED} THEN 1 ELSE 0 END AS failed, {result} AS result \
-             FROM {jobs} WHERE job_type = $1 AND idempotency_key = $2"
+            "SELECT {} AS state, {result} AS result FROM {jobs} \
+             WHERE job_type = $1 AND idempotency_key = $2",
+            state()
         );
         let key = Grading::new(session_id, None).key();
         on!(self, pool => {
             let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(key);
             query.fetch_optional(pool).await.and_then(|row| {
                 let Some(row) = row else { return Ok(None) };
-                Ok(match (row.try_get("status")?, row.try_get::<i32, _>("failed")?) {
-                    ("Done", _) => None,
-                    (_, 1) => {
+                Ok(Some(match row.try_get("state")? {
+                    "running" => GradingRequest::Running,
+                    "waiting" => GradingRequest::Waiting,
+                    "failed" => {
                         let result: Option<String> = row.try_get("result")?;
-                        Some(GradingRequest::Failed(why(result.as_deref())))
+                        GradingRequest::Failed(why(result.as_deref()))
                     }
-                    _ => Some(GradingRequest::Waiting),
-                })
+                    _ => GradingRequest::Done,
+                }))
             })
         })
     }
@@ -190,9 +192,8 @@ impl Queue {
     /// How many gradings are in which state.
     pub async fn counts(&self) -> Result<QueueCounts, StoreError> {
         let query = format!(
-            "SELECT CASE WHEN {RUNNING} THEN 'running' WHEN {WAITING} THEN 'waiting' \
-             WHEN {FAILED} THEN 'failed' ELSE 'done' END AS state, COUNT(*) AS number \
-             FROM {} WHERE job_type = $1 GROUP BY 1",
+            "SELECT {} AS state, COUNT(*) AS number FROM {} WHERE job_type = $1 GROUP BY 1",
+            state(),
             self.tables.jobs
         );
         on!(self, pool => {

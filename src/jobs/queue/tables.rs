@@ -70,3 +70,11 @@ pub(super) const RUNNING: &str = "status IN ('Queued', 'Running')";
 /// Work that waits for a worker.
 pub(super) const WAITING: &str =
     "(status = 'Pending' OR (status = 'Failed' AND attempts < max_attempts))";
+
+/// In which of the four states work is, as a text.
+pub(super) fn state() -> String {
+    format!(
+        "CASE WHEN {RUNNING} THEN 'running' WHEN {WAITING} THEN 'waiting' \
+         WHEN {FAILED} THEN 'failed' ELSE 'done' END"
+    )
+}

@@ -45,6 +45,15 @@ async fn a_session_waits_once_for_each_model() {
     assert_eq!(world.counts().await, [4, 0, 0, 0]);
     assert_eq!(queue.request("a").await.unwrap(), Some(GradingRequest::Waiting));
     assert_eq!(queue.request("z").await.unwrap(), None);
+    for (state, request) in [
+        ("'Queued'", GradingRequest::Running),
+        ("'Running'", GradingRequest::Running),
+        ("'Done'", GradingRequest::Done),
+    ] {
+        let statement = format!("UPDATE Jobs SET status = {state}");
+        world.sql(Box::leak(statement.into_boxed_str())).await;
+        assert_eq!(queue.request("a").await.unwrap(), Some(request), "{state}");
+    }
     assert!(world.folder.path().join("grades-jobs.db").is_file());
 }
 

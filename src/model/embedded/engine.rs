@@ -50,7 +50,8 @@ fn backend() -> Result<&'static LlamaBackend, ModelError> {
 /// The weights of a file. The error is one line that names the file.
 pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
     let name = file.display();
-    let again = || Some("fetch it again with `selftest model pull`, or name another file".into());
+    let again =
+        || Some("fetch it again with `selftest model pull NAME`, or name another file".into());
     let unreadable = |error| ModelError::engine(format!("cannot read {name}: {error}"), again());
     let mut magic = Vec::new();
     let opened = File::open(file).map_err(unreadable)?;

@@ -145,7 +145,7 @@ pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, Mod
         endpoint: folder.display().to_string(),
         model: name.to_owned(),
         available: list(environment).into_iter().map(|listed| listed.name).collect(),
-        hint: "fetch one with `selftest model pull`, or give a path: embedded:/path/to.gguf"
+        hint: "fetch one with `selftest model pull NAME`, or give a path: embedded:/path/to.gguf"
             .to_owned(),
     })
 }

@@ -7,8 +7,11 @@ use utoipa::openapi::OpenApi;
 use super::super::problem::{MEDIA_TYPE, Problem};
 use crate::report::document;
 
-/// The document at `/api/openapi.json`.
-pub(super) fn document(paths: OpenApi) -> Value {
+/// The name of the token in the document.
+const TOKEN: &str = "token";
+
+/// The document at `/api/openapi.json` of a server that asks for a token or not.
+pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
     // Of our own types, all of which are plain data.
     let mut api = serde_json::to_value(paths).unwrap_or_default();
     api["info"] = json!({
@@ -19,6 +22,15 @@ pub(super) fn document(paths: OpenApi) -> Value {
                         Lists are paged: `next` of one page is the `cursor` of the following one.",
         "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
     });
+    api["components"]["securitySchemes"][TOKEN] = json!({
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The token that the server was started with. It is needed for every path \
+                        once there is one, except for `/healthz`, `/favicon.ico` and `/login`.",
+    });
+    if needs_token {
+        api["security"] = json!([{ TOKEN: [] }]);
+    }
     let schemas = &mut api["components"]["schemas"];
     let mut report = document::schema();
     if let Some(report) = report.as_object_mut() {

@@ -17,7 +17,7 @@ use super::types::{GradePage, Queued, SessionGrades};
 use crate::grade::quality::combine;
 use crate::jobs::Grading;
 
-/// Every grade of a session
+/// Every grade of a session, and what became of the last request for one
 ///
 /// A `/` in an id is written `%2F`.
 #[utoipa::path(get, path = "/api/grades/session/{id}", tag = "grades",
@@ -34,7 +34,8 @@ pub(super) async fn of_session(
     }
     let overrides = app.store.overrides_of(&id).await?.items;
     let average = combine(&models);
-    Ok(Json(SessionGrades { session_id: id, rules, overrides, models, average }))
+    let request = app.queue.request(&id).await?.map(Into::into);
+    Ok(Json(SessionGrades { session_id: id, rules, overrides, models, average, request }))
 }
 
 fn unknown() -> Problem {
@@ -43,7 +44,8 @@ fn unknown() -> Problem {
 
 /// Asks for a grade by a model
 ///
-/// Answers at once; the grade is there when the model has worked through the queue.
+/// Answers at once; the grade is there when the model has worked through the queue. What became of
+/// the request is in `request` where the grade will be.
 #[utoipa::path(post, path = "/api/grades/session/{id}", tag = "grades",
     params(("id" = String, Path, description = "The session", max_length = 512)),
     responses((status = 202, body = Queued, headers(("Location" = String, description = "Where the grade will be")))))]
@@ -87,7 +89,7 @@ pub(super) async fn recent(
     let least = asked.min_overall.map(|least| input::within("min_overall", least, 0.0..=1.0));
     let limit = input::limit(asked.limit)?;
     let after = input::cursor(asked.cursor.as_deref(), |cursor| {
-        cursor.value.is_some() && cursor.id.parse::<i64>().is_ok()
+        cursor.order.is_none() && cursor.value.is_some() && cursor.id.parse::<i64>().is_ok()
     })?;
     let page = app.store.recent_quality(least.transpose()?, limit, after.as_ref()).await?;
     let next = page.next.map(|next| next.to_string());

@@ -1,6 +1,7 @@
 //! What callers give: ids in paths, parameters in queries and bodies, bounded and checked.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -16,6 +17,8 @@ use crate::store::Cursor;
 pub(super) const ROWS: u32 = 50;
 /// Most rows of a page.
 pub(super) const MOST_ROWS: u32 = 500;
+/// What is said of JSON that is no object.
+const NO_OBJECT: &str = "in the body: expected a JSON object";
 /// Bytes of the longest id.
 const LONGEST_ID: usize = 512;
 
@@ -84,24 +87,33 @@ impl<S: Send + Sync> FromRequest<S> for Object {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match Json::<Value>::from_request(request, state).await {
-            Ok(Json(Value::Object(object))) => Ok(Self(object)),
-            Ok(_) => {
-                let detail = "in the body: expected a JSON object";
-                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
-            }
-            Err(rejection) => {
-                let detail = match rejection.status() {
-                    StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                        "the body must be JSON, with the header `Content-Type: application/json`"
-                    }
-                    StatusCode::PAYLOAD_TOO_LARGE => "the body of the request is too large",
-                    _ => "in the body: not JSON, expected a JSON object",
-                };
-                Err(Problem::new(rejection.status(), detail))
-            }
-        }
+        object(request, state).await.map(Self).map_err(refused)
     }
+}
+
+/// The JSON object that a body is, or the status that says why it is none; 422 of other JSON.
+async fn object<S: Send + Sync>(
+    request: Request,
+    state: &S,
+) -> Result<Map<String, Value>, StatusCode> {
+    match Json::<Value>::from_request(request, state).await {
+        Ok(Json(Value::Object(object))) => Ok(object),
+        Ok(_) => Err(StatusCode::UNPROCESSABLE_ENTITY),
+        Err(rejection) => Err(rejection.status()),
+    }
+}
+
+/// What is said of a body that is no JSON object.
+fn refused(status: StatusCode) -> Problem {
+    let detail = match status {
+        StatusCode::UNPROCESSABLE_ENTITY => NO_OBJECT,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            "the body must be JSON, with the header `Content-Type: application/json`"
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => "the body of the request is too large",
+        _ => "in the body: not JSON, expected a JSON object",
+    };
+    Problem::new(status, detail)
 }
 
 /// The body of a request: one JSON object.
@@ -111,18 +123,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let read = Json::<T>::from_request(request, state).await;
-        read.map(|Json(body)| Self(body)).map_err(|rejection| {
+        let (parts, body) = request.into_parts();
+        let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
+        let bytes = bytes.map_err(|rejection| refused(rejection.status()))?;
+        // Looked at as any JSON first: an array would be taken for the fields of an object.
+        let whole = Request::from_parts(parts, bytes.clone().into());
+        object(whole, state).await.map_err(|status| match status {
             // JSON of another shape is not told apart from what is no JSON: both are no body that
             // is described.
-            let status = match rejection.status() {
-                StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
-                status => status,
-            };
+            StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(NO_OBJECT),
+            status => refused(status),
+        })?;
+        Json::<T>::from_bytes(&bytes).map(|Json(body)| Self(body)).map_err(|rejection| {
             let text = rejection.body_text();
             let what = text.split_once(": ").map_or(text.as_str(), |(_, what)| what);
-            let what = crate::text::one_line(what, 300);
-            Problem::new(status, format!("in the body: {what}"))
+            Problem::bad_request(format!("in the body: {}", crate::text::one_line(what, 300)))
         })
     }
 }

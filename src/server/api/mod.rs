@@ -27,9 +27,8 @@ use super::App;
 use super::cache::{self, Cache};
 
 /// All paths below `/api`, and `/healthz`.
-pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
+pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
     let stored = OpenApiRouter::new()
-        .routes(routes!(grades::of_session, grades::queue))
         .routes(routes!(grades::recent))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one))
@@ -43,9 +42,10 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(improvement::reject_proposal))
         .routes(routes!(improvement::advise))
         .layer(from_fn_with_state(cache, cache::remember));
-    // Files, whose changes nobody reports; and skills and reflections: whoever changes one looks at
-    // it next.
+    // Files, and a queue, whose changes nobody reports; and skills and reflections: whoever changes
+    // one looks at it next.
     let fresh = OpenApiRouter::new()
+        .routes(routes!(grades::of_session, grades::queue))
         .routes(routes!(runs::list))
         .routes(routes!(runs::one))
         .routes(routes!(runs::cases))
@@ -63,7 +63,7 @@ pub(super) fn router(cache: Arc<Cache>) -> Router<Arc<App>> {
         .routes(routes!(reflections::weak))
         .layer(from_fn(cache::tag));
     let (router, paths) = stored.merge(fresh).split_for_parts();
-    let described = describe::document(paths).to_string();
+    let described = describe::document(paths, needs_token).to_string();
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
     router
         .route("/api/openapi.json", described.layer(from_fn(cache::tag)))

@@ -47,7 +47,7 @@ pub(super) async fn list(
         let next = items
             .last()
             .filter(|_| more)
-            .map(|entry| Cursor { value: None, id: entry.run_id.clone() }.to_string());
+            .map(|entry| Cursor { value: None, id: entry.run_id.clone(), order: None }.to_string());
         Ok(Json(RunPage { items, next }))
     })
     .await

@@ -76,16 +76,17 @@ pub(super) async fn list(
 ) -> Result<Json<SessionPage>, Problem> {
     let sort = asked.sort.unwrap_or(SessionSort::Time);
     let least = asked.min_quality.map(|least| input::within("min_quality", least, 0.0..=1.0));
+    let descending = asked.order.unwrap_or_default() == Order::Desc;
     let query = SessionQuery {
         sort,
-        descending: asked.order.unwrap_or_default() == Order::Desc,
+        descending,
         agent: input::text("agent", asked.agent, 200)?,
         task_type: asked.task_type,
         completed: asked.completed,
         min_quality: least.transpose()?,
         search: input::text("search", asked.search, 200)?,
         limit: input::limit(asked.limit)?,
-        after: input::cursor(asked.cursor.as_deref(), |cursor| sort.fits(cursor))?,
+        after: input::cursor(asked.cursor.as_deref(), |cursor| sort.fits(descending, cursor))?,
     };
     let page = app.store.sessions(&query).await?;
     let next = page.next.map(|next| next.to_string());

@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::Schema;
 
 use super::super::tally::UNFINISHED;
+use super::input::one_of;
 use crate::event::ExperimentRun;
 use crate::grade::quality::Combined;
 use crate::grade::{GradeRecord, Override, QualityGrade};
@@ -14,6 +16,7 @@ use crate::improve::gap::Gap;
 use crate::improve::proposal::Proposal;
 use crate::improve::skill::{AuditEntry, SkillExecution, SkillVersion};
 use crate::improve::trend::WeekCount;
+use crate::jobs::GradingRequest;
 use crate::outcome::{Outcome, Summary};
 use crate::report::RunEntry;
 use crate::report::document::CaseDocument;
@@ -52,11 +55,40 @@ pub(super) struct SessionGrades {
     /// What people say instead, oldest first; the newest for a field counts.
     #[schema(value_type = Vec<Object>)]
     pub(super) overrides: Vec<Override>,
-    /// By the latest version of the rubric, one for each model.
+    /// By the rubric of now, one for each model.
     pub(super) models: Vec<QualityGrade>,
     /// Mean of the models' scores, and how far apart they lie; null without a grade by a model.
     #[schema(value_type = Option<Object>)]
     pub(super) average: Option<Combined>,
+    /// What became of the last request for a grade by the configured model, as `POST` makes it;
+    /// null where there was none, or where it was done long ago.
+    pub(super) request: Option<Requested>,
+}
+
+/// A request for a grade.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Requested {
+    /// `queued` and `running` go on; at `done` the grade is there, at `failed` none will come.
+    #[schema(schema_with = request_states)]
+    status: &'static str,
+    /// Why it failed; null otherwise.
+    reason: Option<String>,
+}
+
+fn request_states() -> Schema {
+    one_of(["queued", "running", "done", "failed"])
+}
+
+impl From<GradingRequest> for Requested {
+    fn from(request: GradingRequest) -> Self {
+        let (status, reason) = match request {
+            GradingRequest::Waiting => ("queued", None),
+            GradingRequest::Running => ("running", None),
+            GradingRequest::Done => ("done", None),
+            GradingRequest::Failed(why) => ("failed", Some(why)),
+        };
+        Self { status, reason }
+    }
 }
 
 /// A page of grades by models.
@@ -93,7 +125,7 @@ pub(super) struct Queued {
     pub(super) session_id: String,
     /// `queued`.
     pub(super) status: &'static str,
-    /// Where the grade will be.
+    /// Where the grade will be, and what becomes of the request.
     pub(super) location: String,
 }
 

@@ -3,13 +3,15 @@
 
 use super::words;
 use crate::grade::QualityGrade;
-use crate::grade::quality::{Combined, Dimension, Spread, combine};
+use crate::grade::quality::{Dimension, FIRST_OWN_VERSION, Spread, combine, rubric_name};
 
 pub(super) struct Quality {
     pub(super) overall: Bar,
     pub(super) dimensions: Vec<DimensionView>,
     pub(super) models: Vec<ModelView>,
-    pub(super) rubric: u32,
+    pub(super) version: u32,
+    /// Where the prompt is the project's own.
+    pub(super) own_rubric: Option<String>,
 }
 
 /// A mean over models.
@@ -61,7 +63,7 @@ impl Quality {
                 .filter(|note| several || !note.is_empty())
                 .collect(),
         };
-        let Combined { rubric_version: rubric, .. } = combined;
+        let version = combined.rubric_version;
         Some(Self {
             overall: Bar::of(overall),
             dimensions: Dimension::ALL.into_iter().zip(dimensions).map(dimension).collect(),
@@ -74,7 +76,8 @@ impl Quality {
                     reasoning: grade.reasoning.as_deref().map(words::line),
                 })
                 .collect(),
-            rubric,
+            version,
+            own_rubric: (version >= FIRST_OWN_VERSION).then(|| rubric_name(version)),
         })
     }
 }

@@ -75,11 +75,13 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
     let quality = app.store.quality_of(id).await?.items;
     let overrides = app.store.overrides_of(id).await?.items;
     let (request, fault) = match app.queue.request(id).await? {
-        Some(GradingRequest::Waiting) => (Some("A grading waits or goes on."), None),
+        Some(GradingRequest::Waiting | GradingRequest::Running) => {
+            (Some("A grading waits or goes on."), None)
+        }
         Some(GradingRequest::Failed(why)) => {
             (Some("The last grading gave no grade:"), Some(words::line(&why)))
         }
-        None => (None, None),
+        Some(GradingRequest::Done) | None => (None, None),
     };
     let title = words::line(grade.task_summary.as_deref().unwrap_or_default());
     Ok(Session {

@@ -91,6 +91,8 @@ struct Row {
     day: String,
     hour: String,
     quality: String,
+    /// A model has graded it and could not tell.
+    untold: bool,
     percent: String,
     grade: &'static str,
 }
@@ -118,6 +120,7 @@ impl From<SessionRow> for Row {
             day: day.to_owned(),
             hour: hour.to_owned(),
             quality: words::score(row.quality),
+            untold: row.quality_graded && row.quality.is_none(),
             percent: words::percent(row.quality),
             grade: words::grade(row.quality),
         }
@@ -166,7 +169,7 @@ impl Params {
         };
         let after = match self.after.as_str() {
             "" => None,
-            text => Some(cursor(text, sort)?),
+            text => Some(cursor(text, sort, descending)?),
         };
         Ok(SessionQuery {
             sort,
@@ -196,8 +199,8 @@ impl Params {
     }
 }
 
-fn cursor(text: &str, sort: SessionSort) -> Result<Cursor, PageError> {
-    let read = text.parse::<Cursor>().ok().filter(|cursor| sort.fits(cursor));
+fn cursor(text: &str, sort: SessionSort, descending: bool) -> Result<Cursor, PageError> {
+    let read = text.parse::<Cursor>().ok().filter(|cursor| sort.fits(descending, cursor));
     read.ok_or_else(|| PageError::bad_request("after is not of this list: begin at its first page"))
 }
 

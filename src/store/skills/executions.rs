@@ -118,7 +118,8 @@ impl Store {
             .bind(i64::from(limit) + 1);
         // What is left out as unreadable is still a row that the next page begins behind.
         let rows = self.fetch(query, |row| {
-            let place = Cursor { value: row.optional_text("created_at"), id: row.text("id")? };
+            let (value, id) = (row.optional_text("created_at"), row.text("id")?);
+            let place = Cursor { value, id, order: None };
             Ok((place, read_execution(row).ok()))
         });
         let page = Page::of(rows.await?.items, limit, |(place, _)| place.clone());

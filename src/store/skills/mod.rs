@@ -116,7 +116,8 @@ impl Store {
             .bind(i64::from(limit) + 1);
         // What is left out as unreadable is still a row that the next page begins behind.
         let rows = self.fetch(query, |row| {
-            let place = Cursor { value: Some(row.text("skill_name")?), id: row.text("id")? };
+            let (value, id) = (Some(row.text("skill_name")?), row.text("id")?);
+            let place = Cursor { value, id, order: None };
             Ok((place, read(row).ok()))
         });
         let page = Page::of(rows.await?.items, limit, |(place, _)| place.clone());

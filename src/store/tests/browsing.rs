@@ -10,6 +10,7 @@ on_every_engine! {
     filters_narrow_the_list_and_its_count,
     a_cursor_of_another_order_finds_nothing,
     a_row_that_cannot_be_read_does_not_end_the_list,
+    averages_are_of_the_readers_rubric,
 }
 
 pub(super) fn quality(session_id: &str, overall: Option<f64>) -> QualityGrade {
@@ -161,11 +162,20 @@ async fn filters_narrow_the_list_and_its_count(on: &Databases) {
 
 async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {
     let store = filled(on).await;
-    let text = Cursor { value: Some("pi".into()), id: "s01".into() };
-    let none = Cursor { value: None, id: "s01".into() };
-    assert!(SessionSort::Agent.fits(&text) && SessionSort::Agent.fits(&none));
-    assert!(!SessionSort::Errors.fits(&text) && !SessionSort::Errors.fits(&none));
-    assert!(!SessionSort::Quality.fits(&Cursor { value: Some("NaN".into()), ..none.clone() }));
+    let text =
+        Cursor { value: Some("pi".into()), id: "s01".into(), order: Some("agent.desc".into()) };
+    let none = Cursor { value: None, ..text.clone() };
+    assert!(SessionSort::Agent.fits(true, &text) && SessionSort::Agent.fits(true, &none));
+    assert!(!SessionSort::Agent.fits(false, &text) && !SessionSort::Agent.fits(false, &none));
+    assert!(!SessionSort::Agent.fits(true, &Cursor { order: None, ..text.clone() }));
+    for sort in SessionSort::ALL.into_iter().filter(|sort| *sort != SessionSort::Agent) {
+        assert!(!sort.fits(true, &text) && !sort.fits(true, &none), "{sort}");
+    }
+    let order = |sort: SessionSort| Some(sort.order(true));
+    let (quality, errors) = (SessionSort::Quality, SessionSort::Errors);
+    let odd = Cursor { value: Some("NaN".into()), id: "s01".into(), order: order(quality) };
+    assert!(!quality.fits(true, &odd));
+    assert!(!errors.fits(true, &Cursor { value: None, order: order(errors), ..odd }));
     let query = SessionQuery { sort: SessionSort::Errors, after: Some(text), ..Default::default() };
     assert_eq!(all(&store, query).await, []);
 }
@@ -189,4 +199,30 @@ async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
             assert_eq!(all(&store, query).await.len(), 10, "{sort} by {limit}");
         }
     }
+}
+
+/// Seed 003, "Tests": a new version of the rubric invalidates old grades on read.
+async fn averages_are_of_the_readers_rubric(on: &Databases) {
+    let store = filled(on).await;
+    let of = async |store: &Store| {
+        let least = SessionQuery { min_quality: Some(0.3), ..SessionQuery::default() };
+        let best = SessionQuery { sort: SessionSort::Quality, limit: 1, ..least.clone() };
+        let best = store.sessions(&best).await.unwrap();
+        let recent = store.recent_quality(None, 100, None).await.unwrap().items;
+        let best = best.items.first().map(|row| (row.session_id.clone(), row.quality.unwrap()));
+        (best, store.count_sessions(&least).await.unwrap(), recent.len())
+    };
+    let old = of(&store).await;
+    assert_eq!(old, (Some(("s05".to_owned(), 2.0 / 3.0)), 4, 6));
+    let newer = store.clone().by_rubric(2).await.unwrap();
+    assert_eq!(of(&newer).await, (None, 0, 0));
+    let again = QualityGrade { rubric_version: 2, ..quality("s05", Some(0.5)) };
+    newer.save_quality(&again).await.unwrap();
+    assert_eq!(of(&newer).await, (Some(("s05".to_owned(), 0.5)), 1, 1));
+    assert_eq!(newer.quality_of("s05").await.unwrap().items, [again]);
+    assert_eq!(newer.quality_of("s04").await.unwrap().items, []);
+    assert_eq!(newer.quality_grades().await.unwrap().items.len(), 1);
+    // Whoever goes back finds what was there.
+    let back = newer.by_rubric(1).await.unwrap();
+    assert_eq!(of(&back).await, old);
 }

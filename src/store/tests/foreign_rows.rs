@@ -29,6 +29,8 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
     // Back to what that program makes.
     for sql in [
         "DROP INDEX idx_session_grades_browse",
+        "DROP INDEX idx_session_grades_quality_rubric",
+        "ALTER TABLE session_grades DROP COLUMN quality_rubric",
         "ALTER TABLE session_grades DROP COLUMN quality",
         "ALTER TABLE session_grades DROP COLUMN agent",
         "ALTER TABLE session_grades DROP COLUMN task_type",

@@ -145,8 +145,9 @@ async fn grades_by_a_model_are_read(on: &Databases) {
          problem_solved, tests_added, code_clean, edge_cases, overall, reasoning, details_json) \
          VALUES ('a', 'some/model', 1, '2026-11-22T10:00:00Z', 0.5, NULL, 1, 0.25, 0.6, 'fine', \
          '{\"w\": 1}'), \
-         ('a', 'some/model', 2, '2026-11-22T10:00:00Z', 1.5, NULL, NULL, NULL, NULL, NULL, NULL), \
-         ('b', 'some/model', 2, '2026-11-22T11:00:00', NULL, NULL, NULL, NULL, NULL, NULL, 'none')",
+         ('a', 'other/model', 1, '2026-11-22T10:00:00Z', 1.5, NULL, NULL, NULL, NULL, NULL, NULL), \
+         ('a', 'old/model', 0, '2026-11-22T10:00:00Z', NULL, NULL, NULL, NULL, 0.9, NULL, NULL), \
+         ('b', 'some/model', 1, '2026-11-22T11:00:00', NULL, NULL, NULL, NULL, NULL, NULL, 'none')",
     )
     .await;
     let grades = store.quality_grades().await.unwrap();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::recording::{Recording, id};
 use crate::databases::on_each_database;
 use crate::model_server::{ModelServer, Reply, Role, quality};
+use crate::server::site::Site;
 use crate::workspace::{CLEAR, NOBODY, OLLAMA, OPENAI, Workspace};
 
 on_each_database! {
@@ -14,6 +15,7 @@ on_each_database! {
     a_model_that_can_tell_nothing_is_kept_without_a_number,
     a_backfill_goes_on_where_it_stopped,
     several_models_are_averaged_with_their_spread,
+    an_edited_prompt_is_a_rubric_of_its_own,
 }
 
 const GOOD: [Option<f64>; 4] = [Some(0.9), Some(0.5), Some(0.7), None];
@@ -119,8 +121,9 @@ fn a_model_that_can_tell_nothing_is_kept_without_a_number(workspace: Workspace) 
     let workspace = three_sessions_in(workspace, &server, OPENAI);
     let grade = workspace.clone().grade(&["session", "00000002", "--json"]).run().exit(0).json();
     assert_eq!((&grade["tests_added"], &grade["overall"]), (&json!(0.5), &Value::Null));
-    let quality = "SELECT quality FROM session_grades WHERE session_id LIKE '00000002%'";
-    assert_eq!(workspace.sql(quality), [[""]]);
+    let quality =
+        "SELECT quality, quality_rubric FROM session_grades WHERE session_id LIKE '00000002%'";
+    assert_eq!(workspace.sql(quality), [["", "1"]]);
 }
 
 /// Seed 003, "Tests": grading again replaces; a backfill asks only for what is missing.
@@ -257,4 +260,113 @@ fn a_file_that_is_gone_is_told_and_nothing_else_is_lost() {
     let run = workspace.clone().grade(&["backfill", "--no-scan"]).run().exit(0);
     let _ = run.stderr_contains("No such file");
     assert_eq!(grades(&workspace).len(), 2);
+}
+
+/// Seed 003, "CLI": a batch over recent ungraded sessions, however many of them have no grade.
+#[test]
+fn sessions_without_a_grade_do_not_keep_others_waiting() {
+    for (name, bad, told) in [
+        ("unreadable", false, "the session cannot be read (1)"),
+        ("malformed", true, "the model's reply is not a valid grade (1)"),
+    ] {
+        let script = ModelServer::script().grader(move |call| {
+            let newest = bad && call.text().contains("Deploy the shop");
+            if newest { Reply::from("8 of 10") } else { quality(call, GOOD).into() }
+        });
+        let server = script.start();
+        let workspace = Workspace::new()
+            .config(settings(OPENAI))
+            .server(&server)
+            .session(&Recording::on(&id(1), "2026-11-17T10:00:00Z", true))
+            .session(&Recording::on(&id(2), "2026-11-18T10:00:00Z", true))
+            .session(&Recording::on(&id(3), "2026-11-19T10:00:00Z", false));
+        let _ = workspace.clone().grade(&["latest"]).run().exit(0);
+        if !bad {
+            std::fs::remove_file(workspace.path(&format!("sessions/{}.jsonl", id(3)))).unwrap();
+        }
+        for (round, graded) in [1, 2, 2].into_iter().enumerate() {
+            let run = workspace.clone().grade(&["backfill", "--no-scan", "--limit=1"]).run();
+            let run = run.exit(if round < 2 { 0 } else { 3 });
+            let _ = run.stderr_contains(&format!("1 without a grade: {told}"));
+            assert_eq!(grades(&workspace).len(), graded, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_gives_no_grades_is_not_asked_for_ever() {
+    let server = ModelServer::script().grader(|_| "8 of 10").start();
+    let config = settings(OPENAI).replace("{ model:", "{ max_reasks: 0, model:");
+    let mut workspace = Workspace::new().config(config).server(&server);
+    for number in 0..14 {
+        workspace = workspace.session(&Recording::success(&id(number)));
+    }
+    let run = workspace.clone().grade(&["backfill", "--limit=1"]).run().exit(3);
+    let _ = run.stderr_contains("10 without a grade").stderr_contains("take a larger model");
+    // One that was begun beside the tenth may have been asked about.
+    assert!(server.calls(Role::Grader).len() < 14);
+}
+
+#[test]
+fn a_server_that_fails_at_some_sessions_is_not_gone() {
+    let script = ModelServer::script().grader(|call| {
+        let fails = (1..5).contains(&call.number);
+        if fails { Reply::status(500) } else { quality(call, GOOD).into() }
+    });
+    let server = script.start();
+    let mut workspace = three_sessions(&server, OPENAI);
+    for number in 4..8 {
+        workspace = workspace.session(&Recording::success(&id(number)));
+    }
+    let run = workspace.clone().grade(&["backfill", "--concurrency=1"]).run().exit(0);
+    let _ =
+        run.stderr_contains("3 sessions graded, 4 without a grade: the model gave no reply (4)");
+    assert_eq!(grades(&workspace).len(), 3);
+}
+
+fn an_edited_prompt_is_a_rubric_of_its_own(workspace: Workspace) {
+    let server = ModelServer::start();
+    let workspace = three_sessions_in(workspace, &server, OPENAI);
+    let all = ["backfill", "--model", OPENAI];
+    let run = workspace.clone().grade(&all).run().exit(0);
+    assert!(!run.stderr.contains("own rubric"), "{}", run.stderr);
+    let built_in = include_str!("../../../prompts/grade/session_v1.md");
+    let edited = built_in.replacen("<!-- case -->", "Be strict.\n\n<!-- case -->", 1);
+    let workspace = workspace.file("prompts/grade/session_v1.md", &edited);
+    let run = workspace.clone().args(["grade", "recent"]).run().exit(0);
+    let _ = run.stderr_contains("no grades by models yet");
+    let run = workspace.clone().grade(&["backfill", "--limit=1", "--model", OLLAMA]).run().exit(0);
+    let run = run.stderr_contains("prompts/grade/session_v1.md is the project's own rubric ");
+    let _ = run.stderr_contains("1 session graded");
+    let shown =
+        workspace.clone().args(["grade", "show", "00000003", "--json"]).run().exit(0).json();
+    let [by_own] = &shown["by_models"].as_array().unwrap()[..] else { panic!("{shown}") };
+    assert_eq!(by_own["details"]["prompt_edited"], true);
+    assert!(by_own["rubric_version"].as_u64().unwrap() >= 1 << 30);
+    assert_eq!(shown["average_of_models"]["models"], 1);
+    let card = workspace.clone().args(["grade", "show", "00000003"]).run().exit(0).stdout;
+    assert!(card.contains("qwen2.5:7b, the project's own rubric "), "{card}");
+    let waits = workspace.clone().grade(&["backfill", "--queue"]).run().exit(0);
+    let _ = waits.stdout_contains("3 sessions queued");
+    let site = Site::with(workspace.clone(), &["--no-worker"]);
+    let page = site.get(&format!("/sessions/{}", id(3))).text();
+    assert!(page.contains("By the project&#39;s own rubric "), "{page}");
+    let rows = site.get("/api/sessions").json()["items"].clone();
+    let known = |number: usize| rows[number]["quality_graded"].clone();
+    assert_eq!([known(0), known(1), known(2)], [true, false, false]);
+    drop(site);
+    // Back to the built-in text: what was graded by it is there again.
+    let workspace = workspace.file("prompts/grade/session_v1.md", built_in);
+    assert_eq!(grades(&workspace).len(), 3);
+    assert_eq!(
+        workspace.sql("SELECT COUNT(*) FROM session_grades WHERE quality_rubric = 1"),
+        [["3"]]
+    );
+}
+
+#[test]
+fn a_limit_of_none_is_refused() {
+    let run = Workspace::new().config(settings(OPENAI)).grade(&["backfill", "--limit=0"]).run();
+    let run = run.exit(2).stderr_contains("'0' for '--limit <N>'");
+    assert!(!run.stderr.contains("every session has its grade"), "{}", run.stderr);
 }

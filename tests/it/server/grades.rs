@@ -28,17 +28,22 @@ fn everything_that_is_known_of_a_session() {
 }
 
 #[test]
-fn only_the_latest_rubric_counts_and_a_model_is_enough() {
+fn only_the_rubric_of_now_counts_and_a_model_is_enough() {
     let workspace = graded();
     quality(&workspace, "session/agent-x", "m-1", 0.5, "2026-11-20T10:00:00Z");
     workspace.sql(
         "INSERT INTO session_quality_grades (session_id, grader_model, rubric_version, ts, \
-         overall) VALUES ('session/agent-x', 'm-2', 2, '2026-11-20T10:00:00Z', 1.0)",
+         overall) VALUES ('session/agent-x', 'm-2', 2, '2026-11-20T10:00:00Z', 1.0), \
+         ('session/agent-x', 'm-0', 0, '2026-11-20T10:00:00Z', 1.0), \
+         ('session/agent-0', 'm-0', 0, '2026-11-20T11:00:00Z', 1.0)",
     );
     let site = Site::start(workspace);
     let grades = site.get("/api/grades/session/session%2Fagent-x").json();
     assert_eq!(grades["rules"], json!(null));
-    assert_eq!(field(grades["models"].as_array().unwrap(), "model"), ["m-2"]);
+    assert_eq!(field(grades["models"].as_array().unwrap(), "model"), ["m-1"]);
+    site.get("/api/grades/session/session%2Fagent-0").problem(404);
+    let recent = site.get("/api/grades/recent?min_overall=0.9").json();
+    assert_eq!(recent["items"], json!([]), "of no other version");
     site.get("/api/grades/session/session/agent-x").problem(404);
     site.get("/api/grades/session/nobody").problem(404);
 }
@@ -98,6 +103,8 @@ fn a_session_is_graded_on_request() {
     assert_eq!(queued.header("location"), Some(&*path));
     let detail = site.post(&path).problem(409);
     assert!(detail.contains("waits to be graded already"), "{detail}");
+    let request = site.get(&path).json()["request"].clone();
+    assert!(["queued", "running"].contains(&request["status"].as_str().unwrap()), "{request}");
     let started = Instant::now();
     let known = loop {
         let known = site.get(&path).json();
@@ -109,6 +116,15 @@ fn a_session_is_graded_on_request() {
     };
     assert_eq!(known["models"][0]["model"], OPENAI);
     assert_eq!(known["average"]["problem_solved"]["mean"], 0.9);
+    let known = loop {
+        let known = site.get(&path).json();
+        if known["request"]["status"] == "done" {
+            break known;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{known}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(known["request"]["reason"], json!(null));
     // It may be asked for once more.
     let again = loop {
         let again = site.post(&path);
@@ -140,5 +156,17 @@ fn the_page_says_why_a_request_led_to_no_grade() {
         assert!(started.elapsed() < Duration::from_secs(30), "{text}");
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(site.get(&format!("/api/grades/session/{}", id(4))).json()["models"], json!([]));
+    let known = site.get(&format!("/api/grades/session/{}", id(4))).json();
+    assert_eq!(known["models"], json!([]));
+    assert_eq!(known["request"]["status"], "failed");
+    let reason = known["request"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("the model's reply is not a valid grade"), "{reason}");
+    let other = site.get(&format!("/api/grades/session/{}", id(3))).json();
+    assert_eq!(other["request"], json!(null));
+    let metrics = site.get("/metrics").text();
+    for (state, jobs) in [("waiting", 0), ("running", 0), ("failed", 1), ("done", 0)] {
+        let line = format!("selftest_jobs{{kind=\"session_grading\",state=\"{state}\"}} {jobs}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+    assert!(metrics.contains("\nselftest_workers 1\n"), "{metrics}");
 }

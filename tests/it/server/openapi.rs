@@ -19,6 +19,9 @@ fn every_path_is_described() {
     let site = Site::start(graded());
     let api = site.get("/api/openapi.json").json();
     assert!(api["openapi"].as_str().unwrap().starts_with("3.1"));
+    let scheme = &api["components"]["securitySchemes"]["token"];
+    assert_eq!((&scheme["type"], &scheme["scheme"]), (&"http".into(), &"bearer".into()));
+    assert!(api["security"].is_null(), "this server asks for no token");
     let mut operations: Vec<String> = Vec::new();
     for (path, methods) in api["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {

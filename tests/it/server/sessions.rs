@@ -11,6 +11,7 @@ on_each_database! {
     sorted_and_filtered,
     every_order_pages_through_all,
     a_cursor_is_of_one_list,
+    not_graded_and_not_told_are_two_things,
     one_session_with_its_grade_and_file,
     text_of_a_session_stays_text,
 }
@@ -72,6 +73,29 @@ fn every_order_pages_through_all(workspace: Workspace) {
     }
 }
 
+fn not_graded_and_not_told_are_two_things(workspace: Workspace) {
+    let workspace = graded_in(workspace);
+    workspace.sql(&format!(
+        "UPDATE session_grades SET quality_rubric = 1 WHERE session_id = '{}'",
+        id(4)
+    ));
+    let site = Site::start(workspace);
+    let rows = site.get("/api/sessions").json();
+    let rows = rows["items"].as_array().unwrap();
+    assert_eq!(field(rows, "session_id"), [4, 3, 2, 1].map(id));
+    let told = rows.iter().map(|row| (row["quality"].as_f64(), row["quality_graded"].as_bool()));
+    let expected = [
+        (None, Some(true)),
+        (None, Some(false)),
+        (Some(0.875), Some(true)),
+        (Some(0.5), Some(true)),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let page = site.get("/sessions").text();
+    assert_eq!(page.matches("could not tell\">n/a<").count(), 1, "{page}");
+    assert_eq!(page.matches("<span>–</span>").count(), 1, "{page}");
+}
+
 fn a_cursor_is_of_one_list(workspace: Workspace) {
     let site = Site::start(graded_in(workspace));
     let next = site.get("/api/sessions?sort=agent&limit=1").json()["next"].clone();
@@ -79,6 +103,17 @@ fn a_cursor_is_of_one_list(workspace: Workspace) {
     site.get(&format!("/api/sessions?sort=errors&cursor={next}")).problem(404);
     site.get(&format!("/api/grades/recent?cursor={next}")).problem(404);
     site.get("/api/sessions?cursor=x").problem(404);
+    // Values of the same kind, or none, are no reason to take it for one of another order.
+    for sort in ["quality", "task_type", "duration"] {
+        let next = site.get(&format!("/api/sessions?sort={sort}&limit=1")).json()["next"].clone();
+        let next = next.as_str().unwrap();
+        site.get(&format!("/api/sessions?sort={sort}&cursor={next}")).status(200);
+        site.get(&format!("/api/sessions?sort={sort}&order=asc&cursor={next}")).problem(404);
+        site.get(&format!("/api/sessions?sort=time&cursor={next}")).problem(404);
+        site.get(&format!("/sessions?sort={sort}&dir=desc&after={next}")).status(200);
+        site.get(&format!("/sessions?sort={sort}&dir=asc&after={next}")).status(400);
+        site.get(&format!("/sessions?sort=time&after={next}")).status(400);
+    }
     assert_eq!(
         site.get(&format!("/api/sessions?sort=agent&cursor={next}")).json()["items"]
             .as_array()

@@ -44,7 +44,7 @@ pub(crate) fn quality(workspace: &Workspace, session: &str, model: &str, overall
          ('{session}', '{model}', 1, '{at}', {overall}, {overall}, {overall}, 'because', '{{}}')"
     ));
     workspace.sql(&format!(
-        "UPDATE session_grades SET quality = (SELECT AVG(overall) FROM session_quality_grades AS \
+        "UPDATE session_grades SET quality_rubric = 1, quality = (SELECT AVG(overall) FROM session_quality_grades AS \
          grade WHERE grade.session_id = '{session}') WHERE session_id = '{session}'"
     ));
 }

@@ -176,7 +176,9 @@ fn bodies_that_are_not_described_are_refused() {
     for (what, body, part) in [
         ("executions", "", "in the body"),
         ("executions", "{", "in the body"),
-        ("executions", "[]", "in the body"),
+        ("executions", "[]", "in the body: expected a JSON object"),
+        ("executions", r#"["a", null, null, "error"]"#, "in the body: expected a JSON object"),
+        ("executions", "nonsense", "in the body: not JSON, expected a JSON object"),
         ("executions", "{}", "skill"),
         ("executions", r#"{"skill": "a"}"#, "execution_status"),
         ("executions", r#"{"skill": "a", "execution_status": "fine"}"#, "fine"),
@@ -202,6 +204,11 @@ fn bodies_that_are_not_described_are_refused() {
     let body = r#"{"skill": "a", "execution_status": "error"}"#;
     let length = format!("Content-Length: {}", body.len());
     site.ask("POST", "/api/skills/executions", &["Content-Length: 0"]).problem(415);
+    let detail = site.post_body("/api/skills/executions", "text/plain", b"{}").problem(415);
+    let expected = "the body must be JSON, with the header `Content-Type: application/json`";
+    assert_eq!(detail, expected);
+    let detail = site.post_json("/api/skills/executions", "{\"skill\": 7}").problem(400);
+    assert!(detail.starts_with("in the body: skill: invalid type"), "{detail}");
     let foreign =
         site.ask("POST", "/api/skills/executions", &[&length, "Origin: http://evil.example"]);
     foreign.problem(403);

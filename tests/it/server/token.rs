@@ -40,6 +40,14 @@ fn nothing_is_shown_without_it() {
         assert_eq!(page.header("location"), Some("/login"));
     }
     site.post("/api/grades/session/x").problem(401);
+    let right = format!("Authorization: Bearer {TOKEN}");
+    let api = site.ask("GET", "/api/openapi.json", &[&right]).json();
+    let [security] = &api["security"].as_array().unwrap()[..] else { panic!("{api}") };
+    let [name] = &security.as_object().unwrap().keys().collect::<Vec<_>>()[..] else {
+        panic!("{security}")
+    };
+    let scheme = &api["components"]["securitySchemes"][name.as_str()];
+    assert_eq!((&scheme["type"], &scheme["scheme"]), (&"http".into(), &"bearer".into()));
     site.get("/healthz").status(200);
     for scheme in ["Bearer", "bearer"] {
         let right = format!("Authorization: {scheme} {TOKEN}");
