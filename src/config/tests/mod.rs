@@ -68,7 +68,7 @@ fn a_file_without_scenarios_has_those_of_no_file() {
     let file = "version: 1\ngrade: {weekly_folder: weeks}\n";
     let resolved = resolved(Some(file), &[], &[]).unwrap();
     assert_eq!(resolved.config.scenarios, Config::default().scenarios);
-    assert_eq!(resolved.origins["/scenarios"], Origin::Default);
+    assert_eq!(resolved.origins["/scenarios/0/id"], Origin::Default);
 }
 
 #[test]
