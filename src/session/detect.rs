@@ -5,6 +5,7 @@ use serde::de::{self, Deserializer as _, MapAccess, SeqAccess, Visitor};
 
 use super::ReadError;
 use super::format::Format;
+use super::lines::without_mark;
 use super::source::Source;
 use super::wire::otherwise_default;
 
@@ -48,11 +49,6 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     }
     let shown = seen.first().unwrap_or(&document).describe();
     Err(ReadError::Unrecognised(shown))
-}
-
-/// Without a byte order mark.
-fn without_mark(start: &[u8]) -> &[u8] {
-    start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start)
 }
 
 /// The format that one of the first lines shows; those that show none are put into `seen`.

@@ -17,6 +17,9 @@ const LONGEST_LINE: usize = 16 * 1024 * 1024;
 const CHUNK: usize = 256 * 1024;
 
 /// The lines of a stream.
+/// The byte order mark of UTF-8.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
+
 pub(super) struct Lines<'s> {
     input: Box<dyn Read + 's>,
     buffer: Bytes<'s>,
@@ -28,6 +31,12 @@ pub(super) struct Lines<'s> {
 }
 
 /// One line without its line break.
+/// Without a byte order mark, which every file may begin with, and every line of files that were
+/// put together.
+pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(MARK).unwrap_or(bytes)
+}
+
 pub(super) struct Line<'a> {
     /// From 1.
     pub(super) number: u64,
@@ -55,6 +64,7 @@ impl<'s> Lines<'s> {
                 return Ok(None);
             };
             if !self.buffer[from..to].iter().all(u8::is_ascii_whitespace) {
+            let from = to - without_mark(&self.buffer[from..to]).len();
                 let bytes = &self.buffer[from..to];
                 return Ok(Some(Line { number: self.number, bytes, unended }));
             }
@@ -154,7 +164,7 @@ impl<'l> Line<'l> {
             notes.bad_records += 1;
             return None;
         }
-        Some(Self { number, bytes: buffer, unended: false })
+        Some(Self { number, bytes: without_mark(buffer), unended: false })
     }
 
     /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
@@ -214,6 +224,7 @@ pub(super) fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
         } else if (0xd800..0xe000).contains(&unit) {
             repaired[escape + 2..escape + 6].copy_from_slice(b"fffd");
             changed = true;
+        assert_eq!(all(b"\xef\xbb\xbfa\n\xef\xbb\xbf\nb").0, ["1:a", "3:b"]);
         }
     }
     changed.then_some(repaired)
