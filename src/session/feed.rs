@@ -80,7 +80,11 @@ pub(super) struct Feed<'s> {
     stem: String,
     folder: String,
     events: u64,
+    /// Sessions that were handed to the sink.
     sessions: u64,
+    /// Sessions that this reading of the source has come to the end of: fewer than `sessions`
+    /// while the source is read again.
+    ended: u64,
 }
 
 impl<'s> Feed<'s> {
@@ -94,6 +98,7 @@ impl<'s> Feed<'s> {
             folder: source.folder(),
             events: 0,
             sessions: 0,
+            ended: 0,
         }
     }
 
@@ -131,7 +136,14 @@ impl<'s> Feed<'s> {
         self.pairing.pair(&mut event);
         event.number = self.events;
         self.events += 1;
-        self.sink.event(event);
+        self.hand_on(event);
+    }
+
+    /// Gives an event to the sink, unless the sink has its whole session already.
+    fn hand_on(&mut self, event: Event<'_>) {
+        if self.ended == self.sessions {
+            self.sink.event(event);
+        }
     }
 
     /// Ends the current session, if it has events, and begins the next one.
@@ -150,24 +162,28 @@ impl<'s> Feed<'s> {
             };
             let results = open.into_iter().map(result).collect();
             let number = self.events;
-            self.sink.event(Event { number, role: Role::Tool, results, ..Event::default() });
+            self.hand_on(Event { number, role: Role::Tool, results, ..Event::default() });
         }
         head.id = match crate::text::one_line(&head.id, 200) {
             id if id.is_empty() => self.stem.clone(),
             id => id,
         };
-        self.sink.end(head);
-        self.sessions += 1;
+        self.ended += 1;
         self.events = 0;
+        if self.ended > self.sessions {
+            self.sink.end(head);
+            self.sessions += 1;
+        }
     }
 
-    /// Takes back the events of the current session: the reader reads it again.
+    /// Takes back the events of the current session: the reader reads the source again, from its
+    /// beginning. Sessions that were handed on before are passed over when they come again.
     pub(super) fn restart(&mut self) {
         self.sink.restart();
         self.pairing = Pairing::default();
         self.head = Head::default();
         self.notes = Notes::default();
-        self.events = 0;
+        (self.events, self.ended) = (0, 0);
     }
 
     /// An id for one run of a benchmark's instance: an instance is run many times, and what tells
@@ -178,12 +194,6 @@ impl<'s> Feed<'s> {
         } else {
             format!("{}/{instance}", self.folder)
         }
-    }
-
-    /// Whether nothing has been handed to the sink for good: then the whole source can be read
-    /// again.
-    pub(super) fn can_restart(&self) -> bool {
-        self.sessions == 0
     }
 
     /// Ends the last session: how many there were, and the notes.

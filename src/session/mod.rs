@@ -21,6 +21,7 @@ mod lines;
 mod mutation;
 mod pairing;
 mod source;
+mod repaired;
 mod text;
 mod thinking;
 mod time;
