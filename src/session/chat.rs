@@ -70,6 +70,11 @@ impl Document for Chat {
     }
 }
 
+/// Whether an id is but a number in its file.
+fn is_row(id: &str) -> bool {
+    id.len() < 10 && id.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// A list of messages, an object around one, a list of such objects, or one message.
 struct Root<'f, 's> {
     feed: &'f mut Feed<'s>,
@@ -140,12 +145,14 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
             feed.head.saw(time);
         }
         let stem = feed.stem();
-        feed.head.id = match (id, task, trial) {
-            (Some(id), _, _) => id.as_str().to_owned(),
+        let name = match (&id, task, trial) {
+            (Some(id), _, _) if is_row(id) => format!("{stem}#{id}"),
             (None, Some(task), Some(trial)) => format!("{stem}#{task}.{trial}"),
             (None, Some(task), None) => format!("{stem}#{task}"),
-            (None, None, _) => String::new(),
+            (Some(_), _, _) | (None, None, _) => stem.to_owned(),
         };
+        feed.call(&name);
+        feed.head.id = id.filter(|id| !is_row(id)).unwrap_or_default().as_str().to_owned();
         feed.end();
         Ok(())
     }

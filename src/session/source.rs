@@ -195,7 +195,7 @@ impl Source {
     }
 
     /// As [`Self::open`], without a byte order mark.
-    fn open_unmarked(&self) -> io::Result<impl Read + '_> {
+    pub(super) fn open_unmarked(&self) -> io::Result<impl Read + '_> {
         let mut input = self.open()?;
         let mut start = Vec::with_capacity(MARK.len());
         input.by_ref().take(MARK.len() as u64).read_to_end(&mut start)?;

@@ -25,7 +25,7 @@ fn a_list_of_runs_is_a_list_of_sessions() {
     };
     let found = sessions(&format!("[{},{}]", run(4), run(5)));
     assert_eq!(found.len(), 2);
-    assert_eq!(found[1].head.id, "runs#5.0");
+    assert_eq!(found[1].head.id, "runs#5.0-b0e0a05c");
     assert_eq!(found[0].events.len(), 5);
     assert_eq!(found[0].events[2].calls[0].arguments.as_str(), r#"{"a": 1}"#);
     assert_eq!(found[0].events[3].results[0].outcome, Outcome::Failed);
