@@ -86,7 +86,9 @@ impl<'de> Visitor<'de> for Trajectory<'_, '_> {
                     feed.head.usage = totals.usage();
                 }
                 "subagent_trajectories" => {
-                    let parent = if id.is_empty() { feed.stem().to_owned() } else { id.clone() };
+                    // What it will be called is not known before its steps are.
+                    let is_unnamed = id.is_empty() && feed.is_empty();
+                    let parent = if is_unnamed { feed.stem().to_owned() } else { feed.id_so_far() };
                     // Where the steps are still to come, so is the end of this session.
                     let head = feed.is_empty().then(|| std::mem::take(&mut feed.head));
                     feed.end();

@@ -6,7 +6,10 @@ use std::io::{self, Read};
 /// Bytes of a string that are handed on.
 const LONGEST: usize = 256 * 1024;
 
-/// JSON text whose strings are no longer than [`LONGEST`] and a few bytes.
+/// Bytes of a word that is not cut: half of a secret is not known as one.
+const LONGEST_WORD: usize = 2048;
+
+/// JSON text whose strings are no longer than [`LONGEST`] and a word.
 ///
 /// Cuts only between characters and never in an escape. Malformed text passes as it is, for the
 /// parser to refuse.
@@ -65,7 +68,9 @@ impl<R: Read> BoundedStrings<R> {
             Escape::None => {
                 let begins_character = !(0x80..0xc0).contains(&byte);
                 let may_cut = begins_character && (byte != b'\\' || !self.after_unicode);
-                self.cutting |= self.length > self.longest && may_cut;
+                let ends_word = matches!(byte, b' ' | b'\\');
+                let longest = if ends_word { self.longest } else { self.longest + LONGEST_WORD };
+                self.cutting |= self.length > longest && may_cut;
                 if byte == b'\\' {
                     self.escape = Escape::Begun;
                 } else {

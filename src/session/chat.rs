@@ -10,8 +10,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use super::ReadError;
 use super::content::Content;
-use super::feed::Feed;
-use super::lines::repair;
+use super::feed::{Feed, Notes};
+use super::repaired::{may_need_repair, repair};
 use super::source::{Document, Source};
 use super::text::Text;
 use super::wire::otherwise_default;
@@ -30,12 +30,14 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 
 /// Whether the first line is a JSON value by itself and another line follows.
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
-    let (mut lines, mut notes) = (source.lines()?, super::Notes::default());
+    let (mut lines, mut notes) = (source.lines()?, Notes::default());
     let Some(first) = lines.next(&mut notes)? else { return Ok(false) };
-    let first = first.bytes.trim_ascii();
-    let may_be_whole = matches!((first.first(), first.last()), (Some(b'{'), Some(b'}')))
-        || matches!((first.first(), first.last()), (Some(b'['), Some(b']')));
-    let is_whole = may_be_whole && serde_json::from_slice::<IgnoredAny>(first).is_ok();
+    let bytes = first.bytes.trim_ascii();
+    let may_be_whole = matches!((bytes.first(), bytes.last()), (Some(b'{'), Some(b'}')))
+        || matches!((bytes.first(), bytes.last()), (Some(b'['), Some(b']')));
+    let mut scratch = Vec::new();
+    let is_whole =
+        may_be_whole && first.parse::<IgnoredAny>(&mut scratch, &mut Notes::default()).is_some();
     Ok(is_whole && lines.next(&mut notes)?.is_some())
 }
 
@@ -47,22 +49,10 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     };
     let mut lines = source.lines()?;
     while let Some(line) = lines.next(&mut feed.notes)? {
-        let begins = feed.is_empty();
-        if read(line.bytes, feed).is_ok() {
-            continue;
-        }
-        let Some(repaired) = repair(line.bytes) else {
-            line.skip(&mut feed.notes);
-            continue;
-        };
-        if begins {
-            // What came of a broken wrapper comes again. A message sends nothing before its end.
-            let notes = std::mem::take(&mut feed.notes);
-            feed.restart();
-            feed.notes = notes;
-        }
-        match read(&repaired, feed) {
-            Ok(()) => feed.notes.repaired_records += 1,
+        // Before it is read: what came of the beginning of a line could not be taken back.
+        let repaired = may_need_repair(line.bytes).then(|| repair(line.bytes)).flatten();
+        match read(repaired.as_deref().unwrap_or(line.bytes), feed) {
+            Ok(()) => feed.notes.repaired_records += u64::from(repaired.is_some()),
             Err(_) => line.skip(&mut feed.notes),
         }
     }
@@ -78,6 +68,11 @@ impl Document for Chat {
     ) -> Result<(), D::Error> {
         Root { feed, place: Place::Anywhere }.deserialize(deserializer)
     }
+}
+
+/// Whether an id is but a number in its file.
+fn is_row(id: &str) -> bool {
+    id.len() < 10 && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A list of messages, an object around one, a list of such objects, or one message.
@@ -150,12 +145,14 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
             feed.head.saw(time);
         }
         let stem = feed.stem();
-        feed.head.id = match (id, task, trial) {
-            (Some(id), _, _) => id.as_str().to_owned(),
+        let name = match (&id, task, trial) {
+            (Some(id), _, _) if is_row(id) => format!("{stem}#{id}"),
             (None, Some(task), Some(trial)) => format!("{stem}#{task}.{trial}"),
             (None, Some(task), None) => format!("{stem}#{task}"),
-            (None, None, _) => String::new(),
+            (Some(_), _, _) | (None, None, _) => stem.to_owned(),
         };
+        feed.call(&name);
+        feed.head.id = id.filter(|id| !is_row(id)).unwrap_or_default().as_str().to_owned();
         feed.end();
         Ok(())
     }

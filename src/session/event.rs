@@ -8,7 +8,8 @@ use super::Text;
 /// What is known of a session as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Head {
-    /// Unique among the sessions of one agent; the file's name where the file gives none.
+    /// Unique among the sessions of one agent. Where the file gives none, the file's name, with a
+    /// digest of how the session begins unless the agent names its files by their sessions.
     pub id: String,
     /// The agent in its own words or the name of the format, such as `claude-code`.
     pub agent: String,

@@ -3,7 +3,8 @@
 //! The rules are those of the agents' own sources. A word such as "error" somewhere in an output
 //! is no failure: programs print it all the time.
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::event::{Outcome, ToolResult};
@@ -30,6 +31,12 @@ const HARMLESS: [&str; 4] = ["not an error", "expected", "often normal", "may st
 /// States in which a call was refused by a policy or a person.
 const REFUSED: [&str; 5] = ["blocked", "disabled", "denied", "rejected", "approval_required"];
 
+/// States in which a call failed.
+const FAILED: [&str; 3] = ["error", "failed", "timeout"];
+
+/// States in which it worked.
+const WORKED: [&str; 4] = ["ok", "success", "completed", "done"];
+
 /// The structured result that several agents write as JSON into the text.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -38,6 +45,8 @@ struct Structured {
     returncode: Int,
     return_code: Int,
     exit_code_meaning: Option<Value>,
+    /// `null` says that there was none.
+    #[serde(deserialize_with = "even_null")]
     error: Option<Value>,
     status: Option<Value>,
     success: Option<Value>,
@@ -49,6 +58,17 @@ struct Structured {
     guardrail: Option<Value>,
     /// Of a program that was started in the background and still runs.
     pid: Option<Value>,
+    #[serde(deserialize_with = "even_null")]
+    output: Option<IgnoredAny>,
+    message: Option<IgnoredAny>,
+    traceback: Option<IgnoredAny>,
+}
+
+/// Something where the field is there at all.
+fn even_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl Structured {
@@ -64,6 +84,16 @@ impl Structured {
         self.status.as_ref().and_then(Value::as_str).is_some_and(|status| states.contains(&status))
     }
 
+    /// Whether it is a tool's report of itself. Else `status` may be that of an order or a user,
+    /// which the tool was asked for.
+    fn is_report(&self) -> bool {
+        self.code().is_some()
+            || self.error.is_some()
+            || self.success.is_some()
+            || self.output.is_some()
+            || self.traceback.is_some()
+    }
+
     fn is_harmless(&self) -> bool {
         let meaning = self.exit_code_meaning.as_ref().and_then(Value::as_str).unwrap_or_default();
         HARMLESS.iter().any(|words| meaning.contains(words))
@@ -76,13 +106,14 @@ impl Structured {
 
     fn outcome(&self) -> Outcome {
         let says = |field: &Option<Value>, what: bool| *field == Some(Value::Bool(what));
-        if self.status_is(&REFUSED) || self.guardrail.is_some() {
+        let is_report = self.is_report();
+        if (is_report && self.status_is(&REFUSED)) || self.guardrail.is_some() {
             return Outcome::Rejected;
         }
         if self.error().is_some()
             || says(&self.success, false)
             || says(&self.applied, false)
-            || self.status_is(&["error", "failed", "timeout"])
+            || ((is_report || self.message.is_some()) && self.status_is(&FAILED))
             || self.code().is_some_and(|code| code != 0 && !self.is_harmless())
         {
             return Outcome::Failed;
@@ -91,7 +122,8 @@ impl Structured {
             return Outcome::Unknown;
         }
         let known = self.code().is_some()
-            || self.status.is_some()
+            || (is_report && self.status.is_some())
+            || self.status_is(&WORKED)
             || self.error.is_some()
             || self.success.is_some()
             || self.applied.is_some()
@@ -103,8 +135,9 @@ impl Structured {
 /// A result whose outcome is read from its text.
 ///
 /// JSON at its beginning is read first, text behind it does not matter: `error` that is neither
-/// null, false nor empty, `success: false`, `status: error`, or an exit code other than 0 that
-/// the agent does not itself call harmless (`exit_code_meaning`). A program started in the
+/// null, false nor empty, `success: false`, `status: error` beside another field of a tool's
+/// report, or an exit code other than 0 that the agent does not itself call harmless
+/// (`exit_code_meaning`). A program started in the
 /// background is neither. Else the beginning of the text decides; where it says nothing, so does
 /// the outcome.
 pub(super) fn result_of(text: Text<'_>) -> ToolResult<'_> {
@@ -218,6 +251,18 @@ mod tests {
             (r#"{"bytes_written": 0, "error": "disk full"}"#, Outcome::Failed, None),
             (r#"{"applied": true}"#, Outcome::Ok, None),
             (r#"{"rows": 3}"#, Outcome::Unknown, None),
+            (r#"{"content": "x", "error": null}"#, Outcome::Ok, None),
+            (r#"{"error": null}"#, Outcome::Ok, None),
+            (r#"{"error": false, "status": "rejected"}"#, Outcome::Rejected, None),
+            // What was asked for, not how the asking went.
+            (r#"{"order": 1, "status": "rejected"}"#, Outcome::Unknown, None),
+            (r#"{"user": 1, "status": "disabled", "message": "left"}"#, Outcome::Unknown, None),
+            (r#"{"job": 1, "status": "failed"}"#, Outcome::Unknown, None),
+            (r#"{"order": 1, "status": "shipped"}"#, Outcome::Unknown, None),
+            (r#"{"status": "ok", "id": 7}"#, Outcome::Ok, None),
+            (r#"{"status": "error", "message": "no such file"}"#, Outcome::Failed, None),
+            (r#"{"output": "", "status": "timeout"}"#, Outcome::Failed, None),
+            (r#"{"output": null, "status": "approval_required"}"#, Outcome::Rejected, None),
             ("exitcode: 0 (execution succeeded)\nCode output: 4", Outcome::Ok, Some(0)),
             ("exitcode: 1 (execution failed)\nCode output:", Outcome::Failed, Some(1)),
             ("exitcode: is what I print", Outcome::Unknown, None),

@@ -1,8 +1,9 @@
 //! What stands between a reader and a sink: numbers events, pairs calls with results, counts.
 
 use super::event::{Event, Head, Outcome, Role, ToolResult};
+use super::naming::Naming;
 use super::pairing::Pairing;
-use super::{Source, Text};
+use super::{Format, Source, Text};
 use serde::{Deserialize, Serialize};
 
 /// Takes sessions while they are read.
@@ -77,29 +78,48 @@ pub(super) struct Feed<'s> {
     pub(super) notes: Notes,
     sink: &'s mut dyn Sink,
     pairing: Pairing,
-    stem: String,
-    folder: String,
+    naming: Naming,
     events: u64,
+    /// Sessions that were handed to the sink.
     sessions: u64,
+    /// Sessions that this reading of the source has come to the end of: fewer than `sessions`
+    /// while the source is read again.
+    ended: u64,
 }
 
 impl<'s> Feed<'s> {
-    pub(super) fn new(source: &Source, sink: &'s mut dyn Sink) -> Self {
+    pub(super) fn new(source: &Source, format: Format, sink: &'s mut dyn Sink) -> Self {
         Self {
             head: Head::default(),
             notes: Notes::default(),
             sink,
             pairing: Pairing::default(),
-            stem: source.stem(),
-            folder: source.folder(),
+            naming: Naming::new(source, format),
             events: 0,
             sessions: 0,
+            ended: 0,
         }
     }
 
-    /// Name of the source, for sessions without an id of their own.
+    /// Name of the source without folders and extensions.
     pub(super) fn stem(&self) -> &str {
-        &self.stem
+        self.naming.stem()
+    }
+
+    /// See [`Naming::call`].
+    pub(super) fn call(&mut self, name: &str) {
+        self.naming.call(name);
+    }
+
+    /// See [`Naming::call_run_of`].
+    pub(super) fn call_run_of(&mut self, instance: &str) {
+        self.naming.call_run_of(instance);
+    }
+
+    /// The id of the current session as far as it is known.
+    pub(super) fn id_so_far(&self) -> String {
+        let own = crate::text::one_line(&self.head.id, 200);
+        if own.is_empty() { self.naming.id(self.head.start) } else { own }
     }
 
     /// See [`Sink::wants_outputs`].
@@ -129,9 +149,17 @@ impl<'s> Feed<'s> {
         }
         self.notes.cut_fields += event.cut_fields();
         self.pairing.pair(&mut event);
+        self.naming.see(&event);
         event.number = self.events;
         self.events += 1;
-        self.sink.event(event);
+        self.hand_on(event);
+    }
+
+    /// Gives an event to the sink, unless the sink has its whole session already.
+    fn hand_on(&mut self, event: Event<'_>) {
+        if self.ended == self.sessions {
+            self.sink.event(event);
+        }
     }
 
     /// Ends the current session, if it has events, and begins the next one.
@@ -139,6 +167,7 @@ impl<'s> Feed<'s> {
         let mut head = std::mem::take(&mut self.head);
         let open = self.pairing.open_calls();
         if self.events == 0 {
+            self.naming.end();
             return;
         }
         if !open.is_empty() {
@@ -150,40 +179,30 @@ impl<'s> Feed<'s> {
             };
             let results = open.into_iter().map(result).collect();
             let number = self.events;
-            self.sink.event(Event { number, role: Role::Tool, results, ..Event::default() });
+            self.hand_on(Event { number, role: Role::Tool, results, ..Event::default() });
         }
         head.id = match crate::text::one_line(&head.id, 200) {
-            id if id.is_empty() => self.stem.clone(),
+            id if id.is_empty() => self.naming.last_id(head.start),
             id => id,
         };
-        self.sink.end(head);
-        self.sessions += 1;
+        self.naming.end();
+        self.ended += 1;
         self.events = 0;
+        if self.ended > self.sessions {
+            self.sink.end(head);
+            self.sessions += 1;
+        }
     }
 
-    /// Takes back the events of the current session: the reader reads it again.
+    /// Takes back the events of the current session: the reader reads the source again, from its
+    /// beginning. Sessions that were handed on before are passed over when they come again.
     pub(super) fn restart(&mut self) {
         self.sink.restart();
         self.pairing = Pairing::default();
         self.head = Head::default();
         self.notes = Notes::default();
-        self.events = 0;
-    }
-
-    /// An id for one run of a benchmark's instance: an instance is run many times, and what tells
-    /// the runs apart is their folder.
-    pub(super) fn run_of(&self, instance: &str) -> String {
-        if self.folder.is_empty() {
-            instance.to_owned()
-        } else {
-            format!("{}/{instance}", self.folder)
-        }
-    }
-
-    /// Whether nothing has been handed to the sink for good: then the whole source can be read
-    /// again.
-    pub(super) fn can_restart(&self) -> bool {
-        self.sessions == 0
+        self.naming.restart();
+        (self.events, self.ended) = (0, 0);
     }
 
     /// Ends the last session: how many there were, and the notes.

@@ -10,11 +10,15 @@ use serde::Deserialize;
 
 use super::buffer::Buffer;
 use super::feed::Notes;
+use super::repaired::repair;
 
 /// A longer line is skipped: memory must not grow with a foreign file.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 const CHUNK: usize = 256 * 1024;
+
+/// The byte order mark of UTF-8.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of a stream.
 pub(super) struct Lines<'s> {
@@ -25,6 +29,12 @@ pub(super) struct Lines<'s> {
     end: usize,
     number: u64,
     at_end: bool,
+}
+
+/// Without a byte order mark, which every file may begin with, and every line of files that were
+/// put together.
+pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(MARK).unwrap_or(bytes)
 }
 
 /// One line without its line break.
@@ -54,6 +64,7 @@ impl<'s> Lines<'s> {
             let Some((from, to, unended)) = self.next_range(notes)? else {
                 return Ok(None);
             };
+            let from = to - without_mark(&self.buffer[from..to]).len();
             if !self.buffer[from..to].iter().all(u8::is_ascii_whitespace) {
                 let bytes = &self.buffer[from..to];
                 return Ok(Some(Line { number: self.number, bytes, unended }));
@@ -154,7 +165,7 @@ impl<'l> Line<'l> {
             notes.bad_records += 1;
             return None;
         }
-        Some(Self { number, bytes: buffer, unended: false })
+        Some(Self { number, bytes: without_mark(buffer), unended: false })
     }
 
     /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
@@ -194,37 +205,6 @@ impl<'l> Line<'l> {
     }
 }
 
-/// JSON text with invalid UTF-8 and lone surrogate escapes replaced by U+FFFD, raw control
-/// characters by spaces; `None` when there is nothing of that kind to repair.
-pub(super) fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut repaired = String::from_utf8_lossy(bytes).into_owned().into_bytes();
-    let mut changed = repaired.len() != bytes.len() || repaired != bytes;
-    let mut at = 0;
-    while let Some(found) = repaired.get(at..).and_then(|rest| memchr(b'\\', rest)) {
-        let escape = at + found;
-        at = escape + 2;
-        let Some(unit) = unicode_escape(&repaired, escape) else {
-            continue;
-        };
-        at = escape + 6;
-        let is_pair = (0xd800..0xdc00).contains(&unit)
-            && unicode_escape(&repaired, at).is_some_and(|low| (0xdc00..0xe000).contains(&low));
-        if is_pair {
-            at += 6;
-        } else if (0xd800..0xe000).contains(&unit) {
-            repaired[escape + 2..escape + 6].copy_from_slice(b"fffd");
-            changed = true;
-        }
-    }
-    changed.then_some(repaired)
-}
-
-/// The code unit of `\uXXXX` at that place.
-fn unicode_escape(bytes: &[u8], at: usize) -> Option<u32> {
-    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +224,7 @@ mod tests {
         assert_eq!(all(b"a\n\n b\r\nc").0, ["1:a", "3: b\r", "4:c"]);
         assert_eq!(all(b"a\n").0, ["1:a"]);
         assert!(all(b"").0.is_empty());
+        assert_eq!(all(b"\xef\xbb\xbfa\n\xef\xbb\xbf\nb").0, ["1:a", "3:b"]);
     }
 
     #[test]
@@ -257,17 +238,6 @@ mod tests {
         let (lines, notes) = all(format!("a\n{huge}\nb\n{huge}").as_bytes());
         assert_eq!(lines, ["1:a", "3:b"]);
         assert_eq!(notes.bad_records, 2);
-    }
-
-    #[test]
-    fn lone_surrogates_and_broken_utf8_are_repaired() {
-        let parsed =
-            |bytes: &[u8]| -> String { serde_json::from_slice(&repair(bytes).unwrap()).unwrap() };
-        assert_eq!(parsed(br#""a\ud83d b""#), "a\u{fffd} b");
-        assert_eq!(parsed(br#""\udc00\ud83d\ude00\\ud83d""#), "\u{fffd}\u{1f600}\\ud83d");
-        assert_eq!(parsed(b"\"\xff\""), "\u{fffd}");
-        assert_eq!(repair(br#""\ud83d\ude00\\""#), None);
-        assert_eq!(repair(br#""\"#), None);
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl Document for Trajectory {
         feed: &mut Feed<'_>,
     ) -> Result<(), D::Error> {
         "mini-swe-agent".clone_into(&mut feed.head.agent);
+        feed.call_run_of(&feed.stem().to_owned());
         deserializer.deserialize_any(Root { feed })
     }
 }
@@ -67,7 +68,7 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
                 "messages" => map.next_value_seed(each(|message| run.send(message, self.feed)))?,
                 "instance_id" => {
-                    self.feed.head.id = self.feed.run_of(&map.next_value::<Text<'de>>()?);
+                    self.feed.call_run_of(&map.next_value::<Text<'de>>()?);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

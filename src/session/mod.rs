@@ -19,7 +19,9 @@ mod function_call;
 mod lines;
 #[cfg(test)]
 mod mutation;
+mod naming;
 mod pairing;
+mod repaired;
 mod source;
 mod text;
 mod thinking;
@@ -106,7 +108,7 @@ pub fn read(source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> 
 
 /// Reads every session of a source as that format, whatever its content looks like.
 pub fn read_as(format: Format, source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
-    let mut feed = Feed::new(source, sink);
+    let mut feed = Feed::new(source, format, sink);
     format.read(source, &mut feed)?;
     let (sessions, notes) = feed.finish();
     if sessions == 0 {

@@ -55,7 +55,6 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut scratch = Vec::new();
     let mut run = Run::default();
     while let Some(line) = lines.next(&mut feed.notes)? {
-        let number = line.number;
         let Some(mut record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
             continue;
         };
@@ -69,8 +68,7 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
         for event in history {
             run.send(event, feed);
         }
-        let unnamed = format!("{}#{number}", feed.stem());
-        record.note_run(&unnamed, feed);
+        record.note_run(feed);
         feed.end();
     }
     Ok(())
@@ -127,7 +125,7 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        about.note_run("", self.feed);
+        about.note_run(self.feed);
         Ok(())
     }
 

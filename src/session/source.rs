@@ -1,6 +1,7 @@
 //! Where session bytes come from: a file, a folder of event files, or memory.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::marker::PhantomData;
@@ -13,7 +14,8 @@ use super::bounded::BoundedStrings;
 use super::buffer::Buffer;
 use super::digest::{Digest, Watched};
 use super::feed::Feed;
-use super::lines::{Lines, repair};
+use super::lines::{Lines, MARK, without_mark};
+use super::repaired::{Repaired, may_need_repair};
 
 /// Documents up to this size are parsed in memory, larger ones while they are read.
 const IN_MEMORY: u64 = 32 * 1024 * 1024;
@@ -99,12 +101,6 @@ impl Source {
         crate::text::one_line(if stem.is_empty() { &name } else { stem }, 200)
     }
 
-    /// Name of the folder that it is in; empty where there is none.
-    pub(super) fn folder(&self) -> String {
-        let name = self.path().parent().and_then(Path::file_name).unwrap_or_default();
-        crate::text::one_line(&name.to_string_lossy(), 80)
-    }
-
     /// The bytes from the beginning; of a folder its files, each followed by a line break.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
@@ -159,13 +155,20 @@ impl Source {
         feed: &mut Feed<'_>,
     ) -> Result<(), ReadError> {
         if self.size()? > IN_MEMORY {
-            let bounded = BoundedStrings::new(self.open()?);
-            let input = BufReader::with_capacity(256 * 1024, bounded);
-            let mut deserializer = serde_json::Deserializer::from_reader(input);
-            if let Err(error) = reader.read(&mut deserializer, feed) {
-                feed.notes.torn = Some(place(&error));
-            }
-            return Ok(());
+            let bounded = BoundedStrings::new(self.open_unmarked()?);
+            return match from_stream(bounded, reader, feed) {
+                Ok(()) => Ok(()),
+                Err(error) if error.is_syntax() => {
+                    let changes = Cell::new(0);
+                    let repaired = Repaired::new(self.open_unmarked()?, &changes);
+                    again(BoundedStrings::new(repaired), &changes, reader, feed);
+                    Ok(())
+                }
+                Err(error) => {
+                    feed.notes.torn = Some(place(&error));
+                    Ok(())
+                }
+            };
         }
         let mut buffer = Buffer::new();
         let bytes = if let Source::Bytes { bytes, .. } = self {
@@ -175,22 +178,51 @@ impl Source {
             self.open()?.read_to_end(&mut buffer)?;
             buffer.as_slice()
         };
-        let mut read = |bytes: &[u8], feed: &mut Feed<'_>| match simdutf8::basic::from_utf8(bytes) {
+        let bytes = without_mark(bytes);
+        let result = match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => reader.read(&mut serde_json::Deserializer::from_str(text), feed),
             Err(_) => reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed),
         };
-        let mut result = read(bytes, feed);
-        if result.is_err()
-            && feed.can_restart()
-            && let Some(repaired) = repair(bytes)
-        {
-            feed.restart();
-            feed.notes.repaired_records += 1;
-            result = read(&repaired, feed);
+        match result {
+            Ok(()) => {}
+            Err(error) if error.is_syntax() && may_need_repair(bytes) => {
+                let changes = Cell::new(0);
+                again(Repaired::new(bytes, &changes), &changes, reader, feed);
+            }
+            Err(error) => feed.notes.torn = Some(place(&error)),
         }
-        feed.notes.torn = result.err().map(|error| place(&error));
         Ok(())
     }
+
+    /// As [`Self::open`], without a byte order mark.
+    pub(super) fn open_unmarked(&self) -> io::Result<impl Read + '_> {
+        let mut input = self.open()?;
+        let mut start = Vec::with_capacity(MARK.len());
+        input.by_ref().take(MARK.len() as u64).read_to_end(&mut start)?;
+        if start == MARK {
+            start.clear();
+        }
+        Ok(io::Cursor::new(start).chain(input))
+    }
+}
+
+/// Reads a document while it comes.
+fn from_stream(
+    input: impl Read,
+    reader: &mut impl Reader,
+    feed: &mut Feed<'_>,
+) -> Result<(), serde_json::Error> {
+    let input = BufReader::with_capacity(256 * 1024, input);
+    reader.read(&mut serde_json::Deserializer::from_reader(input), feed)
+}
+
+/// Reads a document a second time, now that it is repaired while it comes. The sessions that were
+/// handed on before are not handed on again: up to where it broke, it is the same text.
+fn again(input: impl Read, changes: &Cell<u64>, reader: &mut impl Reader, feed: &mut Feed<'_>) {
+    feed.restart();
+    let result = from_stream(input, reader, feed);
+    feed.notes.repaired_records += u64::from(changes.get() > 0);
+    feed.notes.torn = result.err().map(|error| place(&error));
 }
 
 /// Where a document broke, and why, for a note.

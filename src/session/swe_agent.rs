@@ -65,6 +65,7 @@ impl Reader for Trajectory {
             }
             Trajectory::Reading(found) => {
                 "swe-agent".clone_into(&mut feed.head.agent);
+                feed.call_run_of(&feed.stem().to_owned());
                 feed.notes.dropped_records = found.demonstrations;
                 if found.has_steps {
                     for (role, text) in &found.opening {
@@ -302,7 +303,7 @@ impl Replay {
             feed.head.model(&model.name.0);
         }
         if let Some(problem) = self.problem_statement.0 {
-            feed.head.id = feed.run_of(&problem.id.0);
+            feed.call_run_of(&problem.id.0);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use memchr::memmem;
@@ -11,8 +12,15 @@ use serde::{Serialize, Serializer};
 /// A longer text keeps this many bytes at each end: the error is usually in the last lines.
 const KEPT_END: usize = 16 * 1024;
 
-/// Runs of base64 longer than this are replaced by a note.
+/// Runs of base64 longer than this are replaced by a note, if they stand behind `;base64,`.
 const LONGEST_BASE64: usize = 256;
+
+/// The same of runs by themselves, as an image in the JSON of a tool's result.
+const LONGEST_BARE_BASE64: usize = 1024;
+
+/// A long text is cut at a line break or at a space, if there is one so near: the half of a secret
+/// is no shape that would be known as one.
+const NEAR: usize = 2048;
 
 /// What stands before it.
 static BASE64: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(";base64,"));
@@ -32,21 +40,27 @@ pub struct Text<'a> {
 impl<'a> Text<'a> {
     /// Bounds a text.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
-        let value = text.into();
-        if value.len() > LONGEST_BASE64 && BASE64.find(value.as_bytes()).is_some() {
-            let (without, cut) = without_base64(&value);
-            let rest = Self::bounded(Cow::Owned(without));
-            return Self { cut: rest.cut + cut, ..rest };
+        let (mut value, mut cut) = (text.into(), 0);
+        if value.len() <= LONGEST_BASE64 {
+            return Self { value, cut };
         }
-        Self::bounded(value)
+        for without in [without_base64, without_bare_base64] {
+            if let Some((without, more)) = without(&value) {
+                value = Cow::Owned(without);
+                cut += more;
+            }
+        }
+        let rest = Self::bounded(value);
+        Self { cut: rest.cut + cut, ..rest }
     }
 
     fn bounded(value: Cow<'a, str>) -> Self {
         if value.len() <= 2 * KEPT_END {
             return Self { value, cut: 0 };
         }
-        let head = &value[..value.floor_char_boundary(KEPT_END)];
+        let head = without_half_word(&value[..value.floor_char_boundary(KEPT_END)]);
         let tail = &value[value.ceil_char_boundary(value.len() - KEPT_END)..];
+        let tail = without_half_word_before(tail);
         let cut = value.len() - head.len() - tail.len();
         let text = format!("{head}\n… [{cut} bytes left out] …\n{tail}");
         Self { value: Cow::Owned(text), cut }
@@ -137,26 +151,82 @@ impl Serialize for Text<'_> {
     }
 }
 
+/// What is left of the beginning of a text without the half word at its end.
+fn without_half_word(head: &str) -> &str {
+    let near = &head[head.ceil_char_boundary(head.len().saturating_sub(NEAR))..];
+    let kept = near.rfind('\n').or_else(|| near.rfind(ends_word)).unwrap_or(near.len());
+    &head[..head.len() - near.len() + kept]
+}
+
+/// What is left of the end of a text without the half word at its beginning.
+fn without_half_word_before(tail: &str) -> &str {
+    let near = &tail[..tail.floor_char_boundary(NEAR)];
+    let left_out = near.find('\n').or_else(|| near.find(ends_word));
+    &tail[left_out.map_or(0, |at| at + 1)..]
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_ascii_whitespace() || matches!(c, ',' | ';' | '&')
+}
+
 /// The text with long base64 runs behind `;base64,` replaced, and how many bytes that took away.
-fn without_base64(text: &str) -> (String, usize) {
+fn without_base64(text: &str) -> Option<(String, usize)> {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte);
-    let mut result = String::with_capacity(text.len().min(2 * KEPT_END));
-    let (mut from, mut cut) = (0, 0);
-    for hit in BASE64.find_iter(text.as_bytes()) {
+    let runs = BASE64.find_iter(text.as_bytes()).filter_map(|hit| {
         let start = hit + ";base64,".len();
-        if start < from {
-            continue;
-        }
         let run = text.as_bytes()[start..].iter().take_while(|byte| is_base64(byte)).count();
-        if run > LONGEST_BASE64 {
-            result.push_str(&text[from..start]);
-            result.push_str(&format!("[{run} bytes of base64 left out]"));
-            from = start + run;
-            cut += run;
+        (run > LONGEST_BASE64).then_some(start..start + run)
+    });
+    without_runs(text, runs)
+}
+
+/// The same of longer runs by themselves.
+fn without_bare_base64(text: &str) -> Option<(String, usize)> {
+    let mut from = 0;
+    without_runs(
+        text,
+        std::iter::from_fn(|| {
+            let run = bare_base64(text.as_bytes(), from)?;
+            from = run.end;
+            Some(run)
+        }),
+    )
+}
+
+/// The next long run of base64. Looks only at one byte in so many where there is none.
+fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
+    let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let mut at = from + LONGEST_BARE_BASE64;
+    while at < text.len() {
+        let before = text[from..at].iter().rev().take_while(is_base64).count();
+        let after = text[at..].iter().take_while(is_base64).count();
+        let run = at - before..at + after;
+        // Of all kinds of characters, unlike hexadecimal digits or a line of dashes.
+        let has = |kind: fn(&u8) -> bool| text[run.clone()].iter().any(kind);
+        if after > 0
+            && run.len() > LONGEST_BARE_BASE64
+            && has(u8::is_ascii_digit)
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+        {
+            return Some(run);
         }
+        at = run.end + LONGEST_BARE_BASE64;
+    }
+    None
+}
+
+/// The text with these runs of base64 replaced, and how many bytes that took away.
+fn without_runs(text: &str, runs: impl Iterator<Item = Range<usize>>) -> Option<(String, usize)> {
+    let (mut result, mut from, mut cut) = (String::new(), 0, 0);
+    for run in runs.filter(|run| run.len() > LONGEST_BASE64) {
+        result.push_str(&text[from..run.start]);
+        result.push_str(&format!("[{} bytes of base64 left out]", run.len()));
+        from = run.end;
+        cut += run.len();
     }
     result.push_str(&text[from..]);
-    (result, cut)
+    (cut > 0).then_some((result, cut))
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -263,6 +333,26 @@ mod tests {
     }
 
     #[test]
+    fn no_word_is_cut_in_half() {
+        let key = "sk-proj-a1B2c3D4e5F6g7H8i9J0";
+        for space in [" ", "\n", ","] {
+            for shift in 0..key.len() {
+                // The key across the end of the beginning, and across the beginning of the end.
+                let filler = format!("{}{space}", "x".repeat(99)).repeat(200);
+                let filler = &filler[..KEPT_END - shift];
+                let (before, after) = filler.split_at(filler.len() - 200);
+                let text = format!(
+                    "{before}{space}{after}{space}{key}{space}{filler}{space}{key}{space}{filler}"
+                );
+                let text = Text::new(text);
+                assert!(text.cut() > 0);
+                let rest = text.replace(key, "");
+                assert!(!rest.contains("sk-") && !rest.contains("J0"), "{shift} {space:?}");
+            }
+        }
+    }
+
+    #[test]
     fn base64_is_left_out() {
         let text = format!("see data:image/png;base64,{} and on", "QUJD".repeat(200));
         let text = Text::new(text);
@@ -271,6 +361,16 @@ mod tests {
             "see data:image/png;base64,[800 bytes of base64 left out] and on"
         );
         assert_eq!(text.cut(), 800);
+        let data = "iVBORw0KGgo/".repeat(200);
+        let json = format!(r#"{{"type":"image","data":"{data}","more":"{data}"}}"#);
+        let note = "[2400 bytes of base64 left out]";
+        let text = Text::new(json.as_str());
+        assert_eq!(text.as_str(), json.replace(&data, note));
+        assert_eq!(text.cut(), 4800);
+        assert_eq!(Text::new(data).as_str(), note);
+        for other in ["0123456789abcdef".repeat(200), "-".repeat(2000), "aB3 ".repeat(2000)] {
+            assert_eq!(Text::new(other.as_str()).as_str(), other);
+        }
         assert_eq!(Text::media("image", "image/png", 708_000).as_str(), "[image image/png 531 kB]");
     }
 }

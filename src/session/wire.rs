@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::repaired::repair;
 use super::text::Text;
 
 /// The methods of a [`Visitor`] for JSON values of the kinds named: skip them, yield the default.
@@ -243,17 +244,30 @@ impl<'de> Deserialize<'de> for Json {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Ok(Self(match raw.get() {
             "null" => Text::default(),
-            text if text.starts_with('"') => {
-                serde_json::from_str::<Text<'_>>(text).map(Text::into_owned).unwrap_or_default()
-            }
+            text if text.starts_with('"') => string(text),
             json => Text::new(json).into_owned(),
         }))
     }
 }
 
+/// What a JSON string says. A raw value was not checked for lone surrogates.
+fn string(json: &str) -> Text<'static> {
+    let read = |json: &str| serde_json::from_str::<Text<'_>>(json).map(Text::into_owned);
+    read(json).unwrap_or_else(|_| {
+        let repaired = repair(json.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
+        repaired.and_then(|json| read(&json).ok()).unwrap_or_default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_with_half_a_character_are_not_lost() {
+        let Json(arguments) = serde_json::from_str(r#""{\"a\": \"\ud83d\"}""#).unwrap();
+        assert_eq!(arguments.as_str(), "{\"a\": \"\u{fffd}\"}");
+    }
 
     #[test]
     fn fields_of_another_type_are_as_good_as_none() {

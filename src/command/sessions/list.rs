@@ -115,7 +115,9 @@ pub(super) fn list(
         row.request = one_line(&redactor.apply(&row.request), 4 * COLUMN);
     }
     if args.json {
-        print(&format!("{:#}\n", serde_json::json!(rows)))?;
+        let mut json = serde_json::json!(rows);
+        redactor.apply_json(&mut json);
+        print(&format!("{json:#}\n"))?;
     } else if rows.is_empty() {
         nothing_found(roots);
     } else {

@@ -40,9 +40,10 @@ pub(super) fn show(
         by_id(session, roots)?
     };
     if as_json {
-        // Redacted as text: a secret may stand in any field.
-        let json = format!("{:#}\n", serde_json::json!(shown));
-        print(&redactor.apply(&json))?;
+        // A secret may stand in any field.
+        let mut json = serde_json::json!(shown);
+        redactor.apply_json(&mut json);
+        print(&format!("{json:#}\n"))?;
     } else {
         let texts = shown.iter().map(|shown| transcript(&shown.session, redactor, full));
         print(&texts.collect::<Vec<_>>().join("\n\n"))?;

@@ -25,7 +25,7 @@ fn a_list_of_runs_is_a_list_of_sessions() {
     };
     let found = sessions(&format!("[{},{}]", run(4), run(5)));
     assert_eq!(found.len(), 2);
-    assert_eq!(found[1].head.id, "runs#5.0");
+    assert_eq!(found[1].head.id, "runs#5.0-b0e0a05c");
     assert_eq!(found[0].events.len(), 5);
     assert_eq!(found[0].events[2].calls[0].arguments.as_str(), r#"{"a": 1}"#);
     assert_eq!(found[0].events[3].results[0].outcome, Outcome::Failed);
@@ -174,4 +174,65 @@ fn a_repaired_wrapper_in_a_line_counts_once() {
 #[test]
 fn damaged_lines_do_no_harm() {
     survives_damage(Format::Chat, format!("{SHARE_GPT}\n{SHARE_GPT}\n").as_bytes());
+}
+
+/// A chat of two messages.
+fn short(question: &str) -> String {
+    format!(
+        r#"{{"messages":[{{"role":"user","content":"{question}"}},{{"role":"assistant","content":"yes"}}]}}"#
+    )
+}
+
+fn questions(source: &Source) -> (Vec<String>, crate::session::Notes) {
+    let mut collector = Collector::default();
+    let reading = read(source, &mut collector).unwrap();
+    let sessions = collector.into_sessions();
+    assert_eq!(reading.sessions, sessions.len() as u64);
+    assert!(sessions.iter().all(|session| session.events.len() == 2));
+    (
+        sessions.iter().map(|session| session.events[0].text.as_str().to_owned()).collect(),
+        reading.notes,
+    )
+}
+
+/// What half a character, a broken byte and a raw control character break no more.
+const BROKEN: [(&[u8], &str); 3] = [(br"\ud83d", "\u{fffd}"), (b"\xff", "\u{fffd}"), (b"\0", " ")];
+
+#[test]
+fn what_is_broken_in_one_session_loses_no_other_and_hands_on_none_twice() {
+    for (broken, read) in BROKEN {
+        for (begin, between, end) in [("[", ",", "]"), ("", "\n", ""), ("[", ",", "]\n[]\n")] {
+            let runs: Vec<_> = ["a", "b", "c@", "d", "e@"].map(short).into();
+            let text = format!("{begin}{}{end}", runs.join(between));
+            let bytes = text.split('@').map(str::as_bytes).collect::<Vec<_>>().join(broken);
+            let (found, notes) = questions(&Source::bytes("runs.json", bytes));
+            let expected = ["a", "b", "c@", "d", "e@"].map(|text| text.replace('@', read));
+            assert_eq!(found, expected, "{text}");
+            assert!(notes.repaired_records > 0, "{notes:?}");
+            assert_eq!((notes.bad_records, notes.torn), (0, None));
+        }
+    }
+}
+
+#[test]
+fn a_document_too_large_for_memory_is_repaired_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.json");
+    let padding = format!(r#"{{"padding":"{}"}}"#, "x".repeat(33 * 1024 * 1024));
+    let runs = [short("a"), short(r"b\udc00"), padding, short("c@"), short("d")];
+    let text = format!("\u{feff}[{}]", runs.join(","));
+    let bytes = text.split('@').map(str::as_bytes).collect::<Vec<_>>().join(&b"\xff"[..]);
+    std::fs::write(&path, bytes).unwrap();
+    let (found, notes) = questions(&Source::file(path));
+    assert_eq!(found, ["a", "b\u{fffd}", "c\u{fffd}", "d"]);
+    assert_eq!((notes.repaired_records, notes.torn), (1, None));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_document() {
+    for text in [short("a"), format!("[{}]", short("a")), format!("{}\n{}", short("a"), short("b"))]
+    {
+        let (found, notes) = questions(&Source::bytes("marked.json", format!("\u{feff}{text}")));
+        assert_eq!((found[0].as_str(), notes), ("a", crate::session::Notes::default()), "{text}");
+    }
 }

@@ -388,7 +388,7 @@ fn a_rollout_without_conversation_is_no_session() {
     let error = read(&source, &mut Collector::default()).unwrap_err();
     assert!(matches!(error, ReadError::NoSession { format: Format::Codex, .. }));
     let mut collector = Collector::default();
-    let mut feed = Feed::new(&source, &mut collector);
+    let mut feed = Feed::new(&source, Format::Codex, &mut collector);
     read_codex(&source, &mut feed).unwrap();
     assert!(feed.is_empty());
 }

@@ -12,10 +12,11 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 
 use super::ReadError;
-use super::feed::Feed;
+use super::feed::{Feed, Notes};
+use super::lines::Lines;
 use super::source::Source;
 
 /// Reads a chat or a checkpoint.
@@ -28,14 +29,9 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 /// line form is. The name says nothing.
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
     const LONGEST_HEADER: u64 = 256 * 1024;
-    let mut first = Vec::new();
-    let mut start = BufReader::new(source.open()?.take(LONGEST_HEADER));
-    while first.iter().all(u8::is_ascii_whitespace) {
-        first.clear();
-        if start.read_until(b'\n', &mut first)? == 0 {
-            return Ok(false);
-        }
-    }
-    let keys = serde_json::from_slice::<document::Keys>(&first);
-    Ok(keys.is_ok_and(|keys| !keys.is_document))
+    let mut lines = Lines::new(Box::new(source.open()?.take(LONGEST_HEADER)));
+    let (mut scratch, mut notes) = (Vec::new(), Notes::default());
+    let first = lines.next(&mut notes)?;
+    let keys = first.and_then(|line| line.parse::<document::Keys>(&mut scratch, &mut notes));
+    Ok(keys.is_some_and(|keys| !keys.is_document))
 }

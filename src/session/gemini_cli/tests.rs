@@ -176,7 +176,7 @@ fn a_checkpoint_is_bare_contents() {
     let (bare, _) = session("checkpoint-a.json", contents);
     let wrapped = format!(r#"{{"history":{contents},"authType":"x"}}"#);
     assert_eq!(session("checkpoint-a.json", &wrapped).0, bare);
-    assert_eq!(bare.head.id, "checkpoint-a");
+    assert_eq!(bare.head.id, "checkpoint-a-a7ab7292");
     let human = bare.events.iter().filter(|event| event.origin == Origin::Human);
     assert_eq!(human.map(|event| event.text.as_str()).collect::<Vec<_>>(), ["list it"]);
     assert_eq!(outcomes(&bare), [("list_directory", Outcome::Failed, None)]);

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use crate::session::ReadError;
-use crate::session::feed::Feed;
+use crate::session::feed::{Feed, Notes};
 use crate::session::source::Source;
 use crate::session::text::Text;
 use crate::session::wire::Object;
@@ -28,7 +28,7 @@ struct About<'a> {
 /// Reads a transcript.
 pub(in crate::session) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut lines = source.lines()?;
-    let mut scratch = Vec::new();
+    let (mut scratch, mut again) = (Vec::new(), Vec::new());
     AGENT.clone_into(&mut feed.head.agent);
     while let Some(line) = lines.next(&mut feed.notes)? {
         let Some(record) = line.parse::<Object<Message<'_>>>(&mut scratch, &mut feed.notes) else {
@@ -39,7 +39,7 @@ pub(in crate::session) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(
             continue;
         };
         if message.role.as_str() == "session_meta"
-            && let Ok(about) = serde_json::from_slice::<About<'_>>(line.bytes)
+            && let Some(about) = line.parse::<About<'_>>(&mut again, &mut Notes::default())
         {
             about.note(feed);
             if let Some(time) = message.timestamp.0 {

@@ -71,7 +71,7 @@ fn count(session: &Session, role: Role, origin: Origin) -> usize {
 #[test]
 fn a_bare_list_with_fences() {
     let session = session(OLD);
-    assert_eq!(session.head.id, "run");
+    assert_eq!(session.head.id, "run-ea82411e");
     assert_eq!(count(&session, Role::System, Origin::Harness), 1);
     assert_eq!(count(&session, Role::User, Origin::Harness), 2);
     assert_eq!(count(&session, Role::User, Origin::Human), 0);

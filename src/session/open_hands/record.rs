@@ -70,14 +70,16 @@ pub(super) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Notes what is said of a run as a whole; `unnamed` is its id where it has none.
-    pub(super) fn note_run(self, unnamed: &str, feed: &mut Feed<'_>) {
+    /// Notes what is said of a run as a whole.
+    pub(super) fn note_run(self, feed: &mut Feed<'_>) {
+        match (self.instance_id.is_empty(), self.issue.0) {
+            (false, _) => feed.call_run_of(&self.instance_id),
+            (true, Some(issue)) => {
+                feed.call_run_of(&format!("{}/{}#{}", issue.owner, issue.repo, issue.number));
+            }
+            (true, None) => {}
+        }
         let head = &mut feed.head;
-        head.id = match (self.instance_id.is_empty(), self.issue.0) {
-            (false, _) => self.instance_id.as_str().to_owned(),
-            (true, Some(issue)) => format!("{}/{}#{}", issue.owner, issue.repo, issue.number),
-            (true, None) => unnamed.to_owned(),
-        };
         if let Some(config) = self.metadata.0.and_then(|metadata| metadata.llm_config.0) {
             head.model(&config.model);
         }

@@ -161,7 +161,7 @@ fn evaluated_runs_one_per_line() {
     assert_eq!(sessions.len(), 2);
     assert_eq!((notes.bad_records, notes.ignored_records), (1, 2));
     let first = &sessions[0];
-    assert_eq!(first.head.id, "o/r#5");
+    assert_eq!(first.head.id, "o/r#5-b095eb1b");
     assert_eq!(count(first, Role::User, Origin::Harness), 1);
     assert_eq!(count(first, Role::Assistant, Origin::Agent), 3);
     assert_eq!(first.events[1].calls[0].arguments.as_str(), "touch L");
@@ -177,7 +177,8 @@ fn evaluated_runs_one_per_line() {
         "error: Agent reached maximum iteration"
     );
     let second = &sessions[1];
-    assert_eq!((second.head.id.as_str(), second.events.len()), ("i-2", 3));
+    assert!(second.head.id.starts_with("i-2-"), "{}", second.head.id);
+    assert_eq!(second.events.len(), 3);
     assert_eq!(second.head.models, ["model-y"]);
     assert_eq!(second.head.usage, Some(Usage { input: 10, output: 2, cached: 0 }));
 }
@@ -189,7 +190,7 @@ fn one_evaluated_run_written_over_many_lines() {
     let pretty = serde_json::to_string_pretty(&value).unwrap();
     let (sessions, _) = sessions(&Source::bytes("run.json", pretty));
     assert_eq!(sessions.len(), 1);
-    assert_eq!((sessions[0].head.id.as_str(), sessions[0].events.len()), ("o/r#5", 7));
+    assert_eq!((sessions[0].head.id.as_str(), sessions[0].events.len()), ("o/r#5-b095eb1b", 7));
 }
 
 #[test]

@@ -118,7 +118,8 @@ struct Metadata<'a> {
 
 impl Observation<'_> {
     pub(super) fn code(&self) -> Option<i64> {
-        self.exit_code.0.or(self.metadata.0.as_ref()?.exit_code.0)
+        let of_metadata = self.metadata.0.as_ref().and_then(|metadata| metadata.exit_code.0);
+        self.exit_code.0.or(of_metadata)
     }
 
     /// Notes the working folder.

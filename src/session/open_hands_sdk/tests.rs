@@ -160,3 +160,20 @@ fn calls_of_an_agent_driven_from_outside_count_when_they_end() {
 fn damage_does_no_harm() {
     survives_damage(Format::OpenHandsSdk, EVENTS.as_bytes());
 }
+
+#[test]
+fn the_exit_code_of_a_command_with_and_without_metadata() {
+    for (observation, outcome, code) in [
+        (r#"{"content":[],"is_error":false,"exit_code":2}"#, Outcome::Failed, 2),
+        (r#"{"content":[],"is_error":false,"exit_code":2,"metadata":null}"#, Outcome::Failed, 2),
+        (r#"{"content":[],"exit_code":0,"metadata":{"working_dir":"/w"}}"#, Outcome::Ok, 0),
+        (r#"{"content":[],"exit_code":null,"metadata":{"exit_code":1}}"#, Outcome::Failed, 1),
+    ] {
+        let event = format!(
+            r#"{{"source":"environment","tool_call_id":"c","observation":{observation},"kind":"ObservationEvent"}}"#
+        );
+        let (session, _) = session(&Source::bytes("events.jsonl", event));
+        let result = &session.events[0].results[0];
+        assert_eq!((result.outcome, result.exit_code), (outcome, Some(code)), "{observation}");
+    }
+}

@@ -73,7 +73,7 @@ fn steps_count_once_and_the_task_comes_first() {
 fn the_head_comes_from_info_and_replay() {
     let session = session(RUN);
     let head = &session.head;
-    assert_eq!((head.id.as_str(), head.agent.as_str()), ("repo-i1", "swe-agent"));
+    assert_eq!((head.id.as_str(), head.agent.as_str()), ("repo-i1-fd5ca277", "swe-agent"));
     assert_eq!(head.models, ["gpt-x"]);
     assert_eq!(head.agent_version.as_deref(), Some("1.1.0"));
     assert_eq!(head.cwd.as_deref(), Some("/repo"));
@@ -107,7 +107,7 @@ const HISTORY: &str = r#"{"history": [
 fn a_file_with_nothing_but_history() {
     let session = session(HISTORY);
     assert_eq!(session.events.len(), 6);
-    assert_eq!(session.head.id, "run");
+    assert_eq!(session.head.id, "run-07a69e7b");
     let call = &session.events[2].calls[0];
     assert_eq!(call.arguments.as_str(), r#"{"command":"ls -F"}"#);
     assert_eq!(session.events[3].results[0].tool.as_str(), "bash");

@@ -145,3 +145,39 @@ fn paths_count_from_the_project_folder() {
     assert!(workspace.path("shop/.selftest/selftest.db").is_file());
     assert!(!workspace.path(".selftest").exists());
 }
+
+/// A chat as other programs export it, without an id.
+fn chat(question: &str, answer: &str) -> String {
+    json!({ "messages": [
+        { "role": "user", "content": question },
+        { "role": "assistant", "content": answer },
+        { "role": "user", "content": "Thanks, and now?" },
+        { "role": "assistant", "content": "Now it is done: the file is saved." },
+    ]})
+    .to_string()
+}
+
+#[test]
+fn chats_without_an_id_are_told_apart_by_how_they_begin() {
+    let two = [chat("Say one.", "One."), chat("Say two.", "Two.")].join("\n");
+    let workspace = Workspace::new()
+        .file("A/chat.json", chat("What is a parser?", "A reader."))
+        .file("B/chat.json", chat("What is a lexer?", "A splitter."))
+        .file("B/copy/chat.json", chat("What is a lexer?", "A splitter."))
+        .file("chats.jsonl", two)
+        .args(["grade", "file", "A", "B", "chats.jsonl", "--json"]);
+    let run = workspace.run().exit(0);
+    let ids = run.graded();
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    assert_eq!(workspace.sql("SELECT COUNT(DISTINCT session_id) FROM session_grades")[0][0], "4");
+    // Only the copy is one.
+    let copies = "SELECT path FROM session_files WHERE outcome = 'duplicate'";
+    assert!(workspace.sql(copies)[0][0].ends_with("copy/chat.json"));
+
+    // A folder that was moved holds the same sessions.
+    let moved = Workspace::new()
+        .file("deep/in/chat.json", chat("What is a parser?", "A reader."))
+        .args(["grade", "file", "deep", "--json"]);
+    let moved = moved.run().exit(0).graded();
+    assert!(ids.contains(&moved[0]), "{moved:?} of {ids:?}");
+}

@@ -54,3 +54,47 @@ fn no_command_repeats_a_secret() {
     let kept = workspace.sql("SELECT details_json FROM session_grades");
     assert!(kept[0][0].contains("[redacted]"), "{kept:?}");
 }
+
+/// What a session says, with the words that must be gone and those that must stay.
+const ESCAPED: [(&str, &[&str], &str); 6] = [
+    ("DB_PASSWORD=letmein\nthen go on", &["letmein"], "then go on"),
+    ("password: \"hunter2secret\" is set", &["hunter2"], "is set"),
+    ("{\"api_key\": \"abcdefg77\", \"user\": \"me\"}", &["abcdefg77"], "\"user\": \"me\""),
+    ("-d '{\"client_secret\":\"othersecret9\"}' sent", &["othersecret9"], "sent"),
+    ("token is a\"b\\c-12345-zzz there", &["12345", "a\"b"], "there"),
+    ("last -----BEGIN PRIVATE KEY-----\nMIIEabcdef", &["MIIE"], "last"),
+];
+
+/// Quotes, line breaks and backslashes in and around secrets: what is said is redacted, and then
+/// serialised.
+#[test]
+fn escapes_hide_no_secret_and_spoil_no_json() {
+    let mut recording = Recording::new(&id(1)).asks("Say it.");
+    for (said, ..) in ESCAPED {
+        let nested = json!({ "command": format!("echo {}", json!({ "said": said })) });
+        recording = recording.calls("Bash", &nested, Ok(said)).says(said);
+    }
+    let workspace = Workspace::new()
+        .file("leaky.jsonl", recording.says("Done.").text())
+        .env("MY_TOKEN", "a\"b\\c-12345-zzz");
+    for words in [
+        &["sessions", "show", "leaky.jsonl"][..],
+        &["sessions", "show", "leaky.jsonl", "--full"],
+        &["sessions", "show", "leaky.jsonl", "--json"],
+    ] {
+        let mut run = workspace.clone().args(words).run().exit(0);
+        if words.contains(&"--json") {
+            let events = run.json()[0]["events"].clone();
+            let said: Vec<_> = events.as_array().unwrap().iter().collect();
+            for (.., kept) in ESCAPED {
+                let is_kept = |event: &&&serde_json::Value| {
+                    event["text"].as_str().is_some_and(|text| text.contains(kept))
+                };
+                assert!(said.iter().any(|event| is_kept(&event)), "{kept} in {said:#?}");
+            }
+        }
+        for secret in ESCAPED.iter().flat_map(|(_, secrets, _)| *secrets) {
+            run = run.nowhere(secret);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What is taken out, and what stays.
+
+use std::borrow::Cow;
+
+use super::Redactor;
+
+#[test]
+fn secrets_go() {
+    let redactor = Redactor::new(["hunter2-the-value".to_owned(), "short".to_owned()]);
+    for (text, expected) in [
+        ("key sk-proj-abcDEF0123456789xyz.", "key [redacted]."),
+        ("sk-ant-api03-AbCdEf_0123456789-xyz", "[redacted]"),
+        ("ghp_0123456789abcdefghij0123456789abcdef", "[redacted]"),
+        ("gho_0123456789abcdefghij0123456789abcdef", "[redacted]"),
+        ("github_pat_11ABCDEFG0abcdefghijkl_mnop", "[redacted]"),
+        ("id AKIAIOSFODNN7EXAMPLE here", "id [redacted] here"),
+        ("xoxb-123456789012-abcdefghij", "[redacted]"),
+        ("AIzaSyA-0123456789abcdefghijklmnopqrstu", "[redacted]"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLXBhcnQ", "[redacted]"),
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer [redacted]"),
+        (r#""authorization": "Basic dXNlcjpwdw==""#, r#""authorization": "Basic [redacted]""#),
+        ("password=letmein", "password=[redacted]"),
+        ("DB_PASSWORD=letmein\nUSER=me", "DB_PASSWORD=[redacted]\nUSER=me"),
+        ("?api_key=abcdef&user=me", "?api_key=[redacted]&user=me"),
+        (r#"{"api_key": "abcdefg"}"#, r#"{"api_key": "[redacted]"}"#),
+        ("api-key: a1b2c3d4", "api-key: [redacted]"),
+        ("client_secret = 'open sesame'", "client_secret = '[redacted]'"),
+        ("postgres://me:pa55word@db/x", "postgres://me:[redacted]@db/x"),
+        ("it is hunter2-the-value!", "it is [redacted]!"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nafter",
+            "[redacted]\nafter",
+        ),
+        ("-----BEGIN PRIVATE KEY-----\nMIIE", "[redacted]"),
+        (
+            "\"DB_PASSWORD=letmein\" -e 'API_KEY=abcdef'",
+            "\"DB_PASSWORD=[redacted]\" -e 'API_KEY=[redacted]'",
+        ),
+        ("password: \"never closed\nand on", "password: \"[redacted]\nand on"),
+    ] {
+        let once = redactor.apply(text);
+        assert_eq!(once, expected, "{text}");
+        assert_eq!(redactor.apply(&once), expected, "twice: {text}");
+    }
+}
+
+#[test]
+fn ordinary_text_stays() {
+    let redactor = Redactor::new(["short".to_owned()]);
+    for text in [
+        "A short text about passwords: they are stored as hashes.",
+        "The password: it is never written to the log.",
+        "sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        "commit f5a1b71, tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+        "a risk-assessment-of-the-whole-system and task-2026-11-21-with-a-long-name",
+        "sk-learn-is-not-a-key-at-all",
+        "max_tokens: 500, token count 1234567",
+        "let password = read_password();",
+        "connect(user=user, password=password)",
+        "password: ${DB_PASSWORD}",
+        "api_key = os.environ[\"OPENAI_API_KEY\"]",
+        "set OPENAI_API_KEY and run it",
+        "the bearer of this letter",
+        "selftest-20260206-1234-bcdfgh",
+        "http://127.0.0.1:5678/api/tasks and user@example.org",
+    ] {
+        assert!(matches!(redactor.apply(text), Cow::Borrowed(same) if same == text), "{text}");
+    }
+}
+
+#[test]
+fn json_keeps_its_form() {
+    let redactor = Redactor::new(["hunter2-the-value".to_owned()]);
+    let mut value = serde_json::json!({
+        "summary": "used hunter2-the-value and \"sk-proj-abcDEF0123456789xyz\"",
+        "env": [{ "DB_PASSWORD": "open \"sesame\"", "user": "me" }, 7, null],
+        "password": "", "confidence": 0.5,
+    });
+    redactor.apply_json(&mut value);
+    let expected = serde_json::json!({
+        "summary": "used [redacted] and \"[redacted]\"",
+        "env": [{ "DB_PASSWORD": "[redacted]", "user": "me" }, 7, null],
+        "password": "", "confidence": 0.5,
+    });
+    assert_eq!(value, expected);
+    redactor.apply_json(&mut value);
+    assert_eq!(value, expected, "twice");
+}
+
+#[test]
+fn debug_shows_no_value() {
+    let redactor = Redactor::new(["hunter2-the-value".to_owned()]);
+    assert_eq!(format!("{redactor:?}"), "Redactor(1 known values)");
+}
+
+#[test]
+fn a_megabyte_of_clean_text_takes_no_time() {
+    let redactor = Redactor::new(["hunter2-the-value".to_owned()]);
+    let text = "The quick brown fox jumps over the lazy dog. ".repeat(23_000);
+    assert!(matches!(redactor.apply(&text), Cow::Borrowed(_)));
+}
+
+#[test]
+fn secrets_in_json_inside_of_json_go_and_nothing_else() {
+    let redactor = Redactor::new([r#"a"b\c-12345-zzz"#.to_owned()]);
+    for (text, expected) in [
+        (r#"it is a"b\c-12345-zzz"#, "it is [redacted]"),
+        (r#"curl -H 'Authorization: Bearer abc.def-123' -d '{"api_key":"arg\"secret"}'"#, ""),
+        (r#"{"password": "open \"sesame\"", "user": "me"}"#, ""),
+        (r#"{"password": "ends in \\", "user": "me"}"#, ""),
+        ("{\"output\": \"export DB_PASSWORD=letmein\\nAPI_TOKEN=abcdef12\\nfoo\"}", ""),
+        ("DB_PASSWORD=letmein\nthen go on", ""),
+        ("{'client_secret': 'it\\'s open', 'user': 'me'}", ""),
+        ("{\"key\": \"-----BEGIN PRIVATE KEY-----\\nMIIE\\r\\nabc\", \"user\": \"me\"}", ""),
+    ] {
+        // As deep as JSON is nested in arguments of a call that another agent is told about.
+        let mut text = text.to_owned();
+        let mut expected = match expected {
+            "" => redactor.apply(&text).into_owned(),
+            expected => expected.to_owned(),
+        };
+        for depth in 0..3 {
+            let redacted = redactor.apply(&text);
+            assert_eq!(redacted, expected, "{depth}: {text}");
+            for secret in ["12345", "abc", "secret\\", "sesame", "ends", "letmein", "'s", "MIIE"] {
+                assert!(!redacted.contains(secret), "{depth}: {redacted}");
+            }
+            assert_eq!(redactor.apply(&redacted), expected, "twice: {text}");
+            text = serde_json::json!({ "x": text }).to_string();
+            expected = serde_json::json!({ "x": expected }).to_string();
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_a_key_without_its_beginning_goes() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7".to_owned();
+    let text = format!("cut here\n{line}\n{line}\nabc=\n-----END PRIVATE KEY-----\nafter");
+    assert_eq!(Redactor::default().apply(&text), "cut here\n[redacted]\nafter");
+    let words = "a line such as -----END PRIVATE KEY----- is the last one";
+    assert_eq!(Redactor::default().apply(words), words);
+}
+
+#[test]
+fn what_a_name_says_of_a_json_value() {
+    let mut value = serde_json::json!({
+        "password": "two\nlines \"and quotes\"", "api_token": 1_234_567, "max_tokens": 1_234_567,
+        "secret": "${NAME}", "Authorization": "Basic dXNlcjpwdw==", "secrets": ["a", "b"],
+        "authorization": "granted by the owner",
+    });
+    Redactor::default().apply_json(&mut value);
+    let expected = serde_json::json!({
+        "password": "[redacted]", "api_token": "[redacted]", "max_tokens": 1_234_567,
+        "secret": "${NAME}", "Authorization": "[redacted]", "secrets": ["a", "b"],
+        "authorization": "granted by the owner",
+    });
+    assert_eq!(value, expected);
+}

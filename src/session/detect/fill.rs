@@ -1,0 +1,121 @@
+//! Takes the outline of a JSON value while it is read, so that a torn value leaves what came
+//! before. Memory does not grow with the value.
+
+use serde::Deserialize;
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
+
+use super::outline::{INNER, MARKS, Outline};
+use crate::session::Text;
+use crate::session::wire::otherwise_default;
+
+/// Keys of an object that are looked at.
+const KEYS: usize = 1000;
+
+/// Elements of a list that are looked at.
+const ELEMENTS: usize = 4;
+
+/// Lists inside of lists that are looked into.
+const DEEPEST: usize = 5;
+
+/// Fills an outline.
+pub(super) struct Fill<'o> {
+    pub(super) outline: &'o mut Outline,
+    pub(super) depth: usize,
+}
+
+impl<'de> de::DeserializeSeed<'de> for Fill<'_> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fill<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.outline.is_object = true;
+        while let Some(key) = map.next_key::<String>()? {
+            let find = |names: &[&'static str]| names.iter().copied().find(|name| *name == key);
+            if self.outline.keys.len() >= KEYS || self.outline.has(&key) {
+                map.next_value::<de::IgnoredAny>()?;
+                continue;
+            }
+            self.outline.keys.push(key.clone());
+            if let Some(name) = find(&MARKS) {
+                if let Short(Some(value)) = map.next_value()? {
+                    self.outline.marks.push((name, value));
+                }
+            } else if key == "content" {
+                let Shell { fence, protocol } = map.next_value()?;
+                if fence {
+                    self.outline.keys.push("is:bash fence".to_owned());
+                }
+                if protocol {
+                    self.outline.keys.push("is:shell protocol".to_owned());
+                }
+            } else if let Some(name) = find(&INNER).filter(|_| self.depth < 3) {
+                self.outline.inner.push((name, Outline::default()));
+                if let Some((_, outline)) = self.outline.inner.last_mut() {
+                    map.next_value_seed(Fill { outline, depth: self.depth + 1 })?;
+                }
+            } else {
+                map.next_value::<de::IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.outline.is_list = true;
+        while self.outline.elements.len() < ELEMENTS && self.depth < DEEPEST {
+            self.outline.elements.push(Outline::default());
+            let outline = self.outline.elements.last_mut();
+            let Some(outline) = outline else { break };
+            let seed = Fill { outline, depth: self.depth + 1 };
+            if list.next_element_seed(seed)?.is_none() {
+                self.outline.elements.pop();
+                return Ok(());
+            }
+        }
+        while list.next_element::<de::IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    otherwise_default!(string number boolean null);
+}
+
+/// A short text; of anything else nothing.
+struct Short(Option<String>);
+
+impl<'de> Deserialize<'de> for Short {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Text::deserialize(deserializer)?;
+        Ok(Short((text.len() < 100).then(|| text.as_str().to_owned())))
+    }
+}
+
+/// Whether a text holds a fenced bash block, and words of mini-swe-agent's protocol.
+struct Shell {
+    fence: bool,
+    protocol: bool,
+}
+
+impl<'de> Deserialize<'de> for Shell {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
+        const PROTOCOL: [&str; 3] = [
+            "<returncode>",
+            "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+            "MINI_SWE_AGENT_FINAL_OUTPUT",
+        ];
+        let text = Text::deserialize(deserializer)?;
+        let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        Ok(Shell { fence: holds(&FENCES), protocol: holds(&PROTOCOL) })
+    }
+}

@@ -1,0 +1,258 @@
+//! Repair of JSON text that no strict parser takes: invalid UTF-8, halves of surrogate pairs and
+//! raw control characters in strings. A piece at a time, so that a file of any size can be
+//! repaired while it is read.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+
+use memchr::memmem;
+
+const CHUNK: usize = 64 * 1024;
+
+/// U+FFFD, which stands for what cannot be read.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// Two `\uXXXX`: what has to be seen at once.
+const PAIR: usize = 12;
+
+/// JSON text with invalid UTF-8 and lone surrogate escapes replaced by U+FFFD, raw line breaks and
+/// tabs in strings by their escapes, other control characters in them by spaces; `None` when there
+/// is nothing of that kind to repair.
+pub(super) fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut repaired = Vec::with_capacity(bytes.len());
+    let mut repair = Repair::default();
+    repair.push(bytes, true, &mut repaired);
+    (repair.changes > 0).then_some(repaired)
+}
+
+/// Whether there may be something to repair; said at a fraction of the cost of [`repair`].
+pub(super) fn may_need_repair(bytes: &[u8]) -> bool {
+    simdutf8::basic::from_utf8(bytes).is_err()
+        || bytes.iter().any(|byte| *byte < b' ')
+        || memmem::find(bytes, br"\ud").is_some()
+        || memmem::find(bytes, br"\uD").is_some()
+}
+
+/// Where in the text the repair is.
+#[derive(Default)]
+struct Repair {
+    in_string: bool,
+    changes: u64,
+}
+
+impl Repair {
+    /// Repairs what can be repaired without knowing what follows, all of it where these are the
+    /// `last` bytes. Returns how many bytes that were: all but a few.
+    fn push(&mut self, bytes: &[u8], last: bool, repaired: &mut Vec<u8>) -> usize {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let is_plain = |byte: &u8| matches!(byte, b' '..=0x7f) && !matches!(byte, b'"' | b'\\');
+            let plain = rest.iter().take_while(|byte| is_plain(byte)).count();
+            if plain > 0 {
+                repaired.extend_from_slice(&rest[..plain]);
+                at += plain;
+                continue;
+            }
+            let done = match rest[0] {
+                b'\\' if self.in_string => self.escape(rest, last, repaired),
+                byte @ 0x80.. => self.character(byte, rest, last, repaired),
+                byte => {
+                    self.byte(byte, repaired);
+                    Some(1)
+                }
+            };
+            match done {
+                Some(done) => at += done,
+                None => break,
+            }
+        }
+        at
+    }
+
+    fn byte(&mut self, byte: u8, repaired: &mut Vec<u8>) {
+        self.in_string ^= byte == b'"';
+        if !self.in_string || byte >= b' ' {
+            repaired.push(byte);
+            return;
+        }
+        self.changes += 1;
+        repaired.extend_from_slice(match byte {
+            b'\n' => br"\n",
+            b'\r' => br"\r",
+            b'\t' => br"\t",
+            _ => b" ",
+        });
+    }
+
+    /// An escape in a string. Returns its length; `None` when more has to be seen.
+    fn escape(&mut self, rest: &[u8], last: bool, repaired: &mut Vec<u8>) -> Option<usize> {
+        if rest.len() < PAIR && !last {
+            return None;
+        }
+        let length = match rest.get(1) {
+            Some(b'"' | b'\\') => 2,
+            // Anything else is looked at by itself.
+            _ => 1,
+        };
+        let length = match unicode_escape(rest) {
+            Some(0xd800..0xdc00) => match rest.get(6..).and_then(unicode_escape) {
+                Some(0xdc00..0xe000) => PAIR,
+                _ => 0,
+            },
+            Some(0xdc00..0xe000) => 0,
+            Some(_) => 6,
+            None => length,
+        };
+        if length == 0 {
+            self.changes += 1;
+            repaired.extend_from_slice(REPLACEMENT);
+            return Some(6);
+        }
+        repaired.extend_from_slice(&rest[..length]);
+        Some(length)
+    }
+
+    /// A character outside of ASCII. Returns its length; `None` when more has to be seen.
+    fn character(
+        &mut self,
+        byte: u8,
+        rest: &[u8],
+        last: bool,
+        repaired: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let width = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => 1,
+        };
+        if rest.len() < width && !last {
+            return None;
+        }
+        let bytes = &rest[..width.min(rest.len())];
+        let chunk = bytes.utf8_chunks().next()?;
+        if chunk.invalid().is_empty() {
+            repaired.extend_from_slice(bytes);
+            return Some(bytes.len());
+        }
+        self.changes += 1;
+        repaired.extend_from_slice(REPLACEMENT);
+        Some(chunk.invalid().len())
+    }
+}
+
+/// The code unit of `\uXXXX` at the beginning.
+fn unicode_escape(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.get(..6)?.strip_prefix(br"\u")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// A filter over a stream of JSON that repairs it.
+pub(super) struct Repaired<'c, R> {
+    input: R,
+    at_end: bool,
+    repair: Repair,
+    /// What was read and is not yet repaired.
+    unread: Vec<u8>,
+    repaired: Vec<u8>,
+    /// So much of it was handed on.
+    handed: usize,
+    changes: &'c Cell<u64>,
+}
+
+impl<'c, R: Read> Repaired<'c, R> {
+    /// `input` from its beginning; `changes` counts what was repaired.
+    pub(super) fn new(input: R, changes: &'c Cell<u64>) -> Self {
+        let (repair, unread, repaired) = (Repair::default(), Vec::new(), Vec::new());
+        Self { input, at_end: false, repair, unread, repaired, handed: 0, changes }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let kept = self.unread.len();
+        self.unread.resize(kept + CHUNK, 0);
+        let count = self.input.read(&mut self.unread[kept..]);
+        self.unread.truncate(kept + count.as_ref().map_or(0, |count| *count));
+        self.at_end = count? == 0;
+        self.repaired.clear();
+        self.handed = 0;
+        let done = self.repair.push(&self.unread, self.at_end, &mut self.repaired);
+        self.unread.drain(..done);
+        self.changes.set(self.repair.changes);
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Repaired<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.handed == self.repaired.len() {
+            if self.at_end {
+                return Ok(0);
+            }
+            self.fill()?;
+        }
+        let rest = &self.repaired[self.handed..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.handed += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lone_surrogates_and_broken_utf8_are_repaired() {
+        let parsed =
+            |bytes: &[u8]| -> String { serde_json::from_slice(&repair(bytes).unwrap()).unwrap() };
+        assert_eq!(parsed(br#""a\ud83d b""#), "a\u{fffd} b");
+        assert_eq!(parsed(br#""\udc00\ud83d\ude00\\ud83d""#), "\u{fffd}\u{1f600}\\ud83d");
+        assert_eq!(parsed(b"\"\xff\""), "\u{fffd}");
+        assert_eq!(parsed(b"\"\xe2\x82\""), "\u{fffd}");
+        assert_eq!(parsed(b"\"\xe2\x82\xac\xe2\""), "€\u{fffd}");
+        assert_eq!(repair(br#""\ud83d\ude00\\""#), None);
+        assert_eq!(repair(br#""\"#), None);
+    }
+
+    #[test]
+    fn raw_control_characters_in_strings_are_repaired() {
+        let parsed = |bytes: &[u8]| -> Vec<String> {
+            serde_json::from_slice(&repair(bytes).unwrap()).unwrap()
+        };
+        assert_eq!(parsed(b"[\n\t\"a\0b\\\"\x01\",\r\n\"c\td\ne\rf\"]"), ["a b\" ", "c\td\ne\rf"]);
+        assert_eq!(repair(b"{\r\n\t\"a\": 1\r\n}"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn however_it_comes_in_pieces_it_is_repaired_the_same(
+            bytes in prop::collection::vec(prop::sample::select(
+                &b"\"\"\\\\ud83dude00\xe2\x82\xac\xf0\x9f\xff\0\n a"[..]), 0..60),
+            sizes in prop::collection::vec(1..7_usize, 1..9),
+        ) {
+            /// Hands on a few bytes at a time.
+            struct Pieces<'a>(&'a [u8], std::iter::Cycle<std::vec::IntoIter<usize>>);
+
+            impl Read for Pieces<'_> {
+                fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                    let count = self.1.next().unwrap_or(1).min(buffer.len());
+                    self.0.read(&mut buffer[..count])
+                }
+            }
+
+            let whole = repair(&bytes);
+            if whole.is_some() {
+                prop_assert!(may_need_repair(&bytes));
+            }
+            let changes = Cell::new(0);
+            let pieces = Pieces(&bytes, sizes.into_iter().cycle());
+            let mut repaired = Vec::new();
+            Repaired::new(pieces, &changes).read_to_end(&mut repaired).unwrap();
+            prop_assert_eq!(changes.get() > 0, whole.is_some());
+            prop_assert_eq!(&repaired, whole.as_ref().unwrap_or(&bytes));
+            prop_assert!(std::str::from_utf8(&repaired).is_ok());
+        }
+    }
+}
