@@ -1,11 +1,14 @@
 //! Takes the outline of a JSON value while it is read, so that a torn value leaves what came
 //! before. Memory does not grow with the value.
 
+use std::io::{BufReader, Read};
+
 use serde::Deserialize;
-use serde::de::{self, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess, Visitor};
 
 use super::outline::{INNER, MARKS, Outline};
 use crate::session::Text;
+use crate::session::repaired::repair;
 use crate::session::wire::otherwise_default;
 
 /// Keys of an object that are looked at.
@@ -17,10 +20,48 @@ const ELEMENTS: usize = 4;
 /// Lists inside of lists that are looked into.
 const DEEPEST: usize = 5;
 
+impl Outline {
+    /// `None` when the line is no complete JSON value of its own.
+    pub(super) fn of_line(line: &[u8]) -> Option<Self> {
+        let whole = |line: &[u8]| {
+            let mut deserializer = serde_json::Deserializer::from_slice(line);
+            let (outline, result) = Self::fill(&mut deserializer);
+            result.and_then(|()| deserializer.end()).map(|()| outline)
+        };
+        let outline = whole(line).or_else(|error| match repair(line) {
+            Some(repaired) if error.is_syntax() => whole(&repaired),
+            _ => Err(error),
+        });
+        outline.ok().filter(|outline| outline.is_list || !outline.keys.is_empty())
+    }
+
+    /// What is known when the bytes break off, which they do in a large document.
+    pub(super) fn of_beginning(bytes: &[u8]) -> Self {
+        let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
+        match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {
+            Some(repaired) => Self::fill(&mut serde_json::Deserializer::from_slice(&repaired)).0,
+            None => outline,
+        }
+    }
+
+    /// The same of a stream.
+    pub(super) fn of_stream(input: impl Read) -> Self {
+        let input = BufReader::with_capacity(256 * 1024, input);
+        Self::fill(&mut serde_json::Deserializer::from_reader(input)).0
+    }
+
+    /// The outline of what can be read, and whether that is all.
+    fn fill<'de, D: de::Deserializer<'de>>(deserializer: D) -> (Self, Result<(), D::Error>) {
+        let mut outline = Outline::default();
+        let result = Fill { outline: &mut outline, depth: 0 }.deserialize(deserializer);
+        (outline, result)
+    }
+}
+
 /// Fills an outline.
-pub(super) struct Fill<'o> {
-    pub(super) outline: &'o mut Outline,
-    pub(super) depth: usize,
+struct Fill<'o> {
+    outline: &'o mut Outline,
+    depth: usize,
 }
 
 impl<'de> de::DeserializeSeed<'de> for Fill<'_> {

@@ -1,12 +1,6 @@
 //! The shape of a JSON value, and which format it shows.
 
-use std::io::{BufReader, Read};
-
-use serde::de::{DeserializeSeed as _, Deserializer};
-
-use super::fill::Fill;
 use crate::session::format::Format;
-use crate::session::repaired::repair;
 
 /// The shape of a JSON value: the keys of an object, and a few short values that tell formats
 /// apart. Of a list, the shape of its first elements.
@@ -49,42 +43,6 @@ const CODEX_TYPES: [&str; 5] =
     ["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
 
 impl Outline {
-    /// `None` when the line is no complete JSON value of its own.
-    pub(super) fn of_line(line: &[u8]) -> Option<Self> {
-        let whole = |line: &[u8]| {
-            let mut deserializer = serde_json::Deserializer::from_slice(line);
-            let (outline, result) = Self::fill(&mut deserializer);
-            result.and_then(|()| deserializer.end()).map(|()| outline)
-        };
-        let outline = whole(line).or_else(|error| match repair(line) {
-            Some(repaired) if error.is_syntax() => whole(&repaired),
-            _ => Err(error),
-        });
-        outline.ok().filter(|outline| outline.is_list || !outline.keys.is_empty())
-    }
-
-    /// What is known when the bytes break off, which they do in a large document.
-    pub(super) fn of_beginning(bytes: &[u8]) -> Self {
-        let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
-        match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {
-            Some(repaired) => Self::fill(&mut serde_json::Deserializer::from_slice(&repaired)).0,
-            None => outline,
-        }
-    }
-
-    /// The same of a stream.
-    pub(super) fn of_stream(input: impl Read) -> Self {
-        let input = BufReader::with_capacity(256 * 1024, input);
-        Self::fill(&mut serde_json::Deserializer::from_reader(input)).0
-    }
-
-    /// The outline of what can be read, and whether that is all.
-    fn fill<'de, D: Deserializer<'de>>(deserializer: D) -> (Self, Result<(), D::Error>) {
-        let mut outline = Outline::default();
-        let result = Fill { outline: &mut outline, depth: 0 }.deserialize(deserializer);
-        (outline, result)
-    }
-
     pub(super) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|own| own == key)
     }
