@@ -43,10 +43,11 @@ struct SessionPanel {
     session: Session,
 }
 
-fn facts(grade: &GradeRecord) -> Vec<(&'static str, String)> {
+/// `lost` is what of its file could not be read.
+fn facts(grade: &GradeRecord, lost: Option<&str>) -> Vec<(&'static str, String)> {
     let named = |text: &Option<String>| words::line(text.as_deref().unwrap_or(words::ABSENT));
     let details = &grade.details;
-    vec![
+    let mut facts = vec![
         ("Agent", words::line(&details.agent)),
         ("Model", named(&grade.model)),
         ("Task type", words::spaced(details.task_type.name())),
@@ -64,7 +65,9 @@ fn facts(grade: &GradeRecord) -> Vec<(&'static str, String)> {
             ),
         ),
         ("File", words::line(&grade.session_file)),
-    ]
+    ];
+    facts.extend(lost.map(|lost| ("Lost of the file", words::line(lost))));
+    facts
 }
 
 async fn load(app: &App, id: &str) -> Result<Session, PageError> {
@@ -83,11 +86,13 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
         }
         Some(GradingRequest::Done) | None => (None, None),
     };
+    let file = app.store.file(&grade.session_file).await?;
+    let lost = file.and_then(|file| file.notes()).and_then(|notes| notes.lost());
     let title = words::line(grade.task_summary.as_deref().unwrap_or_default());
     Ok(Session {
         title: if title.is_empty() { "(no request)".to_owned() } else { title },
         id: words::line(id),
-        facts: facts(&grade),
+        facts: facts(&grade, lost.as_deref()),
         quality: Quality::of(&quality),
         rules: Rules::of(&grade, &overrides),
         timeline: Timeline::of(&grade),

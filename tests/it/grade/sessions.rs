@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::recording::{Recording, id};
+use crate::server::site::Site;
 use crate::workspace::Workspace;
 
 const AT: &str = "2026-11-17T10:00:00Z";
@@ -115,8 +116,14 @@ fn what_is_lost_of_a_file_is_said() {
     let _ = workspace.clone().grade(&["latest"]).run().exit(0).stderr_contains(lost);
     let run = workspace.clone().grade(&["latest", "--json", "--db", "other.db"]).run().exit(0);
     assert_eq!(run.json()["damaged"][0][1], "broken off at line 4");
-    let _ =
-        workspace.grade(&["show", "0000"]).run().exit(0).stdout_contains("broken off at line 4");
+    let _ = workspace
+        .clone()
+        .grade(&["show", "0000"])
+        .run()
+        .exit(0)
+        .stdout_contains("broken off at line 4");
+    let page = Site::start(workspace).get(&format!("/sessions/{}", id(1))).text();
+    assert!(page.contains("broken off at line 4"), "{page}");
 }
 
 #[test]
