@@ -65,7 +65,7 @@ fn in_file(named: &str, path: &Path) -> Result<Vec<Shown>, Failure> {
         1 => found.remove(0).source,
         count => {
             return Err(refused(format!("{count} files in it may hold sessions"))
-                .hint(Some("`selftest sessions list --source` lists those of a folder")));
+                .hint(Some("`selftest sessions list --source PATH` lists those of a folder")));
         }
     };
     read(&source, Collector::default()).map_err(|error| refused(error.to_string()))
