@@ -127,7 +127,7 @@ pub enum GradeAction {
         /// Do not look for new sessions first
         #[arg(long)]
         no_scan: bool,
-        /// Put them into the queue, for workers
+        /// Put them into the queue, for workers; those that failed there last
         #[arg(long, conflicts_with = "concurrency")]
         queue: bool,
     },

@@ -132,13 +132,12 @@ impl Store {
     }
 
     /// The sessions, newest first, that have a grade by rules but none by this model and the
-    /// reader's version of the rubric, at most `limit`: id and file. Since a moment, where one is given.
+    /// reader's version of the rubric: id and file. Since a moment, where one is given.
     pub async fn without_quality(
         &self,
         model: &str,
         since: Option<jiff::Timestamp>,
         agent: Option<&str>,
-        limit: u64,
     ) -> Result<Rows<(String, String)>, StoreError> {
         let query = "SELECT session_id, session_file FROM session_grades AS session \
                      WHERE (CAST($1 AS TEXT) IS NULL OR counts_at >= $1) \
@@ -146,13 +145,12 @@ impl Store {
                      AND NOT EXISTS (SELECT 1 FROM session_quality_grades AS grade \
                      WHERE grade.session_id = session.session_id \
                      AND grader_model = $3 AND rubric_version = $4) \
-                     ORDER BY counts_at DESC NULLS LAST, session_id LIMIT $5";
+                     ORDER BY counts_at DESC NULLS LAST, session_id";
         let query = sqlx::query(query)
             .bind(since.map(time))
             .bind(bound::optional(agent, bound::NAME))
             .bind(bound::text(model, bound::NAME))
-            .bind(i64::from(self.rubric))
-            .bind(super::row::count(limit));
+            .bind(i64::from(self.rubric));
         self.fetch(query, |row| Ok((row.text("session_id")?, row.text("session_file")?))).await
     }
 

@@ -1,5 +1,6 @@
 //! `selftest grade session|backfill|recent`: grades by models.
 
+use std::collections::HashSet;
 use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
@@ -91,7 +92,7 @@ async fn backfill(
     for grader in graders {
         let model = grader.model_id().to_owned();
         // All of them: for each that gets no grade, another one is taken.
-        let waiting = ungraded(setup, &model, u64::MAX).await?;
+        let waiting = ungraded(setup, &model).await?;
         if waiting.is_empty() {
             continue;
         }
@@ -132,15 +133,11 @@ fn came_to(model: &str, done: &Backfill) -> String {
 }
 
 /// The sessions that the model has not graded, id and file; says where there are none.
-async fn ungraded(
-    setup: &Setup<'_>,
-    model: &str,
-    limit: u64,
-) -> Result<Vec<(String, String)>, Failure> {
+async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)>, Failure> {
     let now = Timestamp::now();
     let since = setup.args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let (store, agent) = (setup.grader.store(), setup.args.agent.as_deref());
-    let waiting = store.without_quality(model, since, agent, limit).await?;
+    let waiting = store.without_quality(model, since, agent).await?;
     if waiting.items.is_empty() {
         eprint(&format!("{model}: every session has its grade\n"));
     }
@@ -155,10 +152,16 @@ async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit
     let queue = Queue::open(&address, &resolved.config.jobs).await?;
     for grader in quality_graders(&setup.project, &resolved, store, names, 1).await? {
         let model = grader.model_id();
-        let waiting = ungraded(setup, model, limit).await?;
+        let mut waiting = ungraded(setup, model).await?;
         // Without a name it is the workers' configuration that decides, as for requests on the
         // page: one session is not queued twice for the same model.
         let named = (!names.is_empty()).then_some(model);
+        // What has failed comes last, so that a limit does not stop at it time after time.
+        let failed = queue.failed(u32::MAX).await?.into_iter().map(|one| one.grading);
+        let failed = failed.filter(|grading| grading.model.as_deref() == named);
+        let failed: HashSet<String> = failed.map(|grading| grading.session_id).collect();
+        waiting.sort_by_key(|(session_id, _)| failed.contains(session_id));
+        waiting.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let gradings: Vec<Grading> =
             waiting.iter().map(|(session_id, _)| Grading::new(session_id, named)).collect();
         let added = queue.enqueue(&gradings).await?;

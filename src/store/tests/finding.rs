@@ -54,7 +54,7 @@ async fn by_time_without_the_end(on: &Databases) {
         let none = store.grades_between(from, to, Some(nobody)).await.unwrap();
         assert_eq!(ids(&none.items), [""; 0]);
         assert_eq!(store.latest_grades(2, Some(nobody)).await.unwrap().items, []);
-        let none = store.without_quality("m\0", None, Some(nobody), 9).await.unwrap();
+        let none = store.without_quality("m\0", None, Some(nobody)).await.unwrap();
         assert_eq!(none.items, []);
         let cursor = Cursor { value: Some(nobody.to_owned()), id: nobody.to_owned(), order: None };
         assert_eq!(store.recent_quality(None, 9, Some(&cursor)).await.unwrap().items, []);

@@ -15,6 +15,7 @@ use crate::workspace::{OPENAI, Workspace};
 on_each_database! {
     what_is_queued_is_graded_once,
     a_failure_has_a_reason_and_another_chance,
+    what_failed_does_not_keep_others_out_of_the_queue,
     a_killed_worker_loses_nothing,
     a_server_queues_for_workers_elsewhere,
 }
@@ -83,6 +84,23 @@ fn a_failure_has_a_reason_and_another_chance(workspace: Workspace) {
     let _ = workspace.jobs(&["retry", "--all"]).run().exit(0).stdout_contains("0 gradings");
     assert_eq!(workspace.counts(), [0, 0, 0, 2]);
     assert_eq!(graded(&workspace).len(), 2);
+}
+
+fn what_failed_does_not_keep_others_out_of_the_queue(workspace: Workspace) {
+    let server = ModelServer::script()
+        .grader(|call| match call.number {
+            0 => Reply::from("8 of 10!"),
+            _ => quality(call, GOOD).into(),
+        })
+        .start();
+    let workspace = sessions(workspace, &server, 2);
+    for counts in [[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 0, 2]] {
+        let words = ["backfill", "--queue", "--no-scan", "--limit=1"];
+        let run = workspace.clone().grade(&words).run().exit(0);
+        let _ = run.stdout_contains("1 session queued, 0 waited already");
+        let _ = workspace.worker(&ONCE).run().exit(0);
+        assert_eq!(workspace.counts(), counts);
+    }
 }
 
 fn a_killed_worker_loses_nothing(workspace: Workspace) {
