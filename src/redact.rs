@@ -13,7 +13,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-use shapes::{PATTERNS, SET, SHAPES, Secret};
+use shapes::{KEY_END, PATTERNS, REST_OF_KEY, SET, SHAPES, Secret};
 
 /// What a secret is replaced by.
 pub const REDACTED: &str = "[redacted]";
@@ -77,6 +77,11 @@ impl Redactor {
             if replaced != text {
                 text = Cow::Owned(replaced.into_owned());
             }
+        }
+        if text.contains(KEY_END)
+            && let Cow::Owned(replaced) = REST_OF_KEY.replace_all(&text, REDACTED)
+        {
+            text = Cow::Owned(replaced);
         }
         text
     }

@@ -116,6 +116,11 @@ impl<'s> Feed<'s> {
         self.naming.call_run_of(instance);
     }
 
+    /// See [`Naming::call_run`].
+    pub(super) fn call_run(&mut self) {
+        self.naming.call_run();
+    }
+
     /// The id of the current session as far as it is known.
     pub(super) fn id_so_far(&self) -> String {
         let own = crate::text::one_line(&self.head.id, 200);

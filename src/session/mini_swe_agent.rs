@@ -37,7 +37,7 @@ impl Document for Trajectory {
         feed: &mut Feed<'_>,
     ) -> Result<(), D::Error> {
         "mini-swe-agent".clone_into(&mut feed.head.agent);
-        feed.call_run_of(&feed.stem().to_owned());
+        feed.call_run();
         deserializer.deserialize_any(Root { feed })
     }
 }

@@ -95,6 +95,12 @@ impl Naming {
         });
     }
 
+    /// The same, where only the name of the file says which instance.
+    pub(super) fn call_run(&mut self) {
+        let stem = self.stem.clone();
+        self.call_run_of(&stem);
+    }
+
     /// Takes note of an event of the current session.
     pub(super) fn see(&mut self, event: &Event<'_>) {
         if !self.stem_is_id && !self.beginning.is_complete {

@@ -154,7 +154,7 @@ pub(super) struct Repaired<'c, R> {
     repair: Repair,
     /// What was read and is not yet repaired.
     unread: Vec<u8>,
-    repaired: Vec<u8>,
+    ready: Vec<u8>,
     /// So much of it was handed on.
     handed: usize,
     changes: &'c Cell<u64>,
@@ -163,8 +163,8 @@ pub(super) struct Repaired<'c, R> {
 impl<'c, R: Read> Repaired<'c, R> {
     /// `input` from its beginning; `changes` counts what was repaired.
     pub(super) fn new(input: R, changes: &'c Cell<u64>) -> Self {
-        let (repair, unread, repaired) = (Repair::default(), Vec::new(), Vec::new());
-        Self { input, at_end: false, repair, unread, repaired, handed: 0, changes }
+        let (repair, unread, ready) = (Repair::default(), Vec::new(), Vec::new());
+        Self { input, at_end: false, repair, unread, ready, handed: 0, changes }
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -173,9 +173,9 @@ impl<'c, R: Read> Repaired<'c, R> {
         let count = self.input.read(&mut self.unread[kept..]);
         self.unread.truncate(kept + count.as_ref().map_or(0, |count| *count));
         self.at_end = count? == 0;
-        self.repaired.clear();
+        self.ready.clear();
         self.handed = 0;
-        let done = self.repair.push(&self.unread, self.at_end, &mut self.repaired);
+        let done = self.repair.push(&self.unread, self.at_end, &mut self.ready);
         self.unread.drain(..done);
         self.changes.set(self.repair.changes);
         Ok(())
@@ -184,13 +184,13 @@ impl<'c, R: Read> Repaired<'c, R> {
 
 impl<R: Read> Read for Repaired<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.handed == self.repaired.len() {
+        while self.handed == self.ready.len() {
             if self.at_end {
                 return Ok(0);
             }
             self.fill()?;
         }
-        let rest = &self.repaired[self.handed..];
+        let rest = &self.ready[self.handed..];
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
         self.handed += count;

@@ -65,7 +65,7 @@ impl Reader for Trajectory {
             }
             Trajectory::Reading(found) => {
                 "swe-agent".clone_into(&mut feed.head.agent);
-                feed.call_run_of(&feed.stem().to_owned());
+                feed.call_run();
                 feed.notes.dropped_records = found.demonstrations;
                 if found.has_steps {
                     for (role, text) in &found.opening {

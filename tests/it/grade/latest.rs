@@ -95,7 +95,7 @@ fn only_what_was_asked_for() {
         assert_eq!(ids, [] as [String; 0], "{none:?}");
         let _ = run.exit(4);
     }
-    assert_eq!(graded(&["--agent", "chat"]).0, ["chat"]);
+    assert_eq!(graded(&["--agent", "chat"]).0, ["chat-ae82791d"]);
     // By when they began; this file was written since then.
     assert_eq!(graded(&["--since", "3h"]).0, [id(1)]);
     assert_eq!(graded(&["--since", "2d"]).0, [id(2), id(3)]);

@@ -75,12 +75,12 @@ fn escapes_hide_no_secret_and_spoil_no_json() {
         recording = recording.calls("Bash", &nested, Ok(said)).says(said);
     }
     let workspace = Workspace::new()
-        .file("leaky.jsonl", recording.says("Done.").text())
+        .file("../leaky/a.jsonl", recording.says("Done.").text())
         .env("MY_TOKEN", "a\"b\\c-12345-zzz");
     for words in [
-        &["sessions", "show", "leaky.jsonl"][..],
-        &["sessions", "show", "leaky.jsonl", "--full"],
-        &["sessions", "show", "leaky.jsonl", "--json"],
+        &["sessions", "show", "../leaky/a.jsonl"][..],
+        &["sessions", "show", "../leaky/a.jsonl", "--full"],
+        &["sessions", "show", "../leaky/a.jsonl", "--json"],
     ] {
         let mut run = workspace.clone().args(words).run().exit(0);
         if words.contains(&"--json") {

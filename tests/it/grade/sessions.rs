@@ -37,7 +37,7 @@ fn the_list_begins_with_the_newest() {
             (row["id"].as_str().unwrap(), count("tool_calls"), count("tool_errors"))
         })
         .collect();
-    assert_eq!(rows, [("chat", 0, 0), (&*id(1), 1, 0), (&*id(2), 3, 3)]);
+    assert_eq!(rows, [("chat-ae82791d", 0, 0), (&*id(1), 1, 0), (&*id(2), 3, 3)]);
 }
 
 #[test]
