@@ -9,6 +9,9 @@ const LONGEST: usize = 256 * 1024;
 /// Bytes of a word that is not cut: half of a secret is not known as one.
 const LONGEST_WORD: usize = 2048;
 
+/// Bytes of a string that are looked at together.
+const PIECE: usize = 4096;
+
 /// JSON text whose strings are no longer than [`LONGEST`] and a word.
 ///
 /// Cuts only between characters and never in an escape. Malformed text passes as it is, for the
@@ -44,6 +47,28 @@ impl<R: Read> BoundedStrings<R> {
         let (in_string, cutting, after_unicode) = (false, false, false);
         let escape = Escape::None;
         Self { inner, longest, in_string, length: 0, cutting, escape, after_unicode }
+    }
+
+    /// How many of these bytes can be taken together, as if each had gone through [`Self::keep`]:
+    /// they change nothing but the length of the string, and are handed on unless it is being cut.
+    fn plain_run(&mut self, bytes: &[u8]) -> usize {
+        if !self.in_string {
+            self.cutting = false;
+            return memchr::memchr(b'"', bytes).unwrap_or(bytes.len());
+        }
+        if self.escape != Escape::None {
+            return 0;
+        }
+        let bytes = &bytes[..bytes.len().min(PIECE)];
+        let mut run = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+        if !self.cutting {
+            run = run.min(self.longest.saturating_sub(self.length));
+        }
+        if run > 0 {
+            self.length += run;
+            self.after_unicode = false;
+        }
+        run
     }
 
     /// Whether this byte is handed on.
@@ -89,13 +114,17 @@ impl<R: Read> Read for BoundedStrings<R> {
             if count == 0 {
                 return Ok(0);
             }
-            let mut kept = 0;
-            for at in 0..count {
-                let byte = buffer[at];
-                if self.keep(byte) {
-                    buffer[kept] = byte;
-                    kept += 1;
+            let (mut at, mut kept) = (0, 0);
+            while at < count {
+                let (run, is_kept) = match self.plain_run(&buffer[at..count]) {
+                    0 => (1, self.keep(buffer[at])),
+                    run => (run, !self.cutting),
+                };
+                if is_kept {
+                    buffer.copy_within(at..at + run, kept);
+                    kept += run;
                 }
+                at += run;
             }
             if kept > 0 {
                 return Ok(kept);
@@ -141,6 +170,16 @@ mod tests {
                 prop_assert!("end".starts_with(&values[1]));
                 prop_assert!(values[0].len() >= text.len().min(longest / 6));
             }
+        }
+
+        #[test]
+        fn runs_are_taken_as_their_bytes_are(
+            json in "[a é😀\"\\\\u0,\\[\\]]{0,200}",
+            longest in 0..40_usize,
+        ) {
+            let mut filter = BoundedStrings::with_limit(io::empty(), longest);
+            let kept = json.bytes().filter(|byte| filter.keep(*byte)).collect();
+            prop_assert_eq!(filtered(&json, longest), String::from_utf8(kept).unwrap());
         }
     }
 }

@@ -63,7 +63,9 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
         GradeAction::File { .. } => {
             let mut scan = setup.scan().await?;
             // Whoever names a file wants its grades, made now or before.
-            scan.grades = setup.grader.grades_of_sources().await?;
+            if scan.unchanged > 0 {
+                scan.grades = setup.grader.grades_of_sources().await?;
+            }
             setup.show(&scan)
         }
         GradeAction::Summary { days, no_scan } => weekly::summary(setup, *days, *no_scan).await,

@@ -98,7 +98,7 @@ fn nothing_to_show_is_shown_as_such() {
     let site = Site::with(super::site::Contents::default());
     for (path, words) in [
         ("/", "selftest grade latest"),
-        ("/selftests", "selftest run"),
+        ("/selftests", "<code>selftest</code> starts one"),
         ("/weekly", "selftest grade weekly"),
         ("/reflections", "selftest reflect grade"),
         ("/skills", "selftest skills record --from-sessions"),
