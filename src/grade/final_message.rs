@@ -25,11 +25,16 @@ impl FinalMessage {
         if text.is_empty() {
             return;
         }
-        if !self.text.is_empty() {
+        let is_first = self.text.is_empty();
+        if !is_first {
             self.text.push('\n');
         }
         self.parts.push((self.text.len(), event));
         self.text.push_str(text);
+        if is_first {
+            // Readers bound the text of an event.
+            return;
+        }
         let bounded = Text::new(self.text.as_str());
         if bounded.cut() > 0 {
             let bounded = bounded.to_string();

@@ -153,6 +153,12 @@ impl Tally {
     /// Some formats record results without the calls: each is a call of its tool too, else more
     /// than all of its calls could fail. The session's own number of calls stays that of the file.
     fn add_use(&mut self, tool: &str) {
+        if let (Some(results), Some(used)) = (self.results.get_mut(tool), self.tools.get_mut(tool))
+        {
+            *results += 1;
+            used.calls = used.calls.max(*results);
+            return;
+        }
         let name = self.tool_name(tool);
         let results = self.results.entry(name.clone()).or_default();
         *results += 1;
