@@ -41,7 +41,7 @@ pub struct SessionArgs {
 pub enum SessionsAction {
     /// List recorded sessions, newest first
     List {
-        /// Most sessions to list; 0 for all
+        /// Most sessions to list, from the newest files; 0 for all
         #[arg(long, value_name = "N", default_value_t = 30)]
         limit: usize,
     },
