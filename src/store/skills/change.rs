@@ -42,6 +42,9 @@ impl Store {
         let added = add(&mut writing, skill, audit).await.map_err(|error| self.failed(error))?;
         if added {
             self.commit(writing).await?;
+        } else {
+            // Dropped, it would hold its locks until the pool has the connection back.
+            writing.rollback().await.map_err(|error| self.failed(error))?;
         }
         Ok(added)
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use thirtyfour::error::WebDriverErrorInner;
 use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, TimeoutConfiguration};
@@ -26,12 +27,16 @@ pub(super) struct Chrome {
     refused: Cell<Option<u16>>,
 }
 
-struct Chromedriver(Child);
+struct Chromedriver {
+    child: Child,
+    /// Where it and its browser leave what they do not clear away when they are killed.
+    _folder: TempDir,
+}
 
 impl Drop for Chromedriver {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -42,14 +47,16 @@ fn is_there(program: &str) -> bool {
 
 /// A driver on a free port, and its address.
 fn chromedriver() -> (Chromedriver, String) {
+    let folder = TempDir::with_prefix("chrome-").unwrap();
     let mut child = Command::new("chromedriver")
         .arg("--port=0")
+        .env("TMPDIR", folder.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let driver = Chromedriver(child);
+    let driver = Chromedriver { child, _folder: folder };
     let port = lines
         .find_map(|line| {
             let line = line.unwrap();
