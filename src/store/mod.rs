@@ -144,6 +144,12 @@ impl Store {
         Ok(writing)
     }
 
+    /// Ends a transaction without its changes. Dropped, it would hold its locks until the pool has
+    /// the connection back.
+    async fn roll_back(&self, transaction: Transaction<'static, Any>) -> Result<(), StoreError> {
+        transaction.rollback().await.map_err(|error| self.failed(error))
+    }
+
     async fn commit(&self, transaction: Transaction<'static, Any>) -> Result<(), StoreError> {
         transaction.commit().await.map_err(|error| self.failed(error))
     }

@@ -75,6 +75,7 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))?;
         if marked.rows_affected() == 0 {
+            self.roll_back(writing).await?;
             return Ok(false);
         }
         let query = "INSERT INTO skill_proposals (id, gap_id, skill_name, description, skill_md, \
@@ -134,6 +135,7 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))?;
         if decided.rows_affected() == 0 {
+            self.roll_back(writing).await?;
             return Ok(false);
         }
         let query = "UPDATE skill_gaps SET status = $2, status_at = $3 \

@@ -43,8 +43,7 @@ impl Store {
         if added {
             self.commit(writing).await?;
         } else {
-            // Dropped, it would hold its locks until the pool has the connection back.
-            writing.rollback().await.map_err(|error| self.failed(error))?;
+            self.roll_back(writing).await?;
         }
         Ok(added)
     }
