@@ -133,14 +133,16 @@ impl GradersOnRequest {
 }
 
 impl GradersOnRequest {
-    /// Whether an agent may choose this model. Others cost money or send sessions away, which is
-    /// for people to decide.
+    /// Whether an agent may choose this model: the configured one, or a local one. Others cost
+    /// money or send sessions away, which is for people to decide.
     async fn may_be_named(&self, name: &str) -> bool {
-        if !may_be_named(name, &self.resolved.config.grade.quality.model) {
+        if name == self.resolved.config.grade.quality.model {
+            return true;
+        }
+        if !names_local_model(name) {
             return false;
         }
         let Ok(ModelName::Ollama(tag)) = ModelName::parse(name) else { return true };
-        let is_configured = name == self.resolved.config.grade.quality.model;
         // A copy of a cloud model can have any name: the server knows.
         let host = self.project.environment.models.ollama_host.as_deref();
         let base = ollama::base_address(host);
@@ -148,7 +150,7 @@ impl GradersOnRequest {
             Ok(server) => server.models().await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
-        is_configured || OllamaServer::find(&models, &tag).is_none_or(|tag| !tag.is_cloud())
+        OllamaServer::find(&models, &tag).is_none_or(|tag| !tag.is_cloud())
     }
 }
 
@@ -188,15 +190,14 @@ impl SessionGrading for GradersOnRequest {
     }
 }
 
-/// Whether the name is of a local model, or the configured one. No path: it would tell which files
-/// there are, and load any of them.
-fn may_be_named(name: &str, configured: &str) -> bool {
-    let local = match ModelName::parse(name) {
+/// Whether that is the name of a local model. No path: it would tell which files there are, and
+/// load any of them.
+fn names_local_model(name: &str) -> bool {
+    match ModelName::parse(name) {
         Ok(ModelName::Ollama(name)) => !ollama::is_cloud(&name),
         Ok(ModelName::Embedded(name)) => CatalogueEntry::named(&name).is_some(),
         _ => false,
-    };
-    local || name == configured
+    }
 }
 
 impl From<UnfitModel> for Failure {
@@ -215,12 +216,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_choose_among_local_models_and_the_configured_one() {
-        for name in ["ollama/qwen2.5:7b", "embedded/smollm2-135m", "openai/gpt-4o", "gpt-4o"] {
-            assert!(may_be_named(name, name), "{name}");
+    fn local_models_are_told_by_their_names() {
+        for name in ["ollama/qwen2.5:7b", "embedded/smollm2-135m"] {
+            assert!(names_local_model(name), "{name}");
         }
-        assert!(may_be_named("ollama/qwen2.5:7b", "auto"));
-        assert!(may_be_named("embedded/smollm2-135m", "auto"));
         for name in [
             "openai/gpt-4o",
             "ollama/gpt-oss:20b-cloud",
@@ -234,7 +233,7 @@ mod tests {
             "embedded//etc/shadow",
             "embedded:model.gguf",
         ] {
-            assert!(!may_be_named(name, "ollama/qwen2.5:7b"), "{name}");
+            assert!(!names_local_model(name), "{name}");
         }
     }
 }

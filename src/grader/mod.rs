@@ -233,7 +233,9 @@ impl SelfGrader {
         let mut scan = Scan { found: found.len() as u64, problems, ..Scan::default() };
 
         self.release_vanished(&found, &known).await?;
-        let mut files: Vec<Found> = found.into_iter().filter(|file| self.is_wanted(file)).collect();
+        let since = self.options.since;
+        let mut files: Vec<Found> =
+            found.into_iter().filter(|file| file.may_hold_since(since)).collect();
         let before = files.len();
         files.retain(|file| !scan::looks_unchanged(file, &known));
         scan.unchanged = (before - files.len()) as u64;
@@ -308,11 +310,6 @@ impl SelfGrader {
         Wanted { agent: self.options.agent.clone(), since: self.options.since }
     }
 
-    /// A file that nobody has written to since then holds no session that began later.
-    fn is_wanted(&self, file: &Found) -> bool {
-        self.options.since.is_none_or(|since| i128::from(file.modified_ns) >= since.as_nanosecond())
-    }
-
     async fn store_results(
         &self,
         mut results: scan::Results,
@@ -361,7 +358,7 @@ impl Scan {
         self.sessions += kept.len() as u64;
         kept.truncate(Self::MOST_GRADES.saturating_sub(self.grades.len()));
         self.grades.append(&mut kept);
-        if let Some(what) = file.notes().and_then(|notes| notes.lost())
+        if let Some(what) = file.lost()
             && self.damaged.len() < Self::MOST_SKIPPED
         {
             self.damaged.push((file.path.clone(), what));

@@ -76,9 +76,7 @@ impl SignalScan {
 pub fn scan_signals(options: &Options) -> SignalScan {
     let mut scan = SignalScan::default();
     let mut files = session::find(&options.sources, |problem| scan.problems.push(problem.into()));
-    let since = options.since.map_or(i128::MIN, Timestamp::as_nanosecond);
-    // A file that nobody has written to since then holds no session that began later.
-    files.retain(|file| i128::from(file.modified_ns) >= since);
+    files.retain(|file| file.may_hold_since(options.since));
     files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
 
     let mut sessions: Vec<Heard> = Vec::new();
@@ -94,8 +92,8 @@ pub fn scan_signals(options: &Options) -> SignalScan {
             if options.agent.as_ref().is_some_and(|agent| *agent != heard.agent) {
                 continue;
             }
-            let start = heard.start.map_or(i128::from(file.modified_ns), Timestamp::as_nanosecond);
-            if start < since {
+            let start = heard.start.unwrap_or_else(|| file.modified());
+            if options.since.is_some_and(|since| start < since) {
                 continue;
             }
             match positions.get(&(heard.agent.clone(), heard.session_id.clone())) {

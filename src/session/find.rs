@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
+use jiff::Timestamp;
 
 use super::source::Source;
 
@@ -20,6 +21,19 @@ pub struct Found {
     /// Last change in nanoseconds since 1970, negative before; of a folder that of the newest
     /// event file. 0 where the file system does not say.
     pub modified_ns: i64,
+}
+
+impl Found {
+    /// When it was last changed; 1970 where that is out of range.
+    pub fn modified(&self) -> Timestamp {
+        Timestamp::from_nanosecond(self.modified_ns.into()).unwrap_or_default()
+    }
+
+    /// Whether a session in it can have begun since then: nobody writes a session into a file
+    /// before it begins.
+    pub fn may_hold_since(&self, since: Option<Timestamp>) -> bool {
+        since.is_none_or(|since| i128::from(self.modified_ns) >= since.as_nanosecond())
+    }
 }
 
 /// Endings of names that sessions have.

@@ -96,9 +96,9 @@ pub struct FileRecord {
 }
 
 impl FileRecord {
-    /// What the reader could not use.
-    pub fn notes(&self) -> Option<Notes> {
-        serde_json::from_str(self.notes_json.as_deref()?).ok()
+    /// What of its conversations is lost, for a person; `None` where nothing is.
+    pub fn lost(&self) -> Option<String> {
+        serde_json::from_str::<Notes>(self.notes_json.as_deref()?).ok()?.lost()
     }
 }
 

@@ -245,7 +245,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
         print(&format!("{json:#}\n"))?;
     } else {
         let file = setup.grader.store().file(&grade.session_file).await?;
-        let lost = file.and_then(|file| file.notes()).and_then(|notes| notes.lost());
+        let lost = file.and_then(|file| file.lost());
         print(&grades::card(&grade, &made, lost.as_deref()))?;
         print(&crate::report::quality::card(&by_models, average.as_ref()))?;
     }

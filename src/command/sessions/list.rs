@@ -1,5 +1,7 @@
 //! `selftest sessions list`: one line for each session.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -9,9 +11,8 @@ use crate::command::failure::Failure;
 use crate::exit::Exit;
 use crate::redact::Redactor;
 use crate::report::escape::terminal;
-use crate::session::{self, Event, Found, Head, Notes, Origin, Outcome, Role, Sink};
+use crate::session::{self, Event, Head, Notes, Origin, Outcome, Role, Sink};
 use crate::text::one_line;
-use std::path::PathBuf;
 
 /// Bytes of text in a column of the list.
 const COLUMN: usize = 60;
@@ -90,16 +91,14 @@ pub(super) fn list(
     let mut found = find(roots);
     found.sort_by_key(|found| std::cmp::Reverse(found.modified_ns));
     let mut rows: Vec<Row> = Vec::new();
-    for Found { source, modified_ns, .. } in &found {
-        let modified = Timestamp::from_nanosecond((*modified_ns).into()).unwrap_or_default();
-        // A file that nobody has written to since then holds no session that began later.
-        if (limit > 0 && rows.len() >= limit) || since.is_some_and(|since| modified < since) {
+    for found in &found {
+        if (limit > 0 && rows.len() >= limit) || !found.may_hold_since(since) {
             break;
         }
-        let file = source.path().display().to_string();
+        let (file, modified) = (found.source.path().display().to_string(), found.modified());
         let mut counter = Counter { file, modified, ..Counter::default() };
         // What is no session is no line of the list; `grade` says why.
-        let Ok(reading) = session::read(source, &mut counter) else { continue };
+        let Ok(reading) = session::read(&found.source, &mut counter) else { continue };
         let is_asked_for = |row: &Row| {
             args.agent.as_ref().is_none_or(|agent| row.head.agent == *agent)
                 && since.is_none_or(|since| row.at >= since)

@@ -16,7 +16,7 @@ use super::recording::reaction;
 use crate::digest::uuid_of;
 use crate::improve::skill::SkillExecution;
 use crate::redact::Redactor;
-use crate::session::{self, Found};
+use crate::session;
 use crate::signal::classify_signals;
 use crate::store::{SkillRecord, SkillRef, StoreError};
 use uses::{Use, Uses};
@@ -81,25 +81,22 @@ fn read(
     let mut found = session::find(&options.sources, |problem| {
         derived.problems.push(problem.to_owned());
     });
-    found.retain(|file| {
-        options.since.is_none_or(|since| i128::from(file.modified_ns) >= since.as_nanosecond())
-    });
+    found.retain(|file| file.may_hold_since(options.since));
     derived.files = found.len() as u64;
     // The oldest first: a skill is made known at its first use.
     found.sort_by_key(|file| file.modified_ns);
-    for Found { source, modified_ns, .. } in found {
+    for file in found {
         let mut uses = Uses::default();
         // What is no session holds no skill; `grade` says why it is none.
-        if session::read(&source, &mut uses).is_err() {
+        if session::read(&file.source, &mut uses).is_err() {
             continue;
         }
-        let modified = Timestamp::from_nanosecond(modified_ns.into()).unwrap_or_default();
         let mut records = Vec::new();
         for (head, uses) in uses.into_sessions() {
             if options.agent.as_ref().is_some_and(|agent| *agent != head.agent) {
                 continue;
             }
-            let fallback = head.start.or(head.end).unwrap_or(modified);
+            let fallback = head.start.or(head.end).unwrap_or_else(|| file.modified());
             if options.since.is_some_and(|since| fallback < since) {
                 continue;
             }

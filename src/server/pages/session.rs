@@ -87,7 +87,7 @@ async fn load(app: &App, id: &str) -> Result<Session, PageError> {
         Some(GradingRequest::Done) | None => (None, None),
     };
     let file = app.store.file(&grade.session_file).await?;
-    let lost = file.and_then(|file| file.notes()).and_then(|notes| notes.lost());
+    let lost = file.and_then(|file| file.lost());
     let title = words::line(grade.task_summary.as_deref().unwrap_or_default());
     Ok(Session {
         title: if title.is_empty() { "(no request)".to_owned() } else { title },
