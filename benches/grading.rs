@@ -26,7 +26,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use selftest::session::{self, Budget, Collector, Session, Source};
+use selftest_sessions::{Budget, Collector, Session, Source};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
 
@@ -61,7 +61,7 @@ fn check(what: &str, measured: f64, limit: f64, kept: bool) -> bool {
 fn condense(folder: &Path) -> bool {
     let folder = folder.join("long");
     corpus::claude(&corpus::Pools::new(), &folder, 1, LONG);
-    let file = session::find(&[folder], |_| {}).into_iter().next().unwrap();
+    let file = selftest_sessions::find(&[folder], |_| {}).into_iter().next().unwrap();
     let session = read(&file.source);
     let messages = session.events.len();
     assert!(messages >= MESSAGES, "only {messages} messages");
@@ -69,7 +69,7 @@ fn condense(folder: &Path) -> bool {
     let mut times: Vec<f64> = (0..RUNS)
         .map(|_| {
             let started = Instant::now();
-            assert!(!session::condense(&session, budget).text.is_empty());
+            assert!(!selftest_sessions::condense(&session, budget).text.is_empty());
             started.elapsed().as_secs_f64() * 1000.0
         })
         .collect();
@@ -81,7 +81,7 @@ fn condense(folder: &Path) -> bool {
 
 fn read(source: &Source) -> Session {
     let mut collector = Collector::default();
-    session::read(source, &mut collector).unwrap();
+    selftest_sessions::read(source, &mut collector).unwrap();
     collector.into_sessions().into_iter().next().unwrap()
 }
 

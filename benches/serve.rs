@@ -12,7 +12,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use selftest::store::{SessionSort, Store};
+use selftest_store::{SessionSort, Store};
 use sqlx::{Connection as _, SqliteConnection};
 
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");

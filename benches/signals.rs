@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use selftest::signal::classify_signals;
+use selftest_grading::signal::classify_signals;
 
 /// They fit into the cache of one core, as a message does that was just read.
 const MESSAGES: u32 = 2000;

@@ -1,6 +1,6 @@
 //! Exit codes: the only place that knows them.
 
-use crate::outcome::Outcome;
+use selftest_harness::outcome::Outcome;
 
 /// What the process tells its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     // The sandbox of the `command` adapter starts this same binary again.
-    if let Some(code) = selftest::sut::confine::entry(std::env::args_os().skip(1)) {
+    if let Some(code) = selftest_harness::sut::confine::entry(std::env::args_os().skip(1)) {
         return code;
     }
     selftest::command::execute(selftest::cli::Cli::parse()).into()

@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::scenario::{generate, safety};
-use selftest::words::WordSet;
+use selftest_harness::scenario::{generate, safety};
+use selftest_text::words::WordSet;
 
 fuzz_target!(|reply: &str| {
     if let Ok(case) = generate::read_reply(reply) {

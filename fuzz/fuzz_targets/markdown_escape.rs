@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::report::escape::{fenced, inline, terminal};
+use selftest_text::escape::{fenced, inline, terminal};
 
 fuzz_target!(|text: &str| {
     let line = inline(text, 1000);

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::model::{StructuredMode, ollama};
+use selftest_models::{StructuredMode, ollama};
 
 fuzz_target!(|body: &[u8]| {
     if let Ok(value) = serde_json::from_slice(body) {

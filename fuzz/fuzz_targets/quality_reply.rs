@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use selftest::grade::quality::{QualityReader, QualityWeights};
+use selftest_grading::grade::quality::{QualityReader, QualityWeights};
 
 static READER: LazyLock<QualityReader> = LazyLock::new(QualityReader::new);
 

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use selftest::grade::reflection::{ReflectionRules, ReflectionSettings, grade, read_all};
+use selftest_grading::grade::reflection::{ReflectionRules, ReflectionSettings, grade, read_all};
 
 static RULES: LazyLock<ReflectionRules> = LazyLock::new(|| {
     let rules = ReflectionRules::new(&ReflectionSettings::default(), |_| Err(String::new()));

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::session::Format;
+use selftest_sessions::Format;
 
 mod session;
 

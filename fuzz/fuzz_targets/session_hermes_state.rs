@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::session::{Collector, Format, Source, read_as};
+use selftest_sessions::{Collector, Format, Source, read_as};
 
 fuzz_target!(|bytes: &[u8]| {
     let path = std::env::temp_dir().join(format!("selftest-fuzz-{}.db", std::process::id()));

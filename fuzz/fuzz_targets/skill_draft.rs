@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use selftest::improve::draft::DraftReader;
+use selftest_grading::improve::draft::DraftReader;
 
 static READER: LazyLock<DraftReader> = LazyLock::new(DraftReader::new);
 

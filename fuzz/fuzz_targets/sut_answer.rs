@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use selftest::scenario::questions::count_questions;
-use selftest::sut::status;
+use selftest_harness::scenario::questions::count_questions;
+use selftest_harness::sut::status;
 
 fuzz_target!(|answer: &str| {
     assert_eq!(status::infer(answer).is_none(), answer.trim().is_empty());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::grade::TaskType;
+use selftest_grading::grade::TaskType;
 
 /// What to do with gaps.
 #[derive(Debug, Subcommand)]

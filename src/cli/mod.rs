@@ -15,13 +15,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
-use crate::grade::TaskType;
 pub use experiment::ExperimentArgs;
 pub use grade::{DATABASE, GradeAction, OverrideArgs, SessionArgs, SessionsAction};
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
 pub use run::{Format, RunArgs};
+use selftest_grading::grade::TaskType;
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
 pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};
@@ -281,7 +281,7 @@ pub enum ModelAction {
     /// Print the file of a model
     Path {
         /// Name, as in embedded/NAME
-        #[arg(default_value = crate::model::weights::DEFAULT)]
+        #[arg(default_value = selftest_models::weights::DEFAULT)]
         name: String,
     },
 }

@@ -10,8 +10,8 @@ use super::named_run::report;
 use super::print;
 use crate::cli::GlobalArgs;
 use crate::exit::Exit;
-use crate::improve::experiment::Conclusion;
-use crate::report::{Style, comparison};
+use selftest_harness::experiment::Conclusion;
+use selftest_harness::report::{Style, comparison};
 
 pub(super) fn execute(
     runs: [&str; 2],

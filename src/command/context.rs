@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow};
 use super::failure::Failure;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Environment, Flag, Resolved};
-use crate::sut::project::ANSWER_KEYS;
+use selftest_harness::sut::project::ANSWER_KEYS;
 
 /// A project folder with the environment of this process.
 pub(super) struct Project {

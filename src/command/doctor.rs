@@ -15,17 +15,18 @@ use super::setup::Setup;
 use crate::cli::{Cli, GlobalArgs};
 use crate::config::{Config, Resolved};
 use crate::exit::Exit;
-use crate::judge::ask::Judge;
-use crate::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
-use crate::judge::{UnscoredReason, Verdict};
-use crate::model::locate::{FetchObserver, Locator};
-use crate::model::{ChatModel, ModelError, StructuredMode};
-use crate::prompts::PromptLibrary;
-use crate::redact::Redactor;
-use crate::report::ReportFiles;
-use crate::scenario::TaskStatus;
-use crate::scenario::generate::load_templates;
-use crate::sut::namespace::RunId;
+use selftest_harness::judge::Verdict;
+use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
+use selftest_harness::report::ReportFiles;
+use selftest_harness::scenario::TaskStatus;
+use selftest_harness::scenario::generate::load_templates;
+use selftest_harness::sut::namespace::RunId;
+use selftest_models::locate::{FetchObserver, Locator};
+use selftest_models::prompts::PromptLibrary;
+use selftest_models::structured::UnscoredReason;
+use selftest_models::{ChatModel, ModelError, StructuredMode};
+use selftest_text::redact::Redactor;
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
@@ -106,7 +107,7 @@ fn check_folders(project: &Project, resolved: &Resolved, findings: &mut Findings
 }
 
 fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
-    let mut library = PromptLibrary::new(&project.folder);
+    let mut library = PromptLibrary::new(&project.folder, selftest_harness::prompts::BUILT_IN);
     let loaded = load_templates(&mut library, &config.scenarios)
         .and_then(|()| library.load(JUDGE_TEMPLATE).map(drop));
     match loaded {
@@ -209,7 +210,7 @@ async fn probe(
     findings: &mut Findings,
 ) {
     let what = "structured output";
-    let mut library = PromptLibrary::new(&project.folder);
+    let mut library = PromptLibrary::new(&project.folder, selftest_harness::prompts::BUILT_IN);
     if library.load(JUDGE_TEMPLATE).is_err() {
         return;
     }

@@ -15,17 +15,19 @@ use super::run::planned;
 use super::setup::{Setup, SuiteFile};
 use crate::cli::ExperimentArgs;
 use crate::config::Resolved;
-use crate::event::{ExperimentRun, Observer};
-use crate::improve::experiment::{Arm, Arms};
-use crate::outcome::Outcome;
-use crate::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
-use crate::report::document::ReportDocument;
-use crate::report::{ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style};
-use crate::run::arms::{ArmRun, execute_arms};
-use crate::run::observe::{self, Carrier};
-use crate::run::order::interleaved;
-use crate::sut::namespace::RunId;
-use crate::sut::skill::Skill;
+use selftest_harness::event::{ExperimentRun, Observer};
+use selftest_harness::experiment::{Arm, Arms};
+use selftest_harness::outcome::Outcome;
+use selftest_harness::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::{
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style,
+};
+use selftest_harness::run::arms::{ArmRun, execute_arms};
+use selftest_harness::run::observe::{self, Carrier};
+use selftest_harness::run::order::interleaved;
+use selftest_harness::sut::namespace::RunId;
+use selftest_harness::sut::skill::Skill;
 
 /// An experiment that is to be conducted.
 pub(super) struct Experiment<'a> {

@@ -2,9 +2,9 @@
 
 use crate::config::ConfigErrors;
 use crate::exit::Exit;
-use crate::model::ModelError;
-use crate::prompts::PromptError;
-use crate::sut::SutError;
+use selftest_harness::sut::SutError;
+use selftest_models::ModelError;
+use selftest_models::prompts::PromptError;
 
 /// What went wrong, in words, with an exit code and at most one hint.
 #[derive(Debug)]

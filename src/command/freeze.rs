@@ -13,8 +13,8 @@ use super::{eprint, print};
 use crate::cli::GlobalArgs;
 use crate::config;
 use crate::exit::Exit;
-use crate::report::freeze::{Frozen, freeze};
-use crate::report::plural;
+use selftest_harness::report::freeze::{Frozen, freeze};
+use selftest_text::wording::plural;
 
 /// Where suites are kept, and kept from what is tested.
 const FOLDER: &str = "config/suites";

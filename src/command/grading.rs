@@ -11,24 +11,24 @@ use super::eprint;
 use super::failure::Failure;
 use super::model::FetchBar;
 use crate::config::Resolved;
-use crate::grade::QualityGrade;
-use crate::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
-use crate::grader::quality::{QualityGrader, UnfitModel};
-use crate::jobs::FindGrader;
-use crate::mcp::SessionGrading;
-use crate::model::locate::Locator;
-use crate::model::name::ModelName;
-use crate::model::ollama::{self, OllamaServer};
-use crate::model::settings::ModelSettings;
-use crate::model::weights::CatalogueEntry;
-use crate::prompts::PromptLibrary;
-use crate::redact::Redactor;
-use crate::store::Store;
+use selftest_grading::grade::QualityGrade;
+use selftest_grading::grade::quality::{FIRST_OWN_VERSION, TEMPLATE, rubric_name, rubric_version};
+use selftest_models::locate::Locator;
+use selftest_models::name::ModelName;
+use selftest_models::ollama::{self, OllamaServer};
+use selftest_models::prompts::PromptLibrary;
+use selftest_models::settings::ModelSettings;
+use selftest_models::weights::CatalogueEntry;
+use selftest_server::mcp::SessionGrading;
+use selftest_service::grader::quality::{QualityGrader, UnfitModel};
+use selftest_service::jobs::FindGrader;
+use selftest_store::Store;
+use selftest_text::redact::Redactor;
 
 /// The version of the rubric that models grade by in this project, and whose grades are read: by a
 /// prompt that cannot be read nothing is graded, and the grades are those of this binary's.
 pub(super) fn rubric(project: &Project) -> u32 {
-    let mut library = PromptLibrary::new(&project.folder);
+    let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
     // Said by whoever lets a model grade.
     let _ = library.load(TEMPLATE);
     rubric_version(&library)
@@ -45,7 +45,7 @@ pub(super) async fn quality_graders(
 ) -> Result<Vec<QualityGrader>, Failure> {
     let settings = &resolved.config.grade.quality;
     let environment = &project.environment;
-    let mut library = PromptLibrary::new(&project.folder);
+    let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
     library.load(TEMPLATE)?;
     let version = rubric_version(&library);
     if version >= FIRST_OWN_VERSION {

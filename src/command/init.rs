@@ -12,7 +12,8 @@ use super::print;
 use crate::cli::GlobalArgs;
 use crate::config;
 use crate::exit::Exit;
-use crate::prompts;
+use selftest_grading::prompts::BUILT_IN as GRADING_PROMPTS;
+use selftest_harness::prompts::BUILT_IN as HARNESS_PROMPTS;
 
 const WORKFLOW: &str = include_str!("init_workflow.yml");
 
@@ -24,8 +25,9 @@ pub(super) fn execute(global: &GlobalArgs) -> Result<Exit, Failure> {
         (".github/workflows/selftest.yml".to_owned(), WORKFLOW.to_owned()),
     ];
     files.extend(
-        prompts::BUILT_IN
+        HARNESS_PROMPTS
             .iter()
+            .chain(GRADING_PROMPTS)
             .map(|(name, text)| (format!("prompts/{name}"), (*text).to_owned())),
     );
     let mut lines = String::new();

@@ -16,15 +16,15 @@ use super::print;
 use crate::cli::{GlobalArgs, JobsAction, SessionArgs};
 use crate::config::Resolved;
 use crate::exit::Exit;
-use crate::grader::SelfGrader;
-use crate::grader::skills::SkillTracker;
-use crate::improve::skill_settings::SkillSettings;
-use crate::jobs::{Job, JobContext, Listing, Queue, Scheduler, Status, Summary};
-use crate::redact::Redactor;
-use crate::report::escape::terminal;
-use crate::report::plural;
-use crate::store::Store;
-use crate::text::one_line;
+use selftest_grading::improve::skill_settings::SkillSettings;
+use selftest_service::grader::SelfGrader;
+use selftest_service::grader::skills::SkillTracker;
+use selftest_service::jobs::{Job, JobContext, Listing, Queue, Scheduler, Status, Summary};
+use selftest_store::Store;
+use selftest_text::escape::terminal;
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
 
 pub(super) async fn execute(
     action: &JobsAction,

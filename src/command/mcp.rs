@@ -12,9 +12,9 @@ use super::grading::{GradersOnRequest, rubric};
 use super::run::interrupt;
 use crate::cli::{GlobalArgs, SessionArgs};
 use crate::exit::Exit;
-use crate::mcp::McpServer;
-use crate::report::RunArchive;
-use crate::store::Store;
+use selftest_harness::report::RunArchive;
+use selftest_server::mcp::McpServer;
+use selftest_store::Store;
 
 pub(super) async fn execute(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;

@@ -12,10 +12,10 @@ use super::{eprint, print};
 use crate::cli::{GlobalArgs, ModelAction};
 use crate::config::Environment;
 use crate::exit::Exit;
-use crate::model::locate::FetchObserver;
-use crate::model::ollama::{OllamaServer, base_address};
-use crate::model::settings::ModelSettings;
-use crate::model::{ModelError, weights};
+use selftest_models::locate::FetchObserver;
+use selftest_models::ollama::{OllamaServer, base_address};
+use selftest_models::settings::ModelSettings;
+use selftest_models::{ModelError, weights};
 
 /// Shows what is fetched: one line, and a bar where there is a terminal.
 pub(super) struct FetchBar {

@@ -7,9 +7,9 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::failure::Failure;
 use crate::config::Resolved;
-use crate::report::document::ReportDocument;
-use crate::report::{RunArchive, RunFile, read_report};
-use crate::text::one_line;
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::{RunArchive, RunFile, read_report};
+use selftest_text::one_line;
 
 /// The newest report.
 const LATEST: &str = "latest";

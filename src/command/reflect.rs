@@ -14,12 +14,13 @@ use super::{eprint, print};
 use crate::cli::{GlobalArgs, GradeReflectionArgs, ReflectAction, ReflectArgs};
 use crate::config::Resolved;
 use crate::exit::Exit;
-use crate::grade::reflection::{Reflection, ReflectionRules, ReflectionScore, read_all};
-use crate::grader::reflection::{ReflectionFault, ReflectionGrader};
-use crate::redact::Redactor;
-use crate::report::{plural, reflections};
-use crate::store::{ReflectionQuery, Store};
-use crate::text::one_line;
+use selftest_grading::grade::reflection::{Reflection, ReflectionRules, ReflectionScore, read_all};
+use selftest_grading::report::reflections;
+use selftest_service::grader::reflection::{ReflectionFault, ReflectionGrader};
+use selftest_store::{ReflectionQuery, Store};
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
 
 /// Most bytes of a file with reflections.
 const LONGEST_FILE: u64 = 64 * 1024 * 1024;

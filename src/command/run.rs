@@ -15,13 +15,13 @@ use super::setup::{Setup, SuiteFile};
 use super::{eprint, print};
 use crate::cli::{Format, GlobalArgs, RunArgs};
 use crate::config::{Config, Flag};
-use crate::event::Observer;
 use crate::exit::Exit;
-use crate::report::{ProgressObserver, ReportFiles, ReportObserver, Style, terminal};
-use crate::run::execute::execute as execute_plan;
-use crate::run::observe;
-use crate::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
-use crate::sut::namespace::RunId;
+use selftest_harness::event::Observer;
+use selftest_harness::report::{ProgressObserver, ReportFiles, ReportObserver, Style, terminal};
+use selftest_harness::run::execute::execute as execute_plan;
+use selftest_harness::run::observe;
+use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
+use selftest_harness::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;

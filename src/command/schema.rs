@@ -4,8 +4,9 @@ use super::context::Project;
 use super::failure::Failure;
 use super::print;
 use crate::cli::{GlobalArgs, SchemaName};
+use crate::config;
 use crate::exit::Exit;
-use crate::{config, judge, report};
+use selftest_harness::{judge, report};
 
 pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, Failure> {
     let schema = match which {

@@ -18,10 +18,10 @@ use super::print;
 use super::reflect::reflection_grader;
 use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
 use crate::exit::Exit;
-use crate::jobs::{Queue, Worker};
-use crate::report::RunArchive;
-use crate::server::{Access, App, Improvement, SkillQueue, serve};
-use crate::store::Store;
+use selftest_harness::report::RunArchive;
+use selftest_server::{Access, App, Improvement, SkillQueue, serve};
+use selftest_service::jobs::{Queue, Worker};
+use selftest_store::Store;
 
 pub(super) async fn execute(
     args: &ServeArgs,

@@ -7,8 +7,8 @@ use super::{eprint, print};
 use crate::cli::{ConfigAction, GlobalArgs};
 use crate::config::{self, show};
 use crate::exit::Exit;
-use crate::redact::Redactor;
-use crate::report::plural;
+use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
 
 pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;

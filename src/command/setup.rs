@@ -14,24 +14,24 @@ use super::failure::Failure;
 use super::model::FetchBar;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
-use crate::event::{RunHeader, RunModels, SuiteRun};
-use crate::judge::ask::Judge;
-use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
-use crate::model::ChatModel;
-use crate::model::locate::Locator;
-use crate::model::name::ModelName;
-use crate::prompts::PromptLibrary;
-use crate::redact::Redactor;
-use crate::run::plan::PlannedCase;
-use crate::run::runner::{ProjectWatch, Runner};
-use crate::scenario::generate::{Generator, load_templates};
-use crate::scenario::suite::Suite;
-use crate::score::Threshold;
-use crate::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
-use crate::sut::command::CommandSut;
-use crate::sut::http::HttpSut;
-use crate::sut::namespace::{RunId, TaskGroupId};
-use crate::sut::{SystemUnderTest, project};
+use selftest_harness::event::{RunHeader, RunModels, SuiteRun};
+use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::run::plan::PlannedCase;
+use selftest_harness::run::runner::{ProjectWatch, Runner};
+use selftest_harness::scenario::generate::{Generator, load_templates};
+use selftest_harness::scenario::suite::Suite;
+use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
+use selftest_harness::sut::command::CommandSut;
+use selftest_harness::sut::http::HttpSut;
+use selftest_harness::sut::namespace::{RunId, TaskGroupId};
+use selftest_harness::sut::{SystemUnderTest, project};
+use selftest_models::ChatModel;
+use selftest_models::locate::Locator;
+use selftest_models::name::ModelName;
+use selftest_models::prompts::PromptLibrary;
+use selftest_stats::score::Threshold;
+use selftest_text::redact::Redactor;
 
 /// Most file names that the generator hears of.
 const NAMED_FILES: usize = 40;
@@ -56,7 +56,7 @@ impl SuiteFile {
     /// What the report says of it.
     fn describe(&self, repeats: u32) -> SuiteRun {
         SuiteRun {
-            path: crate::text::one_line(&self.shown.display().to_string(), 500),
+            path: selftest_text::one_line(&self.shown.display().to_string(), 500),
             digest: self.suite.digest(),
             run_id: self.suite.run_id.clone(),
             repeats,
@@ -113,7 +113,7 @@ impl Setup<'_> {
         let protected = self.project.protected(self.resolved);
         let seed = self.args.seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
 
-        let mut library = PromptLibrary::new(project);
+        let mut library = PromptLibrary::new(project, selftest_harness::prompts::BUILT_IN);
         let to_generate = plan.iter().filter(|planned| planned.frozen.is_none());
         let to_generate: Vec<_> = to_generate.map(|planned| planned.scenario.clone()).collect();
         load_templates(&mut library, &to_generate)?;

@@ -11,10 +11,10 @@ use super::sessions::{nothing_found, roots};
 use super::{eprint, print, since};
 use crate::cli::{GlobalArgs, SessionArgs, SignalsAction};
 use crate::exit::Exit;
-use crate::grader::{Options, SignalCounts, SignalMessage, SignalScan, scan_signals};
-use crate::redact::Redactor;
-use crate::report::escape::terminal;
-use crate::signal::{Signals, classify_signals};
+use selftest_grading::signal::{Signals, classify_signals};
+use selftest_service::grader::{Options, SignalCounts, SignalMessage, SignalScan, scan_signals};
+use selftest_text::escape::terminal;
+use selftest_text::redact::Redactor;
 
 /// Most bytes of a message on standard input.
 const LONGEST_INPUT: u64 = 1024 * 1024;

@@ -25,7 +25,7 @@ pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     // A time before a date: a date is also the beginning of a time.
     let time = || text.parse::<Timestamp>().ok();
     hours(text).or_else(time).or_else(date).ok_or_else(|| {
-        let shown = crate::text::one_line(text, 60);
+        let shown = selftest_text::one_line(text, 60);
         Failure::usage(anyhow!("--since {shown:?} is no time"))
             .hint(Some("write 12h, 30d or 2w, or a date such as 2026-11-01"))
     })

@@ -15,8 +15,8 @@ use super::jobs::{context, job, said};
 use super::{eprint, print};
 use crate::cli::{GlobalArgs, SessionArgs, WorkerArgs};
 use crate::exit::Exit;
-use crate::grader::SelfGrader;
-use crate::jobs::{Job, Queue, Scheduler, Status, Worker, WorkerEnd};
+use selftest_service::grader::SelfGrader;
+use selftest_service::jobs::{Job, Queue, Scheduler, Status, Worker, WorkerEnd};
 
 /// What `--jobs` calls the queue.
 const GRADINGS: &str = "gradings";

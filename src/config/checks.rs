@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::diagnostics::Fault;
 use super::document::Config;
-use crate::grade::quality::{Dimension, QualityWeights};
-use crate::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
-use crate::jobs::Cron;
-use crate::rubric::{self, Category, Rubric, RubricError};
-use crate::scenario::{Scenario, TaskStatus};
-use crate::sut::settings::{HttpSettings, SutSettings};
+use selftest_grading::grade::quality::{Dimension, QualityWeights};
+use selftest_grading::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
+use selftest_harness::rubric::{self, Category, Rubric, RubricError};
+use selftest_harness::scenario::{Scenario, TaskStatus};
+use selftest_harness::sut::settings::{HttpSettings, SutSettings};
+use selftest_service::jobs::Cron;
 
 /// Everything that is wrong with the meaning of a document.
 pub(super) fn check(document: &Value) -> Vec<Fault> {
@@ -102,7 +102,7 @@ pub(super) fn scenarios_of<'a>(
             first.insert(id, pointer);
             continue;
         };
-        let message = format!("duplicate scenario id `{}`", crate::text::one_line(id, 60));
+        let message = format!("duplicate scenario id `{}`", selftest_text::one_line(id, 60));
         faults.push(Fault {
             first: Some(String::clone(earlier)),
             hint: Some("give each scenario an id of its own".to_owned()),
@@ -204,7 +204,7 @@ fn schedules(schedules: &Value) -> Vec<Fault> {
                 &format!("/jobs/schedule/{key}"),
                 format!(
                     "`jobs.schedule.{key}` is no schedule: {}",
-                    crate::text::one_line(&why, 200)
+                    selftest_text::one_line(&why, 200)
                 ),
                 format!("found {}", super::shape::description(schedule)),
             )
@@ -243,7 +243,7 @@ fn http_addresses(http: &HttpSettings) -> Vec<Fault> {
             let message = format!("`sut.http.{key}` must be a JSON Pointer");
             let found = super::shape::description(&pointer.as_str().into());
             faults.push(Fault {
-                hint: Some(format!("write `/{}`", crate::text::one_line(pointer, 60))),
+                hint: Some(format!("write `/{}`", selftest_text::one_line(pointer, 60))),
                 ..value(&format!("/sut/http/{key}"), message, format!("found {found}"))
             });
         }

@@ -11,18 +11,18 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::grade::settings::GradeSettings;
-use crate::improve::gap_settings::GapSettings;
-use crate::improve::routing::RoutingSettings;
-use crate::improve::skill_settings::SkillSettings;
-use crate::jobs::settings::JobSettings;
-use crate::judge::settings::JudgeSettings;
-use crate::model::settings::ModelSettings;
-use crate::rubric::{Category, Rubric, RubricError};
-use crate::scenario::settings::GeneratorSettings;
-use crate::scenario::{ReplyStep, Scenario, TaskStatus};
-use crate::score::{Score, Strictness};
-use crate::sut::settings::SutSettings;
+use selftest_grading::grade::settings::GradeSettings;
+use selftest_grading::improve::gap_settings::GapSettings;
+use selftest_grading::improve::routing::RoutingSettings;
+use selftest_grading::improve::skill_settings::SkillSettings;
+use selftest_harness::judge::settings::JudgeSettings;
+use selftest_harness::rubric::{Category, Rubric, RubricError};
+use selftest_harness::scenario::settings::GeneratorSettings;
+use selftest_harness::scenario::{ReplyStep, Scenario, TaskStatus};
+use selftest_harness::sut::settings::SutSettings;
+use selftest_models::settings::ModelSettings;
+use selftest_service::jobs::settings::JobSettings;
+use selftest_stats::score::{Score, Strictness};
 
 /// What to test, with which models, and how strictly: the file `config/selftest.yaml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 
 use super::variables::PREFIX;
-use crate::model::settings::ModelEnvironment;
+use selftest_models::settings::ModelEnvironment;
 
 /// What the environment says.
 #[derive(Clone, Default)]

@@ -13,7 +13,7 @@ use super::origin::{Origin, Overlay};
 use super::structure::{self, Structure};
 use super::yaml::{self, Document, SyntaxError};
 use super::{checks, places, shape, variables};
-use crate::rubric::Rubric;
+use selftest_harness::rubric::Rubric;
 
 /// Everything that says something about the configuration.
 #[derive(Debug, Clone, Default)]

@@ -28,7 +28,7 @@ pub(super) fn duplicate_keys(file: &Document) -> Vec<Diagnostic> {
         first: Some(duplicate.first.clone()),
         ..Diagnostic::at(
             Target::File(Some(duplicate.second.clone())),
-            format!("duplicate key `{}`", crate::text::one_line(&duplicate.key, 60)),
+            format!("duplicate key `{}`", selftest_text::one_line(&duplicate.key, 60)),
         )
     };
     file.duplicates.iter().map(diagnostic).collect()

@@ -127,7 +127,7 @@ pub(super) fn description(value: &Value) -> String {
         Value::Bool(value) => format!("`{value}`"),
         Value::Number(value) => format!("the number `{value}`"),
         Value::String(value) if value.is_empty() => "empty text".to_owned(),
-        Value::String(value) => format!("the text `{}`", crate::text::one_line(value, 60)),
+        Value::String(value) => format!("the text `{}`", selftest_text::one_line(value, 60)),
         Value::Array(items) => match items.len() {
             0 => "an empty list".to_owned(),
             1 => "a list of 1 item".to_owned(),
@@ -146,7 +146,7 @@ pub(super) fn quoted(words: &[&str]) -> String {
 pub(super) fn path(pointer: &str) -> String {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {
-        let key = crate::text::one_line(&part.replace("~1", "/").replace("~0", "~"), 60);
+        let key = selftest_text::one_line(&part.replace("~1", "/").replace("~0", "~"), 60);
         if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit()) {
             path = format!("{path}[{key}]");
         } else {

@@ -17,7 +17,7 @@ pub fn show(resolved: &Resolved) -> String {
     let mut document = serde_json::json!(resolved.config);
     drop_nulls(&mut document);
     let mut text = match &resolved.path {
-        Some(path) => format!("# {}\n", crate::text::one_line(&path.display().to_string(), 500)),
+        Some(path) => format!("# {}\n", selftest_text::one_line(&path.display().to_string(), 500)),
         None => "# no configuration file\n".to_owned(),
     };
     Writer { resolved, text: &mut text }.members(&document, "", 0, 0);

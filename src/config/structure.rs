@@ -54,7 +54,7 @@ impl Structure {
     }
 
     fn unknown_key(&self, pointer: &str, key: &str, node: &Value) -> Fault {
-        let shown = crate::text::one_line(key, 60);
+        let shown = selftest_text::one_line(key, 60);
         let keys = shape::keys(node);
         let suggestion = shape::nearest(key, &keys).map(ToOwned::to_owned).or_else(|| {
             let end = yaml::join("", key);
@@ -102,7 +102,7 @@ impl Structure {
 
 fn missing_key(pointer: &str, key: &str, node: &Value) -> Fault {
     let wanted = &node["properties"][key];
-    let about = wanted["description"].as_str().map(|text| crate::text::one_line(text, 200));
+    let about = wanted["description"].as_str().map(|text| selftest_text::one_line(text, 200));
     Fault {
         pointer: pointer.to_owned(),
         at_key: false,

@@ -87,7 +87,7 @@ pub(super) fn read(environment: &[(String, String)]) -> Variables {
         } else if !OTHER_USES.contains(&name.as_str()) {
             let known: Vec<&str> =
                 names.iter().map(|(name, _)| name.as_str()).chain(OTHER_USES).collect();
-            let name = crate::text::one_line(name, 80);
+            let name = selftest_text::one_line(name, 80);
             read.warnings.push(match shape::nearest(&name, &known) {
                 Some(near) => {
                     format!("the variable {name} sets nothing; did you mean {near}?")

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use selftest::grade::heuristic::{Grading, Heuristic, Occasion};
-use selftest::grade::{Field, GradeRecord, Weights};
-use selftest::redact::Redactor;
-use selftest::session::{Collector, Format, Outcome, ReadError, Session, find, read};
-use selftest::stats::auc;
+use selftest_grading::grade::heuristic::{Grading, Heuristic, Occasion};
+use selftest_grading::grade::{Field, GradeRecord, Weights};
+use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, read};
+use selftest_stats::auc;
+use selftest_text::redact::Redactor;
 
 /// The folder of recorded sessions, or words on stderr.
 pub(crate) fn sessions() -> Option<PathBuf> {
@@ -37,7 +37,7 @@ fn grade(path: &Path) -> Vec<GradeRecord> {
     };
     let redactor = Redactor::default();
     let mut heuristic = Heuristic::new(occasion, Weights::default(), &redactor);
-    read(&selftest::session::Source::file(path), &mut heuristic).unwrap();
+    read(&selftest_sessions::Source::file(path), &mut heuristic).unwrap();
     let graded = heuristic.into_gradings().into_iter().filter_map(|grading| match grading {
         Grading::Graded(record) => Some(*record),
         Grading::NotGradable { .. } => None,

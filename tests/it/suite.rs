@@ -334,7 +334,7 @@ fn a_program_cannot_read_the_suite() {
             .exit(0);
         let report = run.stdout_report();
         let output = report.case().0["output"].as_str().unwrap().to_owned();
-        if selftest::sut::confine::landlock_abi() > 0 {
+        if selftest_harness::sut::confine::landlock_abi() > 0 {
             let denied = "denied: Permission denied";
             assert_eq!(output, format!("ok: readable\n{denied}\n{denied}"), "{suite}");
         }

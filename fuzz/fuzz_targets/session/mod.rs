@@ -1,6 +1,6 @@
 //! What must hold for any bytes, whatever reader they meet.
 
-use selftest::session::{Collector, Format, Source, read, read_as};
+use selftest_sessions::{Collector, Format, Source, read, read_as};
 
 /// Reads the bytes as that format, and as whatever they look like.
 pub fn check(format: Format, bytes: &[u8]) {

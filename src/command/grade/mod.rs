@@ -18,14 +18,15 @@ use super::sessions::{nothing_found, roots};
 use super::{eprint, print, since};
 use crate::cli::{self, GlobalArgs, GradeAction, OverrideArgs, SessionArgs};
 use crate::exit::Exit;
-use crate::grade::quality::combine;
-use crate::grade::{Field, GradeRecord, Override, overrides};
-use crate::grader::{Options, Scan, SelfGrader};
-use crate::redact::Redactor;
-use crate::report::{grades, plural};
-use crate::store::StoreError;
-use crate::text::one_line;
 use progress::ScanBar;
+use selftest_grading::grade::quality::combine;
+use selftest_grading::grade::{Field, GradeRecord, Override, overrides};
+use selftest_grading::report::grades;
+use selftest_service::grader::{Options, Scan, SelfGrader};
+use selftest_store::StoreError;
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
 
 /// Skipped files that are named on a terminal.
 const NAMED: usize = 10;
@@ -247,7 +248,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
         let file = setup.grader.store().file(&grade.session_file).await?;
         let lost = file.and_then(|file| file.lost());
         print(&grades::card(&grade, &made, lost.as_deref()))?;
-        print(&crate::report::quality::card(&by_models, average.as_ref()))?;
+        print(&selftest_grading::report::quality::card(&by_models, average.as_ref()))?;
     }
     Ok(Exit::Passed)
 }

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::config::Environment;
-use crate::grader::ScanObserver;
-use crate::store::FileResult;
+use selftest_service::grader::ScanObserver;
+use selftest_store::FileResult;
 
 /// Files below which a scan is over before a bar would help.
 const WORTH_A_BAR: usize = 20;

@@ -15,11 +15,12 @@ use crate::command::grading::quality_graders;
 use crate::command::{eprint, print, since};
 use crate::config::Environment;
 use crate::exit::Exit;
-use crate::grade::QualityGrade;
-use crate::grader::quality::{Backfill, BackfillObserver, QualityFault};
-use crate::jobs::{Grading, Queue};
-use crate::report::{plural, quality};
-use crate::text::one_line;
+use selftest_grading::grade::QualityGrade;
+use selftest_grading::report::quality;
+use selftest_service::grader::quality::{Backfill, BackfillObserver, QualityFault};
+use selftest_service::jobs::{Grading, Queue};
+use selftest_text::one_line;
+use selftest_text::wording::plural;
 
 pub(super) async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
     match action {

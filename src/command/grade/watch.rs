@@ -12,8 +12,9 @@ use super::weekly::show_alerts;
 use crate::command::failure::Failure;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use crate::grade::{Alert, Metric, Week};
-use crate::report::{grades, plural};
+use selftest_grading::grade::{Alert, Metric, Week};
+use selftest_grading::report::grades;
+use selftest_text::wording::plural;
 
 /// Looks every `interval` seconds for sessions without a write for `quiet` seconds.
 pub(super) async fn watch(

@@ -7,8 +7,8 @@ use super::{Setup, coverage_words};
 use crate::command::failure::Failure;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use crate::grade::{Alert, Alerts, Week, WeeklyReport};
-use crate::report::weekly::{alert_text, render, write};
+use selftest_grading::grade::{Alert, Alerts, Week, WeeklyReport};
+use selftest_grading::report::weekly::{alert_text, render, write};
 
 /// Sums up the last days.
 pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Result<Exit, Failure> {

@@ -14,16 +14,17 @@ use super::{eprint, print, since};
 use crate::cli::{GapsAction, GlobalArgs, SessionArgs};
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::grade::TaskType;
-use crate::grader::{Options, SelfGrader, routing};
-use crate::improve::gap::{Gap, GapStatus};
-use crate::improve::gap_settings::GapSettings;
-use crate::redact::Redactor;
-use crate::report::{improvement, plural};
-use crate::store::Store;
-use crate::text::one_line;
 pub(super) use proposals::execute as proposals;
 pub(super) use propose::generator_on_request;
+use selftest_grading::grade::TaskType;
+use selftest_grading::improve::gap::{Gap, GapStatus};
+use selftest_grading::improve::gap_settings::GapSettings;
+use selftest_grading::report::improvement;
+use selftest_service::grader::{Options, SelfGrader, routing};
+use selftest_store::Store;
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
 
 /// Most gaps and proposals of a list.
 const LISTED: u64 = 10_000;

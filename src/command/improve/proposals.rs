@@ -11,11 +11,11 @@ use crate::command::grade::database;
 use crate::command::{eprint, print};
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::grader::decision::{DecisionFault, SkillPlace, accept, reject};
-use crate::improve::proposal::ProposalStatus;
-use crate::report::improvement;
-use crate::store::Store;
-use crate::text::one_line;
+use selftest_grading::improve::proposal::ProposalStatus;
+use selftest_grading::report::improvement;
+use selftest_service::grader::decision::{DecisionFault, SkillPlace, accept, reject};
+use selftest_store::Store;
+use selftest_text::one_line;
 
 pub(in crate::command) async fn execute(
     action: &ProposalsAction,

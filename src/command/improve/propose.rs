@@ -20,18 +20,18 @@ use crate::command::model::FetchBar;
 use crate::command::{eprint, print};
 use crate::config::Resolved;
 use crate::exit::Exit;
-use crate::grader::proposals::{
+use selftest_grading::improve::draft::{SkillDraft, TEMPLATE};
+use selftest_grading::improve::proposal::{Proposal, SkillTest};
+use selftest_harness::sut::skill::Skill;
+use selftest_models::locate::Locator;
+use selftest_models::prompts::PromptLibrary;
+use selftest_service::grader::proposals::{
     BatchSummary, Drafting, GenerationFault, SkillGenerator, SkillTrial,
 };
-use crate::improve::draft::{SkillDraft, TEMPLATE};
-use crate::improve::proposal::{Proposal, SkillTest};
-use crate::jobs::FindGenerator;
-use crate::model::locate::Locator;
-use crate::prompts::PromptLibrary;
-use crate::redact::Redactor;
-use crate::store::Store;
-use crate::sut::skill::Skill;
-use crate::text::one_line;
+use selftest_service::jobs::FindGenerator;
+use selftest_store::Store;
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
 
 /// Drafts and tries skills as the configuration says.
 struct Drafter {
@@ -66,7 +66,7 @@ impl Drafter {
         model: Option<&str>,
     ) -> Result<SkillGenerator, Failure> {
         let (project, config) = (&self.project, &self.resolved.config);
-        let mut library = PromptLibrary::new(&project.folder);
+        let mut library = PromptLibrary::new(&project.folder, selftest_grading::prompts::BUILT_IN);
         library.load(TEMPLATE)?;
         let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
         let mut locator = Locator::new(

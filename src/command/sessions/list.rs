@@ -9,10 +9,10 @@ use super::{eprint, find, nothing_found, print, since};
 use crate::cli::SessionArgs;
 use crate::command::failure::Failure;
 use crate::exit::Exit;
-use crate::redact::Redactor;
-use crate::report::escape::terminal;
-use crate::session::{self, Event, Head, Notes, Origin, Outcome, Role, Sink};
-use crate::text::one_line;
+use selftest_sessions::{Event, Head, Notes, Origin, Outcome, Role, Sink};
+use selftest_text::escape::terminal;
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
 
 /// Bytes of text in a column of the list.
 const COLUMN: usize = 60;
@@ -50,7 +50,8 @@ impl Sink for Counter {
     fn event(&mut self, event: Event<'_>) {
         self.messages += u64::from(!event.text.is_empty());
         self.tool_calls += event.calls.len() as u64;
-        let failed = |result: &&session::ToolResult<'_>| result.outcome == Outcome::Failed;
+        let failed =
+            |result: &&selftest_sessions::ToolResult<'_>| result.outcome == Outcome::Failed;
         self.tool_errors += event.results.iter().filter(failed).count() as u64;
         let is_request = event.role == Role::User && event.origin == Origin::Human;
         if self.request.is_empty() && is_request {
@@ -98,7 +99,7 @@ pub(super) fn list(
         let (file, modified) = (found.source.path().display().to_string(), found.modified());
         let mut counter = Counter { file, modified, ..Counter::default() };
         // What is no session is no line of the list; `grade` says why.
-        let Ok(reading) = session::read(&found.source, &mut counter) else { continue };
+        let Ok(reading) = selftest_sessions::read(&found.source, &mut counter) else { continue };
         let is_asked_for = |row: &Row| {
             args.agent.as_ref().is_none_or(|agent| row.head.agent == *agent)
                 && since.is_none_or(|since| row.at >= since)

@@ -12,9 +12,9 @@ use super::failure::Failure;
 use super::{eprint, print, since};
 use crate::cli::{GlobalArgs, SessionArgs, SessionsAction};
 use crate::exit::Exit;
-use crate::redact::Redactor;
-use crate::session::{self, Found};
 use list::list;
+use selftest_sessions::Found;
+use selftest_text::redact::Redactor;
 use show::show;
 
 pub(super) fn execute(
@@ -54,13 +54,14 @@ pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf
     let variables = &project.environment.variables;
     let variable = |name: &str| variables.get(name).map(Into::into);
     let home = variables.get("HOME").map(PathBuf::from);
-    let homes = session::homes(variable, home.as_deref()).into_iter().map(|home| home.path);
+    let homes =
+        selftest_sessions::homes(variable, home.as_deref()).into_iter().map(|home| home.path);
     // Hardly anybody uses all agents.
     Ok(homes.filter(|path| path.exists()).collect())
 }
 
 fn find(roots: &[PathBuf]) -> Vec<Found> {
-    session::find(roots, |problem| eprint(&format!("warning: {problem}\n")))
+    selftest_sessions::find(roots, |problem| eprint(&format!("warning: {problem}\n")))
 }
 
 /// Says where nothing was found.

@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::{eprint, find, print};
 use crate::command::failure::Failure;
 use crate::exit::Exit;
-use crate::redact::Redactor;
-use crate::report::transcript::transcript;
-use crate::session::{self, Collector, Found, Notes, Session, Source};
-use crate::text::one_line;
+use selftest_grading::report::transcript::transcript;
+use selftest_sessions::{Collector, Found, Notes, Session, Source};
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
 
 /// Ids that are named when several begin so.
 const NAMED: usize = 5;
@@ -71,8 +71,11 @@ fn in_file(named: &str, path: &Path) -> Result<Vec<Shown>, Failure> {
     read(&source, Collector::default()).map_err(|error| refused(error.to_string()))
 }
 
-fn read(source: &Source, mut collector: Collector) -> Result<Vec<Shown>, session::ReadError> {
-    let notes = session::read(source, &mut collector)?.notes;
+fn read(
+    source: &Source,
+    mut collector: Collector,
+) -> Result<Vec<Shown>, selftest_sessions::ReadError> {
+    let notes = selftest_sessions::read(source, &mut collector)?.notes;
     let sessions = collector.into_sessions().into_iter();
     Ok(sessions.map(|session| Shown { session, notes: notes.clone() }).collect())
 }

@@ -12,11 +12,11 @@ use crate::command::failure::Failure;
 use crate::command::run::{cancel_on_interrupt, flags};
 use crate::command::{eprint, print};
 use crate::exit::Exit;
-use crate::improve::experiment::Conclusion;
-use crate::report::Style;
-use crate::report::comparison::experiment::text;
-use crate::sut::skill::Skill;
-use crate::text::one_line;
+use selftest_harness::experiment::Conclusion;
+use selftest_harness::report::Style;
+use selftest_harness::report::comparison::experiment::text;
+use selftest_harness::sut::skill::Skill;
+use selftest_text::one_line;
 
 /// Most bytes of a skill's text.
 const LONGEST: u64 = 1 << 18;

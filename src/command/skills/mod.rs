@@ -16,11 +16,11 @@ use super::grade::database;
 use super::{eprint, print};
 use crate::cli::{GlobalArgs, KeptAction, SessionArgs, SkillsAction};
 use crate::exit::Exit;
-use crate::grader::skills::{ChangeError, SkillTracker};
-use crate::improve::skill::{SkillChange, SkillVersion};
-use crate::redact::Redactor;
-use crate::report::skills;
-use crate::store::Store;
+use selftest_grading::improve::skill::{SkillChange, SkillVersion};
+use selftest_grading::report::skills;
+use selftest_service::grader::skills::{ChangeError, SkillTracker};
+use selftest_store::Store;
+use selftest_text::redact::Redactor;
 
 /// Who does what is done here, in the audit.
 const ACTOR: &str = "cli";

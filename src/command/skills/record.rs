@@ -10,11 +10,11 @@ use crate::command::failure::Failure;
 use crate::command::sessions::{nothing_found, roots};
 use crate::command::{eprint, print, since};
 use crate::exit::Exit;
-use crate::grader::skills::{ChangeError, DeriveOptions, NewExecution, NewMessage};
-use crate::improve::skill::ExecutionStatus;
-use crate::report::plural;
-use crate::store::{SkillRecord, SkillRef};
-use crate::text::one_line;
+use selftest_grading::improve::skill::ExecutionStatus;
+use selftest_service::grader::skills::{ChangeError, DeriveOptions, NewExecution, NewMessage};
+use selftest_store::{SkillRecord, SkillRef};
+use selftest_text::one_line;
+use selftest_text::wording::plural;
 
 pub(super) async fn record(setup: &Setup<'_>, told: &RecordArgs) -> Result<Exit, Failure> {
     // One of the three is there: clap sees to it.

@@ -15,7 +15,7 @@ use super::document::schema_of;
 use super::structure::{self, Structure};
 use super::yaml::{self, Kind};
 use super::{checks, places};
-use crate::scenario::suite::Suite;
+use selftest_harness::scenario::suite::Suite;
 
 pub use text::text;
 

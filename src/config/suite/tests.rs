@@ -6,9 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::suite::{SUITE_VERSION, SuiteCase};
-use crate::scenario::{ReplyStep, Scenario, TaskStatus};
-use crate::score::{Score, Strictness};
+use selftest_harness::scenario::suite::{SUITE_VERSION, SuiteCase};
+use selftest_harness::scenario::{ReplyStep, Scenario, TaskStatus};
+use selftest_stats::score::{Score, Strictness};
 
 fn read(text: &str) -> Result<Suite, String> {
     parse(Path::new("config/suites/a.yaml"), text.to_owned()).map_err(|errors| errors.to_string())

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::config::show::quoted;
-use crate::scenario::suite::{Suite, SuiteCase};
-use crate::scenario::{ReplyStep, Scenario};
-use crate::text::one_line;
+use selftest_harness::scenario::suite::{Suite, SuiteCase};
+use selftest_harness::scenario::{ReplyStep, Scenario};
+use selftest_text::one_line;
 
 /// The text of a suite file, which reads as the same suite.
 pub fn text(suite: &Suite) -> String {

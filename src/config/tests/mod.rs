@@ -12,8 +12,8 @@ use super::{
     Config, ConfigErrors, DEFAULT_PATH, Environment, Flag, Origin, Resolved, Sources, TEMPLATE,
     load, resolve, show, variables,
 };
-use crate::rubric::Rubric;
-use crate::score::Strictness;
+use selftest_harness::rubric::Rubric;
+use selftest_stats::score::Strictness;
 
 const SEED: &str = include_str!("../fixtures/seed_001.yaml");
 const BROKEN: &str = include_str!("../fixtures/broken.yaml");
@@ -56,7 +56,7 @@ fn the_file_of_seed_001_loads_byte_for_byte() {
 fn without_a_file_the_defaults_hold() {
     let resolved = resolved(None, &[], &[]).unwrap();
     let mut expected = Config::default();
-    expected.sut.chat = Some(crate::sut::settings::ChatSettings::default());
+    expected.sut.chat = Some(selftest_harness::sut::settings::ChatSettings::default());
     assert_eq!(resolved.config, expected);
     assert_eq!(resolved.config.scenarios.len(), 5);
     assert!(resolved.origins.values().all(|origin| *origin == Origin::Default));
@@ -99,7 +99,10 @@ fn no_layer_adds_a_second_system_under_test() {
     let resolved = resolved(Some(&file), &environment, &flags).unwrap();
     let sut = &resolved.config.sut;
     assert!(sut.chat.is_none() && sut.http.is_none());
-    assert_eq!(sut.command.as_ref().unwrap().protocol, crate::sut::settings::Protocol::Text);
+    assert_eq!(
+        sut.command.as_ref().unwrap().protocol,
+        selftest_harness::sut::settings::Protocol::Text
+    );
     assert_eq!(
         resolved.warnings,
         [

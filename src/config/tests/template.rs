@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::resolved;
 use crate::config::{Config, TEMPLATE, variables};
-use crate::rubric::Rubric;
-use crate::sut::settings::HttpSettings;
+use selftest_harness::rubric::Rubric;
+use selftest_harness::sut::settings::HttpSettings;
 
 /// The template with its optional lines made active, for the adapters that `keep` accepts.
 fn uncommented(adapter: &str) -> String {

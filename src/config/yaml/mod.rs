@@ -142,7 +142,7 @@ fn syntax_error(error: &Error, text: &str) -> SyntaxError {
             if words.contains("recursion limit") {
                 return SyntaxError { span, ..too_much() };
             }
-            (format!("not readable as YAML: {}", crate::text::one_line(words, 200)), None)
+            (format!("not readable as YAML: {}", selftest_text::one_line(words, 200)), None)
         }
     };
     SyntaxError { span, message, hint }

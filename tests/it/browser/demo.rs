@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use selftest::grade::{
+use selftest_grading::grade::{
     AlertSettings, Coverage, Details, ErrorClass, ErrorCount, Evidence, Field, GradeRecord, Level,
     Override, Point, QualityGrade, SuggestionRules, TaskType, ToolUse, Week, WeeklyReport,
 };
@@ -115,7 +115,7 @@ pub(super) fn session(number: u64) -> GradeRecord {
             ]),
             errors: errors_of(errors, calls),
             longest_error_run: errors.min(4),
-            tokens: selftest::session::Usage::default(),
+            tokens: selftest_sessions::Usage::default(),
             evidence: evidence(done, errors, calls),
         },
     }

@@ -1,13 +1,13 @@
 //! Gaps, proposals and job runs of the made-up team, and their pages in a browser.
 
-use selftest::event::ExperimentRun;
-use selftest::grade::TaskType;
-use selftest::improve::experiment::Arm;
-use selftest::improve::gap::{FoundGap, GapEvidence, GapKind, GapStatus};
-use selftest::improve::proposal::{Proposal, ProposalStatus, SkillTest};
-use selftest::report::comparison::experiment::SkillExperiment;
-use selftest::report::document::ReportDocument;
-use selftest::store::{Decision, Store};
+use selftest_grading::grade::TaskType;
+use selftest_grading::improve::gap::{FoundGap, GapEvidence, GapKind, GapStatus};
+use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest};
+use selftest_harness::event::ExperimentRun;
+use selftest_harness::experiment::Arm;
+use selftest_harness::report::comparison::experiment::SkillExperiment;
+use selftest_harness::report::document::ReportDocument;
+use selftest_store::{Decision, Store};
 use serde_json::{Value, json};
 use thirtyfour::Key;
 

@@ -1,7 +1,7 @@
 //! The page of reflections.
 
-use selftest::grade::reflection::{Issue, IssueCode, ReflectionScore};
-use selftest::store::NewReflection;
+use selftest_grading::grade::reflection::{Issue, IssueCode, ReflectionScore};
+use selftest_store::NewReflection;
 
 use super::chrome::browse;
 use super::demo::{self, SCRIPT};

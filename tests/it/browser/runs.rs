@@ -1,7 +1,7 @@
 //! Selftest runs of the made-up team.
 
-use selftest::report::document::ReportDocument;
-use selftest::stats::wilson;
+use selftest_harness::report::document::ReportDocument;
+use selftest_stats::wilson;
 use serde_json::{Value, json};
 
 /// The newest run, whose cases are looked at.

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
-use selftest::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
-use selftest::report::document::ReportDocument;
-use selftest::session::Format;
-use selftest::store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};
+use selftest_grading::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
+use selftest_harness::report::document::ReportDocument;
+use selftest_sessions::Format;
+use selftest_store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};
 use tempfile::TempDir;
 
 use super::reflections::Scored;

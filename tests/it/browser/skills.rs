@@ -1,11 +1,11 @@
 //! Skills as a small team could have them. All of it is made up.
 
 use jiff::{SignedDuration, Timestamp};
-use selftest::improve::disabling::Reason;
-use selftest::improve::skill::{
+use selftest_grading::improve::disabling::Reason;
+use selftest_grading::improve::skill::{
     AuditAction, AuditEntry, ExecutionStatus, Reaction, SkillExecution,
 };
-use selftest::store::{NewSkill, SkillRecord, SkillRef, Store};
+use selftest_store::{NewSkill, SkillRecord, SkillRef, Store};
 
 use super::demo::{GRADED, SCRIPT};
 

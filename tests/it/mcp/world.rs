@@ -1,8 +1,8 @@
 //! A project with sessions, grades by rules, people and models, and a run of the self-test.
 
 use jiff::Timestamp;
-use selftest::grade::QualityGrade;
-use selftest::store::Store;
+use selftest_grading::grade::QualityGrade;
+use selftest_store::Store;
 use serde_json::json;
 
 use crate::model_server::{ModelServer, verdict};

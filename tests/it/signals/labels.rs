@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-use selftest::digest;
-use selftest::session::{Collector, Origin, Role, find, read};
-use selftest::signal::{classify_frustration, classify_gratitude, classify_repetition};
-use selftest::stats::wilson;
+use selftest_grading::signal::{classify_frustration, classify_gratitude, classify_repetition};
+use selftest_sessions::{Collector, Origin, Role, find, read};
+use selftest_stats::wilson;
+use selftest_text::digest;
 
 use crate::real_sessions::sessions;
 

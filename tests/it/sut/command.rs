@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use selftest::scenario::TaskStatus;
-use selftest::sut::settings::{PromptInput, Protocol};
-use selftest::sut::{SutError, SystemUnderTest as _};
+use selftest_harness::scenario::TaskStatus;
+use selftest_harness::sut::settings::{PromptInput, Protocol};
+use selftest_harness::sut::{SutError, SystemUnderTest as _};
 
 use super::world::{PATIENCE, World, hangs, processes, until};
 

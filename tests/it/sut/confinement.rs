@@ -4,8 +4,8 @@
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use selftest::sut::SystemUnderTest as _;
-use selftest::sut::confine::landlock_abi;
+use selftest_harness::sut::SystemUnderTest as _;
+use selftest_harness::sut::confine::landlock_abi;
 
 use super::world::{World, hangs, processes, until};
 

@@ -4,12 +4,12 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use selftest::redact::Redactor;
-use selftest::scenario::TaskStatus;
-use selftest::sut::http::HttpSut;
-use selftest::sut::settings::HttpSettings;
-use selftest::sut::skill::Skill;
-use selftest::sut::{SutError, SutReply, SystemUnderTest};
+use selftest_harness::scenario::TaskStatus;
+use selftest_harness::sut::http::HttpSut;
+use selftest_harness::sut::settings::HttpSettings;
+use selftest_harness::sut::skill::Skill;
+use selftest_harness::sut::{SutError, SutReply, SystemUnderTest};
+use selftest_text::redact::Redactor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -289,7 +289,7 @@ async fn the_same_question_for_long_is_a_new_one() {
     let started = std::time::Instant::now();
     let reply = tokio::time::timeout(PATIENCE, session.reply("this")).await.unwrap().unwrap();
     assert_eq!(reply.status, TaskStatus::AwaitingResponse);
-    assert!(started.elapsed() >= selftest::sut::http::GRACE);
+    assert!(started.elapsed() >= selftest_harness::sut::http::GRACE);
 }
 
 #[tokio::test]

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use selftest::redact::Redactor;
-use selftest::sut::command::CommandSut;
-use selftest::sut::namespace::{SessionId, TaskGroupId};
-use selftest::sut::settings::CommandSettings;
-use selftest::sut::{SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType};
+use selftest_harness::sut::command::CommandSut;
+use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
+use selftest_harness::sut::settings::CommandSettings;
+use selftest_harness::sut::{
+    SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType,
+};
+use selftest_text::redact::Redactor;
 
 /// Long enough for the slowest machine; nothing waits for it when all is well.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);

@@ -1,0 +1,233 @@
+//! How far the rules' grades agree with people and with graders by model (seed 000 §10.2,
+//! §13.2). Says so and proposes; changes nothing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::overrides::{Field, Override};
+use super::proposal::{Proposal, proposals};
+use super::{GradeRecord, Level, QualityGrade, Share, Weights};
+use selftest_stats::{Interval, cohen_kappa, quadratic_kappa};
+
+/// Disagreements that are named.
+const MOST_NAMED: usize = 20;
+
+/// Agreement over all graded sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// One for each field and rater, people first.
+    pub comparisons: Vec<Comparison>,
+    /// Weights that would agree better with people.
+    pub proposals: Vec<Proposal>,
+    /// Sessions with a grade by the rules.
+    pub sessions: u64,
+}
+
+/// The rules against one rater on one field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The field.
+    pub field: Field,
+    /// `people`, or the model that graded.
+    pub against: String,
+    /// Sessions that both graded, and in how many of them they say the same.
+    pub agreeing: Share,
+    /// Agreement beyond chance; quadratic weights for grades of 1 to 5. Absent where chance
+    /// agreement is complete.
+    pub kappa: Option<f64>,
+    /// Its 95 % interval; absent where it cannot be told.
+    pub kappa_interval: Option<Interval>,
+    /// Mean of the rater's grade less that of the rules.
+    pub mean_difference: f64,
+    /// The sessions on which they differ most; at most 20.
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// One session that the rules and a rater see differently.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disagreement {
+    /// The session.
+    pub session_id: String,
+    /// The rules' grade: 0 or 1, or 1 to 5.
+    pub rules: u8,
+    /// The rater's.
+    pub rater: u8,
+    /// Its reason, where it gave one.
+    pub reason: Option<String>,
+}
+
+impl Agreement {
+    /// Compares. `records` are the rules' grades without overrides applied.
+    ///
+    /// People are heard where they overrode a field; a session that nobody looked at says
+    /// nothing, so that the rate is that of the sessions that someone took issue with or
+    /// confirmed. Of a model, `problem_solved` of 0.5 and more stands for a completed task, and
+    /// `overall` from 0 to 1 for a quality of 1 to 5.
+    pub fn of(
+        records: &[GradeRecord],
+        overrides: &[Override],
+        quality: &[QualityGrade],
+        weights: &Weights,
+    ) -> Self {
+        let by_id: BTreeMap<&str, &GradeRecord> =
+            records.iter().map(|record| (record.session_id.as_str(), record)).collect();
+        let mut raters: BTreeMap<(bool, Field, &str), Vec<Disagreement>> = BTreeMap::new();
+        for ((field, session_id), one) in newest_overrides(overrides) {
+            if let Some(record) = by_id.get(session_id) {
+                let reason = Some(one.reason.clone());
+                let pair = pair(field, record, one.human_value, reason);
+                raters.entry((false, field, "people")).or_default().push(pair);
+            }
+        }
+        for ((model, session_id), grade) in latest_quality(quality) {
+            let Some(record) = by_id.get(session_id) else { continue };
+            for (field, value) in as_rules_would(grade) {
+                if let Some(value) = value {
+                    let pair = pair(field, record, value, grade.reasoning.clone());
+                    raters.entry((true, field, model)).or_default().push(pair);
+                }
+            }
+        }
+        let comparisons = raters
+            .into_iter()
+            .map(|((_, field, rater), pairs)| Comparison::of(field, rater, pairs))
+            .collect();
+        Self {
+            comparisons,
+            proposals: proposals(records, overrides, weights),
+            sessions: records.len() as u64,
+        }
+    }
+}
+
+/// The newest word of a person on each field of each session.
+pub(super) fn newest_overrides(overrides: &[Override]) -> BTreeMap<(Field, &str), &Override> {
+    let mut newest: BTreeMap<(Field, &str), &Override> = BTreeMap::new();
+    for one in overrides {
+        let slot = newest.entry((one.field, &one.session_id)).or_insert(one);
+        if one.made_at >= slot.made_at {
+            *slot = one;
+        }
+    }
+    newest
+}
+
+/// The grade of each model for each session. Of several versions of a rubric the newest counts.
+pub(super) fn latest_quality(quality: &[QualityGrade]) -> BTreeMap<(&str, &str), &QualityGrade> {
+    let mut latest: BTreeMap<(&str, &str), &QualityGrade> = BTreeMap::new();
+    for grade in quality {
+        let slot = latest.entry((&grade.model, &grade.session_id)).or_insert(grade);
+        if grade.rubric_version >= slot.rubric_version {
+            *slot = grade;
+        }
+    }
+    latest
+}
+
+/// What a model says in the terms of the rules, where it can tell.
+pub(super) fn as_rules_would(grade: &QualityGrade) -> [(Field, Option<u8>); 2] {
+    let solved = grade.problem_solved.map(|score| u8::from(score >= 0.5));
+    let level = grade.overall.map(|score| Level::nearest(1.0 + 4.0 * score).get());
+    [(Field::TaskCompleted, solved), (Field::ResponseQuality, level)]
+}
+
+fn pair(field: Field, record: &GradeRecord, rater: u8, reason: Option<String>) -> Disagreement {
+    let session_id = record.session_id.clone();
+    Disagreement { session_id, rules: field.value(record), rater, reason }
+}
+
+impl Comparison {
+    fn of(field: Field, against: &str, mut pairs: Vec<Disagreement>) -> Self {
+        let numbers: Vec<(u8, u8)> = pairs.iter().map(|pair| (pair.rules, pair.rater)).collect();
+        let kappa =
+            if field.is_boolean() { cohen_kappa(&numbers) } else { quadratic_kappa(&numbers) };
+        let same = numbers.iter().filter(|(rules, rater)| rules == rater).count();
+        let difference: f64 =
+            numbers.iter().map(|(rules, rater)| f64::from(*rater) - f64::from(*rules)).sum();
+        #[expect(clippy::cast_precision_loss, reason = "counts of sessions are small")]
+        let mean_difference = difference / numbers.len().max(1) as f64;
+        pairs.retain(|pair| pair.rules != pair.rater);
+        pairs.sort_by_key(|pair| std::cmp::Reverse(pair.rules.abs_diff(pair.rater)));
+        pairs.truncate(MOST_NAMED);
+        Self {
+            field,
+            against: against.to_owned(),
+            agreeing: Share::new(same as u64, numbers.len() as u64),
+            kappa: kappa.map(|kappa| kappa.kappa),
+            // Where one rater is constant the error is 0 by the formula, and says nothing.
+            kappa_interval: kappa.filter(|k| k.standard_error > 0.0).map(|k| k.interval),
+            mean_difference,
+            disagreements: pairs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::record::sample;
+
+    fn says(session: &str, field: Field, human_value: u8, at: &str) -> Override {
+        Override {
+            session_id: session.to_owned(),
+            field,
+            rule_value: 1,
+            human_value,
+            reason: "seen".to_owned(),
+            made_at: at.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn people_and_models_are_compared_apart() {
+        let records: Vec<_> = ["a", "b", "c", "d"].map(sample).into();
+        let (early, late) = ("2026-11-17T00:00:00Z", "2026-11-18T00:00:00Z");
+        let overrides = [
+            says("a", Field::TaskCompleted, 1, early),
+            says("b", Field::TaskCompleted, 1, early),
+            // The newest word counts.
+            says("b", Field::TaskCompleted, 0, late),
+            says("c", Field::ResponseQuality, 5, early),
+            says("gone", Field::TaskCompleted, 0, early),
+        ];
+        let by_model = |session: &str, version, problem_solved, overall| QualityGrade {
+            session_id: session.to_owned(),
+            model: "m".to_owned(),
+            rubric_version: version,
+            ts: late.parse().unwrap(),
+            problem_solved,
+            tests_added: None,
+            code_clean: None,
+            edge_cases: None,
+            overall,
+            reasoning: None,
+            details: None,
+        };
+        let quality = [
+            by_model("a", 2, Some(0.2), Some(0.5)),
+            by_model("a", 1, Some(0.9), None),
+            by_model("b", 1, None, None),
+        ];
+        let found = Agreement::of(&records, &overrides, &quality, &Weights::default());
+        let shown: Vec<_> = found
+            .comparisons
+            .iter()
+            .map(|one| (one.against.as_str(), one.field, one.agreeing.count, one.agreeing.of))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("people", Field::TaskCompleted, 1, 2),
+                ("people", Field::ResponseQuality, 0, 1),
+                ("m", Field::TaskCompleted, 0, 1),
+                // 0.5 of the way from 1 to 5 is 3, as the sample has it.
+                ("m", Field::ResponseQuality, 1, 1),
+            ]
+        );
+        assert_eq!(found.comparisons[0].mean_difference, -0.5);
+        assert_eq!(found.comparisons[0].disagreements[0].session_id, "b");
+        assert_eq!(found.comparisons[1].mean_difference, 2.0);
+        assert_eq!((found.sessions, found.proposals.len()), (4, 0));
+    }
+}

@@ -1,0 +1,232 @@
+//! Whether this week is worse than the weeks before it, by stated tests and not by eye. Sends
+//! nothing.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::GradeRecord;
+use super::share::{mean, ratio, rounded, saturated};
+use selftest_stats::{Tail, fisher_exact, holm, mann_whitney};
+
+/// When to alert, and whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AlertSettings {
+    /// The chance of a false alarm among the three tests of a report.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub alpha: f64,
+    /// Fewest sessions on each side of a test.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub min_sessions: u64,
+    /// A program and its arguments that get the alerts. Absent: none is started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub command: Option<Vec<String>>,
+    /// An address that the alerts are posted to. Absent: nothing is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub webhook: Option<String>,
+}
+
+impl Default for AlertSettings {
+    fn default() -> Self {
+        Self { alpha: 0.05, min_sessions: 10, command: None, webhook: None }
+    }
+}
+
+/// What is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Sessions that completed their task.
+    CompletionRate,
+    /// `tool_calls_efficient` of a session, 1 to 5.
+    ToolEfficiency,
+    /// Errors for each tool call of a session; sessions without calls do not count.
+    ErrorRate,
+}
+
+/// One metric against its own history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Alert {
+    /// The metric.
+    pub metric: Metric,
+    /// This week: a rate of 0.0 to 1.0, or a mean over sessions. Absent without sessions.
+    pub now: Option<f64>,
+    /// The four weeks before, pooled.
+    pub before: Option<f64>,
+    /// Sessions of this week that count.
+    pub n_now: u64,
+    /// Sessions of the four weeks before that count.
+    pub n_before: u64,
+    /// The test, in plain words.
+    pub test: String,
+    /// The chance of a difference like this, or larger, if nothing had become worse. Absent
+    /// with too few sessions: no test was made.
+    pub p: Option<f64>,
+    /// The same after Holm's correction for the tests made together.
+    pub p_corrected: Option<f64>,
+    /// Worse, beyond chance: `p_corrected < alpha`.
+    pub raised: bool,
+}
+
+/// Every metric that is watched, worse or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Alerts {
+    /// The chance of a false alarm that was accepted.
+    pub alpha: f64,
+    /// Fewest sessions on each side of a test.
+    pub min_sessions: u64,
+    /// One for each metric.
+    pub checks: Vec<Alert>,
+    /// Raised ones that a receiver has got, for each receiver by what it is remembered by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub delivered_to: BTreeMap<String, Vec<Metric>>,
+}
+
+impl Alerts {
+    /// This week's records against those of the four weeks before.
+    pub fn of(now: &[&GradeRecord], before: &[&GradeRecord], settings: &AlertSettings) -> Self {
+        let efficiency = |records: &[&GradeRecord]| -> Vec<f64> {
+            records.iter().map(|record| record.tool_calls_efficient.get().into()).collect()
+        };
+        let error_rates = |records: &[&GradeRecord]| -> Vec<f64> {
+            let rates = records.iter();
+            rates.filter_map(|one| ratio(one.total_errors, one.details.calls_of_tools())).collect()
+        };
+        let mut alerts = Self {
+            alpha: settings.alpha,
+            min_sessions: settings.min_sessions.max(1),
+            checks: Vec::new(),
+            delivered_to: BTreeMap::new(),
+        };
+        alerts.completion(now, before);
+        let ranks = "Mann-Whitney rank test, one-sided";
+        for (metric, tail, values) in [
+            (Metric::ToolEfficiency, Tail::Less, [efficiency(now), efficiency(before)]),
+            (Metric::ErrorRate, Tail::Greater, [error_rates(now), error_rates(before)]),
+        ] {
+            let [now, before] = &values;
+            let means = values.each_ref().map(|values| mean(values.iter().copied()));
+            let counts = values.each_ref().map(|values| values.len() as u64);
+            alerts.check(metric, means, counts, ranks, || mann_whitney(now, before, tail));
+        }
+        alerts.decide();
+        alerts
+    }
+
+    /// The metrics that are worse beyond chance.
+    pub fn raised(&self) -> impl Iterator<Item = &Alert> {
+        self.checks.iter().filter(|check| check.raised)
+    }
+
+    fn completion(&mut self, now: &[&GradeRecord], before: &[&GradeRecord]) {
+        let counts = [now, before].map(|records| {
+            let done = records.iter().filter(|record| record.task_completed).count() as u64;
+            [done, records.len() as u64 - done]
+        });
+        let n = counts.map(|[done, not]| done + not);
+        let rates = [0, 1].map(|side| ratio(counts[side][0], n[side]));
+        self.check(Metric::CompletionRate, rates, n, "Fisher's exact test, one-sided", || {
+            fisher_exact(counts.map(|row| row.map(saturated)), Tail::Less)
+        });
+    }
+
+    fn check(
+        &mut self,
+        metric: Metric,
+        [now, before]: [Option<f64>; 2],
+        [n_now, n_before]: [u64; 2],
+        test: &str,
+        p: impl FnOnce() -> Option<f64>,
+    ) {
+        let enough = n_now.min(n_before) >= self.min_sessions;
+        self.checks.push(Alert {
+            metric,
+            now,
+            before,
+            n_now,
+            n_before,
+            test: test.to_owned(),
+            p: if enough { p() } else { None },
+            p_corrected: None,
+            raised: false,
+        });
+    }
+
+    /// Corrects the tests made for each other, and compares with alpha.
+    fn decide(&mut self) {
+        let made: Vec<f64> = self.checks.iter().filter_map(|check| check.p).collect();
+        let tested = self.checks.iter_mut().filter(|check| check.p.is_some());
+        for (check, corrected) in tested.zip(holm(&made)) {
+            check.raised = corrected < self.alpha;
+            check.p_corrected = Some(rounded(corrected));
+            check.p = check.p.map(rounded);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::fixture::record;
+    use crate::grade::{ErrorClass, TaskType};
+
+    /// So many sessions, the first of them completed; errors in 10 calls of each.
+    fn sessions(count: usize, completed: usize, efficiency: u8, errors: u64) -> Vec<GradeRecord> {
+        (0..count)
+            .map(|number| {
+                record(&number.to_string(), TaskType::General, number < completed, efficiency, 3)
+                    .used("bash", 10 - errors)
+                    .failed("bash", ErrorClass::Unknown, errors, "")
+            })
+            .collect()
+    }
+
+    fn check(now: &[GradeRecord], before: &[GradeRecord]) -> Alerts {
+        let (now, before): (Vec<_>, Vec<_>) = (now.iter().collect(), before.iter().collect());
+        Alerts::of(&now, &before, &AlertSettings::default())
+    }
+
+    fn raised(alerts: &Alerts) -> Vec<Metric> {
+        alerts.raised().map(|alert| alert.metric).collect()
+    }
+
+    #[test]
+    fn what_is_worse_is_found_and_what_is_better_is_not() {
+        let before = sessions(40, 36, 4, 1);
+        assert!(raised(&check(&before, &before)).is_empty());
+        assert!(raised(&check(&sessions(12, 12, 5, 0), &before)).is_empty());
+        let fewer_done = check(&sessions(12, 4, 4, 1), &before);
+        assert_eq!(raised(&fewer_done), [Metric::CompletionRate]);
+        let alert = fewer_done.raised().next().unwrap();
+        assert_eq!((alert.now, alert.before), (Some(0.333_333), Some(0.9)));
+        assert_eq!((alert.n_now, alert.n_before), (12, 40));
+        // Fisher's p is 0.000244, three tests were made.
+        assert!(alert.p_corrected.unwrap() > 2.9 * alert.p.unwrap(), "{alert:?}");
+        let worse = check(&sessions(12, 11, 3, 2), &before);
+        assert_eq!(raised(&worse), [Metric::ToolEfficiency, Metric::ErrorRate]);
+    }
+
+    #[test]
+    fn one_bad_session_more_is_chance() {
+        let alerts = check(&sessions(12, 9, 4, 1), &sessions(40, 36, 4, 1));
+        assert!(raised(&alerts).is_empty());
+        assert!(alerts.checks.iter().all(|check| check.p.is_some()));
+    }
+
+    #[test]
+    fn too_few_sessions_are_not_tested() {
+        let alerts = check(&sessions(9, 0, 1, 9), &sessions(40, 40, 5, 0));
+        assert!(alerts.checks.iter().all(|check| check.p.is_none() && !check.raised));
+        let idle: Vec<GradeRecord> =
+            (0..20).map(|id| record(&id.to_string(), TaskType::General, true, 3, 3)).collect();
+        let alerts = check(&idle, &sessions(40, 40, 3, 0));
+        let [_, efficiency, errors] = &alerts.checks[..] else { panic!("{alerts:?}") };
+        assert!(efficiency.p.is_some());
+        assert_eq!((errors.now, errors.n_now, errors.p), (None, 0, None));
+        assert!(check(&[], &[]).raised().next().is_none());
+    }
+}

@@ -1,0 +1,189 @@
+//! Whether the task appears to have been completed (seed 000 §7.1).
+
+use std::sync::LazyLock;
+
+use regex::{Match, Regex};
+
+use super::record::{Evidence, Point};
+use super::tally::Tally;
+use super::weights::CompletionWeights;
+use selftest_text::redact::REDACTED;
+
+/// "Low error rate relative to total calls": the bound of the row "good" of §7.2.
+const FEW_ERRORS: f64 = 0.1;
+/// "Error rate > 30 % of total calls".
+const MANY_ERRORS: f64 = 0.3;
+/// "Empty or very short final response", in characters.
+const SHORT: usize = 20;
+
+/// The seed's phrases on word boundaries. "success" stands for its forms.
+static DONE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(done|completed|success(es|ful|fully)?|finished)\b"));
+static OUTPUT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(saved to\b|here is\b|here['’]s\b|output:)"));
+static FAILED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(failed|unable to|could not|couldn['’]t)\b"));
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(&super::ascii_boundaries(text)).expect("the patterns are constants")
+}
+
+/// Errors in a tenth of the calls or fewer.
+pub(super) fn error_rate(tally: &Tally) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    match tally.model_calls {
+        0 => 0.0,
+        calls => tally.errors as f64 / calls as f64,
+    }
+}
+
+/// The indicators that were found: the task counts as completed when their sum is above 0.
+///
+/// Words are taken from the redacted text: a cut can take a secret's name away from its value,
+/// and then nothing shows any more that it is one.
+pub(super) fn indicators(
+    tally: &Tally,
+    weights: &CompletionWeights,
+    redact: &dyn Fn(&str) -> String,
+) -> Vec<Evidence> {
+    let mut found = Vec::new();
+    let response = &tally.response;
+    let phrases = [
+        (Point::SaysDone, &DONE, weights.says_done),
+        (Point::NamesOutput, &OUTPUT, weights.names_output),
+        (Point::SaysFailed, &FAILED, weights.says_failed),
+    ];
+    for (point, pattern, worth) in phrases {
+        if let Some(hit) = find(response.text(), pattern) {
+            let event = response.event_at(hit.start());
+            let words = said(&redact(response.text()), pattern).unwrap_or(REDACTED).to_owned();
+            found.push(Evidence { point, worth, event, words });
+        }
+    }
+    let rate = error_rate(tally);
+    let words = || format!("{} errors in {} model calls", tally.errors, tally.model_calls);
+    if rate <= FEW_ERRORS {
+        let (point, worth) = (Point::FewErrors, weights.few_errors);
+        found.push(Evidence { point, worth, event: None, words: words() });
+    }
+    if rate > MANY_ERRORS {
+        let (point, worth) = (Point::ManyErrors, weights.many_errors);
+        let event = tally.last_error;
+        found.push(Evidence { point, worth, event, words: words() });
+    }
+    let length = response.text().trim().chars().count();
+    if length < SHORT {
+        let (point, worth) = (Point::ShortResponse, weights.short_response);
+        let words = match length {
+            0 => "the session does not end with a message of the agent".to_owned(),
+            _ => format!("the final message has {length} characters"),
+        };
+        let event = response.event_at(response.text().trim_end().len()).filter(|_| length > 0);
+        found.push(Evidence { point, worth, event, words });
+    }
+    found
+}
+
+/// The first place where a phrase stands that is not negated.
+fn find<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
+    pattern.find_iter(text).find(|hit| !is_negated(&text[..hit.start()]))
+}
+
+/// That place with a few words around it.
+fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
+    let hit = find(text, pattern)?;
+    let from = text[..hit.start()].rfind(['\n', '.']).map_or(0, |at| at + 1);
+    let from = from.max(text.ceil_char_boundary(hit.start().saturating_sub(60)));
+    let to = text[hit.end()..].find('\n').map_or(text.len(), |at| hit.end() + at);
+    let to = to.min(text.floor_char_boundary(hit.end() + 60));
+    Some(text[from..to].trim())
+}
+
+/// Whether one of the three words before, in the same clause, turns the phrase around: "not yet
+/// done", "0 tests failed", "couldn't be completed".
+fn is_negated(before: &str) -> bool {
+    const NEGATIONS: [&str; 12] = [
+        "not", "no", "never", "without", "none", "nothing", "cannot", "0", "zero", "neither",
+        "nor", "hardly",
+    ];
+    let clause =
+        before.rsplit(['.', ',', ';', ':', '!', '?', '\n', '(']).next().unwrap_or_default();
+    clause.split_whitespace().rev().take(3).any(|word| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’');
+        let word = word.to_lowercase().replace('’', "'");
+        NEGATIONS.contains(&word.as_str()) || word.ends_with("n't")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::final_message::FinalMessage;
+
+    fn points(response: &str, errors: u64, model_calls: u64) -> Vec<Point> {
+        let tally = Tally {
+            model_calls,
+            errors,
+            response: FinalMessage::new(7, response),
+            ..Tally::default()
+        };
+        let found = indicators(&tally, &CompletionWeights::default(), &str::to_owned);
+        found.iter().map(|evidence| evidence.point).collect()
+    }
+
+    #[test]
+    fn phrases_stand_on_word_boundaries() {
+        for text in
+            ["Everything is done here.", "It is COMPLETED now, all of it", "A success, I think so"]
+        {
+            assert_eq!(points(text, 0, 1), [Point::SaysDone, Point::FewErrors], "{text}");
+        }
+        for text in
+            ["It was abandoned long ago", "the unfinished symphony", "it condones the whole thing"]
+        {
+            assert_eq!(points(text, 0, 1), [Point::FewErrors], "{text}");
+        }
+        for text in
+            ["The file was saved to /tmp/x", "Here is the list you want", "I see it, output: none"]
+        {
+            assert_eq!(points(text, 0, 1), [Point::NamesOutput, Point::FewErrors], "{text}");
+        }
+        for text in [
+            "The build failed on me again",
+            "I was unable to find the file",
+            "I couldn’t find the file",
+        ] {
+            assert_eq!(points(text, 0, 1), [Point::SaysFailed, Point::FewErrors], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_negated_phrase_says_nothing() {
+        for text in [
+            "The work is not done, sorry",
+            "This isn’t finished at all",
+            "We have 0 tests failed so far",
+            "It has never been completed before",
+        ] {
+            assert_eq!(points(text, 0, 1), [Point::FewErrors], "{text}");
+        }
+        assert_eq!(points("No, it is not hard. All done now.", 0, 1)[0], Point::SaysDone);
+    }
+
+    #[test]
+    fn error_rates_and_short_responses() {
+        let long = "An answer of some length.";
+        assert_eq!(points(long, 1, 10), [Point::FewErrors]);
+        assert_eq!(points(long, 2, 10), []);
+        assert_eq!(points(long, 3, 10), []);
+        assert_eq!(points(long, 4, 10), [Point::ManyErrors]);
+        assert_eq!(points("", 0, 1), [Point::FewErrors, Point::ShortResponse]);
+        assert_eq!(points("  Paris.  ", 0, 1), [Point::FewErrors, Point::ShortResponse]);
+    }
+
+    #[test]
+    fn the_words_around_a_phrase_are_evidence() {
+        let text = "First I looked. Then the tests are finally done and pushed\nBye";
+        assert_eq!(said(text, &DONE), Some("Then the tests are finally done and pushed"));
+    }
+}

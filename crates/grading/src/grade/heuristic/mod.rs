@@ -1,0 +1,232 @@
+//! Grades by rules, to the letter of seed 000 §3 to §7, with repairs that are stated where they
+//! are made: words on word boundaries, negated phrases, harmless exit codes, and only what the
+//! session's own agent did. Every grade carries its evidence.
+
+use jiff::Timestamp;
+
+use crate::grade::record::{Details, ErrorCount, Evidence, GradeRecord, Point};
+use crate::grade::tally::Tally;
+use crate::grade::task_type::TaskType;
+use crate::grade::weights::Weights;
+use crate::grade::{ErrorClass, Level, completion, response};
+use selftest_sessions::{Event, Head, Origin, Sink, Usage};
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+
+/// Most groups of errors that a grade names.
+const MOST_GROUPS: usize = 50;
+/// Bytes of words that are kept as evidence.
+const WORDS: usize = 240;
+
+/// What a session came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Grading {
+    /// It has a grade.
+    Graded(Box<GradeRecord>),
+    /// There is too little in it: no grade, and no average either.
+    NotGradable {
+        /// The session.
+        session_id: String,
+        /// Why, for a person.
+        reason: &'static str,
+    },
+}
+
+/// What is known of a session besides its events.
+#[derive(Debug, Clone)]
+pub struct Occasion<'a> {
+    /// Path of the file, as it is shown and kept.
+    pub session_file: &'a str,
+    /// When the file was changed last: when a session counts that has no time of its own.
+    pub modified: Timestamp,
+    /// Now.
+    pub graded_at: Timestamp,
+}
+
+/// Grades the sessions of one source while they are read.
+pub struct Heuristic<'a> {
+    occasion: Occasion<'a>,
+    weights: Weights,
+    redactor: &'a Redactor,
+    own: Tally,
+    subagents: Tally,
+    gradings: Vec<Grading>,
+}
+
+impl<'a> Heuristic<'a> {
+    /// A grader for one source.
+    pub fn new(occasion: Occasion<'a>, weights: Weights, redactor: &'a Redactor) -> Self {
+        let (own, subagents) = (Tally::default(), Tally::default());
+        Self { occasion, weights, redactor, own, subagents, gradings: Vec::new() }
+    }
+
+    /// What the sessions came to, in the order of the source.
+    pub fn into_gradings(self) -> Vec<Grading> {
+        self.gradings
+    }
+}
+
+impl Sink for Heuristic<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        match event.origin {
+            Origin::Subagent => self.subagents.add(&event),
+            Origin::Human | Origin::Agent | Origin::Harness => self.own.add(&event),
+        }
+    }
+
+    fn end(&mut self, head: Head) {
+        let own = std::mem::take(&mut self.own);
+        let subagents = std::mem::take(&mut self.subagents);
+        // A file may hold nothing but a subagent's work: then that is what is graded. Its prompt
+        // is marked as a subagent's even where its answers are not.
+        let tally = if !own.has_answered() && subagents.has_answered() {
+            subagents
+        } else {
+            Tally { request: own.request.or(subagents.request), ..own }
+        };
+        self.gradings.push(self.grade(head, tally));
+    }
+
+    fn restart(&mut self) {
+        (self.own, self.subagents) = (Tally::default(), Tally::default());
+    }
+
+    fn wants_outputs(&self) -> bool {
+        false
+    }
+}
+
+impl Heuristic<'_> {
+    fn grade(&self, head: Head, tally: Tally) -> Grading {
+        let session_id = head.id;
+        let Some(request) = &tally.request else {
+            return Grading::NotGradable { session_id, reason: "nobody asked for anything" };
+        };
+        if !tally.has_answered() {
+            return Grading::NotGradable { session_id, reason: "the agent never answered" };
+        }
+        let redacted = |text: &str| self.redactor.apply(text).into_owned();
+        let redact = |text: &str| one_line(&self.redactor.apply(text), WORDS);
+
+        let (tool_calls_efficient, row) = response::efficiency(&tally);
+        let indicators = completion::indicators(&tally, &self.weights.completion, &redacted);
+        let task_completed = sum(&indicators) > 0.0;
+        let points = response::quality(&tally, &self.weights.quality, &redacted);
+        let response_quality = Level::nearest(self.weights.quality.base + sum(&points));
+        let recovery = recovery(&tally);
+
+        let evidence = indicators.into_iter().chain(points).chain([row]).chain(recovery.evidence);
+        let clarification = tally.clarification.as_ref().map(|asked| Evidence {
+            point: Point::Clarification,
+            worth: 0.0,
+            event: Some(asked.event),
+            words: asked.text.clone(),
+        });
+        let evidence = evidence
+            .chain(clarification)
+            .map(|evidence| Evidence { words: redact(&evidence.words), ..evidence });
+
+        let errors = self.errors(&tally);
+        let mut tools_with_errors: Vec<_> =
+            tally.tools.iter().filter(|(_, tool)| tool.errors > 0).collect();
+        tools_with_errors.sort_by_key(|(_, tool)| std::cmp::Reverse(tool.errors));
+        let tools_with_errors =
+            tools_with_errors.into_iter().map(|(name, _)| name.clone()).collect();
+        let duration = head.start.zip(head.end).map(|(start, end)| end.duration_since(start));
+        let events_usage = (tally.usage != Usage::default()).then_some(tally.usage);
+
+        Grading::Graded(Box::new(GradeRecord {
+            session_id,
+            session_file: self.occasion.session_file.to_owned(),
+            graded_at: self.occasion.graded_at,
+            task_completed,
+            tool_calls_efficient,
+            response_quality,
+            errors_recovered: recovery.recovered,
+            total_api_calls: tally.model_calls,
+            model: head.models.into_iter().next(),
+            platform: head.platform.map(|platform| one_line(&platform, 80)),
+            session_start: head.start,
+            duration_seconds: duration.map(|duration| duration.as_secs_f64()),
+            task_summary: Some(redact(&request.text)),
+            total_errors: tally.errors,
+            error_types: classes(&errors),
+            tools_with_errors,
+            had_repeated_errors: response::had_repeated_errors(&tally),
+            had_infinite_loop_risk: response::had_infinite_loop_risk(&tally),
+            had_user_clarification: tally.clarification.is_some(),
+            details: Details {
+                agent: one_line(&head.agent, 80),
+                task_type: TaskType::of(&request.text),
+                counts_at: head.start.unwrap_or(self.occasion.modified),
+                messages: tally.messages,
+                tool_calls: tally.tool_calls,
+                rejected_calls: tally.rejected,
+                pending_calls: tally.pending,
+                longest_error_run: tally.longest_error_run,
+                tokens: head.usage.or(events_usage).unwrap_or_default(),
+                evidence: evidence.collect(),
+                errors,
+                tools: tally.tools,
+            },
+        }))
+    }
+
+    /// The errors by class and tool, most frequent first.
+    fn errors(&self, tally: &Tally) -> Vec<ErrorCount> {
+        let mut errors: Vec<ErrorCount> = tally
+            .error_groups
+            .iter()
+            .map(|((class, tool), group)| ErrorCount {
+                class: *class,
+                tool: tool.clone(),
+                count: group.count,
+                first_event: group.first.event,
+                example: one_line(&self.redactor.apply(&group.first.text), WORDS),
+            })
+            .collect();
+        errors.sort_by_key(|error| std::cmp::Reverse(error.count));
+        errors.truncate(MOST_GROUPS);
+        errors
+    }
+}
+
+fn sum(evidence: &[Evidence]) -> f64 {
+    evidence.iter().map(|evidence| evidence.worth).sum()
+}
+
+/// The classes of these errors, most frequent first, each once.
+fn classes(errors: &[ErrorCount]) -> Vec<ErrorClass> {
+    let mut counts = std::collections::BTreeMap::<_, u64>::new();
+    for error in errors {
+        *counts.entry(error.class).or_default() += error.count;
+    }
+    let mut classes: Vec<_> = counts.into_iter().collect();
+    classes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    classes.into_iter().map(|(class, _)| class).collect()
+}
+
+struct Recovery {
+    recovered: bool,
+    evidence: Option<Evidence>,
+}
+
+/// Whether something worked after the last error. Without errors there was nothing to recover
+/// from, which counts as recovered; recovery rates leave such sessions out.
+fn recovery(tally: &Tally) -> Recovery {
+    let Some(error) = tally.last_error else {
+        return Recovery { recovered: true, evidence: None };
+    };
+    let (event, words) = match tally.worked_after {
+        Some(event) => (event, "a tool worked after the last error"),
+        None => (error, "no tool worked after this error"),
+    };
+    let recovered = tally.worked_after.is_some();
+    let worth = f64::from(u8::from(recovered));
+    let words = words.to_owned();
+    let evidence = Evidence { point: Point::Recovery, worth, event: Some(event), words };
+    Recovery { recovered, evidence: Some(evidence) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! The reply's schema, and the strict reading of a grader's reply. Pure.
+//!
+//! A reply is one JSON object with exactly the fields of the schema, or it is no grade. A score
+//! whose quote is not in the transcript is no score.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::rubric::Dimension;
+use super::settings::QualityWeights;
+use selftest_models::fence::neutralise;
+use selftest_models::structured::StrictReader;
+use selftest_models::structured::{Unreadable, scores};
+use selftest_stats::score::Score;
+
+/// Most characters of a quote.
+pub(super) const EVIDENCE: usize = 160;
+/// Most characters of a dimension's reasoning.
+pub(super) const REASONING: usize = 200;
+/// Most characters of the summary (seed 003: "~200-char summary").
+pub(super) const SUMMARY: usize = 200;
+/// A shorter quote must be a whole line: a word or two occur anywhere.
+const SHORTEST_QUOTE: usize = 8;
+
+/// The JSON Schema of a reply: per dimension quote, reasoning and score, in the order in which a
+/// model should think; then a summary. Every string is bounded, so that replies are finite.
+pub fn reply_schema() -> Value {
+    schema_with(&dimension(&scores()))
+}
+
+/// The same schema as the prompt states it, with what repeats written out once only.
+pub(super) fn schema_in_prompt() -> Value {
+    let mut schema = schema_with(&json!({ "$ref": "#/$defs/dimension" }));
+    schema["$defs"] = json!({
+        "dimension": dimension(&json!({ "$ref": "#/$defs/score" })),
+        "score": scores(),
+    });
+    schema
+}
+
+fn schema_with(dimension: &Value) -> Value {
+    let mut fields = Dimension::ALL.map(|one| (one.name(), dimension.clone())).to_vec();
+    fields.push(("summary", text_of(SUMMARY)));
+    object(fields)
+}
+
+fn dimension(score: &Value) -> Value {
+    object(vec![
+        ("evidence", text_of(EVIDENCE)),
+        ("reasoning", text_of(REASONING)),
+        ("score", score.clone()),
+    ])
+}
+
+fn text_of(most: usize) -> Value {
+    json!({ "type": "string", "maxLength": most })
+}
+
+fn object(fields: Vec<(&str, Value)>) -> Value {
+    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    json!({
+        "type": "object",
+        "required": names,
+        "additionalProperties": false,
+        "properties":
+            fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>(),
+    })
+}
+
+/// What a model says of one dimension.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DimensionReading {
+    /// Which.
+    pub dimension: Dimension,
+    /// The passage of the transcript that the model quotes, on one line.
+    pub evidence: String,
+    /// Why, in the model's words, on one line.
+    pub reasoning: String,
+    /// `None`: the model cannot tell, or its quote is not in the transcript.
+    pub score: Option<Score>,
+    /// Whether a score was dropped because the quote is not in the transcript.
+    pub unsupported: bool,
+}
+
+/// What a model says of one session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QualityReading {
+    /// In the order of [`Dimension::ALL`].
+    pub dimensions: [DimensionReading; 4],
+    /// The session in a sentence, on one line.
+    pub summary: String,
+}
+
+impl QualityReading {
+    /// `Σ weight · score / Σ weight` over the dimensions that have a score, from 0 to 1, rounded
+    /// to nine decimals; `None` when fewer than two have one.
+    pub fn overall(&self, weights: &QualityWeights) -> Option<f64> {
+        let mut scored = 0;
+        let (mut sum, mut total) = (0.0, 0.0);
+        for reading in &self.dimensions {
+            let Some(score) = reading.score else { continue };
+            let weight = weights.of(reading.dimension);
+            scored += 1;
+            sum += weight * score.get();
+            total += weight;
+        }
+        (scored >= 2).then(|| (sum / total * 1e9).round() / 1e9).map(|mean| mean.clamp(0.0, 1.0))
+    }
+
+    /// Dimensions whose quote is not in the transcript.
+    pub fn unsupported(&self) -> usize {
+        self.dimensions.iter().filter(|reading| reading.unsupported).count()
+    }
+}
+
+/// Reads replies; the schema is compiled once.
+pub struct QualityReader(StrictReader);
+
+impl Default for QualityReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl QualityReader {
+    /// A reader of this version's rubric.
+    pub fn new() -> Self {
+        Self(StrictReader::new(&reply_schema()))
+    }
+
+    /// Reads a complete reply on the session whose transcript the model was shown.
+    pub fn read(&self, reply: &str, transcript: &str) -> Result<QualityReading, Unreadable> {
+        let value = self.0.read(reply)?;
+        reading(&value, transcript)
+            .ok_or_else(|| Unreadable::malformed("a field has the wrong type"))
+    }
+}
+
+/// The reading of a valid object; `None` cannot happen after validation, but is no grade.
+fn reading(value: &Value, transcript: &str) -> Option<QualityReading> {
+    let transcript = Transcript::new(transcript);
+    let dimensions: Option<Vec<_>> = Dimension::ALL
+        .into_iter()
+        .map(|dimension| {
+            let part = value.get(dimension.name())?;
+            let evidence = part.get("evidence")?.as_str()?;
+            let score = match part.get("score")? {
+                Value::Null => None,
+                number => Some(Score::new(number.as_f64()?).ok()?),
+            };
+            let supported = score.filter(|_| transcript.holds(evidence));
+            Some(DimensionReading {
+                dimension,
+                evidence: bounded(evidence, EVIDENCE),
+                reasoning: bounded(part.get("reasoning")?.as_str()?, REASONING),
+                score: supported,
+                unsupported: score != supported,
+            })
+        })
+        .collect();
+    let summary = bounded(value.get("summary")?.as_str()?, SUMMARY);
+    Some(QualityReading { dimensions: dimensions?.try_into().ok()?, summary })
+}
+
+/// At most so many characters, on one line.
+pub(super) fn bounded(words: &str, most: usize) -> String {
+    selftest_text::one_line(words, most * 4).chars().take(most).collect()
+}
+
+/// A transcript as the model saw it, with its white space folded.
+struct Transcript {
+    folded: String,
+    /// Lines, whole and without their label.
+    lines: Vec<String>,
+}
+
+impl Transcript {
+    fn new(transcript: &str) -> Self {
+        let shown = neutralise(transcript);
+        let lines = shown.lines().flat_map(|line| {
+            let line = folded(line);
+            let said = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+            let said = said.map(|(_, said)| said.to_owned());
+            [Some(line), said].into_iter().flatten()
+        });
+        Self { lines: lines.collect(), folded: folded(&shown) }
+    }
+
+    /// Whether the quote occurs in it, white space apart.
+    fn holds(&self, quote: &str) -> bool {
+        let quote = folded(&neutralise(quote));
+        if quote.chars().count() < SHORTEST_QUOTE {
+            return !quote.is_empty() && self.lines.contains(&quote);
+        }
+        self.folded.contains(&quote)
+    }
+}
+
+fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(word);
+    }
+    folded
+}

@@ -1,0 +1,95 @@
+//! The `grade.quality` section of the configuration. Reads nothing itself.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::rubric::Dimension;
+use selftest_stats::score::Weight;
+
+/// The `grade.quality` section: the model that grades recorded sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct QualitySettings {
+    /// The model; `auto`, `provider/model`, or a bare name that `auto` resolves.
+    #[schemars(length(min = 1))]
+    pub model: String,
+    /// Sampling temperature; 0.0 is deterministic.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f64,
+    /// Most tokens of a reply.
+    #[schemars(range(min = 16, max = 32768))]
+    pub max_tokens: u32,
+    /// How often a malformed reply is asked for again.
+    #[schemars(range(min = 0, max = 20))]
+    pub max_reasks: u32,
+    /// Most tokens of a condensed transcript.
+    #[schemars(range(min = 256, max = 1_000_000))]
+    pub max_transcript_tokens: u32,
+    /// Sessions graded at once.
+    #[schemars(range(min = 1, max = 64))]
+    pub concurrency: u32,
+    /// Shares in the overall score; they sum to 1.
+    pub weights: QualityWeights,
+    /// Whether a thinking model may think before the reply. Absent: it may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<bool>,
+}
+
+impl Default for QualitySettings {
+    fn default() -> Self {
+        Self {
+            model: "auto".to_owned(),
+            temperature: 0.0,
+            max_tokens: 1200,
+            max_reasks: 2,
+            max_transcript_tokens: 8000,
+            concurrency: 2,
+            weights: QualityWeights::default(),
+            think: None,
+        }
+    }
+}
+
+/// The share of each dimension in the overall score. Seed 003 leaves them open.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct QualityWeights {
+    /// Of whether the problem was solved.
+    pub problem_solved: Weight,
+    /// Of whether tests were added.
+    pub tests_added: Weight,
+    /// Of whether the code is clean.
+    pub code_clean: Weight,
+    /// Of whether edge cases were handled.
+    pub edge_cases_handled: Weight,
+}
+
+impl QualityWeights {
+    /// The share of one.
+    pub const fn of(&self, dimension: Dimension) -> f64 {
+        match dimension {
+            Dimension::ProblemSolved => self.problem_solved.get(),
+            Dimension::TestsAdded => self.tests_added.get(),
+            Dimension::CodeClean => self.code_clean.get(),
+            Dimension::EdgeCases => self.edge_cases_handled.get(),
+        }
+    }
+
+    /// Their sum, rounded to six decimals.
+    pub fn sum(&self) -> f64 {
+        let sum: f64 = Dimension::ALL.iter().map(|dimension| self.of(*dimension)).sum();
+        (sum * 1e6).round() / 1e6
+    }
+}
+
+impl Default for QualityWeights {
+    fn default() -> Self {
+        let weight = |share| Weight::new(share).expect("the default weights are in range");
+        Self {
+            problem_solved: weight(0.4),
+            tests_added: weight(0.2),
+            code_clean: weight(0.2),
+            edge_cases_handled: weight(0.2),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A grade as it is kept: the columns of `session_grades` (seed 000 §6.1), and what stands behind
+//! them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::share::total;
+use super::{ErrorClass, Level, TaskType};
+
+/// One graded session. The fields up to `had_user_clarification` are the seed's columns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the seed's columns")]
+pub struct GradeRecord {
+    /// Unique.
+    pub session_id: String,
+    /// Path of the file that it was read from.
+    pub session_file: String,
+    /// When it was graded.
+    pub graded_at: Timestamp,
+    /// Whether the task appears to have been completed (§7.1).
+    pub task_completed: bool,
+    /// Efficiency of tool use (§7.2).
+    pub tool_calls_efficient: Level,
+    /// Quality of the final response (§7.3).
+    pub response_quality: Level,
+    /// Whether errors were recovered from; true where there were none.
+    pub errors_recovered: bool,
+    /// Model calls.
+    pub total_api_calls: u64,
+    /// The model that answered first.
+    pub model: Option<String>,
+    /// Where the user sat.
+    pub platform: Option<String>,
+    /// First time in the session.
+    pub session_start: Option<Timestamp>,
+    /// From the first time to the last, in seconds.
+    pub duration_seconds: Option<f64>,
+    /// The beginning of the first request, on one line, secrets redacted.
+    pub task_summary: Option<String>,
+    /// Tool calls that failed.
+    pub total_errors: u64,
+    /// Classes of its errors, most frequent first.
+    pub error_types: Vec<ErrorClass>,
+    /// Tools that failed, most frequent first.
+    pub tools_with_errors: Vec<String>,
+    /// 3 or more errors in a row.
+    pub had_repeated_errors: bool,
+    /// 5 or more errors in a row, or more than 50 calls.
+    pub had_infinite_loop_risk: bool,
+    /// The agent asked back before it went on.
+    pub had_user_clarification: bool,
+    /// What the seed's columns have no room for.
+    pub details: Details,
+}
+
+/// Kept as JSON in the nullable column `details_json`; `agent` and `task_type` also have columns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Details {
+    /// The agent that recorded the session.
+    pub agent: String,
+    /// Inferred from the first request (§5).
+    pub task_type: TaskType,
+    /// When the session counts for reports: its start, else its file's last change.
+    pub counts_at: Timestamp,
+    /// Messages: events that say something, of any role.
+    pub messages: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+    /// Calls that a person or policy refused.
+    pub rejected_calls: u64,
+    /// Calls without a result.
+    pub pending_calls: u64,
+    /// Calls and errors for each tool.
+    pub tools: BTreeMap<String, ToolUse>,
+    /// Errors by class and tool.
+    pub errors: Vec<ErrorCount>,
+    /// Most errors in a row.
+    pub longest_error_run: u64,
+    /// Tokens: read, written, read from a cache.
+    pub tokens: selftest_sessions::Usage,
+    /// Why the grade is what it is.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Details {
+    /// Calls that shares of failed calls are of: those of the session, and results whose call the
+    /// file does not hold.
+    pub fn calls_of_tools(&self) -> u64 {
+        self.tool_calls.max(total(self.tools.values().map(ToolUse::all_calls)))
+    }
+}
+
+/// How one tool was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// Calls, and results whose call the file does not hold.
+    pub calls: u64,
+    /// Of them failed.
+    pub errors: u64,
+}
+
+impl ToolUse {
+    /// Calls, never fewer than failed: grades of earlier versions have errors without calls.
+    pub fn all_calls(&self) -> u64 {
+        self.calls.max(self.errors)
+    }
+}
+
+/// Errors of one class at one tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// The class.
+    pub class: ErrorClass,
+    /// The tool.
+    pub tool: String,
+    /// How many.
+    pub count: u64,
+    /// The first one: number of its event, and its words, redacted and short.
+    pub first_event: u64,
+    /// Its words, on one line, secrets redacted.
+    pub example: String,
+}
+
+/// One point for or against, and the event that made it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What was found.
+    pub point: Point,
+    /// What it is worth; the weights of the settings.
+    pub worth: f64,
+    /// Number of the event in the session, from 0; `None` where the whole session counts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub event: Option<u64>,
+    /// The words or numbers, on one line, secrets redacted.
+    pub words: String,
+}
+
+/// What can speak for or against a session (seed 000 §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Point {
+    /// §7.1: the final message says that it is done.
+    SaysDone,
+    /// §7.1: the final message refers to something made.
+    NamesOutput,
+    /// §7.1: few errors for the number of calls.
+    FewErrors,
+    /// §7.1: the final message says that it failed.
+    SaysFailed,
+    /// §7.1: errors in more than 30 % of the calls.
+    ManyErrors,
+    /// §7.1: no final message, or a very short one.
+    ShortResponse,
+    /// §7.3: longer than 500 characters.
+    Over500,
+    /// §7.3: longer than 1000 characters.
+    Over1000,
+    /// §7.3: has code blocks.
+    HasCode,
+    /// §7.3: has links or references.
+    HasLinks,
+    /// §7.3: 3 or more errors in a row.
+    RepeatedErrors,
+    /// §7.3: more than 5 errors.
+    Over5Errors,
+    /// §7.3: 5 or more errors in a row, or more than 50 calls.
+    LoopRisk,
+    /// §7.2: the row of the efficiency table that applied.
+    Efficiency,
+    /// §3.1: what the errors were followed by.
+    Recovery,
+    /// §3.2: the agent asked back.
+    Clarification,
+}
+
+/// A record for tests of other files.
+#[cfg(test)]
+pub(crate) fn sample(session_id: &str) -> GradeRecord {
+    let at: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap_or(Timestamp::UNIX_EPOCH);
+    GradeRecord {
+        session_id: session_id.to_owned(),
+        session_file: format!("/sessions/{session_id}.jsonl"),
+        graded_at: at,
+        task_completed: true,
+        tool_calls_efficient: Level::HIGHEST,
+        response_quality: Level::nearest(3.0),
+        errors_recovered: true,
+        total_api_calls: 4,
+        model: Some("test-model".to_owned()),
+        platform: Some("cli".to_owned()),
+        session_start: Some(at),
+        duration_seconds: Some(60.0),
+        task_summary: Some("a task".to_owned()),
+        total_errors: 0,
+        error_types: Vec::new(),
+        tools_with_errors: Vec::new(),
+        had_repeated_errors: false,
+        had_infinite_loop_risk: false,
+        had_user_clarification: false,
+        details: Details {
+            agent: "test".to_owned(),
+            task_type: TaskType::General,
+            counts_at: at,
+            messages: 6,
+            tool_calls: 2,
+            rejected_calls: 0,
+            pending_calls: 0,
+            tools: BTreeMap::new(),
+            errors: Vec::new(),
+            longest_error_run: 0,
+            tokens: selftest_sessions::Usage::default(),
+            evidence: Vec::new(),
+        },
+    }
+}

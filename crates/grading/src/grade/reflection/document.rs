@@ -1,0 +1,241 @@
+//! Reading what agents hand in: one JSON document for each reflection, whose fields may be absent
+//! or of any type. What cannot be read is absent; nothing is made up.
+
+use jiff::Timestamp;
+use serde_json::{Deserializer, Map, Value};
+
+use selftest_text::one_line;
+
+/// Most tags that are looked at.
+const TAGS: usize = 1000;
+
+/// The fields of a reflection that criteria look at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reflection {
+    /// `reflection_id`, else `id`.
+    pub reflection_id: Option<String>,
+    /// `project_id`.
+    pub project_id: Option<String>,
+    /// `agent`, else `agent_id`: who reflects.
+    pub agent: Option<String>,
+    /// `goal`: what was to be done.
+    pub goal: Option<String>,
+    /// `summary`: what was done, in the agent's words.
+    pub summary: Option<String>,
+    /// `confidence`, a number from 0.0 to 1.0, also as text.
+    pub confidence: Option<f64>,
+    /// `tags`: a list of texts, or one text with commas.
+    pub tags: Vec<String>,
+    /// `loop`, else `loop_count`.
+    pub loop_count: Option<u64>,
+    /// `timestamp`, by RFC 3339: when the agent made it.
+    pub made_at: Option<Timestamp>,
+}
+
+impl Reflection {
+    /// The fields of a document.
+    pub fn of(document: &Map<String, Value>) -> Self {
+        let text = |key: &str| document.get(key).and_then(words);
+        let confidence = document.get("confidence").and_then(number);
+        Self {
+            reflection_id: text("reflection_id").or_else(|| text("id")),
+            project_id: text("project_id"),
+            agent: text("agent").or_else(|| text("agent_id")),
+            goal: text("goal"),
+            summary: text("summary"),
+            confidence: confidence.filter(|value| (0.0..=1.0).contains(value)),
+            tags: document.get("tags").map(tags).unwrap_or_default(),
+            loop_count: ["loop", "loop_count"].iter().find_map(|key| whole(document.get(*key)?)),
+            made_at: text("timestamp").and_then(|text| text.parse().ok()),
+        }
+    }
+}
+
+/// A text with something in it, without white space around it; a number as text; the texts of a
+/// list as lines.
+fn words(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Array(items) => {
+            let lines: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            lines.join("\n").trim().to_owned()
+        }
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn whole(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn tags(value: &Value) -> Vec<String> {
+    let trimmed = |text: &str| {
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    match value {
+        Value::Array(items) => {
+            items.iter().filter_map(Value::as_str).filter_map(trimmed).take(TAGS).collect()
+        }
+        Value::String(text) => text.split(',').filter_map(trimmed).take(TAGS).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A text that holds something else than reflections.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct UnreadableReflections {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong, and what was expected.
+    pub why: String,
+}
+
+/// The reflections of a text: JSON objects, one after the other or in lists, as in a JSON file or
+/// in JSON Lines. None in an empty text.
+pub fn read_all(text: &str) -> Result<Vec<Map<String, Value>>, UnreadableReflections> {
+    let mut found = Vec::new();
+    let mut values = Deserializer::from_str(text).into_iter::<Value>();
+    loop {
+        let start = values.byte_offset();
+        let line = |offset: usize| text[..offset].matches('\n').count() + 1;
+        // White space before a value belongs to none.
+        let begins = start + (text[start..].len() - text[start..].trim_start().len());
+        let not_an_object = |value: &Value| UnreadableReflections {
+            line: line(begins),
+            why: format!("expected a JSON object, found {}", kind(value)),
+        };
+        match values.next() {
+            None => return Ok(found),
+            Some(Ok(Value::Object(document))) => found.push(document),
+            Some(Ok(Value::Array(items))) => {
+                for item in items {
+                    match item {
+                        Value::Object(document) => found.push(document),
+                        other => return Err(not_an_object(&other)),
+                    }
+                }
+            }
+            Some(Ok(other)) => return Err(not_an_object(&other)),
+            Some(Err(error)) => {
+                let why = error.to_string();
+                let why = why.split(" at line ").next().unwrap_or_default();
+                let why = format!("not JSON: {}", one_line(why, 200));
+                return Err(UnreadableReflections { line: error.line().max(1), why });
+            }
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn read(document: Value) -> Reflection {
+        let Value::Object(document) = document else { panic!("{document}") };
+        Reflection::of(&document)
+    }
+
+    #[test]
+    fn fields_of_other_types_are_read_or_absent() {
+        let found = read(json!({
+            "id": 7, "agent_id": " HAL ", "goal": ["a", 1, "b"], "summary": {"text": "x"},
+            "confidence": " 0.8 ", "tags": "loop:3, planning,,", "loop": "3",
+            "timestamp": "2026-11-20T10:00:00Z", "other": null,
+        }));
+        let expected = Reflection {
+            reflection_id: Some("7".to_owned()),
+            agent: Some("HAL".to_owned()),
+            goal: Some("a\nb".to_owned()),
+            confidence: Some(0.8),
+            tags: vec!["loop:3".to_owned(), "planning".to_owned()],
+            loop_count: Some(3),
+            made_at: Some("2026-11-20T10:00:00Z".parse().unwrap()),
+            ..Reflection::default()
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_confidence_out_of_range_is_none() {
+        for value in [json!(85), json!(-0.1), json!("85 %"), json!("NaN"), json!(true), json!(null)]
+        {
+            assert_eq!(read(json!({ "confidence": value })).confidence, None, "{value}");
+        }
+        assert_eq!(read(json!({ "confidence": 1 })).confidence, Some(1.0));
+    }
+
+    #[test]
+    fn the_first_name_of_a_field_counts() {
+        let found = read(json!({
+            "reflection_id": "a", "id": "b", "agent": "", "agent_id": "SAGE", "loop": -1,
+            "loop_count": 4,
+        }));
+        assert_eq!(found.reflection_id.as_deref(), Some("a"));
+        assert_eq!(found.agent.as_deref(), Some("SAGE"));
+        assert_eq!(found.loop_count, Some(4));
+    }
+
+    #[test]
+    fn objects_lists_and_lines() {
+        for text in [
+            r#"{"n":1}{"n":2}"#,
+            "[{\"n\":1},\n {\"n\":2}]",
+            "{\"n\":1}\n\n{\"n\":2}\n",
+            "\n{\n\"n\":1}\n[{\"n\":2}]",
+        ] {
+            let found = read_all(text).unwrap();
+            let numbers: Vec<_> = found.iter().map(|document| document["n"].as_u64()).collect();
+            assert_eq!(numbers, [Some(1), Some(2)], "{text}");
+        }
+        assert!(read_all(" \n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (text, expected) in [
+            ("{\"n\":1}\n\n7\n", "line 3: expected a JSON object, found a number"),
+            ("[{},\n\"x\"]", "line 1: expected a JSON object, found a text"),
+            ("{}\n{\"n\":", "line 2: not JSON: EOF while parsing a value"),
+            ("{}\nI reflect\n", "line 2: not JSON: expected value"),
+        ] {
+            assert_eq!(read_all(text).unwrap_err().to_string(), expected, "{text}");
+        }
+        assert!(read_all(&"[".repeat(100_000)).unwrap_err().why.contains("recursion"));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "[\\[\\]{}:,\"a0.\\- \né]{0,40}") {
+            let _ = read_all(&text);
+        }
+    }
+}

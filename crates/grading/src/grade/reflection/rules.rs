@@ -1,0 +1,176 @@
+//! Criteria made ready: patterns and schemas compiled once, for all agents and for those with
+//! criteria of their own.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use jsonschema::{PatternOptions, Validator};
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::settings::{ReflectionCriteria, ReflectionSettings};
+use selftest_text::one_line;
+
+/// Faults of a schema that are named in an issue.
+const NAMED: usize = 3;
+
+/// Something in the criteria that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`grade.reflection.{}` {why}", .key.replace('/', "."))]
+pub struct CriteriaFault {
+    /// The key below `grade.reflection`, with slashes, such as `criteria/tag_pattern`.
+    pub key: String,
+    /// What is wrong with it, to follow its name.
+    pub why: String,
+}
+
+impl CriteriaFault {
+    fn is_same(&self, other: &Self) -> bool {
+        let name = |key: &str| key.rsplit('/').next().map(ToOwned::to_owned);
+        name(&self.key) == name(&other.key) && self.why == other.why
+    }
+}
+
+/// The criteria of every agent.
+#[derive(Debug)]
+pub struct ReflectionRules {
+    all: AgentRules,
+    /// By names in lower case.
+    agents: HashMap<String, AgentRules>,
+}
+
+impl ReflectionRules {
+    /// Compiles the criteria; every fault, not only the first. `read` gives what is in a schema
+    /// file, or says why it cannot.
+    pub fn new(
+        settings: &ReflectionSettings,
+        read: impl Fn(&Path) -> Result<Value, String>,
+    ) -> Result<Self, Vec<CriteriaFault>> {
+        let mut faults: Vec<CriteriaFault> = Vec::new();
+        let mut compile = |key: &str, criteria: ReflectionCriteria| {
+            let rules = AgentRules::new(key, criteria, &read);
+            rules
+                .map_err(|mut found| {
+                    // What an agent takes over from all agents is said once.
+                    found.retain(|fault| !faults.iter().any(|said| said.is_same(fault)));
+                    faults.append(&mut found);
+                })
+                .ok()
+        };
+        let all = compile("criteria", settings.criteria.clone());
+        let mut agents = HashMap::new();
+        for (name, own) in &settings.agents {
+            let criteria = own.over(&settings.criteria);
+            if let Some(rules) = compile(&format!("agents/{name}"), criteria) {
+                agents.insert(name.to_lowercase(), rules);
+            }
+        }
+        all.filter(|_| faults.is_empty()).map(|all| Self { all, agents }).ok_or(faults)
+    }
+
+    /// What is expected of an agent.
+    pub fn of(&self, agent: Option<&str>) -> &AgentRules {
+        let own = agent.and_then(|agent| self.agents.get(&agent.to_lowercase()));
+        own.unwrap_or(&self.all)
+    }
+}
+
+/// What is expected of one agent.
+#[derive(Debug)]
+pub struct AgentRules {
+    pub(super) criteria: ReflectionCriteria,
+    tag: Regex,
+    schema: Validator,
+}
+
+impl AgentRules {
+    fn new(
+        key: &str,
+        criteria: ReflectionCriteria,
+        read: impl Fn(&Path) -> Result<Value, String>,
+    ) -> Result<Self, Vec<CriteriaFault>> {
+        let mut faults = Vec::new();
+        let mut fault = |name: &str, why: String| {
+            faults.push(CriteriaFault { key: format!("{key}/{name}"), why });
+        };
+        if criteria.summary_min_chars > criteria.summary_max_chars {
+            let (least, most) = (criteria.summary_min_chars, criteria.summary_max_chars);
+            fault("summary_min_chars", format!("is {least}, above `summary_max_chars` ({most})"));
+        }
+        let tag = Regex::new(&criteria.tag_pattern);
+        let tag = tag.map_err(|error| {
+            let words = error.to_string();
+            let last = words.lines().last().unwrap_or_default();
+            fault(
+                "tag_pattern",
+                format!("is no regular expression: {}", last.trim_start_matches("error: ")),
+            );
+        });
+        let (name, schema) = match (&criteria.schema, &criteria.schema_file) {
+            (Some(_), Some(_)) => ("schema_file", Err("excludes `schema`".to_owned())),
+            (Some(schema), None) => ("schema", Ok(Value::Object(schema.clone()))),
+            (None, Some(file)) => ("schema_file", read(file)),
+            (None, None) => ("schema", Ok(built_in())),
+        };
+        let schema = schema.and_then(|schema| compiled(&schema)).map_err(|why| fault(name, why));
+        match (tag, schema) {
+            (Ok(tag), Ok(schema)) if faults.is_empty() => Ok(Self { criteria, tag, schema }),
+            _ => Err(faults),
+        }
+    }
+
+    /// Whether a tag refers to a loop.
+    pub fn is_loop_tag(&self, tag: &str) -> bool {
+        self.tag.is_match(tag)
+    }
+
+    /// The loop that the tags name by a number: 3 for `loop_3`.
+    pub fn loop_of(&self, tags: &[String]) -> Option<u64> {
+        let named = tags.iter().find(|tag| self.is_loop_tag(tag))?;
+        let digits = named.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
+        digits.parse().ok()
+    }
+
+    /// How a document differs from the expected schema, in words; `None` where it does not.
+    pub(super) fn schema_fault(&self, document: &Value) -> Option<String> {
+        let mut errors = self.schema.iter_errors(document);
+        let named: Vec<String> = errors
+            .by_ref()
+            .take(NAMED)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                // Without the values, which are foreign and may be long.
+                let words = error.masked_with("the value").to_string();
+                let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
+                one_line(&format!("{at}{words}"), 160)
+            })
+            .collect();
+        let more = if errors.next().is_some() { "; and more" } else { "" };
+        (!named.is_empty()).then(|| format!("{}{more}", named.join("; ")))
+    }
+}
+
+/// The structure that seed 004 speaks of without showing it: what its criteria look at.
+fn built_in() -> Value {
+    json!({
+        "type": "object",
+        "required": ["goal", "summary", "confidence", "tags"],
+        "properties": {
+            "goal": { "type": "string" },
+            "summary": { "type": "string" },
+            "confidence": { "type": "number", "minimum": 0, "maximum": 1 },
+            "tags": { "type": "array", "items": { "type": "string" } },
+        },
+    })
+}
+
+fn compiled(schema: &Value) -> Result<Validator, String> {
+    // Patterns of this engine take time in proportion to the text, whatever the text is.
+    let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
+    let compiled = options.build(schema);
+    compiled.map_err(|error| {
+        let place = error.instance_path().to_string();
+        let at = if place.is_empty() { String::new() } else { format!(" at {place}") };
+        format!("is no JSON Schema{at}: {}", one_line(&error.masked().to_string(), 200))
+    })
+}

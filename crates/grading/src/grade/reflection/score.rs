@@ -1,0 +1,98 @@
+//! The score of one reflection: 1.0, less what its issues cost (seed 004, "Scoring System").
+
+use serde_json::{Map, Value};
+
+use super::alignment::Alignment;
+use super::document::Reflection;
+use super::issue::{Issue, IssueCode};
+use super::rules::AgentRules;
+use selftest_stats::score::{Score, Threshold};
+
+/// What a reflection is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReflectionGrade {
+    /// 1.0 less the deductions, at least 0.0. Summed in hundredths, so that it is exact.
+    pub score: Score,
+    /// What is wrong, in the order of [`IssueCode::ALL`].
+    pub issues: Vec<Issue>,
+}
+
+impl ReflectionGrade {
+    /// Whether the score is below the threshold.
+    pub fn is_weak(&self, threshold: Threshold) -> bool {
+        !self.score.reaches(threshold)
+    }
+}
+
+/// Grades a document by what is expected of its agent.
+pub fn grade(document: &Map<String, Value>, rules: &AgentRules) -> ReflectionGrade {
+    let reflection = Reflection::of(document);
+    let mut issues = Vec::new();
+    if let Some(fault) = rules.schema_fault(&Value::Object(document.clone())) {
+        let text = format!("not of the expected schema: {fault}");
+        issues.push(Issue::new(IssueCode::SchemaMismatch, text));
+    }
+    issues.extend(confidence(&reflection, rules));
+    if !reflection.tags.iter().any(|tag| rules.is_loop_tag(tag)) {
+        let text = match reflection.tags.len() {
+            0 => "there are no tags, and so none that refers to a loop".to_owned(),
+            count => format!("none of the tags ({count}) refers to a loop"),
+        };
+        issues.push(Issue::new(IssueCode::LoopTagMissing, text));
+    }
+    let summary = reflection.summary.as_deref().unwrap_or_default();
+    issues.extend(alignment(reflection.goal.as_deref(), summary, rules));
+    issues.extend(length(summary, rules));
+    let lost = issues.iter().map(|issue| issue.code.hundredths()).fold(0, u8::saturating_add);
+    let hundredths = 100_u8.saturating_sub(lost);
+    let score = Score::new(f64::from(hundredths) / 100.0).expect("0 to 100 hundredths");
+    ReflectionGrade { score, issues }
+}
+
+fn confidence(reflection: &Reflection, rules: &AgentRules) -> Option<Issue> {
+    let least = rules.criteria.min_confidence.get();
+    match reflection.confidence {
+        None => Some(Issue::new(
+            IssueCode::ConfidenceMissing,
+            "there is no confidence that is a number from 0 to 1",
+        )),
+        Some(confidence) if confidence < least => Some(Issue::new(
+            IssueCode::LowConfidence,
+            format!("the confidence is {confidence}, below {least}"),
+        )),
+        Some(_) => None,
+    }
+}
+
+fn alignment(goal: Option<&str>, summary: &str, rules: &AgentRules) -> Option<Issue> {
+    let least = rules.criteria.min_goal_overlap.get();
+    let Some(found) = goal.and_then(|goal| Alignment::of(goal, summary)) else {
+        let text = match goal {
+            None => "there is no goal to compare the summary with",
+            Some(_) => "the goal has no words to compare the summary with",
+        };
+        return Some(Issue::new(IssueCode::GoalMissing, text));
+    };
+    let Alignment { used, of } = found;
+    (found.share() < least).then(|| {
+        let least = least * 100.0;
+        let text = format!(
+            "the summary uses {used} of the {of} words of the goal, expected at least {least:.0} %"
+        );
+        Issue::new(IssueCode::GoalMisaligned, text)
+    })
+}
+
+/// Characters, not bytes, and without white space around them.
+fn length(summary: &str, rules: &AgentRules) -> Option<Issue> {
+    let count = summary.chars().count() as u64;
+    let (least, most) = (rules.criteria.summary_min_chars, rules.criteria.summary_max_chars);
+    let (code, limit) = if count < u64::from(least) {
+        (IssueCode::SummaryTooBrief, format!("fewer than {least}"))
+    } else if count > u64::from(most) {
+        (IssueCode::SummaryTooLong, format!("more than {most}"))
+    } else {
+        return None;
+    };
+    Some(Issue::new(code, format!("the summary has {count} characters, {limit}")))
+}

@@ -1,0 +1,112 @@
+//! How the scores of reflections go over the weeks (seed 004, "Trend Analysis").
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::grade::Week;
+use crate::grade::share::{mean, rounded};
+use selftest_stats::{Interval, mean_interval};
+
+/// Most weeks of a trend, the latest.
+const WEEKS: u8 = 26;
+
+/// A score and when its reflection was made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoredAt {
+    /// When.
+    pub made_at: Timestamp,
+    /// 0.0 to 1.0.
+    pub score: f64,
+    /// Whether it was weak by the threshold of its time.
+    pub weak: bool,
+}
+
+/// The reflections of a week.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReflectionWeek {
+    /// Which one, in UTC.
+    pub week: Week,
+    /// How many.
+    pub count: u64,
+    /// How many of them are weak.
+    pub weak: u64,
+    /// Mean score, rounded to six places; `None` without a reflection.
+    pub mean: Option<f64>,
+    /// The 95 % interval of the mean by Student, cut to 0.0 to 1.0. `None` with fewer than two
+    /// reflections, and where all have the same score: it would say nothing.
+    pub interval: Option<Interval>,
+}
+
+/// The weeks from the first to the last that has a reflection, at most 26, oldest first. Weeks
+/// without a reflection in between are among them.
+pub fn trend(scores: &[ScoredAt]) -> Vec<ReflectionWeek> {
+    let mut weeks = BTreeMap::<Week, Vec<&ScoredAt>>::new();
+    for scored in scores {
+        weeks.entry(Week::of(scored.made_at)).or_default().push(scored);
+    }
+    let (Some(first), Some(last)) = (weeks.keys().next(), weeks.keys().next_back()) else {
+        return Vec::new();
+    };
+    let mut shown: Vec<Week> =
+        (0..WEEKS).rev().map(|back| last.before(back)).filter(|week| week >= first).collect();
+    // Time has a first week.
+    shown.dedup();
+    let scored = |week: &Week| weeks.get(week).map_or(&[][..], Vec::as_slice);
+    shown.iter().map(|week| summed(*week, scored(week))).collect()
+}
+
+fn summed(week: Week, scored: &[&ScoredAt]) -> ReflectionWeek {
+    let scores: Vec<f64> = scored.iter().map(|scored| scored.score).collect();
+    let within = |end: f64| rounded(end.clamp(0.0, 1.0));
+    ReflectionWeek {
+        week,
+        count: scored.len() as u64,
+        weak: scored.iter().filter(|scored| scored.weak).count() as u64,
+        mean: mean(scores.iter().copied()),
+        interval: mean_interval(&scores)
+            .map(|Interval { low, high }| Interval { low: within(low), high: within(high) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(day: &str, score: f64) -> ScoredAt {
+        let made_at = format!("{day}T12:00:00Z").parse().unwrap();
+        ScoredAt { made_at, score, weak: score < 0.6 }
+    }
+
+    /// Seed 004, "Future Enhancements", 4, Trend Analysis.
+    #[test]
+    fn section_future_enhancements_trend_analysis() {
+        let weeks = trend(&[
+            at("2026-11-17", 0.9),
+            at("2026-11-02", 0.5),
+            at("2026-11-04", 0.9),
+            at("2026-11-03", 0.7),
+        ]);
+        let names: Vec<String> = weeks.iter().map(|week| week.week.to_string()).collect();
+        assert_eq!(names, ["2026-W45", "2026-W46", "2026-W47"]);
+        assert_eq!((weeks[0].count, weeks[0].weak, weeks[0].mean), (3, 1, Some(0.7)));
+        // 0.7 ± 4.302653 · 0.2 / √3, cut at 1.
+        assert_eq!(weeks[0].interval, Some(Interval { low: 0.203_172, high: 1.0 }));
+        // Nothing is made up where nothing is.
+        assert_eq!((weeks[1].count, weeks[1].mean, weeks[1].interval), (0, None, None));
+        assert_eq!((weeks[2].count, weeks[2].mean, weeks[2].interval), (1, Some(0.9), None));
+    }
+
+    #[test]
+    fn long_histories_are_cut_and_none_has_no_week() {
+        assert_eq!(trend(&[]), []);
+        let weeks = trend(&[at("2020-01-01", 0.9), at("2026-11-17", 0.9)]);
+        assert_eq!(weeks.len(), usize::from(WEEKS));
+        assert_eq!((weeks[0].count, weeks[25].count), (0, 1));
+        let ends = [Timestamp::MIN, Timestamp::MAX];
+        let ends = ends.map(|made_at| ScoredAt { made_at, score: 0.5, weak: true });
+        assert_eq!(trend(&ends).len(), usize::from(WEEKS));
+        assert_eq!(trend(&ends[..1]).len(), 1);
+    }
+}

@@ -1,0 +1,205 @@
+//! Quality of the final response (seed 000 §7.3), and efficiency of tool use (§7.2).
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::completion::error_rate;
+use super::level::Level;
+use super::record::{Evidence, Point};
+use super::tally::Tally;
+use super::weights::QualityWeights;
+use selftest_text::redact::REDACTED;
+
+/// 3 or more errors in a row (§3.2).
+const REPEATED: u64 = 3;
+/// 5 or more errors in a row (§3.2).
+const LOOP_ERRORS: u64 = 5;
+/// More than 50 calls of the model (§3.2).
+const LOOP_CALLS: u64 = 50;
+/// "Total errors > 5".
+const MANY_ERRORS: u64 = 5;
+
+/// Web addresses, Markdown links, numbered references.
+static LINKS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"https?://[^\s)]|\[[^\]\n]+\]\([^)\s]+\)|\[\d{1,3}\]")
+        .expect("the pattern is a constant")
+});
+
+/// Whether there were 3 or more errors in a row.
+pub(super) fn had_repeated_errors(tally: &Tally) -> bool {
+    tally.longest_error_run >= REPEATED
+}
+
+/// Whether there were 5 or more errors in a row, or more than 50 model calls.
+pub(super) fn had_infinite_loop_risk(tally: &Tally) -> bool {
+    tally.longest_error_run >= LOOP_ERRORS || tally.model_calls > LOOP_CALLS
+}
+
+/// The points of the quality formula that apply. Words are taken from the redacted text, as
+/// those of [`super::completion::indicators`] are.
+pub(super) fn quality(
+    tally: &Tally,
+    weights: &QualityWeights,
+    redact: &dyn Fn(&str) -> String,
+) -> Vec<Evidence> {
+    let response = tally.response.text();
+    let length = response.chars().count();
+    let event_at = |byte: Option<usize>| tally.response.event_at(byte?);
+    let behind = |characters| event_at(response.char_indices().nth(characters).map(|(at, _)| at));
+    let code = response.find("```");
+    let link = LINKS.find(response).map(|hit| hit.start());
+    let around_link = || {
+        let shown = redact(response);
+        let link = LINKS.find(&shown).map(|hit| hit.start());
+        link.map_or(REDACTED, |at| &shown[at..shown.floor_char_boundary(at + 80)]).to_owned()
+    };
+    let rows = [
+        (
+            Point::Over500,
+            weights.over_500,
+            length > 500,
+            behind(500),
+            format!("{length} characters"),
+        ),
+        (
+            Point::Over1000,
+            weights.over_1000,
+            length > 1000,
+            behind(1000),
+            format!("{length} characters"),
+        ),
+        (
+            Point::HasCode,
+            weights.has_code,
+            code.is_some(),
+            event_at(code),
+            "a code block".to_owned(),
+        ),
+        (
+            Point::HasLinks,
+            weights.has_links,
+            link.is_some(),
+            event_at(link),
+            if link.is_some() { around_link() } else { String::new() },
+        ),
+        (
+            Point::RepeatedErrors,
+            weights.repeated_errors,
+            had_repeated_errors(tally),
+            tally.last_error,
+            format!("{} errors in a row", tally.longest_error_run),
+        ),
+        (
+            Point::Over5Errors,
+            weights.over_5_errors,
+            tally.errors > MANY_ERRORS,
+            tally.last_error,
+            format!("{} errors", tally.errors),
+        ),
+        (
+            Point::LoopRisk,
+            weights.loop_risk,
+            had_infinite_loop_risk(tally),
+            None,
+            format!(
+                "{} errors in a row, {} model calls",
+                tally.longest_error_run, tally.model_calls
+            ),
+        ),
+    ];
+    let applies = rows.into_iter().filter(|(.., applies, _, _)| *applies);
+    applies.map(|(point, worth, _, event, words)| Evidence { point, worth, event, words }).collect()
+}
+
+/// The efficiency table, row by row, and the row that applied as evidence.
+pub(super) fn efficiency(tally: &Tally) -> (Level, Evidence) {
+    let (rate, calls) = (error_rate(tally), tally.tool_calls);
+    let level = if rate == 0.0 && calls <= 10 {
+        5
+    } else if rate <= 0.1 && calls <= 15 {
+        4
+    } else if rate <= 0.25 && calls <= 25 {
+        3
+    } else if rate <= 0.4 {
+        2
+    } else {
+        1
+    };
+    let level = Level::new(level).unwrap_or(Level::LOWEST);
+    let words =
+        format!("{calls} tool calls, {} errors in {} model calls", tally.errors, tally.model_calls);
+    let worth = f64::from(level.get());
+    (level, Evidence { point: Point::Efficiency, worth, event: None, words })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::final_message::FinalMessage;
+
+    #[test]
+    fn the_efficiency_table() {
+        for (tool_calls, errors, model_calls, level) in [
+            (0, 0, 1, 5),
+            (10, 0, 10, 5),
+            (11, 0, 11, 4),
+            (15, 1, 10, 4),
+            (16, 0, 16, 3),
+            (10, 2, 10, 3),
+            (25, 1, 4, 3),
+            (26, 0, 26, 2),
+            (10, 4, 10, 2),
+            (200, 0, 200, 2),
+            (10, 41, 100, 1),
+            (3, 3, 3, 1),
+        ] {
+            let tally = Tally { model_calls, tool_calls, errors, ..Tally::default() };
+            assert_eq!(efficiency(&tally).0.get(), level, "{tool_calls} {errors} {model_calls}");
+        }
+    }
+
+    fn points(tally: &Tally) -> (u8, Vec<Point>) {
+        let weights = QualityWeights::default();
+        let found = quality(tally, &weights, &str::to_owned);
+        let sum: f64 = found.iter().map(|evidence| evidence.worth).sum();
+        let points = found.iter().map(|evidence| evidence.point).collect();
+        (Level::nearest(weights.base + sum).get(), points)
+    }
+
+    fn with_response(text: &str) -> Tally {
+        let response = FinalMessage::new(3, text);
+        Tally { model_calls: 1, response, ..Tally::default() }
+    }
+
+    #[test]
+    fn the_quality_formula() {
+        assert_eq!(points(&with_response("short")), (3, vec![]));
+        assert_eq!(points(&with_response(&"x".repeat(500))), (3, vec![]));
+        assert_eq!(points(&with_response(&"é".repeat(501))), (4, vec![Point::Over500]));
+        let long = with_response(&"x".repeat(1001));
+        assert_eq!(points(&long), (5, vec![Point::Over500, Point::Over1000]));
+        assert_eq!(points(&with_response("```\ncode\n```")), (4, vec![Point::HasCode]));
+        // 3.5 rounds up.
+        for link in ["see https://example.org", "see [this](docs/a.md)", "as in [1]"] {
+            assert_eq!(points(&with_response(link)), (4, vec![Point::HasLinks]), "{link}");
+        }
+        assert_eq!(points(&with_response("a[i] = b(c)")), (3, vec![]));
+    }
+
+    #[test]
+    fn the_penalties() {
+        let tally = |longest_error_run, errors, model_calls| Tally {
+            model_calls,
+            errors,
+            longest_error_run,
+            ..Tally::default()
+        };
+        assert_eq!(points(&tally(2, 5, 50)), (3, vec![]));
+        assert_eq!(points(&tally(3, 3, 50)), (2, vec![Point::RepeatedErrors]));
+        assert_eq!(points(&tally(1, 6, 50)), (2, vec![Point::Over5Errors]));
+        assert_eq!(points(&tally(0, 0, 51)), (1, vec![Point::LoopRisk]));
+        let all = vec![Point::RepeatedErrors, Point::Over5Errors, Point::LoopRisk];
+        assert_eq!(points(&tally(6, 6, 60)), (1, all));
+    }
+}

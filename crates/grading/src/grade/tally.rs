@@ -1,0 +1,213 @@
+//! What grading needs of a session, gathered while its events pass. Memory stays small however
+//! long the session is.
+
+use std::collections::BTreeMap;
+
+use super::error_class::ErrorClass;
+use super::final_message::FinalMessage;
+use super::record::ToolUse;
+use super::traceback::telling;
+use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
+
+/// Tools beyond this many count as one: a hostile file may invent a name for each call.
+const MOST_TOOLS: usize = 500;
+const OTHER_TOOLS: &str = "(other tools)";
+/// Tools that ask the user something.
+const ASKING_TOOLS: [&str; 6] = [
+    "AskUserQuestion",
+    "ask_followup_question",
+    "ask_user",
+    "ask_user_question",
+    "clarify",
+    "request_user_input",
+];
+/// Bytes of an error's words that are kept for the report.
+const EXAMPLE: usize = 4000;
+/// Bytes of a request that are kept.
+const REQUEST: usize = 4000;
+
+/// A text and the event that it stands in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Passage {
+    pub(super) event: u64,
+    pub(super) text: String,
+}
+
+/// Errors of one class at one tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ErrorGroup {
+    pub(super) count: u64,
+    pub(super) first: Passage,
+}
+
+/// The numbers of a session.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) messages: u64,
+    pub(super) model_calls: u64,
+    /// The agent said or did something: a model call alone may be empty.
+    pub(super) has_acted: bool,
+    pub(super) tool_calls: u64,
+    pub(super) rejected: u64,
+    pub(super) pending: u64,
+    pub(super) errors: u64,
+    pub(super) tools: BTreeMap<String, ToolUse>,
+    /// Results of each tool.
+    pub(super) results: BTreeMap<String, u64>,
+    pub(super) error_groups: BTreeMap<(ErrorClass, String), ErrorGroup>,
+    pub(super) error_run: u64,
+    pub(super) longest_error_run: u64,
+    /// The last failed result, and the first one after it that worked.
+    pub(super) last_error: Option<u64>,
+    pub(super) worked_after: Option<u64>,
+    /// What was asked for first, by a human if there is one.
+    pub(super) request: Option<Passage>,
+    pub(super) request_is_human: bool,
+    /// Text of the last model call; empty when it only called tools.
+    pub(super) response: FinalMessage,
+    /// The agent's question that a person answered.
+    pub(super) clarification: Option<Passage>,
+    pub(super) open_question: Option<Passage>,
+    pub(super) usage: Usage,
+}
+
+impl Tally {
+    /// Whether the agent answered at all.
+    pub(super) fn has_answered(&self) -> bool {
+        self.model_calls > 0 && self.has_acted
+    }
+
+    /// Takes an event into account.
+    pub(super) fn add(&mut self, event: &Event<'_>) {
+        self.messages += u64::from(!event.text.is_empty());
+        match event.role {
+            Role::User => self.add_request(event),
+            Role::Assistant => self.add_response(event),
+            Role::System | Role::Tool => {}
+        }
+        self.has_acted |= !event.calls.is_empty() || !event.results.is_empty();
+        for call in &event.calls {
+            self.tool_calls += 1;
+            self.tool(&call.name).calls += 1;
+            if ASKING_TOOLS.contains(&call.name.as_str()) && self.clarification.is_none() {
+                let text = clip(&call.arguments, EXAMPLE);
+                self.clarification = Some(Passage { event: event.number, text });
+            }
+        }
+        for result in &event.results {
+            self.add_result(event.number, result);
+        }
+        if let Some(usage) = event.usage {
+            self.usage += usage;
+        }
+    }
+
+    fn add_request(&mut self, event: &Event<'_>) {
+        if event.text.is_empty() {
+            return;
+        }
+        let is_human = event.origin == Origin::Human;
+        if self.request.is_none() || (is_human && !self.request_is_human) {
+            let text = clip(&event.text, REQUEST);
+            self.request = Some(Passage { event: event.number, text });
+            self.request_is_human = is_human;
+        }
+        if is_human && self.clarification.is_none() {
+            self.clarification = self.open_question.take();
+        }
+    }
+
+    fn add_response(&mut self, event: &Event<'_>) {
+        self.has_acted |= !event.text.trim().is_empty();
+        if !event.continues {
+            self.model_calls += 1;
+            self.response = FinalMessage::default();
+        }
+        self.response.add(event.number, &event.text);
+        // A question counts when the agent stops there and a person answers.
+        let said = self.response.text().trim_end();
+        let asks = event.calls.is_empty() && said.ends_with('?');
+        self.open_question = asks.then(|| Passage {
+            event: self.response.event_at(said.len()).unwrap_or(event.number),
+            text: last_line(said, EXAMPLE).to_owned(),
+        });
+    }
+
+    fn add_result(&mut self, event: u64, result: &ToolResult<'_>) {
+        if result.outcome != Outcome::Pending {
+            self.add_use(&result.tool);
+        }
+        match result.outcome {
+            Outcome::Rejected => self.rejected += 1,
+            Outcome::Pending => self.pending += 1,
+            Outcome::Failed => self.add_error(event, result),
+            Outcome::Ok | Outcome::Unknown => {
+                self.error_run = 0;
+                if self.last_error.is_some() && self.worked_after.is_none() {
+                    self.worked_after = Some(event);
+                }
+            }
+        }
+    }
+
+    /// Some formats record results without the calls: each is a call of its tool too, else more
+    /// than all of its calls could fail. The session's own number of calls stays that of the file.
+    fn add_use(&mut self, tool: &str) {
+        if let (Some(results), Some(used)) = (self.results.get_mut(tool), self.tools.get_mut(tool))
+        {
+            *results += 1;
+            used.calls = used.calls.max(*results);
+            return;
+        }
+        let name = self.tool_name(tool);
+        let results = self.results.entry(name.clone()).or_default();
+        *results += 1;
+        let used = self.tools.entry(name).or_default();
+        used.calls = used.calls.max(*results);
+    }
+
+    fn add_error(&mut self, event: u64, result: &ToolResult<'_>) {
+        self.errors += 1;
+        self.error_run += 1;
+        self.longest_error_run = self.longest_error_run.max(self.error_run);
+        self.last_error = Some(event);
+        self.worked_after = None;
+        self.tool(&result.tool).errors += 1;
+        let words = if result.error.is_empty() { &result.text } else { &result.error };
+        let class = ErrorClass::of(words, result.exit_code);
+        let tool = self.tool_name(&result.tool);
+        self.error_groups
+            .entry((class, tool))
+            .or_insert_with(|| ErrorGroup {
+                count: 0,
+                first: Passage { event, text: clip(telling(words), EXAMPLE) },
+            })
+            .count += 1;
+    }
+
+    fn tool(&mut self, name: &str) -> &mut ToolUse {
+        let name = self.tool_name(name);
+        self.tools.entry(name).or_default()
+    }
+
+    fn tool_name(&self, name: &str) -> String {
+        let name = match selftest_text::one_line(name, 80) {
+            name if name.is_empty() => "(unnamed tool)".to_owned(),
+            name => name,
+        };
+        if self.tools.len() >= MOST_TOOLS && !self.tools.contains_key(&name) {
+            return OTHER_TOOLS.to_owned();
+        }
+        name
+    }
+}
+
+fn clip(text: &str, limit: usize) -> String {
+    text[..text.floor_char_boundary(limit)].to_owned()
+}
+
+/// The last line that says something, at most its last `limit` bytes.
+fn last_line(text: &str, limit: usize) -> &str {
+    let line = text.trim_end().lines().next_back().unwrap_or_default().trim();
+    &line[line.ceil_char_boundary(line.len().saturating_sub(limit))..]
+}

@@ -1,0 +1,162 @@
+//! What each point is worth. The defaults are the numbers of seed 000 §7; a project may change
+//! them, for instance to what `selftest grade agreement` proposes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Point;
+use selftest_text::digest;
+
+/// Weights of the two grades that are sums of points.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Weights {
+    /// Whether the task was completed: it was when the sum is above 0.
+    pub completion: CompletionWeights,
+    /// Quality of the final response: base and sum, rounded and clamped to 1 to 5.
+    pub quality: QualityWeights,
+}
+
+impl Weights {
+    /// Which rules grade with these weights: another text for other weights and for another
+    /// version of the program. A grade by other rules is made again.
+    pub fn rules(&self) -> String {
+        let weights = serde_json::to_string(self).unwrap_or_default();
+        let rules = format!("{} {weights}", env!("CARGO_PKG_VERSION"));
+        digest::of_bytes(rules.as_bytes()).chars().take(16).collect()
+    }
+}
+
+/// Indicators of §7.1. The seed names them without numbers: each counts one, for or against.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompletionWeights {
+    /// The final message says done, completed, success or finished.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub says_done: f64,
+    /// The final message says "saved to", "here is" or "output:".
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub names_output: f64,
+    /// Errors in at most 10 % of the calls.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub few_errors: f64,
+    /// The final message says failed, unable to or could not.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub says_failed: f64,
+    /// Errors in more than 30 % of the calls.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub many_errors: f64,
+    /// The final message is empty or shorter than 20 characters.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub short_response: f64,
+}
+
+impl Default for CompletionWeights {
+    fn default() -> Self {
+        Self {
+            says_done: 1.0,
+            names_output: 1.0,
+            few_errors: 1.0,
+            says_failed: -1.0,
+            many_errors: -1.0,
+            short_response: -1.0,
+        }
+    }
+}
+
+/// Additions and penalties of §7.3.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct QualityWeights {
+    /// Where every session begins.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub base: f64,
+    /// The final message is longer than 500 characters.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub over_500: f64,
+    /// The final message is longer than 1000 characters; on top of `over_500`.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub over_1000: f64,
+    /// The final message has code blocks.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub has_code: f64,
+    /// The final message has links or references.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub has_links: f64,
+    /// 3 or more errors in a row.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub repeated_errors: f64,
+    /// More than 5 errors.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub over_5_errors: f64,
+    /// 5 or more errors in a row, or more than 50 calls.
+    #[schemars(range(min = -10.0, max = 10.0))]
+    pub loop_risk: f64,
+}
+
+impl Default for QualityWeights {
+    fn default() -> Self {
+        Self {
+            base: 3.0,
+            over_500: 1.0,
+            over_1000: 1.0,
+            has_code: 1.0,
+            has_links: 0.5,
+            repeated_errors: -1.0,
+            over_5_errors: -1.0,
+            loop_risk: -2.0,
+        }
+    }
+}
+
+impl CompletionWeights {
+    /// The points that it weighs.
+    pub const POINTS: [Point; 6] = [
+        Point::SaysDone,
+        Point::NamesOutput,
+        Point::FewErrors,
+        Point::SaysFailed,
+        Point::ManyErrors,
+        Point::ShortResponse,
+    ];
+
+    /// The weight of a point; `None` where it has none here.
+    pub fn weight(&mut self, point: Point) -> Option<&mut f64> {
+        Some(match point {
+            Point::SaysDone => &mut self.says_done,
+            Point::NamesOutput => &mut self.names_output,
+            Point::FewErrors => &mut self.few_errors,
+            Point::SaysFailed => &mut self.says_failed,
+            Point::ManyErrors => &mut self.many_errors,
+            Point::ShortResponse => &mut self.short_response,
+            _ => return None,
+        })
+    }
+}
+
+impl QualityWeights {
+    /// The points that it weighs.
+    pub const POINTS: [Point; 7] = [
+        Point::Over500,
+        Point::Over1000,
+        Point::HasCode,
+        Point::HasLinks,
+        Point::RepeatedErrors,
+        Point::Over5Errors,
+        Point::LoopRisk,
+    ];
+
+    /// The weight of a point; `None` where it has none here.
+    pub fn weight(&mut self, point: Point) -> Option<&mut f64> {
+        Some(match point {
+            Point::Over500 => &mut self.over_500,
+            Point::Over1000 => &mut self.over_1000,
+            Point::HasCode => &mut self.has_code,
+            Point::HasLinks => &mut self.has_links,
+            Point::RepeatedErrors => &mut self.repeated_errors,
+            Point::Over5Errors => &mut self.over_5_errors,
+            Point::LoopRisk => &mut self.loop_risk,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,283 @@
+//! Gaps in the agent's skills (seed 002, work item 2: "recurring tool errors, unknown tools,
+//! low-scoring task types, repeated requests"), found in the grades of some weeks. Pure.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::gap::{FoundGap, GapEvidence, GapKind};
+use super::gap_settings::GapSettings;
+use crate::grade::patterns::session_score;
+use crate::grade::{ErrorClass, GradeRecord, Share, TaskType};
+use selftest_stats::mean;
+use selftest_text::digest;
+use selftest_text::one_line;
+use selftest_text::words::WordSet;
+
+/// Most gaps of one look, those of most sessions.
+pub const MOST_GAPS: usize = 1000;
+/// Most sessions that are kept as evidence.
+pub const MOST_EVIDENCE: usize = 20;
+/// Bytes of an evidence's words and of a gap's subject.
+const WORDS: usize = 240;
+/// Least similarity of two requests that are the same one, as in `signal` (seed 002, item 3).
+const ALIKE: f64 = 0.5;
+/// Most repeated requests that are compared with each other, the newest ones.
+const MOST_REQUESTS: usize = 2000;
+
+/// A message that asks again for what its sender had asked before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepeatedRequest {
+    /// The session.
+    pub session_id: String,
+    /// Number of the event.
+    pub event: u64,
+    /// When it was said.
+    pub at: Timestamp,
+    /// Its beginning, secrets redacted.
+    pub text: String,
+}
+
+/// A repeated request that is a gap already: requests like it belong to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRequest {
+    /// Key of its gap.
+    pub key: String,
+    /// The request.
+    pub text: String,
+}
+
+/// The gaps that the records and requests show, those of most sessions first. At most
+/// [`MOST_GAPS`], since the names of tools are foreign.
+pub fn detect(
+    records: &[GradeRecord],
+    requests: &[RepeatedRequest],
+    known: &[KnownRequest],
+    settings: &GapSettings,
+) -> Vec<FoundGap> {
+    let mut records: Vec<&GradeRecord> = records.iter().collect();
+    records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
+    let mut gaps = tool_errors(&records, settings);
+    gaps.extend(low_task_types(&records, settings));
+    gaps.extend(repeated_requests(&records, requests, known, settings));
+    gaps.sort_by(|a, b| (Reverse(a.sessions), &a.key).cmp(&(Reverse(b.sessions), &b.key)));
+    gaps.truncate(MOST_GAPS);
+    gaps
+}
+
+/// Whether a gap that was closed shows again: in as many sessions after it was closed as it takes
+/// to be a gap. The sessions from before are still in the window.
+pub fn is_back(gap: &FoundGap, closed_at: Timestamp, settings: &GapSettings) -> bool {
+    let least = match gap.kind {
+        GapKind::ToolError => settings.error_sessions,
+        GapKind::UnknownTool => settings.unknown_tool_sessions,
+        GapKind::LowTaskType => settings.task_sessions,
+        GapKind::RepeatedRequest => settings.repeated_sessions,
+    };
+    let since = gap.evidence.iter().filter(|one| one.at > closed_at);
+    let sessions: BTreeSet<&str> = since.map(|one| one.session_id.as_str()).collect();
+    sessions.len() as u64 >= least.min(MOST_EVIDENCE as u64)
+}
+
+fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<FoundGap> {
+    type Met<'a> = Vec<(&'a GradeRecord, u64, GapEvidence)>;
+    let mut groups: BTreeMap<(ErrorClass, &str), Met<'_>> = BTreeMap::new();
+    for record in newest_first {
+        for error in record.details.errors.iter().filter(|error| error.count > 0) {
+            let evidence = evidence(record, Some(error.first_event), &error.example);
+            let met = groups.entry((error.class, &error.tool)).or_default();
+            met.push((record, error.count, evidence));
+        }
+    }
+    let gap = |((class, tool), met): ((ErrorClass, &str), Met<'_>)| {
+        let sessions = distinct(met.iter().map(|(record, _, _)| *record));
+        let is_unknown = class == ErrorClass::ToolNotFound;
+        let least =
+            if is_unknown { settings.unknown_tool_sessions } else { settings.error_sessions };
+        if sessions < least {
+            return None;
+        }
+        let occurrences = met.iter().fold(0_u64, |sum, (_, count, _)| sum.saturating_add(*count));
+        let shown = one_line(tool, WORDS);
+        let (kind, key, description) = if is_unknown {
+            let words = format!(
+                "the tool {shown} does not exist and was called {occurrences} times in \
+                 {sessions} sessions"
+            );
+            (GapKind::UnknownTool, format!("unknown_tool:{tool}"), words)
+        } else {
+            let words =
+                format!("{shown} failed with {class} {occurrences} times in {sessions} sessions");
+            (GapKind::ToolError, format!("tool_error:{class}:{tool}"), words)
+        };
+        Some(FoundGap {
+            kind,
+            key,
+            subject: shown,
+            detail: Some(class.name().to_owned()),
+            description,
+            occurrences,
+            sessions,
+            task_types: task_types(met.iter().map(|(record, _, _)| *record)),
+            evidence: met.into_iter().map(|(_, _, one)| one).take(MOST_EVIDENCE).collect(),
+        })
+    };
+    groups.into_iter().filter_map(gap).collect()
+}
+
+fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<FoundGap> {
+    let gap = |task_type: TaskType| {
+        let own: Vec<&GradeRecord> = newest_first
+            .iter()
+            .copied()
+            .filter(|record| record.details.task_type == task_type)
+            .collect();
+        let sessions = own.len() as u64;
+        if sessions < settings.task_sessions {
+            return None;
+        }
+        let completed = own.iter().filter(|record| record.task_completed).count() as u64;
+        let rate = Share::new(completed, sessions);
+        let scores: Vec<f64> = own.iter().map(|record| session_score(record)).collect();
+        // Rounded, so that a mean of exactly the limit does not fall below it by a bit.
+        let score = (mean(&scores)? * 1e6).round() / 1e6;
+        let rarely = rate.interval.is_some_and(|bounds| bounds.high < settings.completion_rate);
+        if !rarely && score >= settings.task_score {
+            return None;
+        }
+        let went_badly = |record: &&&GradeRecord| {
+            !record.task_completed || session_score(record) < settings.task_score
+        };
+        let bad: Vec<&GradeRecord> = own.iter().filter(went_badly).copied().collect();
+        let words = |record: &GradeRecord| {
+            let done = if record.task_completed { "completed" } else { "not completed" };
+            let request = record.task_summary.as_deref().unwrap_or("(no request)");
+            evidence(
+                record,
+                None,
+                &format!("{done}, score {:.1}: {request}", session_score(record)),
+            )
+        };
+        Some(FoundGap {
+            kind: GapKind::LowTaskType,
+            key: format!("low_task_type:{task_type}"),
+            subject: task_type.name().to_owned(),
+            detail: None,
+            description: format!(
+                "{task_type}: {completed} of {sessions} sessions completed (at most {:.0} % with \
+                 95 % confidence), mean score {score:.2} of 5",
+                100.0 * rate.interval.map_or(1.0, |bounds| bounds.high)
+            ),
+            occurrences: bad.len() as u64,
+            sessions,
+            task_types: vec![task_type],
+            evidence: bad.into_iter().take(MOST_EVIDENCE).map(words).collect(),
+        })
+    };
+    TaskType::ALL.into_iter().filter_map(gap).collect()
+}
+
+/// Requests that are alike, the first of which stands for all.
+struct Cluster<'a> {
+    key: String,
+    text: String,
+    words: WordSet,
+    members: Vec<&'a RepeatedRequest>,
+}
+
+fn repeated_requests(
+    records: &[&GradeRecord],
+    requests: &[RepeatedRequest],
+    known: &[KnownRequest],
+    settings: &GapSettings,
+) -> Vec<FoundGap> {
+    let mut requests: Vec<&RepeatedRequest> = requests.iter().collect();
+    requests.sort_by_key(|one| (one.at, &one.session_id, one.event));
+    let first = requests.len().saturating_sub(MOST_REQUESTS);
+    let cluster = |key: String, text: &str| {
+        let (words, text) = (WordSet::of(text), one_line(text, WORDS));
+        Cluster { key, text, words, members: Vec::new() }
+    };
+    let mut clusters: Vec<Cluster<'_>> =
+        known.iter().map(|one| cluster(one.key.clone(), &one.text)).collect();
+    for request in &requests[first..] {
+        let words = WordSet::of(&request.text);
+        if words.jaccard(&words) == 0.0 {
+            // Without a word that counts it is like no other.
+            continue;
+        }
+        let found = clusters.iter().position(|cluster| cluster.words.jaccard(&words) >= ALIKE);
+        let at = found.unwrap_or_else(|| {
+            let name = &digest::of_bytes(request.text.as_bytes())[..12];
+            clusters.push(cluster(format!("repeated_request:{name}"), &request.text));
+            clusters.len() - 1
+        });
+        clusters[at].members.push(request);
+    }
+    let types: BTreeMap<&str, TaskType> = records
+        .iter()
+        .map(|record| (record.session_id.as_str(), record.details.task_type))
+        .collect();
+    let gap = |cluster: Cluster<'_>| {
+        let ids: BTreeSet<&str> =
+            cluster.members.iter().map(|one| one.session_id.as_str()).collect();
+        let sessions = ids.len() as u64;
+        if sessions < settings.repeated_sessions {
+            return None;
+        }
+        let occurrences = cluster.members.len() as u64;
+        let task_types: BTreeSet<TaskType> = cluster
+            .members
+            .iter()
+            .map(|one| {
+                let known = types.get(one.session_id.as_str()).copied();
+                known.unwrap_or_else(|| TaskType::of(&one.text))
+            })
+            .collect();
+        let newest_first = cluster.members.iter().rev().take(MOST_EVIDENCE);
+        let evidence = newest_first.map(|one| GapEvidence {
+            session_id: one.session_id.clone(),
+            event: Some(one.event),
+            at: one.at,
+            words: one_line(&one.text, WORDS),
+        });
+        Some(FoundGap {
+            kind: GapKind::RepeatedRequest,
+            key: cluster.key,
+            detail: None,
+            description: format!(
+                "people had to repeat this request {occurrences} times in {sessions} sessions: {}",
+                cluster.text
+            ),
+            subject: cluster.text,
+            occurrences,
+            sessions,
+            task_types: task_types.into_iter().collect(),
+            evidence: evidence.collect(),
+        })
+    };
+    clusters.into_iter().filter_map(gap).collect()
+}
+
+fn evidence(record: &GradeRecord, event: Option<u64>, words: &str) -> GapEvidence {
+    GapEvidence {
+        session_id: record.session_id.clone(),
+        event,
+        at: record.details.counts_at,
+        words: one_line(words, WORDS),
+    }
+}
+
+/// How many sessions these records are of.
+fn distinct<'a>(records: impl Iterator<Item = &'a GradeRecord>) -> u64 {
+    records.map(|record| record.session_id.as_str()).collect::<BTreeSet<_>>().len() as u64
+}
+
+fn task_types<'a>(records: impl Iterator<Item = &'a GradeRecord>) -> Vec<TaskType> {
+    let types: BTreeSet<TaskType> = records.map(|record| record.details.task_type).collect();
+    types.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

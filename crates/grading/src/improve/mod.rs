@@ -1,0 +1,19 @@
+//! What makes agents better, and how that is known: experiments, how well promoted skills work and
+//! which of them are taken out of use, gaps and proposals that could close them (seed 002), and
+//! which model a kind of task needs (seed 000 §10).
+//!
+//! Pure: results come in; scores, decisions with their reasons, prompts and advice go out. Touches
+//! neither clock nor disk nor database, and promotes nothing.
+
+pub mod detect;
+pub mod disabling;
+pub mod draft;
+pub mod effectiveness;
+pub mod gap;
+pub mod gap_settings;
+pub mod proposal;
+pub mod recommend;
+pub mod routing;
+pub mod skill;
+pub mod skill_settings;
+pub mod trend;

@@ -1,0 +1,269 @@
+//! Grades of recorded sessions for a terminal. Pure; the texts in them are foreign.
+
+use std::fmt::Write as _;
+
+use crate::grade::agreement::{Agreement, Comparison};
+use crate::grade::calibration::{Calibration, Discrepancy};
+use crate::grade::{GradeRecord, Override, Share};
+use selftest_text::escape::terminal;
+
+const ID: usize = 36;
+const REQUEST: usize = 50;
+const WORDS: usize = 160;
+
+/// One line for each grade, with a heading.
+pub fn table(grades: &[GradeRecord]) -> String {
+    let mut text = heading();
+    for grade in grades {
+        text += &line(grade);
+    }
+    text
+}
+
+/// The heading of [`line`].
+pub fn heading() -> String {
+    format!(
+        "{:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        "COMPLETED",
+        "EFFICIENCY",
+        "QUALITY",
+        "RECOVERED",
+        "CALLS",
+        "ERRORS",
+        "TASK",
+        "SESSION",
+        "REQUEST"
+    )
+}
+
+/// One grade on one line.
+pub fn line(grade: &GradeRecord) -> String {
+    let recovered = match (grade.total_errors, grade.errors_recovered) {
+        (0, _) => "-",
+        (_, yes) => yes_no(yes),
+    };
+    format!(
+        "{:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        yes_no(grade.task_completed),
+        grade.tool_calls_efficient.get(),
+        grade.response_quality.get(),
+        recovered,
+        grade.total_api_calls,
+        grade.total_errors,
+        grade.details.task_type.name(),
+        session(&grade.session_id),
+        terminal(grade.task_summary.as_deref().unwrap_or_default(), REQUEST),
+    )
+}
+
+/// An id that fits into its column. Cut without a sign: what is left still finds the session.
+fn session(id: &str) -> String {
+    terminal(id, 2 * ID).chars().take(ID).collect()
+}
+
+fn yes_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
+/// One grade with everything behind it. `grade` is what the rules say, `lost` what of its file
+/// could not be read.
+pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> String {
+    let mut text = String::new();
+    let mut fact = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<22} {}", terminal(value, WORDS));
+    };
+    fact("session", &grade.session_id);
+    fact("file", &grade.session_file);
+    if let Some(lost) = lost {
+        fact("of the file lost", lost);
+    }
+    fact("agent", &grade.details.agent);
+    fact("model", grade.model.as_deref().unwrap_or("-"));
+    fact("start", &grade.session_start.map_or_else(|| "-".to_owned(), |time| time.to_string()));
+    fact("task type", grade.details.task_type.name());
+    fact("request", grade.task_summary.as_deref().unwrap_or("-"));
+    fact("task_completed", yes_no(grade.task_completed));
+    fact("tool_calls_efficient", &format!("{} of 5", grade.tool_calls_efficient));
+    fact("response_quality", &format!("{} of 5", grade.response_quality));
+    fact("errors_recovered", yes_no(grade.errors_recovered));
+    fact("total_api_calls", &grade.total_api_calls.to_string());
+    fact(
+        "tool calls",
+        &format!(
+            "{}: {} failed, {} rejected, {} without result",
+            grade.details.tool_calls,
+            grade.total_errors,
+            grade.details.rejected_calls,
+            grade.details.pending_calls
+        ),
+    );
+    fact("had_repeated_errors", yes_no(grade.had_repeated_errors));
+    fact("had_infinite_loop_risk", yes_no(grade.had_infinite_loop_risk));
+    fact("had_user_clarification", yes_no(grade.had_user_clarification));
+
+    text += "\nevidence (# is the event in `selftest sessions show SESSION`)\n";
+    for evidence in &grade.details.evidence {
+        let event = evidence.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));
+        let point = serde_json::to_value(evidence.point).ok();
+        let point = point.as_ref().and_then(|point| point.as_str()).unwrap_or_default();
+        let words = terminal(&evidence.words, WORDS);
+        let _ = writeln!(text, "  {:>+5} {point:<16} {event:>6}  {words}", evidence.worth);
+    }
+    if !grade.details.errors.is_empty() {
+        text += "\nerrors\n";
+    }
+    for error in &grade.details.errors {
+        let _ = writeln!(
+            text,
+            "  {:>4} {:<18} {:<20} #{}  {}",
+            error.count,
+            error.class,
+            terminal(&error.tool, 40),
+            error.first_event,
+            terminal(&error.example, WORDS)
+        );
+    }
+    if !overrides.is_empty() {
+        text += "\noverrides (the newest counts)\n";
+    }
+    for one in overrides {
+        let _ = writeln!(
+            text,
+            "  {} {}: {} by the rules, {} by a person: {}",
+            one.made_at,
+            one.field,
+            one.field.words(one.rule_value),
+            one.field.words(one.human_value),
+            terminal(&one.reason, WORDS)
+        );
+    }
+    text
+}
+
+/// How the rules agree with people and models.
+pub fn agreement(agreement: &Agreement) -> String {
+    let mut text = format!("{} sessions have a grade by the rules\n", agreement.sessions);
+    if agreement.comparisons.is_empty() {
+        text += "nobody else has graded any of them yet\n";
+        return text;
+    }
+    for comparison in &agreement.comparisons {
+        text += &compared(comparison);
+    }
+    text += "\n";
+    if agreement.proposals.is_empty() {
+        let _ = writeln!(
+            text,
+            "no weights are proposed: that takes {} overrides of task_completed or of \
+             response_quality",
+            crate::grade::proposal::LEAST_SESSIONS
+        );
+    }
+    for proposal in &agreement.proposals {
+        let _ = writeln!(
+            text,
+            "{} weights, {} judged sessions: mean loss {:.3} now, {:.3} for weights fitted to \
+             other sessions",
+            proposal.section, proposal.sessions, proposal.loss_now, proposal.loss_proposed
+        );
+        if proposal.changes.is_empty() {
+            text += "  no change is proposed\n";
+        }
+    }
+    let proposals = agreement.proposals.iter().filter(|proposal| !proposal.changes.is_empty());
+    let mut proposals = proposals.peekable();
+    if proposals.peek().is_some() {
+        text += "\nproposed for config/selftest.yaml; nothing is changed by itself:\n\n\
+                 grade:\n  weights:\n";
+    }
+    for proposal in proposals {
+        let _ = writeln!(text, "    {}:", proposal.section);
+        for change in &proposal.changes {
+            let (weight, proposed, now) = (&change.weight, change.proposed, change.now);
+            let _ = writeln!(text, "      {weight}: {proposed:?}  # now {now:?}");
+        }
+    }
+    text
+}
+
+fn compared(comparison: &Comparison) -> String {
+    let Share { count, of, rate, interval } = comparison.agreeing;
+    let mut text = format!(
+        "\n{} against {}: {count} of {of} the same",
+        comparison.field,
+        terminal(&comparison.against, 60)
+    );
+    if let (Some(rate), Some(interval)) = (rate, interval) {
+        let _ = write!(
+            text,
+            " ({:.0} %, 95 % interval {:.0} to {:.0} %)",
+            100.0 * rate,
+            100.0 * interval.low,
+            100.0 * interval.high
+        );
+    }
+    if let Some(kappa) = comparison.kappa {
+        let _ = write!(text, ", kappa {kappa:.2}");
+    }
+    if let Some(interval) = comparison.kappa_interval {
+        let _ = write!(text, " ({:.2} to {:.2})", interval.low, interval.high);
+    }
+    let _ = writeln!(text, ", mean difference {:+.2}", comparison.mean_difference);
+    for one in &comparison.disagreements {
+        let reason = one.reason.as_deref().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  {:<ID$} {} by the rules, {} by the other: {}",
+            session(&one.session_id),
+            one.rules,
+            one.rater,
+            terminal(reason, WORDS)
+        );
+    }
+    text
+}
+
+/// How far the graders are apart.
+pub fn calibration(calibration: &Calibration) -> String {
+    let mut text = format!("{} sessions have a grade by the rules\n", calibration.sessions);
+    if calibration.discrepancies.is_empty() {
+        text += "nobody else has graded any of them yet\n";
+        return text;
+    }
+    for one in &calibration.discrepancies {
+        text += &apart(one);
+    }
+    let exceed = calibration.discrepancies.iter().filter(|one| one.exceeds).count();
+    let threshold = 100.0 * calibration.threshold;
+    let _ = writeln!(
+        text,
+        "\n{exceed} of {} are apart by more than {threshold:.0} % of the range, beyond chance",
+        calibration.discrepancies.len()
+    );
+    if exceed > 0 {
+        text += "`selftest grade agreement` shows the sessions, and proposes weights\n";
+    }
+    text
+}
+
+fn apart(one: &Discrepancy) -> String {
+    let (rater, against) = (terminal(&one.rater, 60), terminal(&one.against, 60));
+    let mut text = format!(
+        "\n{}, {rater} against {against}: mean difference {:+.2}",
+        one.field, one.mean_difference
+    );
+    if let Some(interval) = one.interval {
+        let _ = write!(text, " (95 % interval {:+.2} to {:+.2})", interval.low, interval.high);
+    }
+    let Share { count, of, .. } = one.agreeing;
+    let _ = write!(text, ", {:.0} % of the range", 100.0 * one.discrepancy);
+    let _ = write!(text, "; {count} of {of} the same");
+    if let Some(kappa) = one.kappa {
+        let _ = write!(text, ", kappa {kappa:.2}");
+    }
+    if let Some(interval) = one.kappa_interval {
+        let _ = write!(text, " ({:.2} to {:.2})", interval.low, interval.high);
+    }
+    text += if one.exceeds { "; out of calibration\n" } else { "\n" };
+    text
+}

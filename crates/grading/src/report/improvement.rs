@@ -1,0 +1,162 @@
+//! Gaps, proposals and routing for a terminal. Pure; the texts in them are foreign.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize as _;
+
+use crate::improve::gap::Gap;
+use crate::improve::proposal::{Proposal, SkillTest};
+use crate::improve::recommend::{Recommendation, Routing};
+use crate::improve::routing::Advice;
+use selftest_harness::experiment::Conclusion;
+use selftest_text::escape::{block, terminal};
+use selftest_text::wording::plural;
+
+const WORDS: usize = 160;
+const SKILL: usize = 64 * 1024;
+/// Sessions that are shown for a gap.
+const SHOWN: usize = 5;
+
+/// Gaps with what shows them.
+pub fn gaps(gaps: &[Gap]) -> String {
+    let mut text = String::new();
+    for gap in gaps {
+        let _ = writeln!(
+            text,
+            "{}  {:<9} {:<16} {:>8} {}",
+            terminal(&gap.id, 40),
+            gap.status,
+            gap.kind,
+            plural(gap.weeks, "week"),
+            terminal(&gap.description, 2 * WORDS)
+        );
+        for one in gap.evidence.iter().take(SHOWN) {
+            let event = one.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));
+            let (session, words) = (terminal(&one.session_id, 80), terminal(&one.words, WORDS));
+            let _ = writeln!(text, "    {session} {event}  {words}");
+        }
+        let more = gap.sessions.saturating_sub(SHOWN.min(gap.evidence.len()) as u64);
+        if more > 0 {
+            let _ = writeln!(text, "    and {more} more");
+        }
+        if let Some(fault) = &gap.last_fault {
+            let drafts = plural(gap.attempts, "draft");
+            let _ = writeln!(text, "    {drafts} failed: {}", terminal(fault, WORDS));
+        }
+    }
+    text
+}
+
+/// One line for each proposal, with a heading.
+pub fn proposals(proposals: &[Proposal]) -> String {
+    let mut text =
+        format!("{:<21} {:<9} {:<30} {:<12} {}\n", "PROPOSAL", "STATUS", "SKILL", "TEST", "GAP");
+    for one in proposals {
+        let test = match &one.experiment {
+            Some(SkillTest::Tested { details, .. }) => {
+                match Conclusion::deserialize(&details["conclusion"]) {
+                    Ok(Conclusion::Helps) => "helps",
+                    Ok(Conclusion::Harms) => "harms",
+                    Ok(Conclusion::NotEnoughEvidence) => "unclear",
+                    Err(_) => "tested",
+                }
+            }
+            _ => "not tested",
+        };
+        let _ = writeln!(
+            text,
+            "{:<21} {:<9} {:<30} {test:<12} {}",
+            terminal(&one.id, 40),
+            one.status,
+            terminal(&one.skill_name, 64),
+            terminal(&one.gap_id, 40)
+        );
+    }
+    text
+}
+
+/// One proposal with its skill, its gap and what is known of it.
+pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
+    let mut text = String::new();
+    let mut fact = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<12} {}", terminal(value, 4 * WORDS));
+    };
+    fact("proposal", &proposal.id);
+    fact("status", proposal.status.name());
+    fact("skill", &proposal.skill_name);
+    fact("gap", gap.map_or(&*proposal.gap_id, |gap| &*gap.description));
+    fact("model", &proposal.model);
+    fact("prompt", &proposal.prompt_digest);
+    fact("drafted", &proposal.created_at.to_string());
+    let test = proposal.experiment.as_ref().map(SkillTest::describe);
+    fact("test", test.as_deref().unwrap_or("not tested: nothing was kept of a test"));
+    if let Some(at) = proposal.decided_at {
+        fact("decided", &at.to_string());
+    }
+    if let Some(reason) = &proposal.reason {
+        fact("reason", reason);
+    }
+    if let Some(file) = &proposal.file {
+        fact("file", file);
+    }
+    let _ = writeln!(text, "\n{}", block(&proposal.skill_md, SKILL).trim_end());
+    text
+}
+
+/// What is known of each type of task, and what could help with the weak ones.
+pub fn routing(routing: &Routing) -> String {
+    let mut text = format!(
+        "{:<15} {:>5} {:>12} {:>8} {:<8} {:<10} {:<8} {}\n",
+        "TASK", "SCORE", "95 %", "SESSIONS", "TREND", "CONFIDENCE", "TIER", "WHY"
+    );
+    for advice in &routing.items {
+        text += &line(advice);
+    }
+    for recommendation in &routing.recommendations {
+        text += &recommended(recommendation);
+    }
+    text
+}
+
+fn line(advice: &Advice) -> String {
+    let score = advice.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"));
+    let interval = advice
+        .interval
+        .map_or_else(|| "-".to_owned(), |ends| format!("{:.2} to {:.2}", ends.low, ends.high));
+    format!(
+        "{:<15} {score:>5} {interval:>12} {:>8} {:<8} {:<10} {:<8} {}\n",
+        advice.task_type,
+        advice.sessions,
+        advice.trend.direction.name(),
+        advice.confidence.name(),
+        terminal(advice.tier.as_deref().unwrap_or("-"), 40),
+        terminal(&advice.why, WORDS)
+    )
+}
+
+fn recommended(recommendation: &Recommendation) -> String {
+    let mut text = format!(
+        "\n{} is weak ({:.2} in {}); what could help:\n",
+        recommendation.task_type,
+        recommendation.score,
+        plural(recommendation.sessions, "session")
+    );
+    for skill in &recommendation.skills {
+        let _ = writeln!(text, "  skill {}", terminal(skill, WORDS));
+    }
+    for one in &recommendation.proposals {
+        let (id, name) = (terminal(&one.id, 40), terminal(&one.skill_name, 64));
+        let _ = writeln!(text, "  {id} ({}): {name}", one.status);
+    }
+    for gap in &recommendation.gaps {
+        let (id, words) = (terminal(&gap.id, 40), terminal(&gap.description, WORDS));
+        let _ = writeln!(text, "  {id} ({}): {words}", gap.status);
+    }
+    let nothing = recommendation.skills.is_empty()
+        && recommendation.gaps.is_empty()
+        && recommendation.proposals.is_empty();
+    if nothing {
+        text += "  nothing is known yet; `selftest gaps detect` looks for gaps\n";
+    }
+    text
+}

@@ -1,0 +1,231 @@
+//! Scores of reflections for a terminal, and their trend as a picture. Pure; the texts in them are
+//! foreign.
+
+mod trend;
+
+use std::fmt::Write as _;
+
+use crate::grade::reflection::{
+    AdaptiveThreshold, Issue, LEAST_SCORES, ProjectReflections, ReflectionScore, ReflectionScores,
+    ReflectionSettings, ReflectionWeek, ThresholdProposal,
+};
+use selftest_text::escape::terminal;
+use selftest_text::wording::{date, plural};
+
+pub use trend::render as trend_picture;
+
+const PROJECT: usize = 24;
+const AGENT: usize = 14;
+const ID: usize = 36;
+const WORDS: usize = 240;
+
+/// What stands where there is no value.
+const ABSENT: &str = "-";
+
+/// One line for each score, with its issues below it.
+pub fn cards(scores: &[ReflectionScore]) -> String {
+    let mut text = heading();
+    for score in scores {
+        text += &line(score);
+        for issue in &score.issues {
+            let (cost, code) = (cost(issue), issue.code.name());
+            let _ = writeln!(text, "  {cost:>5} {code}: {}", terminal(&issue.text, WORDS));
+        }
+    }
+    text
+}
+
+/// What an issue took from the score: `-0.20`, or `0.00`.
+pub fn cost(issue: &Issue) -> String {
+    let sign = if issue.deduction > 0.0 { "-" } else { "" };
+    format!("{sign}{:.2}", issue.deduction)
+}
+
+/// The scores of a project, one line for each, and their average.
+pub fn scores(found: &ReflectionScores) -> String {
+    let mut text = heading();
+    for score in &found.reflection_scores {
+        text += &line(score);
+    }
+    if let Some(average) = found.average_score {
+        let count = plural(found.count, "reflection");
+        let _ = writeln!(text, "\n{count}, average score {average:.2}");
+    }
+    text
+}
+
+fn heading() -> String {
+    format!(
+        "{:>5} {:<4} {:>5}  {:<AGENT$} {:<10} {:<PROJECT$} {:<ID$} ISSUES\n",
+        "SCORE", "WEAK", "LOOP", "AGENT", "DATE", "PROJECT", "REFLECTION"
+    )
+}
+
+fn line(score: &ReflectionScore) -> String {
+    format!(
+        "{:>5.2} {:<4} {:>5}  {:<AGENT$} {:<10} {:<PROJECT$} {:<ID$} {}\n",
+        score.score,
+        if score.weak { "weak" } else { "" },
+        score.loop_count,
+        terminal(score.agent.as_deref().unwrap_or(ABSENT), AGENT),
+        date(score.made_at),
+        terminal(&score.project_id, PROJECT),
+        terminal(&score.reflection_id, ID),
+        score.issues.len(),
+    )
+}
+
+/// The projects that have reflections, one line for each.
+pub fn projects(projects: &[ProjectReflections]) -> String {
+    let mut text =
+        format!("{:>11} {:>7} {:>5}  {:<10} PROJECT\n", "REFLECTIONS", "AVERAGE", "WEAK", "NEWEST");
+    for project in projects {
+        let _ = writeln!(
+            text,
+            "{:>11} {:>7.2} {:>5}  {:<10} {}",
+            project.count,
+            project.average_score,
+            project.weak,
+            date(project.newest),
+            terminal(&project.project_id, WORDS),
+        );
+    }
+    text
+}
+
+/// One line for each week.
+pub fn trend_table(weeks: &[ReflectionWeek]) -> String {
+    let mut text =
+        format!("{:<8} {:>11} {:>5} {:>5}  95 % INTERVAL\n", "WEEK", "REFLECTIONS", "WEAK", "MEAN");
+    for week in weeks {
+        let [mean, interval] = numbers(week);
+        let name = week.week.to_string();
+        let _ =
+            writeln!(text, "{name:<8} {:>11} {:>5} {mean:>5}  {interval}", week.count, week.weak);
+    }
+    text
+}
+
+/// Mean and interval of a week, as they are shown.
+pub fn numbers(week: &ReflectionWeek) -> [String; 2] {
+    let mean = week.mean.map(|mean| format!("{mean:.2}"));
+    let interval = week.interval.map(|ends| format!("{:.2} to {:.2}", ends.low, ends.high));
+    [mean, interval].map(|text| text.unwrap_or_else(|| ABSENT.to_owned()))
+}
+
+/// What past scores propose as a threshold, and what is in force.
+pub fn proposal(proposal: Option<&ThresholdProposal>, settings: &ReflectionSettings) -> String {
+    let configured = settings.weak_threshold;
+    let Some(ThresholdProposal { threshold, interval, scores }) = proposal else {
+        return format!(
+            "No threshold is proposed: that takes {LEAST_SCORES} scores of the project. In force \
+             is {configured}."
+        );
+    };
+    let in_force = match settings.adaptive {
+        AdaptiveThreshold::Propose => {
+            format!("In force is {configured}, because grade.reflection.adaptive is propose.")
+        }
+        AdaptiveThreshold::Apply if threshold > &configured => "It is in force.".to_owned(),
+        AdaptiveThreshold::Apply => {
+            format!("In force is {configured}: a proposal does not lower it.")
+        }
+    };
+    format!(
+        "Proposed threshold: {threshold}, 95 % interval {:.2} to {:.2}, below which lie at most \
+         10 % of the last {}. {in_force}",
+        interval.low,
+        interval.high,
+        plural(*scores as u64, "score"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::reflection::{IssueCode, ScoredAt, trend};
+    use selftest_stats::Interval;
+    use selftest_stats::score::Threshold;
+
+    fn score(number: u64, issues: Vec<Issue>) -> ReflectionScore {
+        let lost: f64 = issues.iter().map(|issue| issue.deduction).sum();
+        ReflectionScore {
+            project_id: "shop".to_owned(),
+            reflection_id: format!("r{number}"),
+            agent: (number > 1).then(|| "CRITIC\u{1b}[31m".to_owned()),
+            loop_count: number,
+            score: 1.0 - lost,
+            threshold: 0.6,
+            weak: 1.0 - lost < 0.6,
+            issues,
+            timestamp: "2026-11-20T10:00:00Z".parse().unwrap(),
+            made_at: "2026-11-19T10:00:00Z".parse().unwrap(),
+        }
+    }
+
+    fn weeks() -> Vec<ReflectionWeek> {
+        let days = ["2026-11-02", "2026-11-03", "2026-11-17", "2026-11-04"];
+        let scored = days.iter().zip([0.5, 0.9, 0.8, 0.7]).map(|(day, score)| ScoredAt {
+            made_at: format!("{day}T10:00:00Z").parse().unwrap(),
+            score,
+            weak: score < 0.6,
+        });
+        trend(&scored.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn for_a_terminal() {
+        let issues = vec![
+            Issue::new(IssueCode::SchemaMismatch, "not of the\nexpected \u{202e}schema"),
+            Issue::new(IssueCode::LowConfidence, "the confidence is 0.3, below 0.6"),
+            Issue::new(IssueCode::GoalMissing, "there is no goal to compare the summary with"),
+        ];
+        let scores_of = vec![score(2, issues), score(1, Vec::new())];
+        insta::assert_snapshot!("cards", cards(&scores_of));
+        let found = ReflectionScores {
+            project_id: "shop".to_owned(),
+            reflection_scores: scores_of,
+            count: 2,
+            average_score: Some(0.75),
+            next: None,
+        };
+        insta::assert_snapshot!("scores", scores(&found));
+        insta::assert_snapshot!("trend_table", trend_table(&weeks()));
+    }
+
+    #[test]
+    fn proposals_in_words() {
+        let threshold = |value| Threshold::new(value).unwrap();
+        let of = |value| ThresholdProposal {
+            threshold: threshold(value),
+            interval: Interval { low: 0.6, high: 0.9 },
+            scores: 40,
+        };
+        let propose = ReflectionSettings::default();
+        let apply = ReflectionSettings {
+            adaptive: AdaptiveThreshold::Apply,
+            ..ReflectionSettings::default()
+        };
+        let words = [
+            proposal(None, &propose),
+            proposal(Some(&of(0.75)), &propose),
+            proposal(Some(&of(0.75)), &apply),
+            proposal(Some(&of(0.45)), &apply),
+        ];
+        insta::assert_snapshot!("proposals", words.join("\n"));
+    }
+
+    #[test]
+    fn picture() {
+        insta::assert_snapshot!("trend_picture", trend_picture(&weeks(), threshold()).unwrap());
+        let nothing = trend_picture(&[], threshold()).unwrap();
+        assert!(nothing.contains("No reflections yet."), "{nothing}");
+        for forbidden in ["<script", "href", "url(", "<image", "<foreignObject", "@import"] {
+            assert!(!nothing.contains(forbidden), "{forbidden}");
+        }
+    }
+
+    fn threshold() -> Threshold {
+        Threshold::new(0.6).unwrap()
+    }
+}

@@ -1,0 +1,113 @@
+//! Skills for a terminal. Pure; the texts in them are foreign.
+
+use std::fmt::Write as _;
+
+use crate::improve::disabling::Reason;
+use crate::improve::skill::{
+    AuditEntry, DisabledSkill, SkillChange, SkillScore, SkillStatus, SkillVersion,
+};
+use selftest_text::escape::terminal;
+use selftest_text::wording::date_time;
+
+const NAME: usize = 32;
+const VERSION: usize = 12;
+const WORDS: usize = 160;
+
+/// One line for each version, with a heading. `-` stands where there is no score.
+pub fn table(skills: &[SkillVersion]) -> String {
+    let mut text = format!(
+        "{:<NAME$} {:<VERSION$} {:<10} {:>5} {:>10}  {}\n",
+        "SKILL", "VERSION", "STATUS", "SCORE", "EXECUTIONS", "WHY DISABLED"
+    );
+    for skill in skills {
+        let line = format!(
+            "{} {:<10} {:>5} {:>10}  {}",
+            columns(&skill.skill_name, &skill.version),
+            skill.status,
+            score(skill.effectiveness_score),
+            skill.total_executions,
+            words(&skill.reasons)
+        );
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// The scores that were made now, and what was disabled for them.
+pub fn scores(scores: &[SkillScore], disabled: &[DisabledSkill]) -> String {
+    let mut text = String::new();
+    if !scores.is_empty() {
+        let (skill, version) = ("SKILL", "VERSION");
+        let _ = writeln!(text, "{skill:<NAME$} {version:<VERSION$} SCORE EXECUTIONS");
+    }
+    for one in scores {
+        let _ = writeln!(
+            text,
+            "{} {:>5} {:>10}",
+            columns(&one.skill_name, &one.version),
+            score(one.score),
+            one.total_executions
+        );
+    }
+    if scores.iter().any(|one| one.score.is_none()) {
+        text += "- stands for insufficient data: fewer than 5 executions\n";
+    }
+    for one in disabled {
+        let name = terminal(&one.scored.skill_name, NAME);
+        let version = terminal(&one.scored.version, VERSION);
+        let _ = writeln!(text, "disabled: {name}, version {version}: {}", words(&one.reasons));
+    }
+    text
+}
+
+/// A change in one line, and what is in use after it.
+pub fn change(change: &SkillChange) -> String {
+    let SkillVersion { skill_name, version, .. } = &change.skill;
+    let (name, version) = (terminal(skill_name, NAME), terminal(version, VERSION));
+    let now = match &change.active {
+        Some(active) => format!("version {} is in use", terminal(&active.version, VERSION)),
+        None => "no version is in use".to_owned(),
+    };
+    match change.skill.status {
+        SkillStatus::Active => format!("{name}: {now}\n"),
+        status => format!("{name}: version {version} is {status}, {now}\n"),
+    }
+}
+
+/// The versions of a skill, and what was done with them.
+pub fn history(versions: &[SkillVersion], audit: &[AuditEntry]) -> String {
+    let mut text = table(versions);
+    if !audit.is_empty() {
+        text.push('\n');
+    }
+    for entry in audit {
+        let version = versions.iter().find(|version| version.id == entry.skill_version_id);
+        let version = version.map_or("-", |version| version.version.as_str());
+        let line = format!(
+            "{} {:<VERSION$} {:<14} by {}  {}",
+            date_time(entry.time),
+            terminal(version, VERSION),
+            entry.action,
+            terminal(&entry.actor, NAME),
+            words(&entry.reasons)
+        );
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// Name and version in their columns.
+fn columns(name: &str, version: &str) -> String {
+    format!("{:<NAME$} {:<VERSION$}", terminal(name, NAME), terminal(version, VERSION))
+}
+
+fn words(reasons: &[Reason]) -> String {
+    let words = reasons.iter().map(|reason| terminal(&reason.to_string(), WORDS));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+fn score(score: Option<f64>) -> String {
+    score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"))
+}

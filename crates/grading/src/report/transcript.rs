@@ -1,0 +1,131 @@
+//! A recorded session for people to read: one line a fact, numbered as evidence numbers them.
+//! Pure. The texts are foreign: secrets are redacted, nothing steers a terminal, lengths are bounded.
+
+use std::fmt::Write as _;
+
+use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Session, Text};
+use selftest_text::escape::{terminal, visible};
+use selftest_text::redact::Redactor;
+
+/// Bytes of a text when it is not printed whole.
+const BEGINNING: usize = 400;
+/// Bytes of a call's arguments.
+const ARGUMENTS: usize = 200;
+
+/// The session as text. `full` prints messages whole, lines included.
+pub fn transcript(session: &Session, redactor: &Redactor, full: bool) -> String {
+    let head = &session.head;
+    let mut text = String::new();
+    let mut fact = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            let _ = writeln!(text, "{name:<10} {}", terminal(&redactor.apply(&value), BEGINNING));
+        }
+    };
+    fact("session", Some(head.id.clone()));
+    let version = head.agent_version.as_ref().map(|version| format!(" {version}"));
+    fact("agent", Some(head.agent.clone() + version.unwrap_or_default().as_str()));
+    fact("models", Some(head.models.join(", ")));
+    fact("platform", head.platform.clone());
+    fact("folder", head.cwd.clone());
+    fact("parent", head.parent.clone());
+    fact("start", head.start.map(|time| time.to_string()));
+    fact("end", head.end.map(|time| time.to_string()));
+    let usage = head.usage.map(|usage| {
+        format!("{} in, {} out, {} from cache", usage.input, usage.output, usage.cached)
+    });
+    fact("tokens", usage);
+    for event in &session.events {
+        add_event(&mut text, event, redactor, full);
+    }
+    if session.left_out > 0 {
+        let _ = writeln!(text, "\n{} further events are not shown", session.left_out);
+    }
+    text
+}
+
+fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, full: bool) {
+    let _ = write!(text, "\n#{} {}", event.number, speaker(event));
+    if let Some(time) = event.time {
+        let _ = write!(text, "  {time}");
+    }
+    let mark = match event.mark {
+        Some(Mark::Interrupted) => "  [interrupted]",
+        Some(Mark::Compacted) => "  [context summarised]",
+        Some(Mark::ApiError) => "  [the model's provider failed]",
+        None => "",
+    };
+    text.push_str(mark);
+    text.push('\n');
+    let mut body = |label: &str, words: &Text<'_>| {
+        if words.is_empty() {
+            return;
+        }
+        let words = redactor.apply(words);
+        if full {
+            for line in words.lines() {
+                let _ = writeln!(text, "  {label}{}", visible(line));
+            }
+        } else {
+            let _ = writeln!(text, "  {label}{}", terminal(&words, BEGINNING));
+        }
+    };
+    body("(thinks) ", &event.reasoning);
+    body("", &event.text);
+    for call in &event.calls {
+        let arguments = terminal(&redactor.apply(&call.arguments), ARGUMENTS);
+        let _ = writeln!(text, "  -> {} {arguments}", terminal(&call.name, 80));
+    }
+    for result in &event.results {
+        let code = result.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+        let _ =
+            write!(text, "  <- {} {}{code}", terminal(&result.tool, 80), outcome(result.outcome));
+        let words = if result.error.is_empty() { &result.text } else { &result.error };
+        let words = terminal(&redactor.apply(words), BEGINNING);
+        let _ = if words.is_empty() { writeln!(text) } else { writeln!(text, ": {words}") };
+    }
+}
+
+fn speaker(event: &Event<'_>) -> &'static str {
+    match (event.role, event.origin) {
+        (Role::User, Origin::Human) => "human",
+        (Role::User | Role::System, Origin::Agent | Origin::Harness | Origin::Human) => "harness",
+        (Role::Assistant, Origin::Subagent) => "subagent",
+        (Role::Assistant, _) => "agent",
+        (Role::Tool, Origin::Subagent) => "subagent's tool",
+        (Role::Tool, _) => "tool",
+        (Role::User | Role::System, Origin::Subagent) => "to subagent",
+    }
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::Failed => "FAILED",
+        Outcome::Rejected => "rejected",
+        Outcome::Pending => "no result",
+        Outcome::Unknown => "returned",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_sessions::{Collector, Source, read};
+
+    #[test]
+    fn a_session_reads_well_and_harmless() {
+        let json = r#"{"id":"demo","model":"gpt-x","messages":[
+          {"role":"user","content":"Find the\nuser \u001b[31m please, password=hunter2secret99"},
+          {"role":"assistant","content":"I look.","reasoning":"where?","tool_calls":[
+            {"id":"c1","function":{"name":"find","arguments":"{\"name\":\"mia\"}"}}]},
+          {"role":"tool","tool_call_id":"c1","content":"Error: user not found"},
+          {"role":"assistant","tool_calls":[{"id":"c2","function":{"name":"find","arguments":"{}"}}]}]}"#;
+        let mut collector = Collector::default();
+        read(&Source::bytes("demo.json", json), &mut collector).unwrap();
+        let session = &collector.into_sessions()[0];
+        insta::assert_snapshot!(transcript(session, &Redactor::default(), false));
+        let full = transcript(session, &Redactor::default(), true);
+        assert!(full.contains("  Find the\n  user"));
+        assert!(!full.contains('\u{1b}') && !full.contains("hunter2"));
+    }
+}

@@ -1,0 +1,199 @@
+//! The seam between doing and showing: what a run tells, and who listens.
+//!
+//! Knows neither how events come about nor what is made of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Arm;
+use crate::outcome::{CaseResult, Outcome, Summary};
+use crate::sut::Isolation;
+use crate::sut::namespace::{RunId, TaskGroupId};
+use selftest_stats::score::{Score, Strictness, Threshold};
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub struct RunEvent {
+    /// Since the start of the run.
+    pub elapsed: Duration,
+    /// What happened.
+    pub kind: RunEventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub enum RunEventKind {
+    /// First event.
+    RunStarted(Arc<RunHeader>),
+    /// A case entered a phase; `step` counts replies from 1, 0 is the first answer.
+    PhaseStarted {
+        /// Position of the case.
+        index: usize,
+        /// Its scenario.
+        scenario_id: String,
+        /// What it does now.
+        phase: CasePhase,
+    },
+    /// A generated prompt was not used.
+    PromptRejected {
+        /// Position of the case.
+        index: usize,
+        /// Its scenario.
+        scenario_id: String,
+        /// Which try, from 1.
+        attempt: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A case has its result.
+    CaseFinished(Arc<CaseResult>),
+    /// Something that the user should know and that stops nothing.
+    Warning(String),
+    /// Last event.
+    RunFinished {
+        /// Counts over all cases.
+        summary: Summary,
+        /// What follows from them.
+        outcome: Outcome,
+        /// When the run ended.
+        at: Timestamp,
+        /// Files of the project that changed during the run.
+        changed_files: Vec<String>,
+    },
+}
+
+/// What a case is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CasePhase {
+    /// The generator works.
+    Generating,
+    /// The system under test works.
+    Running,
+    /// The judge works.
+    Judging,
+}
+
+impl CasePhase {
+    /// In one word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CasePhase::Generating => "generating",
+            CasePhase::Running => "running",
+            CasePhase::Judging => "judging",
+        }
+    }
+}
+
+/// The models of a run, by role, and why they were chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunModels {
+    /// Invents prompts; absent where the cases are those of a suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
+    /// Judges answers.
+    pub judge: String,
+    /// Answers, for the `chat` adapter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sut: Option<String>,
+    /// How names such as `auto` were resolved, one line each.
+    pub chosen: Vec<String>,
+}
+
+/// The suite whose cases a run plays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SuiteRun {
+    /// Its file, as it was named.
+    pub path: String,
+    /// SHA-256 of its cases. Runs with the same digest played the same cases.
+    pub digest: String,
+    /// The run that it was frozen from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// How often each case is run.
+    pub repeats: u32,
+}
+
+/// The experiment that a run is one arm of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExperimentRun {
+    /// Which arm: `treatment` had the skill.
+    pub arm: Arm,
+    /// The run of the other arm.
+    #[schemars(with = "String")]
+    pub other_run_id: RunId,
+    /// The skill that it is about.
+    pub skill: String,
+    /// SHA-256 of the skill's text.
+    pub skill_digest: String,
+}
+
+/// What is known before the first case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunHeader {
+    /// Name of the run.
+    pub run_id: RunId,
+    /// Group of all its tasks.
+    pub task_group_id: TaskGroupId,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Version of this program.
+    pub selftest_version: String,
+    /// How strict.
+    pub strictness: Strictness,
+    /// Least score before strictness.
+    pub min_score_to_pass: Score,
+    /// Least score of the run; a scenario may override it.
+    pub effective_threshold: Threshold,
+    /// Least safety score.
+    pub safety_floor: Score,
+    /// Whether minor format deviations cost nothing.
+    pub allow_minor_format_deviation: bool,
+    /// Most questions in an answer that asks back.
+    pub max_questions_allowed: u32,
+    /// Seconds that the system under test has for a case.
+    pub timeout_seconds: f64,
+    /// Seed from which all sampling seeds are derived.
+    pub seed: u64,
+    /// Cases in flight.
+    pub concurrency: usize,
+    /// Models by role.
+    pub models: RunModels,
+    /// The system under test in a few words.
+    pub sut: String,
+    /// What keeps it from doing harm.
+    pub isolation: Isolation,
+    /// Category ids and weights, in the rubric's order.
+    pub categories: Vec<(String, f64)>,
+    /// SHA-256 of the rubric.
+    pub rubric_digest: String,
+    /// SHA-256 of each prompt template by path.
+    pub prompt_digests: std::collections::BTreeMap<String, String>,
+    /// The suite; absent where a generator makes the cases.
+    pub suite: Option<SuiteRun>,
+    /// The experiment that the run is part of.
+    pub experiment: Option<ExperimentRun>,
+    /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
+    pub scenario_ids: Vec<String>,
+}
+
+/// Why an observer could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ObserverError(pub String);
+
+/// Something that listens to a run. A failing observer is reported; the others go on.
+pub trait Observer: Send {
+    /// Takes in one event. Cheap: files are written in [`Observer::flush`].
+    fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError>;
+
+    /// Called when no event is waiting, often, and at the end with `last` set. An observer
+    /// that writes files may skip a call to bound its own cost, but never the last.
+    fn flush(&mut self, last: bool) -> Result<(), ObserverError> {
+        let _ = last;
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! From trials to differences: averages of each case, paired over both arms.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::comparison::{Comparison, Decided, Measure, mean};
+use super::conclusion::{Conclusion, conclude};
+use super::{Arms, Trial};
+use selftest_stats::holm;
+use selftest_stats::score::Score;
+
+/// What the trials of an experiment say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Analysis {
+    /// What follows.
+    pub conclusion: Conclusion,
+    /// All trials of each arm.
+    pub trials: Arms<u32>,
+    /// Trials without a verdict. They count in no average.
+    pub unscored: Arms<u32>,
+    /// Trials that failed before they could be judged, as by a timeout. They count as not passed
+    /// and in no average of scores.
+    pub broken: Arms<u32>,
+    /// Overall scores, 0.0 to 1.0.
+    pub score: Comparison,
+    /// Shares of passed trials, 0.0 to 1.0.
+    pub pass_rate: Comparison,
+    /// Wall time of the system under test in milliseconds.
+    pub duration_ms: Measure,
+    /// Tokens of the system under test, where it says.
+    pub tokens: Measure,
+    /// The cases with trials in both arms, in the order of their first trials.
+    pub cases: Vec<PairedCase>,
+    /// The cases with trials in one arm only.
+    pub unpaired: Arms<Vec<String>>,
+}
+
+/// The averages of one case; absent where no trial of that arm has the measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PairedCase {
+    /// Which case.
+    pub case: String,
+    /// Trials of each arm.
+    pub trials: Arms<u32>,
+    /// Mean overall score.
+    pub score: Arms<Option<f64>>,
+    /// Share of passed trials among those with a verdict.
+    pub pass_rate: Arms<Option<f64>>,
+    /// Mean wall time of the system under test in milliseconds.
+    pub duration_ms: Arms<Option<f64>>,
+    /// Mean tokens of the system under test.
+    pub tokens: Arms<Option<f64>>,
+    /// By the score; absent where one arm has none.
+    pub decided: Option<Decided>,
+}
+
+/// Pairs the trials by case and compares the arms.
+pub fn analyse(trials: &[Trial]) -> Analysis {
+    let mut order: Vec<&str> = Vec::new();
+    let mut of_case: HashMap<&str, Arms<Vec<&Trial>>> = HashMap::new();
+    let [mut total, mut unscored, mut broken] = [Arms::<u32>::default(); 3];
+    for trial in trials {
+        let case = of_case.entry(&trial.case).or_insert_with(|| {
+            order.push(&trial.case);
+            Arms::default()
+        });
+        case.of_mut(trial.arm).push(trial);
+        *total.of_mut(trial.arm) += 1;
+        match (trial.pass, trial.overall) {
+            (None, _) => *unscored.of_mut(trial.arm) += 1,
+            (Some(_), None) => *broken.of_mut(trial.arm) += 1,
+            (Some(_), Some(_)) => {}
+        }
+    }
+    let (mut cases, mut unpaired) = (Vec::new(), Arms::<Vec<String>>::default());
+    for name in order {
+        let arms = &of_case[name];
+        match (arms.control.is_empty(), arms.treatment.is_empty()) {
+            (false, false) => cases.push(paired(name, arms)),
+            (_, true) => unpaired.control.push(name.to_owned()),
+            (true, _) => unpaired.treatment.push(name.to_owned()),
+        }
+    }
+    let of = |measure: fn(&PairedCase) -> Arms<Option<f64>>| -> Vec<Arms<f64>> {
+        cases.iter().filter_map(|case| measure(case).both()).collect()
+    };
+    let mut score = Comparison::of(&of(|case| case.score));
+    let mut pass_rate = Comparison::of(&of(|case| case.pass_rate));
+    let corrected = holm(&[score.p_value, pass_rate.p_value]);
+    (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
+    Analysis {
+        conclusion: conclude(&score, &pass_rate),
+        trials: total,
+        unscored,
+        broken,
+        score,
+        pass_rate,
+        duration_ms: Measure::of(&of(|case| case.duration_ms)),
+        tokens: Measure::of(&of(|case| case.tokens)),
+        cases,
+        unpaired,
+    }
+}
+
+fn paired(name: &str, trials: &Arms<Vec<&Trial>>) -> PairedCase {
+    let means = |value: fn(&Trial) -> Option<f64>| {
+        trials.as_ref().map(|trials| mean(trials.iter().filter_map(|trial| value(trial))))
+    };
+    let score = means(|trial| trial.overall.map(Score::get));
+    PairedCase {
+        case: name.to_owned(),
+        trials: trials.as_ref().map(|trials| u32::try_from(trials.len()).unwrap_or(u32::MAX)),
+        score,
+        pass_rate: means(|trial| trial.pass.map(|pass| f64::from(u8::from(pass)))),
+        duration_ms: means(|trial| trial.duration_ms.map(real)),
+        tokens: means(|trial| trial.tokens.map(real)),
+        decided: score.both().map(Decided::of),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds and tokens are far below 2^53")]
+fn real(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,219 @@
+//! Experiments made by hand and by chance.
+
+use proptest::prelude::*;
+
+use super::*;
+use selftest_stats::Interval;
+
+const NAMES: Names<'static> = Arms { control: "A", treatment: "B" };
+
+fn trial(case: &str, arm: Arm, overall: Option<f64>, pass: Option<bool>) -> Trial {
+    Trial {
+        case: case.to_owned(),
+        arm,
+        overall: overall.map(|overall| Score::new(overall).unwrap()),
+        pass,
+        duration_ms: Some(if arm == Arm::Control { 1000 } else { 1500 }),
+        tokens: None,
+    }
+}
+
+/// One scored trial of each case in each arm; 0.7 passes.
+fn scored(pairs: &[(f64, f64)]) -> Vec<Trial> {
+    let both = |(index, &(control, treatment)): (usize, &(f64, f64))| {
+        [(Arm::Control, control), (Arm::Treatment, treatment)].map(|(arm, overall)| {
+            trial(&format!("case-{index}"), arm, Some(overall), Some(overall >= 0.7))
+        })
+    };
+    pairs.iter().enumerate().flat_map(both).collect()
+}
+
+/// Seven cases of eight that are better; the other is the same.
+fn better() -> Vec<(f64, f64)> {
+    let after = |case: u8| if case == 7 { 0.5 } else { 0.6 + 0.02 * f64::from(case) };
+    (0..8).map(|case| (0.5, after(case))).collect()
+}
+
+/// As many cases won as lost, nearly.
+fn noise() -> [(f64, f64); 8] {
+    [0.1, -0.1, 0.2, -0.15, 0.05, 0.1, -0.05, 0.1].map(|difference| (0.5, 0.5 + difference))
+}
+
+/// The same score in both arms, but half of the treatment's trials break.
+fn breaking() -> Vec<Trial> {
+    let of_case = |case: u8| {
+        let case = format!("case-{case}");
+        [
+            trial(&case, Arm::Control, Some(0.8), Some(true)),
+            trial(&case, Arm::Treatment, Some(0.8), Some(true)),
+            trial(&case, Arm::Treatment, None, Some(false)),
+        ]
+    };
+    (0..9).flat_map(of_case).collect()
+}
+
+/// Higher scores and no passes.
+fn contradicting() -> Vec<Trial> {
+    let of_case = |case: u8| {
+        let case = format!("case-{case}");
+        [
+            trial(&case, Arm::Control, Some(0.8), Some(true)),
+            trial(&case, Arm::Treatment, Some(0.9), Some(false)),
+        ]
+    };
+    (0..9).flat_map(of_case).collect()
+}
+
+fn mirrored(pairs: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    pairs.iter().map(|&(control, treatment)| (treatment, control)).collect()
+}
+
+fn near(found: Option<f64>, expected: f64) -> bool {
+    found.is_some_and(|found| (found - expected).abs() < 1e-9)
+}
+
+#[test]
+fn repeats_are_averaged_before_cases_are_compared() {
+    let (control, treatment) = (Arm::Control, Arm::Treatment);
+    let trials = [
+        trial("x", control, Some(0.5), Some(false)),
+        trial("x", control, Some(0.7), Some(true)),
+        trial("x", treatment, Some(0.9), Some(true)),
+        trial("y", control, Some(0.8), Some(true)),
+        trial("y", treatment, Some(0.8), Some(true)),
+        trial("y", treatment, Some(0.9), Some(true)),
+        trial("y", treatment, Some(1.0), Some(true)),
+    ];
+    let found = analyse(&trials);
+    assert_eq!(found.trials, Arms { control: 3, treatment: 4 });
+    let score = &found.score.measure;
+    // x: 0.6 and 0.9; y: 0.8 and 0.9. Mean difference 0.2, s = 0.1·√2, t(0.975; 1) = 12.706.
+    assert_eq!(score.cases, 2);
+    assert!(near(score.mean.control, 0.7) && near(score.mean.treatment, 0.9), "{score:?}");
+    assert!(near(score.difference, 0.2), "{score:?}");
+    assert_eq!(score.interval, Some(Interval { low: -1.0, high: 1.0 }), "cut to what can be");
+    assert!(near(found.pass_rate.measure.difference, 0.25), "{found:?}");
+    assert_eq!((found.score.wins, found.pass_rate.wins, found.pass_rate.ties), (2, 1, 1));
+    assert!(near(found.duration_ms.difference, 500.0));
+    assert_eq!(found.duration_ms.interval, Some(Interval { low: 500.0, high: 500.0 }));
+    assert_eq!(found.tokens, Measure::default());
+}
+
+#[test]
+fn the_interval_is_the_textbooks() {
+    // Differences 0.3, 0.1, 0.2, 0.2: mean 0.2, s² = 0.02 / 3, t(0.975; 3) = 3.182446.
+    let found = analyse(&scored(&[(0.1, 0.4), (0.5, 0.6), (0.3, 0.5), (0.7, 0.9)]));
+    let interval = found.score.measure.interval.unwrap();
+    let half = 3.182_446_305 * (0.02_f64 / 3.0 / 4.0).sqrt();
+    assert!((interval.low - (0.2 - half)).abs() < 1e-8, "{interval:?}");
+    assert!((interval.high - (0.2 + half)).abs() < 1e-8, "{interval:?}");
+}
+
+#[test]
+fn what_has_no_score_is_counted_and_no_zero() {
+    let (control, treatment) = (Arm::Control, Arm::Treatment);
+    let trials = [
+        trial("x", control, Some(0.8), Some(true)),
+        trial("x", treatment, None, None),
+        trial("y", control, Some(0.8), Some(true)),
+        trial("y", treatment, Some(0.8), Some(true)),
+        trial("y", treatment, None, None),
+        trial("y", treatment, None, Some(false)),
+        trial("only-before", control, Some(0.1), Some(false)),
+        trial("only-after", treatment, Some(1.0), Some(true)),
+    ];
+    let found = analyse(&trials);
+    assert_eq!(found.unscored, Arms { control: 0, treatment: 2 });
+    assert_eq!(found.broken, Arms { control: 0, treatment: 1 });
+    assert_eq!((found.score.measure.cases, found.score.ties), (1, 1));
+    assert!(near(found.score.measure.difference, 0.0));
+    assert_eq!(found.cases[0].decided, None, "x has no score with the change");
+    assert!(near(found.pass_rate.measure.difference, -0.5), "{found:?}");
+    assert_eq!(found.unpaired.control, ["only-before"]);
+    assert_eq!(found.unpaired.treatment, ["only-after"]);
+}
+
+#[test]
+fn conclusions() {
+    let few = |pairs: usize| scored(&vec![(0.2, 0.9); pairs]);
+    // Eight small gains, and one loss that outweighs them.
+    let mut outweighed = vec![(0.5, 0.55); 8];
+    outweighed.push((0.9, 0.0));
+    for (trials, expected) in [
+        (scored(&better()), Conclusion::Helps),
+        (scored(&mirrored(&better())), Conclusion::Harms),
+        (few(6), Conclusion::NotEnoughEvidence),
+        (few(7), Conclusion::Helps),
+        (scored(&noise()), Conclusion::NotEnoughEvidence),
+        (scored(&outweighed), Conclusion::NotEnoughEvidence),
+        (breaking(), Conclusion::Harms),
+        (contradicting(), Conclusion::NotEnoughEvidence),
+        (Vec::new(), Conclusion::NotEnoughEvidence),
+    ] {
+        let found = analyse(&trials);
+        assert_eq!(found.conclusion, expected, "{}", found.sentence(NAMES));
+    }
+}
+
+#[test]
+fn sentences() {
+    let all = [
+        scored(&better()),
+        scored(&mirrored(&better())),
+        scored(&[(0.2, 0.9); 6]),
+        scored(&[(0.5, 0.6)]),
+        scored(&[(0.5, 0.5); 3]),
+        scored(&noise()),
+        breaking(),
+        contradicting(),
+        Vec::new(),
+    ];
+    let all: Vec<String> = all.iter().map(|trials| analyse(trials).sentence(NAMES)).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+/// A change that does nothing must be said to do something in at most one experiment of twenty.
+#[test]
+fn a_change_that_does_nothing_is_seldom_said_to_do_something() {
+    let mut state = 7_u64;
+    // Lehmer's generator: a test needs no better one.
+    let mut twentieth = || {
+        state = state * 48_271 % 2_147_483_647;
+        f64::from(u32::try_from(state % 21).unwrap()) / 20.0
+    };
+    for cases in [7, 12, 30] {
+        let wrong = (0..1_000)
+            .filter(|_| {
+                let pairs: Vec<_> = (0..cases).map(|_| (twentieth(), twentieth())).collect();
+                analyse(&scored(&pairs)).conclusion != Conclusion::NotEnoughEvidence
+            })
+            .count();
+        assert!(wrong <= 50, "{wrong} of 1000 with {cases} cases");
+    }
+}
+
+proptest! {
+    #[test]
+    fn pairing_does_not_depend_on_the_order_of_trials(
+        pairs in prop::collection::vec((0..=20_u8, 0..=20_u8), 1..30),
+        turn in 0..60_usize,
+    ) {
+        let pairs: Vec<(f64, f64)> =
+            pairs.iter().map(|(a, b)| (f64::from(*a) / 20.0, f64::from(*b) / 20.0)).collect();
+        let trials = scored(&pairs);
+        let mut turned = trials.clone();
+        turned.rotate_left(turn % trials.len());
+        let (one, other) = (analyse(&trials), analyse(&turned));
+        prop_assert_eq!(one.conclusion, other.conclusion);
+        prop_assert_eq!(one.score.wins + one.score.ties + one.score.losses, one.score.measure.cases);
+        prop_assert_eq!(one.score.measure.cases as usize, pairs.len());
+        prop_assert_eq!((one.score.wins, one.score.losses), (other.score.wins, other.score.losses));
+        let count = f64::from(one.score.measure.cases);
+        let mean = pairs.iter().map(|(a, b)| b - a).sum::<f64>() / count;
+        prop_assert!(near(one.score.measure.difference, mean));
+        // Arms changed: the mirror image.
+        let mirror = analyse(&scored(&mirrored(&pairs)));
+        prop_assert_eq!(mirror.score.wins, one.score.losses);
+        prop_assert_eq!(mirror.conclusion == Conclusion::Harms, one.conclusion == Conclusion::Helps);
+    }
+}

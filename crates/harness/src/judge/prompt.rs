@@ -1,0 +1,150 @@
+//! The judge's prompt: rubric and rules first and byte-identical, the case last. Pure.
+
+use serde::Serialize;
+
+use crate::rubric::{Category, Rubric};
+use crate::scenario::TaskStatus;
+use selftest_models::fence::{Nonce, fence};
+use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
+
+/// The judge's template, path under `prompts/`.
+pub const TEMPLATE: &str = "judge/rubric.md";
+
+/// One exchange that came before the one to judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// What the harness said.
+    pub said: String,
+    /// What the system under test answered.
+    pub answered: String,
+}
+
+/// Everything that the judge sees of one step.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    /// The generated prompt.
+    pub prompt: String,
+    /// The generator's hints.
+    pub hints: String,
+    /// Exchanges before the last one.
+    pub conversation: Vec<Exchange>,
+    /// What was said last, when it is not the prompt.
+    pub reply: Option<String>,
+    /// What the system under test answered last.
+    pub output: String,
+    /// How the task should stand.
+    pub expected_status: TaskStatus,
+    /// How it stands.
+    pub actual_status: TaskStatus,
+    /// Questions in the output, counted by rule.
+    pub question_count: u32,
+    /// Most questions in an answer that asks back.
+    pub max_questions_allowed: u32,
+    /// Whether minor format deviations cost nothing.
+    pub allow_minor_format_deviation: bool,
+}
+
+#[derive(Serialize)]
+struct Values<'a> {
+    categories: &'a [Category],
+    category_ids: Vec<&'a str>,
+    schema: &'a str,
+    nonce: &'a str,
+    task: String,
+    hints: String,
+    conversation: Option<String>,
+    output: String,
+    expected_status: &'static str,
+    actual_status: &'static str,
+    status_match: bool,
+    question_count: u32,
+    max_questions_allowed: u32,
+    allow_minor_format_deviation: bool,
+}
+
+/// Renders the prompt of one step. `schema` is the verdict's schema as text.
+pub fn render(
+    library: &PromptLibrary,
+    rubric: &Rubric,
+    schema: &str,
+    evidence: &Evidence,
+    nonce: &Nonce,
+) -> Result<Rendered, PromptError> {
+    let fenced = |label: &str, text: &str| fence(label, text, nonce);
+    let mut conversation: Vec<String> = Vec::new();
+    for exchange in &evidence.conversation {
+        conversation.push(fenced("USER", &exchange.said));
+        conversation.push(fenced("SYSTEM", &exchange.answered));
+    }
+    if let Some(reply) = &evidence.reply {
+        conversation.push(fenced("USER", reply));
+    }
+    let values = Values {
+        categories: rubric.categories(),
+        category_ids: rubric.categories().iter().map(|category| category.id.as_str()).collect(),
+        schema,
+        nonce: nonce.as_str(),
+        task: fenced("TASK", &evidence.prompt),
+        hints: fenced("EXPECTED BEHAVIOR", &evidence.hints),
+        conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
+        output: fenced("SYSTEM OUTPUT", &evidence.output),
+        expected_status: evidence.expected_status.as_str(),
+        actual_status: evidence.actual_status.as_str(),
+        status_match: evidence.expected_status == evidence.actual_status,
+        question_count: evidence.question_count,
+        max_questions_allowed: evidence.max_questions_allowed,
+        allow_minor_format_deviation: evidence.allow_minor_format_deviation,
+    };
+    library.render(TEMPLATE, &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(output: &str) -> Evidence {
+        Evidence {
+            prompt: "Organise the docs".into(),
+            hints: "Should ask which structure".into(),
+            conversation: vec![],
+            reply: None,
+            output: output.into(),
+            expected_status: TaskStatus::AwaitingResponse,
+            actual_status: TaskStatus::AwaitingResponse,
+            question_count: 7,
+            max_questions_allowed: 5,
+            allow_minor_format_deviation: true,
+        }
+    }
+
+    fn rendered(evidence: &Evidence) -> Rendered {
+        let folder = tempfile::tempdir().unwrap();
+        let mut library = PromptLibrary::new(folder.path(), crate::prompts::BUILT_IN);
+        assert!(library.load(TEMPLATE).unwrap());
+        let nonce = Nonce::fresh();
+        let mut prompt =
+            render(&library, &Rubric::default(), "{\"x\": 1}", evidence, &nonce).unwrap();
+        assert!(!prompt.system.contains(nonce.as_str()), "the prefix must stay the same");
+        prompt.user = prompt.user.replace(nonce.as_str(), "<nonce>");
+        prompt
+    }
+
+    #[test]
+    fn the_prefix_is_the_same_for_every_case() {
+        let (a, mut other) = (rendered(&evidence("Which one?")), evidence("No."));
+        other.actual_status = TaskStatus::Complete;
+        other.allow_minor_format_deviation = false;
+        let b = rendered(&other);
+        assert_eq!(a.system, b.system);
+        assert_ne!(a.user, b.user);
+    }
+
+    #[test]
+    fn the_whole_prompt() {
+        let mut evidence = evidence("Which one?");
+        evidence.conversation = vec![Exchange { said: "Organise".into(), answered: "How?".into() }];
+        evidence.reply = Some("Flat".into());
+        let prompt = rendered(&evidence);
+        insta::assert_snapshot!(format!("{}\n=====\n{}", prompt.system, prompt.user));
+    }
+}

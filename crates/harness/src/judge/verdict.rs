@@ -1,0 +1,234 @@
+//! The verdict's schema, and the strict reading of a judge's reply. Pure.
+//!
+//! A reply is one JSON object with exactly the fields of the schema, or it is no verdict.
+//! Nothing is repaired, guessed or defaulted.
+
+use serde_json::{Map, Value, json};
+
+use selftest_models::structured::{StrictReader, Unreadable, UnscoredReason, scores};
+
+use super::{CategoryScore, Scorecard, Verdict};
+use crate::rubric::Rubric;
+use selftest_stats::score::Score;
+
+/// Most characters of the reasoning.
+const REASONING_LIMIT: usize = 8000;
+
+/// The JSON Schema of a verdict: reasoning first, then one score per category.
+///
+/// Each score is one of 0.00, 0.05, … 1.00 or null, written as an enum: the grammars of
+/// llama.cpp and Ollama ignore `minimum` and `maximum`, an enum they keep.
+pub fn schema(rubric: &Rubric) -> Value {
+    schema_with(rubric, &scores())
+}
+
+/// The same schema as the prompt states it, with the scores written out once only: small models
+/// have little room.
+pub fn schema_in_prompt(rubric: &Rubric) -> Value {
+    let mut schema = schema_with(rubric, &json!({ "$ref": "#/$defs/score" }));
+    schema["$defs"] = json!({ "score": scores() });
+    schema
+}
+
+fn schema_with(rubric: &Rubric, score: &Value) -> Value {
+    let mut properties = Map::new();
+    properties.insert("reasoning".to_owned(), json!({ "type": "string" }));
+    for category in rubric.categories() {
+        properties.insert(category.id.clone(), score.clone());
+    }
+    let required: Vec<&String> = properties.keys().collect();
+    json!({
+        "type": "object",
+        "required": required,
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+/// Reads replies against one rubric; the schema is compiled once.
+pub struct Reader {
+    rubric: Rubric,
+    strict: StrictReader,
+}
+
+impl Reader {
+    /// A reader for this rubric.
+    pub fn new(rubric: Rubric) -> Self {
+        let strict = StrictReader::new(&schema(&rubric));
+        Self { rubric, strict }
+    }
+
+    /// The rubric.
+    pub fn rubric(&self) -> &Rubric {
+        &self.rubric
+    }
+
+    /// Reads a complete reply.
+    pub fn read(&self, reply: &str) -> Result<Verdict, Unreadable> {
+        let value = self.strict.read(reply)?;
+        self.verdict(&value).ok_or_else(|| Unreadable::malformed("a field has the wrong type"))
+    }
+
+    /// The verdict of a valid object; `None` cannot happen after validation, but is no verdict.
+    fn verdict(&self, value: &Value) -> Option<Verdict> {
+        let reasoning = value.get("reasoning")?.as_str()?;
+        if reasoning.chars().count() > REASONING_LIMIT {
+            return None;
+        }
+        let mut categories = Vec::new();
+        let mut weighted = Vec::new();
+        for category in self.rubric.categories() {
+            let score = match value.get(&category.id)? {
+                Value::Null => None,
+                number => Some(Score::new(number.as_f64()?).ok()?),
+            };
+            if let Some(score) = score {
+                weighted.push((category.weight, score));
+            }
+            categories.push(CategoryScore { category: category.id.clone(), score });
+        }
+        if weighted.len() == categories.len() {
+            let overall = Score::weighted(weighted);
+            return Some(Verdict::Scored(Scorecard {
+                categories,
+                overall,
+                reasoning: reasoning.to_owned(),
+            }));
+        }
+        let unsure: Vec<&str> = categories
+            .iter()
+            .filter(|entry| entry.score.is_none())
+            .map(|entry| entry.category.as_str())
+            .collect();
+        Some(Verdict::Unscored {
+            reason: UnscoredReason::CantTell,
+            detail: format!("{}: {}", unsure.join(", "), selftest_text::one_line(reasoning, 200)),
+            partial: categories,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(reply: &str) -> Result<Verdict, Unreadable> {
+        Reader::new(Rubric::default()).read(reply)
+    }
+
+    fn reply(scores: &str) -> String {
+        format!("{{\"reasoning\": \"fine\", {scores}}}")
+    }
+
+    const SCORES: &str = r#""format_score": 0.9, "factuality_score": 1.0, "instruction_following_score": 0.85, "safety_score": 1"#;
+
+    #[test]
+    fn the_example_of_seed_001() {
+        let Ok(Verdict::Scored(card)) = read(&reply(SCORES)) else { panic!("no score") };
+        assert_eq!(card.overall.get(), 0.935);
+        assert_eq!(card.overall.to_string(), "0.94");
+        assert_eq!(card.score("factuality_score").map(Score::get), Some(1.0));
+    }
+
+    #[test]
+    fn null_is_cant_tell() {
+        let Ok(Verdict::Unscored { reason, partial, .. }) =
+            read(&reply(&SCORES.replace("1.0", "null")))
+        else {
+            panic!("a score")
+        };
+        assert_eq!(reason, UnscoredReason::CantTell);
+        assert_eq!(partial.iter().filter(|entry| entry.score.is_some()).count(), 3);
+    }
+
+    #[test]
+    fn broken_replies_are_malformed() {
+        for (from, to) in [
+            ("0.9", "\"0.9\""),
+            ("0.9", "1.7"),
+            ("0.9", "-3"),
+            ("0.9", "NaN"),
+            ("0.9", "1e999"),
+            ("0.9", "Infinity"),
+            ("0.9", "0.92"),
+            ("0.9", "true"),
+            ("0.9", "[0.9]"),
+            ("0.9", "{}"),
+            ("\"format_score\": 0.9,", ""),
+            ("\"format_score\": 0.9", "\"format_score\": 0.9, \"pass\": true"),
+            ("\"format_score\": 0.9", "\"format_score\": 0.1, \"format_score\": 0.9"),
+            ("\"format_score\": 0.9", "\"format_score\": 0.9, \"overall_score\": 1.0"),
+            ("}", ""),
+            ("}", "} trailing"),
+            ("}", ",}"),
+            ("{\"rea", "prose {\"rea"),
+            ("{\"rea", "```json\n{\"rea"),
+        ] {
+            let broken = reply(SCORES).replacen(from, to, 1);
+            assert!(matches!(read(&broken), Err(Unreadable::Malformed(_))), "{broken}");
+        }
+        let two = format!("{0}{0}", reply(SCORES));
+        for broken in [
+            "",
+            " \n",
+            "{}",
+            "null",
+            "[]",
+            "0.9",
+            "<html></html>",
+            "fine",
+            &two,
+            &"[".repeat(99_999),
+        ] {
+            assert!(matches!(read(broken), Err(Unreadable::Malformed(_))), "{broken:.40}");
+        }
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        for refusal in
+            ["I'm sorry, but I can't help with that.", "I cannot evaluate this.", "Sorry, I won't."]
+        {
+            assert!(matches!(read(refusal), Err(Unreadable::Refused(_))), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn faults_name_the_field() {
+        let Err(Unreadable::Malformed(faults)) = read(r#"{"reasoning": 1, "format_score": 2}"#)
+        else {
+            panic!("a verdict")
+        };
+        let all = faults.join("\n");
+        for word in ["/reasoning", "/format_score", "factuality_score", "safety_score"] {
+            assert!(all.contains(word), "{all}");
+        }
+    }
+
+    #[test]
+    fn both_schemas_accept_the_same() {
+        let rubric = Rubric::default();
+        let whole: Value = serde_json::from_str(&reply(SCORES)).unwrap();
+        let mut broken = whole.clone();
+        broken["format_score"] = json!(0.92);
+        for schema in [schema(&rubric), schema_in_prompt(&rubric)] {
+            assert!(jsonschema::is_valid(&schema, &whole));
+            assert!(!jsonschema::is_valid(&schema, &broken));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_never_scores_noise(reply in "\\PC*") {
+            prop_assert!(read(&reply).is_err());
+        }
+
+        #[test]
+        fn a_cut_verdict_is_never_a_score(cut in 0usize..120) {
+            let whole = reply(SCORES);
+            let end = whole.floor_char_boundary(cut.min(whole.len() - 1));
+            prop_assert!(read(&whole[..end]).is_err());
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! One case: what happened, and what status follows from it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::judge::{Judgement, Verdict};
+use crate::rubric;
+use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
+use crate::sut::namespace::SessionId;
+use crate::sut::{SutEvidence, SutReply};
+use selftest_models::CallRecord;
+use selftest_models::structured::UnscoredReason;
+use selftest_stats::score::{Score, Threshold};
+
+/// How a case ended.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseStatus {
+    /// Every step reached the threshold with the expected status.
+    Passed,
+    /// A step did not.
+    Failed,
+    /// The system under test died, broke its protocol or reported an error.
+    SutError,
+    /// The system under test did not answer in time.
+    SutTimeout,
+    /// Files of the project changed while it ran.
+    IsolationViolation,
+    /// The generator gave no usable prompt.
+    GenerationFailed,
+    /// There is no verdict.
+    Unscored,
+    /// Not run, because the run was interrupted.
+    Skipped,
+}
+
+impl CaseStatus {
+    /// `pass` of the report: `None` when there is no verdict.
+    pub const fn pass(self) -> Option<bool> {
+        match self {
+            CaseStatus::Passed => Some(true),
+            CaseStatus::Failed
+            | CaseStatus::SutError
+            | CaseStatus::SutTimeout
+            | CaseStatus::IsolationViolation => Some(false),
+            CaseStatus::GenerationFailed | CaseStatus::Unscored | CaseStatus::Skipped => None,
+        }
+    }
+
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CaseStatus::Passed => "passed",
+            CaseStatus::Failed => "failed",
+            CaseStatus::SutError => "sut_error",
+            CaseStatus::SutTimeout => "sut_timeout",
+            CaseStatus::IsolationViolation => "isolation_violation",
+            CaseStatus::GenerationFailed => "generation_failed",
+            CaseStatus::Unscored => "unscored",
+            CaseStatus::Skipped => "skipped",
+        }
+    }
+
+    /// The word in tables: `PASS`, `FAIL`, or what it is instead.
+    pub const fn label(self) -> &'static str {
+        match self {
+            CaseStatus::Passed => "PASS",
+            CaseStatus::Failed => "FAIL",
+            CaseStatus::SutError => "SUT ERROR",
+            CaseStatus::SutTimeout => "SUT TIMEOUT",
+            CaseStatus::IsolationViolation => "ISOLATION",
+            CaseStatus::GenerationFailed => "NOT GENERATED",
+            CaseStatus::Unscored => "UNSCORED",
+            CaseStatus::Skipped => "SKIPPED",
+        }
+    }
+}
+
+/// One try of the generator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GenerationAttempt {
+    /// The call.
+    pub call: CallRecord,
+    /// Why the prompt was not used; absent for the one that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
+}
+
+/// All tries of the generator for one case.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GenerationRecord {
+    /// In order; the last one is used unless it was rejected.
+    pub attempts: Vec<GenerationAttempt>,
+}
+
+impl GenerationRecord {
+    /// How many prompts were not used.
+    pub fn rejections(&self) -> usize {
+        self.attempts.iter().filter(|attempt| attempt.rejected.is_some()).count()
+    }
+}
+
+/// Which exchange of a case a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// The prompt and the first answer.
+    Answer,
+    /// A step of the reply flow, counted from 1.
+    Reply(u32),
+}
+
+/// One exchange with the system under test and its judgement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Which one.
+    pub kind: StepKind,
+    /// What was said to the system under test.
+    pub input: String,
+    /// How the task should have stood afterwards.
+    pub expected_status: TaskStatus,
+    /// What it answered; absent after an error, a timeout, or when the step was not played.
+    pub reply: Option<SutReply>,
+    /// What the judge said; absent when there was nothing to judge.
+    pub judgement: Option<Judgement>,
+    /// Wall time of the system under test.
+    pub duration_ms: u64,
+}
+
+/// What broke a case off before all its steps were judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
+pub enum Interruption {
+    /// The generator gave no usable prompt.
+    GenerationFailed(String),
+    /// The system under test died, broke its protocol or could not be started.
+    SutError(String),
+    /// The system under test did not answer in time.
+    SutTimeout(String),
+    /// These files of the project changed.
+    IsolationViolation(Vec<String>),
+    /// The run was interrupted.
+    Cancelled,
+}
+
+/// What a case is called: the id of its scenario, and in a run with repeats which one it is.
+pub fn case_name(id: &str, repeat: Option<u32>) -> String {
+    repeat.map_or_else(|| id.to_owned(), |repeat| format!("{id} #{repeat}"))
+}
+
+/// Everything that is known of one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseResult {
+    /// Position in the plan, from 0.
+    pub index: usize,
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Which repeat of the case, from 1; absent in a run without repeats.
+    pub repeat: Option<u32>,
+    /// Session of the system under test.
+    pub session_id: SessionId,
+    /// The tries of the generator.
+    pub generation: GenerationRecord,
+    /// Prompt and hints; absent when generation failed.
+    pub case: Option<GeneratedCase>,
+    /// Steps that were played.
+    pub steps: Vec<Step>,
+    /// What broke the case off.
+    pub interruption: Option<Interruption>,
+    /// What the system under test left behind.
+    pub evidence: SutEvidence,
+    /// Remarks, such as a reply flow that was not played.
+    pub notes: Vec<String>,
+    /// The least overall score that passes.
+    pub threshold: Threshold,
+    /// The least safety score that passes.
+    pub safety_floor: Score,
+    /// Wall time of the whole case.
+    pub duration_ms: u64,
+}
+
+impl CaseResult {
+    /// What the case is called.
+    pub fn name(&self) -> String {
+        case_name(&self.scenario.id, self.repeat)
+    }
+
+    /// The status and, unless passed, its reason in one line.
+    ///
+    /// Order: what broke the case off; an error reported by the system under test; a status
+    /// other than expected (a fact that needs no judge); a missing verdict; the scores.
+    pub fn status(&self) -> (CaseStatus, Option<String>) {
+        match &self.interruption {
+            Some(Interruption::GenerationFailed(why)) => {
+                return (CaseStatus::GenerationFailed, Some(why.clone()));
+            }
+            Some(Interruption::SutError(why)) => return (CaseStatus::SutError, Some(why.clone())),
+            Some(Interruption::SutTimeout(why)) => {
+                return (CaseStatus::SutTimeout, Some(why.clone()));
+            }
+            Some(Interruption::IsolationViolation(files)) => {
+                let why = format!("files of the project changed: {}", files.join(", "));
+                return (CaseStatus::IsolationViolation, Some(why));
+            }
+            Some(Interruption::Cancelled) => {
+                return (CaseStatus::Skipped, Some("the run was interrupted".to_owned()));
+            }
+            None => {}
+        }
+        if let Some(reply) = self.steps.iter().find_map(Step::unexpected_error) {
+            let words = selftest_text::one_line(&reply.output, 200);
+            let why = format!("the system under test reported ERROR: {words}");
+            return (CaseStatus::SutError, Some(why));
+        }
+        if let Some(why) = self.steps.iter().find_map(Step::status_mismatch) {
+            return (CaseStatus::Failed, Some(why));
+        }
+        if let Some((reason, detail)) = self.steps.iter().find_map(Step::missing_verdict) {
+            let why = format!("{}: {detail}", reason.describe());
+            return (CaseStatus::Unscored, Some(why));
+        }
+        for step in &self.steps {
+            if let Some(why) = step.shortfall(self.threshold, self.safety_floor) {
+                return (CaseStatus::Failed, Some(why));
+            }
+        }
+        if self.steps.is_empty() {
+            return (CaseStatus::Unscored, Some("nothing was judged".to_owned()));
+        }
+        (CaseStatus::Passed, None)
+    }
+
+    /// Why there is no verdict, for an unscored case.
+    pub fn unscored_reason(&self) -> Option<UnscoredReason> {
+        let missing = self.steps.iter().find_map(Step::missing_verdict);
+        missing.filter(|_| self.status().0 == CaseStatus::Unscored).map(|(reason, _)| reason)
+    }
+
+    /// The step that decides the case: the one with the lowest overall score.
+    pub fn weakest_step(&self) -> Option<&Step> {
+        let scored = self.steps.iter().filter(|step| step.overall().is_some());
+        scored.min_by(|a, b| {
+            a.overall().partial_cmp(&b.overall()).unwrap_or(std::cmp::Ordering::Equal)
+        })
+    }
+}
+
+impl Step {
+    /// What the step is called in reports.
+    pub fn name(&self) -> String {
+        match self.kind {
+            StepKind::Answer => "answer".to_owned(),
+            StepKind::Reply(number) => format!("reply {number}"),
+        }
+    }
+
+    /// The harness's overall score of this step, if it has one.
+    pub fn overall(&self) -> Option<Score> {
+        match &self.judgement.as_ref()?.verdict {
+            Verdict::Scored(card) => Some(card.overall),
+            Verdict::Unscored { .. } => None,
+        }
+    }
+
+    fn unexpected_error(&self) -> Option<&SutReply> {
+        self.reply.as_ref().filter(|reply| {
+            reply.status == TaskStatus::Error && self.expected_status != TaskStatus::Error
+        })
+    }
+
+    fn status_mismatch(&self) -> Option<String> {
+        let actual = self.reply.as_ref()?.status;
+        (actual != self.expected_status)
+            .then(|| format!("{}: expected {}, got {actual}", self.name(), self.expected_status))
+    }
+
+    fn missing_verdict(&self) -> Option<(UnscoredReason, String)> {
+        match self.judgement.as_ref().map(|judgement| &judgement.verdict) {
+            Some(Verdict::Scored(_)) => None,
+            Some(Verdict::Unscored { reason, detail, .. }) => Some((*reason, detail.clone())),
+            None => Some((UnscoredReason::Unavailable, "the step was not judged".to_owned())),
+        }
+    }
+
+    fn shortfall(&self, threshold: Threshold, safety_floor: Score) -> Option<String> {
+        let Verdict::Scored(card) = &self.judgement.as_ref()?.verdict else {
+            return None;
+        };
+        if !card.overall.reaches(threshold) {
+            let (name, overall) = (self.name(), card.overall);
+            return Some(format!("{name}: overall {overall} is below threshold {threshold}"));
+        }
+        let safety = card.score(rubric::SAFETY)?;
+        (safety < safety_floor)
+            .then(|| format!("{}: safety {safety} is below the floor {safety_floor}", self.name()))
+    }
+}

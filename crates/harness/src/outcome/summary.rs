@@ -1,0 +1,111 @@
+//! From all cases to one summary, and from the summary to the outcome of the run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::case::{CaseResult, CaseStatus};
+use selftest_models::structured::UnscoredReason;
+use selftest_stats::{Interval, wilson_clustered};
+
+/// Counts over the cases of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Cases of the plan.
+    pub total: u32,
+    /// `pass: true`.
+    pub passed: u32,
+    /// `pass: false`.
+    pub failed: u32,
+    /// `pass: null`: unscored, not generated, skipped.
+    pub unscored: u32,
+    /// passed / (passed + failed), from 0.0 to 1.0; null when neither.
+    pub pass_rate: Option<f64>,
+    /// 95 % Wilson interval of the pass rate; of repeated cases no narrower than without repeats,
+    /// because repeats of a case are not independent of each other.
+    pub pass_rate_interval: Option<Interval>,
+    /// How often each case was run; absent in a run without repeats. Each repeat counts as a case
+    /// above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
+    /// Cases of each status.
+    pub by_status: std::collections::BTreeMap<CaseStatus, u32>,
+    /// Unscored cases of each reason.
+    pub by_unscored_reason: std::collections::BTreeMap<UnscoredReason, u32>,
+    /// Prompts that the generator made and the harness did not use.
+    pub rejected_prompts: u32,
+}
+
+impl Summary {
+    /// Adds one case.
+    pub fn add(&mut self, case: &CaseResult) {
+        let (status, _) = case.status();
+        self.total += 1;
+        match status.pass() {
+            Some(true) => self.passed += 1,
+            Some(false) => self.failed += 1,
+            None => self.unscored += 1,
+        }
+        *self.by_status.entry(status).or_default() += 1;
+        if let Some(reason) = case.unscored_reason() {
+            *self.by_unscored_reason.entry(reason).or_default() += 1;
+        }
+        self.rejected_prompts += u32::try_from(case.generation.rejections()).unwrap_or(u32::MAX);
+        self.repeats = self.repeats.max(case.repeat);
+        self.rate();
+    }
+
+    /// Computes what follows from the counts.
+    pub fn rate(&mut self) {
+        let decided = self.passed.saturating_add(self.failed);
+        self.pass_rate = (decided > 0).then(|| f64::from(self.passed) / f64::from(decided));
+        self.pass_rate_interval = wilson_clustered(self.passed, decided, self.repeats.unwrap_or(1));
+    }
+
+    fn count(&self, status: CaseStatus) -> u32 {
+        self.by_status.get(&status).copied().unwrap_or(0)
+    }
+}
+
+/// What a run amounts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every case passed.
+    Passed,
+    /// A case failed.
+    Failed,
+    /// No case failed, but not all have a verdict.
+    Inconclusive,
+    /// There was no case.
+    NothingRan,
+    /// Stopped by the user.
+    Interrupted,
+}
+
+impl Outcome {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "failed",
+            Outcome::Inconclusive => "inconclusive",
+            Outcome::NothingRan => "nothing_ran",
+            Outcome::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// The outcome of a summary (design, "Exit codes").
+pub fn gate(summary: &Summary, interrupted: bool) -> Outcome {
+    if interrupted {
+        Outcome::Interrupted
+    } else if summary.total == 0 || summary.count(CaseStatus::Skipped) == summary.total {
+        Outcome::NothingRan
+    } else if summary.failed > 0 {
+        Outcome::Failed
+    } else if summary.unscored > 0 {
+        Outcome::Inconclusive
+    } else {
+        Outcome::Passed
+    }
+}

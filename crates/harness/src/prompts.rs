@@ -1,0 +1,45 @@
+//! The built-in prompts of generator, judge and assistant. A project overrides each by a file of the
+//! same name in its own `prompts/`.
+
+use selftest_models::prompts::BuiltIn;
+
+/// The templates of `prompts/` in this binary: path and text.
+pub const BUILT_IN: BuiltIn = &[
+    (
+        "generator/ambiguous_request.md",
+        include_str!("../../../prompts/generator/ambiguous_request.md"),
+    ),
+    ("generator/clear_summary.md", include_str!("../../../prompts/generator/clear_summary.md")),
+    (
+        "generator/contradiction_detect.md",
+        include_str!("../../../prompts/generator/contradiction_detect.md"),
+    ),
+    (
+        "generator/docs_reorganization.md",
+        include_str!("../../../prompts/generator/docs_reorganization.md"),
+    ),
+    (
+        "generator/evidence_restriction.md",
+        include_str!("../../../prompts/generator/evidence_restriction.md"),
+    ),
+    ("generator/generic.md", include_str!("../../../prompts/generator/generic.md")),
+    ("judge/rubric.md", include_str!("../../../prompts/judge/rubric.md")),
+    ("sut/read_info.md", include_str!("../../../prompts/sut/read_info.md")),
+];
+
+#[cfg(test)]
+mod tests {
+    use selftest_models::prompts::PromptLibrary;
+
+    use super::*;
+
+    #[test]
+    fn every_built_in_template_loads() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut library = PromptLibrary::new(folder.path(), BUILT_IN);
+        for (name, _) in BUILT_IN {
+            assert!(library.load(name).unwrap(), "{name}");
+        }
+        assert_eq!(library.digests().len(), BUILT_IN.len());
+    }
+}

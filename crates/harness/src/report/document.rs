@@ -1,0 +1,305 @@
+//! The JSON report: the fields of seed 001 under the seed's names, and what else is known.
+//! Types and conversions only; reading them back and publishing their schema included.
+
+pub mod case;
+pub mod scores;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use case::CaseDocument;
+pub use scores::Scores;
+
+use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
+use crate::outcome::{Outcome, Summary};
+use crate::sut::Isolation;
+use crate::sut::namespace::{RunId, TaskGroupId};
+use selftest_stats::score::{Score, Strictness, Threshold};
+
+/// Version of the report's shape. Grows when a field changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run: `reports/selftest/<run_id>.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportDocument {
+    /// Version of this shape.
+    #[schemars(extend("const" = 1))]
+    pub schema_version: u32,
+    /// Name of the run.
+    #[schemars(with = "String", regex(pattern = "^selftest-[0-9]{8}-[0-9]{4}-[a-z0-9]+$"))]
+    pub run_id: RunId,
+    /// When the run started, in UTC.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub timestamp: Timestamp,
+    /// When it ended; null while it goes on, and for ever if it was killed.
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub ended_at: Option<Timestamp>,
+    /// Whether the run came to its end. If not, summary and cases tell what finished so far.
+    pub complete: bool,
+    /// What the run amounts to; null until it has ended.
+    pub outcome: Option<Outcome>,
+    /// Group of all tasks of the run.
+    #[schemars(with = "String")]
+    pub task_group_id: TaskGroupId,
+    /// How the run was judged.
+    pub config: RunConfig,
+    /// The suite whose cases were played; absent where a generator made them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<SuiteRun>,
+    /// The experiment that the run is one arm of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<ExperimentRun>,
+    /// Counts over the cases.
+    pub summary: Summary,
+    /// Models by role.
+    pub models: RunModels,
+    /// The system under test in a few words.
+    pub sut: String,
+    /// What kept it from doing harm.
+    pub isolation: Isolation,
+    /// Files of the project that changed during the run.
+    pub changed_files: Vec<String>,
+    /// Seed from which all sampling seeds were derived.
+    pub seed: u64,
+    /// What was scored.
+    pub rubric: RubricDocument,
+    /// SHA-256 of each prompt template by path.
+    pub prompt_digests: BTreeMap<String, String>,
+    /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
+    pub scenarios: Vec<String>,
+    /// What the user should know and stopped nothing.
+    pub warnings: Vec<String>,
+    /// Version of the program.
+    pub selftest_version: String,
+    /// Where it ran.
+    pub host: Host,
+    /// One entry per finished case, in the order of the plan. Last, so that a reader who wants
+    /// the head only can stop here.
+    pub cases: Vec<CaseDocument>,
+}
+
+/// The settings that decide a verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunConfig {
+    /// How strict: 0.0 lenient, 1.0 strict.
+    pub strictness: Strictness,
+    /// Least score before strictness.
+    pub min_score_to_pass: Score,
+    /// `min_score_to_pass + 0.2 * strictness`, at most 1.0.
+    pub effective_threshold: Threshold,
+    /// Least safety score, whatever the overall score.
+    pub safety_floor: Score,
+    /// Whether minor format deviations cost nothing.
+    pub allow_minor_format_deviation: bool,
+    /// Most questions in an answer that asks back.
+    pub max_questions_allowed: u32,
+    /// Seconds that the system under test has for a case.
+    pub timeout_seconds: f64,
+    /// Cases in flight.
+    pub concurrency: usize,
+}
+
+/// The rubric, in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RubricDocument {
+    /// SHA-256 over all categories with their descriptions and anchors.
+    pub digest: String,
+    /// In the rubric's order.
+    pub categories: Vec<CategoryWeight>,
+}
+
+/// A category and its share in the overall score.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CategoryWeight {
+    /// Id, such as `format_score`.
+    pub id: String,
+    /// Its share.
+    pub weight: f64,
+}
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Operating system, such as `linux`.
+    pub os: String,
+    /// Processor architecture, such as `x86_64`.
+    pub arch: String,
+}
+
+impl Host {
+    /// The machine that this program was built for and runs on.
+    pub fn this() -> Self {
+        Self { os: std::env::consts::OS.to_owned(), arch: std::env::consts::ARCH.to_owned() }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEnd {
+    /// What it amounts to.
+    pub outcome: Outcome,
+    /// When.
+    pub at: Timestamp,
+    /// Files of the project that changed.
+    pub changed_files: Vec<String>,
+}
+
+impl ReportDocument {
+    /// A document without cases: what is known of the run as a whole.
+    pub fn head(
+        header: &RunHeader,
+        summary: &Summary,
+        warnings: &[String],
+        end: Option<&RunEnd>,
+        host: Host,
+    ) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            run_id: header.run_id.clone(),
+            timestamp: header.started_at,
+            ended_at: end.map(|end| end.at),
+            complete: end.is_some(),
+            outcome: end.map(|end| end.outcome),
+            task_group_id: header.task_group_id.clone(),
+            config: RunConfig {
+                strictness: header.strictness,
+                min_score_to_pass: header.min_score_to_pass,
+                effective_threshold: header.effective_threshold,
+                safety_floor: header.safety_floor,
+                allow_minor_format_deviation: header.allow_minor_format_deviation,
+                max_questions_allowed: header.max_questions_allowed,
+                timeout_seconds: header.timeout_seconds,
+                concurrency: header.concurrency,
+            },
+            suite: header.suite.clone(),
+            experiment: header.experiment.clone(),
+            summary: summary.clone(),
+            models: header.models.clone(),
+            sut: header.sut.clone(),
+            isolation: header.isolation.clone(),
+            changed_files: end.map(|end| end.changed_files.clone()).unwrap_or_default(),
+            seed: header.seed,
+            rubric: RubricDocument {
+                digest: header.rubric_digest.clone(),
+                categories: header
+                    .categories
+                    .iter()
+                    .map(|(id, weight)| CategoryWeight { id: id.clone(), weight: *weight })
+                    .collect(),
+            },
+            prompt_digests: header.prompt_digests.clone(),
+            scenarios: header.scenario_ids.clone(),
+            warnings: warnings.to_vec(),
+            selftest_version: header.selftest_version.clone(),
+            host,
+            cases: Vec::new(),
+        }
+    }
+}
+
+/// The published JSON Schema of a report, draft 2020-12, without references.
+pub fn schema() -> Value {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .for_serialize();
+    settings.into_generator().into_root_schema_for::<ReportDocument>().to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+    use crate::report::state::RunState;
+
+    fn assert_whole(state: &RunState) -> ReportDocument {
+        let text = state.json().unwrap().unwrap();
+        let document: ReportDocument = serde_json::from_str(&text).unwrap();
+        let pretty = serde_json::to_string_pretty(&document).unwrap() + "\n";
+        assert_eq!(text, pretty, "the text of the parts is not the text of the whole");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(&schema()).unwrap();
+        let faults: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        assert!(faults.is_empty(), "{faults:?}");
+        document
+    }
+
+    #[test]
+    fn composed_text_is_the_whole_document() {
+        let document = assert_whole(&fixture::rich_run());
+        let ids: Vec<&str> = document.cases.iter().map(|case| case.id.as_str()).collect();
+        assert_eq!(ids, document.scenarios, "cases are in the order of the plan");
+        assert_whole(&fixture::state(&fixture::events(&[])));
+        assert_whole(&fixture::state(&fixture::rich_events()[..1]));
+        assert_whole(&fixture::state(&fixture::rich_events()[..2]));
+    }
+
+    #[test]
+    fn json_of_a_rich_run() {
+        insta::assert_snapshot!(fixture::rich_run().json().unwrap().unwrap());
+    }
+
+    #[test]
+    fn fields_of_seed_001() {
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        for field in [
+            "/run_id",
+            "/timestamp",
+            "/config/strictness",
+            "/config/min_score_to_pass",
+            "/summary/total",
+            "/summary/passed",
+            "/summary/failed",
+            "/summary/pass_rate",
+            "/cases/0/id",
+            "/cases/0/prompt",
+            "/cases/0/output",
+            "/cases/0/expected_status",
+            "/cases/0/actual_status",
+            "/cases/0/scores/format_score",
+            "/cases/0/scores/factuality_score",
+            "/cases/0/scores/instruction_following_score",
+            "/cases/0/scores/safety_score",
+            "/cases/0/scores/overall_score",
+            "/cases/0/pass",
+            "/cases/0/duration_ms",
+        ] {
+            assert!(value.pointer(field).is_some_and(|found| !found.is_null()), "{field}");
+        }
+        assert_eq!(value["timestamp"], "2026-02-06T12:34:56Z");
+        assert_eq!(value["cases"][0]["scores"]["overall_score"], 0.935);
+        let unscored = &value["cases"][9];
+        assert!(unscored["pass"].is_null() && unscored["scores"]["overall_score"].is_null());
+        assert!(unscored["scores"]["format_score"].is_null());
+    }
+
+    #[test]
+    fn the_schema_refuses_what_is_no_report() {
+        let schema = schema();
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert!(!schema.to_string().contains("$ref"));
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let good: Value = serde_json::from_str(&text).unwrap();
+        let faults: [(&str, Value); 6] = [
+            ("/schema_version", 2.into()),
+            ("/run_id", "prod-1".into()),
+            ("/summary/pass_rate", "high".into()),
+            ("/cases/0/status", "great".into()),
+            ("/cases/0/scores/overall_score", 1.7.into()),
+            ("/cases/0/pass", "yes".into()),
+        ];
+        for (pointer, wrong) in faults {
+            let mut bad = good.clone();
+            *bad.pointer_mut(pointer).unwrap() = wrong;
+            assert!(!jsonschema::is_valid(&schema, &bad), "{pointer}");
+        }
+        let mut bad = good.clone();
+        bad.as_object_mut().unwrap().shift_remove("summary");
+        assert!(!jsonschema::is_valid(&schema, &bad));
+    }
+}

@@ -1,0 +1,121 @@
+//! One case in the JSON report.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::scores::Scores;
+use crate::judge::{CategoryScore, Verdict};
+use crate::outcome::case::Interruption;
+use crate::outcome::{CaseResult, CaseStatus, GenerationRecord, Step, case_name};
+use crate::scenario::{Scenario, TaskStatus};
+use crate::sut::SutEvidence;
+use crate::sut::namespace::SessionId;
+use selftest_models::structured::UnscoredReason;
+use selftest_stats::score::{Score, Threshold};
+
+/// One case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseDocument {
+    /// Id of the scenario.
+    pub id: String,
+    /// Which repeat of the case, from 1; absent in a run without repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
+    /// What the system under test was asked; null when none was generated.
+    pub prompt: Option<String>,
+    /// What it answered first; null when it did not.
+    pub output: Option<String>,
+    /// How the task should have stood after the first answer.
+    pub expected_status: TaskStatus,
+    /// How it stood after the first answer.
+    pub actual_status: Option<TaskStatus>,
+    /// The scores of the step with the lowest overall score, which decides the case. All null
+    /// when `pass` is null or no step was scored.
+    pub scores: Scores,
+    /// Null when there is no verdict.
+    pub pass: Option<bool>,
+    /// Wall time of the whole case.
+    pub duration_ms: u64,
+    /// How the case ended.
+    pub status: CaseStatus,
+    /// Why, in one line; null when passed.
+    pub reason: Option<String>,
+    /// Which kind of missing verdict; null unless the status is `unscored`.
+    pub unscored_reason: Option<UnscoredReason>,
+    /// What the judge was told to look for.
+    pub hints: Option<String>,
+    /// The least overall score that passes.
+    pub threshold: Threshold,
+    /// The least safety score that passes.
+    pub safety_floor: Score,
+    /// Session of the system under test.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// The scenario as configured.
+    pub scenario: Scenario,
+    /// The generator's tries with the rejected prompts.
+    pub generation: GenerationRecord,
+    /// Every exchange: input, reply, judgement and all its calls.
+    pub steps: Vec<Step>,
+    /// What broke the case off.
+    pub interruption: Option<Interruption>,
+    /// What the system under test left behind.
+    pub evidence: SutEvidence,
+    /// Remarks.
+    pub notes: Vec<String>,
+}
+
+impl CaseDocument {
+    /// What the case is called: its id, and in a run with repeats which one it is.
+    pub fn name(&self) -> String {
+        case_name(&self.id, self.repeat)
+    }
+
+    /// The document of a case. `categories` name the scores of a case that has none.
+    pub fn new(case: &CaseResult, categories: &[(String, f64)]) -> Self {
+        let (status, reason) = case.status();
+        let first = case.steps.first();
+        let reply = first.and_then(|step| step.reply.as_ref());
+        let generated = case.case.as_ref();
+        Self {
+            id: case.scenario.id.clone(),
+            repeat: case.repeat,
+            prompt: generated.map(|generated| generated.prompt.clone()),
+            output: reply.map(|reply| reply.output.clone()),
+            expected_status: case.scenario.expected_status,
+            actual_status: reply.map(|reply| reply.status),
+            scores: scores(case, status, categories),
+            pass: status.pass(),
+            duration_ms: case.duration_ms,
+            status,
+            reason,
+            unscored_reason: case.unscored_reason(),
+            hints: generated.map(|generated| generated.hints.clone()),
+            threshold: case.threshold,
+            safety_floor: case.safety_floor,
+            session_id: case.session_id.clone(),
+            scenario: case.scenario.clone(),
+            generation: case.generation.clone(),
+            steps: case.steps.clone(),
+            interruption: case.interruption.clone(),
+            evidence: case.evidence.clone(),
+            notes: case.notes.clone(),
+        }
+    }
+}
+
+fn scores(case: &CaseResult, status: CaseStatus, categories: &[(String, f64)]) -> Scores {
+    let step = case.weakest_step().filter(|_| status.pass().is_some());
+    match step.and_then(|step| step.judgement.as_ref()).map(|judgement| &judgement.verdict) {
+        Some(Verdict::Scored(card)) => {
+            Scores { categories: card.categories.clone(), overall: Some(card.overall) }
+        }
+        _ => Scores {
+            categories: categories
+                .iter()
+                .map(|(id, _)| CategoryScore { category: id.clone(), score: None })
+                .collect(),
+            overall: None,
+        },
+    }
+}

@@ -1,0 +1,33 @@
+//! What people and programs get to see of a run: observers and renderers.
+//!
+//! Renderers return text; `files` alone touches the disk, `progress` alone the terminal. Nothing
+//! here decides anything: `outcome` has done that.
+
+pub mod comparison;
+pub mod document;
+pub mod files;
+pub mod freeze;
+pub mod observer;
+pub mod progress;
+pub mod terminal;
+
+mod archive;
+mod index;
+mod markdown;
+mod reading;
+mod recommendations;
+mod repeats;
+mod state;
+mod trend;
+pub mod wording;
+
+#[cfg(test)]
+mod fixture;
+
+pub use archive::{RunArchive, RunFile, read_report};
+pub use files::{ReportFiles, ReportFilesError, ReportPaths};
+pub use index::RunEntry;
+pub use observer::{ReportHandle, ReportObserver};
+pub use progress::ProgressObserver;
+pub use terminal::Style;
+pub use trend::render as trend_picture;

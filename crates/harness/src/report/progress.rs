@@ -1,0 +1,288 @@
+//! How a run goes on, on standard error: a bar on a terminal, plain lines elsewhere.
+//! The only part of this room that prints.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+
+use super::reading::Reading;
+use super::terminal::{Colour, Style, colour};
+use super::wording;
+use crate::event::{CasePhase, Observer, ObserverError, RunEvent, RunEventKind, RunHeader};
+use crate::outcome::CaseResult;
+use selftest_text::escape;
+
+/// Cases in flight that the bar names.
+const NAMED: usize = 2;
+/// Most columns of a case's id in lines.
+const ID: usize = 40;
+/// Bytes of a reason or a warning.
+const REASON: usize = 160;
+
+/// Shows the progress of a run.
+pub struct ProgressObserver {
+    style: Style,
+    output: Output,
+    /// Which of several runs this is; empty where there is one only.
+    label: &'static str,
+    planned: usize,
+    /// Columns of the longest id.
+    width: usize,
+    passed: usize,
+    failed: usize,
+    unscored: usize,
+    in_flight: BTreeMap<usize, (String, CasePhase)>,
+}
+
+enum Output {
+    Bar(ProgressBar),
+    Lines(Box<dyn Write + Send>),
+}
+
+impl ProgressObserver {
+    /// A bar on a terminal, plain lines otherwise, both on standard error.
+    pub fn new(style: Style) -> Self {
+        if !style.terminal {
+            return Self::with_lines(style, Box::new(io::stderr()));
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+            .with_finish(ProgressFinish::AndClear);
+        Self::with_output(style, Output::Bar(bar))
+    }
+
+    /// Plain lines to any writer.
+    pub fn with_lines(style: Style, lines: Box<dyn Write + Send>) -> Self {
+        Self::with_output(style, Output::Lines(lines))
+    }
+
+    /// The same with a word before each line, where several runs go on at once.
+    #[must_use]
+    pub fn labelled(self, label: &'static str) -> Self {
+        Self { label, ..self }
+    }
+
+    fn with_output(style: Style, output: Output) -> Self {
+        Self {
+            style,
+            output,
+            label: "",
+            planned: 0,
+            width: 0,
+            passed: 0,
+            failed: 0,
+            unscored: 0,
+            in_flight: BTreeMap::new(),
+        }
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), ObserverError> {
+        let labelled;
+        let line = if self.label.is_empty() {
+            line
+        } else {
+            labelled = format!("{}: {line}", self.label);
+            &labelled
+        };
+        match &mut self.output {
+            Output::Bar(bar) => {
+                bar.println(line);
+                Ok(())
+            }
+            Output::Lines(lines) => writeln!(lines, "{line}")
+                .map_err(|cause| ObserverError(format!("cannot show the progress: {cause}"))),
+        }
+    }
+
+    fn start(&mut self, header: &RunHeader) -> Result<(), ObserverError> {
+        self.planned = header.scenario_ids.len();
+        let longest = header.scenario_ids.iter().map(|id| id.chars().count()).max();
+        // A repeat is numbered.
+        let number = header.suite.as_ref().map(|suite| suite.repeats).filter(|count| *count > 1);
+        let number = number.map_or(0, |count| format!(" #{count}").len());
+        self.width = longest.map_or(0, |longest| longest + number).min(ID);
+        if let Output::Bar(bar) = &self.output {
+            bar.set_style(
+                ProgressStyle::with_template("{bar:20} {pos}/{len}  {elapsed}  {wide_msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar.set_length(self.planned as u64);
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
+        let judge = escape::terminal(&header.models.judge, REASON);
+        let sut = escape::terminal(&header.sut, REASON);
+        let line = format!(
+            "{}: {} against {sut}, judged by {judge}",
+            header.run_id,
+            selftest_text::wording::cases(count)
+        );
+        self.line(&line)
+    }
+
+    fn enter(&mut self, index: usize, id: &str, phase: CasePhase) -> Result<(), ObserverError> {
+        let id = escape::terminal(id, ID);
+        let is_new = self.in_flight.insert(index, (id.clone(), phase)).is_none();
+        if is_new && matches!(self.output, Output::Lines(_)) {
+            return self.line(&format!("{id}: started"));
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    fn finish(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
+        self.in_flight.remove(&case.index);
+        let reading = Reading::new(case);
+        let counter = match reading.status.pass() {
+            Some(true) => &mut self.passed,
+            Some(false) => &mut self.failed,
+            None => &mut self.unscored,
+        };
+        *counter += 1;
+        let done = self.passed + self.failed + self.unscored;
+        let id = escape::terminal(reading.name(), ID);
+        let mut line = format!(
+            "[{done}/{}] {id:<width$}  {}  {}  {}",
+            self.planned,
+            self.style.paint(colour(reading.status), reading.status.label()),
+            wording::score(reading.score()),
+            selftest_text::wording::duration(case.duration_ms),
+            width = self.width,
+        );
+        if let Some(reason) = &reading.reason {
+            let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, REASON));
+            line = format!("{line}  {reason}");
+        }
+        self.line(&line)?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn refresh(&self) {
+        if let Output::Bar(bar) = &self.output {
+            bar.set_position((self.passed + self.failed + self.unscored) as u64);
+            bar.set_message(self.message());
+        }
+    }
+
+    /// The counts so far and the cases in flight, as the bar shows them.
+    fn message(&self) -> String {
+        let mut parts = Vec::new();
+        for (count, word) in
+            [(self.passed, "passed"), (self.failed, "failed"), (self.unscored, "unscored")]
+        {
+            if count > 0 {
+                parts.push(format!("{count} {word}"));
+            }
+        }
+        let named = self.in_flight.values().take(NAMED);
+        parts.extend(named.map(|(id, phase)| format!("{} {id}", phase.as_str())));
+        if self.in_flight.len() > NAMED {
+            parts.push(format!("{} more", self.in_flight.len() - NAMED));
+        }
+        parts.join(", ")
+    }
+}
+
+impl Observer for ProgressObserver {
+    fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError> {
+        match &event.kind {
+            RunEventKind::RunStarted(header) => self.start(header),
+            RunEventKind::PhaseStarted { index, scenario_id, phase } => {
+                self.enter(*index, scenario_id, *phase)
+            }
+            RunEventKind::PromptRejected { scenario_id, attempt, reason, .. } => {
+                let id = escape::terminal(scenario_id, ID);
+                let reason = escape::terminal(reason, REASON);
+                self.line(&format!("{id}: prompt {attempt} rejected: {reason}"))
+            }
+            RunEventKind::CaseFinished(case) => self.finish(case),
+            RunEventKind::Warning(warning) => {
+                let mark = self.style.paint(Colour::Unsure, "warning");
+                self.line(&format!("{mark}: {}", escape::terminal(warning, 4 * REASON)))
+            }
+            RunEventKind::RunFinished { .. } => {
+                if let Output::Bar(bar) = &self.output {
+                    bar.finish_and_clear();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::report::fixture;
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn lines(colour: bool) -> String {
+        let shared = Shared::default();
+        let style = Style { terminal: false, colour };
+        let mut progress = ProgressObserver::with_lines(style, Box::new(shared.clone()));
+        for event in fixture::progress_events() {
+            progress.on_event(&event).unwrap();
+        }
+        let bytes = shared.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn plain_lines() {
+        let text = lines(false);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn colour_only_when_wanted() {
+        assert!(lines(true).contains("\u{1b}[32mPASS\u{1b}[0m"));
+    }
+
+    #[test]
+    fn the_bar_names_what_is_in_flight() {
+        let style = Style { terminal: true, colour: false };
+        let mut progress = ProgressObserver::with_output(style, Output::Bar(ProgressBar::hidden()));
+        for event in fixture::progress_events() {
+            progress.on_event(&event).unwrap();
+        }
+        for (index, id) in ["a", "b", "c"].into_iter().enumerate() {
+            progress.enter(100 + index, id, CasePhase::Judging).unwrap();
+        }
+        let message = progress.message();
+        assert_eq!(message, "1 passed, 7 failed, 7 unscored, judging a, judging b, 1 more");
+    }
+
+    #[test]
+    fn a_closed_stream_is_an_error_and_no_panic() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let style = Style { terminal: false, colour: false };
+        let mut progress = ProgressObserver::with_lines(style, Box::new(Closed));
+        let event = fixture::progress_events().remove(0);
+        assert!(progress.on_event(&event).is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! What to do next, derived by rules from the results. Pure; asks no model.
+
+use std::collections::BTreeMap;
+
+use super::reading::{Reading, card, category_name, is_mismatch};
+use crate::event::RunHeader;
+use crate::outcome::CaseStatus;
+use crate::scenario::TaskStatus;
+use selftest_models::structured::UnscoredReason;
+
+/// Most cases that one sentence names.
+const NAMED: usize = 8;
+
+/// One sentence each, the most important first; one that says "None" when there is nothing to
+/// do. The sentences hold ids and model names: escape them like any foreign text.
+pub(super) fn recommendations(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    sentences.extend(breaches(cases));
+    sentences.extend(weak_categories(header, cases));
+    sentences.extend(wrong_statuses(cases));
+    sentences.extend(broken_systems(header, cases));
+    sentences.extend(missing_verdicts(header, cases));
+    if sentences.is_empty() {
+        sentences.push(if cases.is_empty() {
+            "None: no case has finished.".to_owned()
+        } else {
+            "None: every case passed.".to_owned()
+        });
+    }
+    sentences
+}
+
+/// The ids of the cases that satisfy a condition, in words; `None` when there are none.
+fn names(cases: &[Reading<'_>], wanted: impl Fn(&Reading<'_>) -> bool) -> Option<String> {
+    let ids: Vec<&str> = cases.iter().filter(|case| wanted(case)).map(Reading::name).collect();
+    listed(&ids)
+}
+
+fn listed(ids: &[&str]) -> Option<String> {
+    match ids {
+        [] => None,
+        [only] => Some((*only).to_owned()),
+        [rest @ .., last] if ids.len() <= NAMED => Some(format!("{} and {last}", rest.join(", "))),
+        _ => Some(format!("{} and {} more", ids[..NAMED].join(", "), ids.len() - NAMED)),
+    }
+}
+
+fn breaches(cases: &[Reading<'_>]) -> Vec<String> {
+    let escaped = names(cases, |case| case.status == CaseStatus::IsolationViolation).map(|ids| {
+        format!("Find out what wrote to the project during {ids}, and run the system under test with less access")
+    });
+    let unsafe_answers = names(cases, |case| {
+        case.case.steps.iter().any(|step| case.unsafe_score(step).is_some())
+    })
+    .map(|ids| {
+        format!("Look at the answers of {ids} first: safety is below the floor, which no other score makes good")
+    });
+    escaped.into_iter().chain(unsafe_answers).collect()
+}
+
+/// Categories whose mean over the steps below their threshold is itself below it, the widest
+/// gap first.
+fn weak_categories(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+    #[derive(Default)]
+    struct Tally<'a> {
+        scores: f64,
+        gaps: f64,
+        count: u32,
+        ids: Vec<&'a str>,
+    }
+    let mut tallies: BTreeMap<&str, Tally<'_>> = BTreeMap::new();
+    for case in cases {
+        let threshold = case.case.threshold;
+        for step in case.case.steps.iter().filter(|step| case.is_below_threshold(step)) {
+            for entry in card(step).iter().flat_map(|card| &card.categories) {
+                let Some(score) = entry.score else { continue };
+                let tally = tallies.entry(&entry.category).or_default();
+                tally.scores += score.get();
+                tally.gaps += threshold.get() - score.get();
+                tally.count += 1;
+                if !score.reaches(threshold) && tally.ids.last() != Some(&case.name()) {
+                    tally.ids.push(case.name());
+                }
+            }
+        }
+    }
+    let mut weak: Vec<(&str, Tally<'_>)> = tallies
+        .into_iter()
+        .filter(|(_, tally)| tally.gaps / f64::from(tally.count) > 1e-9)
+        .collect();
+    let rank = |id: &str| header.categories.iter().position(|(known, _)| known == id);
+    weak.sort_by(|(a, x), (b, y)| {
+        let gap = |tally: &Tally<'_>| tally.gaps / f64::from(tally.count);
+        gap(y).total_cmp(&gap(x)).then_with(|| rank(a).cmp(&rank(b)))
+    });
+    weak.iter()
+        .filter_map(|(id, tally)| {
+            let ids = listed(&tally.ids)?;
+            let mean = tally.scores / f64::from(tally.count);
+            Some(format!(
+                "Review {} handling for {ids} (mean {mean:.2}){}",
+                category_name(id),
+                advice(id)
+            ))
+        })
+        .collect()
+}
+
+fn advice(category: &str) -> &'static str {
+    match category {
+        "format_score" => {
+            ": say in the instructions what form an answer has, and check it before it is sent"
+        }
+        "factuality_score" => {
+            ": answers claim what their sources do not say; let the system read them before it answers, and say so when it does not know"
+        }
+        "instruction_following_score" => {
+            ": answers leave out or change what was asked; repeat the request's limits in the instructions"
+        }
+        "safety_score" => {
+            ": answers propose risky operations; let it ask before anything that changes or sends data"
+        }
+        _ => "",
+    }
+}
+
+fn wrong_statuses(cases: &[Reading<'_>]) -> Vec<String> {
+    let mismatch = |expected: TaskStatus, actual: TaskStatus| {
+        names(cases, |case| {
+            case.status == CaseStatus::Failed
+                && case.case.steps.iter().any(|step| {
+                    is_mismatch(step)
+                        && step.expected_status == expected
+                        && step.reply.as_ref().is_some_and(|reply| reply.status == actual)
+                })
+        })
+    };
+    let rarely = mismatch(TaskStatus::AwaitingResponse, TaskStatus::Complete).map(|ids| {
+        format!("It asks back too rarely: {ids} ended COMPLETE where a question was expected; tell it to ask when a request can be read in several ways")
+    });
+    let often = mismatch(TaskStatus::Complete, TaskStatus::AwaitingResponse).map(|ids| {
+        format!("It asks back too often: {ids} asked where an answer was expected; tell it to answer what is clear")
+    });
+    rarely.into_iter().chain(often).collect()
+}
+
+fn broken_systems(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+    let timeouts = names(cases, |case| case.status == CaseStatus::SutTimeout).map(|ids| {
+        let seconds = header.timeout_seconds;
+        format!("Find out what {ids} waited for, or raise timeout_seconds (now {seconds})")
+    });
+    let errors = names(cases, |case| case.status == CaseStatus::SutError).map(|ids| {
+        format!("Run the system under test by hand with the prompt of {ids}: it died or reported an error")
+    });
+    timeouts.into_iter().chain(errors).collect()
+}
+
+fn missing_verdicts(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+    let judge = &header.models.judge;
+    let unscored =
+        |reason: UnscoredReason| names(cases, |case| case.case.unscored_reason() == Some(reason));
+    let advice = [
+        (
+            UnscoredReason::Malformed,
+            format!("use a larger judge model than {judge}, and run selftest doctor"),
+        ),
+        (UnscoredReason::Truncated, "raise judge.max_tokens or judge.max_prompt_tokens".to_owned()),
+        (UnscoredReason::Refused, format!("use another judge model than {judge}")),
+        (
+            UnscoredReason::CantTell,
+            "sharpen what the prompt template asks for in its hints, or use a larger judge model"
+                .to_owned(),
+        ),
+        (
+            UnscoredReason::Unavailable,
+            format!("run selftest doctor to see why {judge} does not answer"),
+        ),
+    ];
+    let mut sentences: Vec<String> = advice
+        .into_iter()
+        .filter_map(|(reason, advice)| {
+            Some(format!("No verdict for {} ({}): {advice}", unscored(reason)?, reason.describe()))
+        })
+        .collect();
+    let failed = names(cases, |case| case.status == CaseStatus::GenerationFailed);
+    sentences.extend(failed.zip(header.models.generator.as_ref()).map(|(ids, generator)| {
+        format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")
+    }));
+    let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();
+    if let Ok(count @ 1..) = u32::try_from(skipped) {
+        sentences.push(format!(
+            "Run again for the {} that did not run",
+            selftest_text::wording::cases(count)
+        ));
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::outcome::CaseResult;
+    use crate::report::fixture;
+
+    fn sentences(cases: &[Arc<CaseResult>]) -> Vec<String> {
+        let readings: Vec<Reading<'_>> = cases.iter().map(|case| Reading::new(case)).collect();
+        recommendations(&fixture::header(cases), &readings)
+    }
+
+    #[test]
+    fn every_rule_speaks() {
+        insta::assert_snapshot!(sentences(&fixture::rich_cases()).join("\n"));
+    }
+
+    #[test]
+    fn nothing_to_do() {
+        assert_eq!(sentences(&fixture::passing_cases()), ["None: every case passed."]);
+        assert_eq!(sentences(&[]), ["None: no case has finished."]);
+    }
+
+    #[test]
+    fn the_weakest_category_comes_first_and_strong_ones_not_at_all() {
+        let case = fixture::case(0, "a", fixture::scored([0.7, 0.2, 0.9, 1.0], ""));
+        let sentences = sentences(&[Arc::new(case)]);
+        assert_eq!(sentences.len(), 2, "{sentences:?}");
+        assert!(sentences[0].starts_with("Review factuality handling for a (mean 0.20)"));
+        assert!(sentences[1].starts_with("Review format handling for a (mean 0.70)"));
+    }
+
+    #[test]
+    fn a_category_of_ones_own_is_named() {
+        let mut judgement = fixture::scored([0.1, 0.9, 0.9, 0.9], "");
+        if let crate::judge::Verdict::Scored(card) = &mut judgement.verdict {
+            card.categories[0].category = "tone_of_voice".to_owned();
+            card.overall = fixture::score(0.7);
+        }
+        let case = fixture::case(0, "a", judgement);
+        assert_eq!(
+            sentences(&[Arc::new(case)]),
+            ["Review tone of voice handling for a (mean 0.10)"]
+        );
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let cases: Vec<Arc<CaseResult>> = (0..12)
+            .map(|index| {
+                let judgement = fixture::scored([0.0; 4], "");
+                Arc::new(fixture::case(index, &format!("c{index}"), judgement))
+            })
+            .collect();
+        let sentence = sentences(&cases).pop().unwrap();
+        assert!(sentence.contains("c0, c1, c2, c3, c4, c5, c6, c7 and 4 more"), "{sentence}");
+    }
+}

@@ -1,0 +1,121 @@
+//! A run as told so far, folded from its events, and its texts at any moment. Opens no file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::document::{CaseDocument, Host, ReportDocument, RunEnd};
+use super::markdown::{self, RunView};
+use crate::event::{RunEvent, RunEventKind, RunHeader};
+use crate::outcome::{CaseResult, Summary};
+
+/// Bytes of a warning, and how many are kept.
+const WARNING: usize = 1_000;
+const WARNINGS: usize = 200;
+
+/// What is known of a run.
+#[derive(Debug)]
+pub(super) struct RunState {
+    header: Option<Arc<RunHeader>>,
+    cases: BTreeMap<usize, Finished>,
+    summary: Summary,
+    warnings: Vec<String>,
+    end: Option<RunEnd>,
+    host: Host,
+}
+
+#[derive(Debug)]
+struct Finished {
+    result: Arc<CaseResult>,
+    /// The case's JSON, made once: the report is written again and again while it grows.
+    json: String,
+}
+
+impl RunState {
+    pub(super) fn new(host: Host) -> Self {
+        Self {
+            header: None,
+            cases: BTreeMap::new(),
+            summary: Summary::default(),
+            warnings: Vec::new(),
+            end: None,
+            host,
+        }
+    }
+
+    /// Takes in one event; tells whether the texts changed.
+    pub(super) fn fold(&mut self, event: &RunEvent) -> serde_json::Result<bool> {
+        match &event.kind {
+            RunEventKind::RunStarted(header) => self.header = Some(Arc::clone(header)),
+            RunEventKind::CaseFinished(result) => self.add(result)?,
+            RunEventKind::Warning(warning) => {
+                if self.warnings.len() < WARNINGS {
+                    self.warnings.push(selftest_text::clip(warning, WARNING));
+                }
+            }
+            RunEventKind::RunFinished { summary, outcome, at, changed_files } => {
+                self.summary = summary.clone();
+                let changed_files = changed_files.clone();
+                self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files });
+            }
+            RunEventKind::PhaseStarted { .. } | RunEventKind::PromptRejected { .. } => {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn add(&mut self, result: &Arc<CaseResult>) -> serde_json::Result<()> {
+        let categories = self.header.as_ref().map_or(&[][..], |header| &header.categories);
+        let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories))?;
+        // The lines of a pretty text hold no line feed of their own: strings escape theirs.
+        let json = json.replace('\n', "\n    ");
+        let finished = Finished { result: Arc::clone(result), json };
+        if self.cases.insert(result.index, finished).is_none() {
+            self.summary.add(result);
+        }
+        Ok(())
+    }
+
+    /// The JSON report: what `to_string_pretty` makes of the whole document, put together from
+    /// the texts of the cases. `None` before the run has started.
+    pub(super) fn json(&self) -> Option<serde_json::Result<String>> {
+        let header = self.header.as_ref()?;
+        let end = self.end.as_ref();
+        let host = self.host.clone();
+        let head = ReportDocument::head(header, &self.summary, &self.warnings, end, host);
+        Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+    }
+
+    fn with_cases(&self, mut text: String) -> String {
+        // `cases` is the last field, and a head has none.
+        const EMPTY: &str = "]\n}";
+        if !self.cases.is_empty() && text.ends_with(EMPTY) {
+            text.truncate(text.len() - EMPTY.len());
+            let size: usize = self.cases.values().map(|case| case.json.len() + 6).sum();
+            text.reserve(size + 8);
+            let mut separator = "\n    ";
+            for case in self.cases.values() {
+                text.push_str(separator);
+                text.push_str(&case.json);
+                separator = ",\n    ";
+            }
+            text.push_str("\n  ]\n}");
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The Markdown report; `json_link` leads from it to the JSON report. `None` before the run
+    /// has started.
+    pub(super) fn markdown(&self, json_link: &str) -> Option<Result<String, askama::Error>> {
+        let header = self.header.as_ref()?;
+        Some(markdown::render(&RunView {
+            header,
+            cases: self.cases.values().map(|case| &*case.result).collect(),
+            summary: &self.summary,
+            warnings: &self.warnings,
+            end: self.end.as_ref(),
+            json_link,
+        }))
+    }
+}

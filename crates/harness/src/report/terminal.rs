@@ -1,0 +1,220 @@
+//! The closing table of a run for a terminal. Returns text and prints nothing.
+
+use std::sync::Arc;
+
+use super::files::ReportPaths;
+use super::reading::Reading;
+use super::repeats::{Repeated, repeated};
+use super::wording;
+use crate::event::RunHeader;
+use crate::outcome::{CaseResult, CaseStatus, Outcome, Summary};
+use selftest_text::escape;
+
+/// Bytes of a reason.
+const REASON: usize = 200;
+
+/// What the terminal can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Lines can be redrawn: a terminal, and not CI.
+    pub terminal: bool,
+    /// Colours are wanted: a terminal without `NO_COLOR`.
+    pub colour: bool,
+}
+
+/// Colours by meaning.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Colour {
+    Good,
+    Bad,
+    Unsure,
+    Faint,
+}
+
+impl Style {
+    /// The text in a colour, if colours are wanted.
+    pub(super) fn paint(self, colour: Colour, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match colour {
+            Colour::Good => 32,
+            Colour::Bad => 31,
+            Colour::Unsure => 33,
+            Colour::Faint => 2,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// The colour of a case's status.
+pub(super) const fn colour(status: CaseStatus) -> Colour {
+    match status.pass() {
+        Some(true) => Colour::Good,
+        Some(false) => Colour::Bad,
+        None => Colour::Unsure,
+    }
+}
+
+/// The table of all cases, the summary with its interval, why cases have no verdict or failed,
+/// and where the reports are.
+pub fn closing(
+    header: &RunHeader,
+    cases: &[Arc<CaseResult>],
+    summary: &Summary,
+    outcome: Outcome,
+    paths: &ReportPaths,
+    style: Style,
+) -> String {
+    let cases: Vec<Reading<'_>> = cases.iter().map(|case| Reading::new(case)).collect();
+    let mut lines = table(&cases, style);
+    lines.extend(repeats(&cases, style));
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines.push(summary_line(summary, outcome, style));
+    if let Some(words) = wording::interval(summary) {
+        lines.push(style.paint(Colour::Faint, &words));
+    }
+    for case in cases.iter().filter(|case| case.status != CaseStatus::Skipped) {
+        if let Some(reason) = &case.reason {
+            let reason = escape::terminal(reason, REASON);
+            lines.push(format!("{}: {reason}", escape::terminal(case.name(), 64)));
+        }
+    }
+    let seed = format!("{}, seed {}", header.run_id, header.seed);
+    lines.push(String::new());
+    lines.push(style.paint(Colour::Faint, &seed));
+    if let Some(suite) = &header.suite {
+        let suite = escape::terminal(&format!("suite {}", wording::suite(suite)), 4_096);
+        lines.push(style.paint(Colour::Faint, &suite));
+    }
+    for path in [&paths.markdown, &paths.json] {
+        lines.push(escape::terminal(&path.display().to_string(), 4_096));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// Names of the columns.
+const HEAD: [&str; 6] = ["Case", "Status", "Score", "Threshold", "Result", "Time"];
+
+fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<[String; 6]> = cases
+        .iter()
+        .map(|case| {
+            [
+                escape::terminal(case.name(), 64),
+                case.task_status_word().to_owned(),
+                wording::score(case.score()),
+                case.case.threshold.to_string(),
+                case.status.label().to_owned(),
+                selftest_text::wording::duration(case.case.duration_ms),
+            ]
+        })
+        .collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0).max(HEAD[column].len())
+    };
+    let widths: [usize; 6] = std::array::from_fn(width);
+    // Words to the left, numbers to the right.
+    let aligned = |column: usize, cell: &str| match column {
+        2 | 3 | 5 => format!("{cell:>0$}", widths[column]),
+        _ => format!("{cell:<0$}", widths[column]),
+    };
+    let head: Vec<String> = (0..6).map(|column| aligned(column, HEAD[column])).collect();
+    let mut lines = vec![style.paint(Colour::Faint, &head.join("  "))];
+    for (row, case) in rows.iter().zip(cases) {
+        let cells: Vec<String> = (0..6)
+            .map(|column| {
+                let cell = aligned(column, &row[column]);
+                if column == 4 { style.paint(colour(case.status), &cell) } else { cell }
+            })
+            .collect();
+        lines.push(cells.join("  "));
+    }
+    lines
+}
+
+/// A line for each repeated case.
+fn repeats(cases: &[Reading<'_>], style: Style) -> Vec<String> {
+    let line = |case: &Repeated<'_>| {
+        format!(
+            "{}: {} passed, mean score {} ({} to {})",
+            escape::terminal(case.id, 64),
+            case.passed_words(),
+            wording::score(case.mean),
+            wording::score(case.lowest),
+            wording::score(case.highest)
+        )
+    };
+    let lines: Vec<String> = repeated(cases).iter().map(line).collect();
+    let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "Over all repeats"));
+    let gap = heading.as_ref().map(|_| String::new());
+    gap.into_iter().chain(heading).chain(lines).collect()
+}
+
+fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {
+    let colour = match outcome {
+        Outcome::Passed => Colour::Good,
+        Outcome::Failed => Colour::Bad,
+        Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted => Colour::Unsure,
+    };
+    let mut parts = vec![match summary.pass_rate {
+        Some(_) => format!("{} passed", wording::pass_rate(summary)),
+        None => "no verdict".to_owned(),
+    }];
+    if summary.unscored > 0 {
+        parts
+            .push(format!("{} without a verdict", selftest_text::wording::cases(summary.unscored)));
+    }
+    if summary.rejected_prompts > 0 {
+        let prompts = selftest_text::wording::plural(summary.rejected_prompts, "generated prompt");
+        parts.push(format!("{prompts} rejected"));
+    }
+    let word = style.paint(colour, wording::outcome(Some(outcome)));
+    format!("{word}: {}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::report::fixture;
+
+    fn closing_of(cases: &[Arc<CaseResult>], colour: bool) -> String {
+        let (summary, outcome) = fixture::fold(cases);
+        let paths = ReportPaths {
+            json: PathBuf::from("reports/selftest/run.json"),
+            markdown: PathBuf::from("docs/reports/selftest/run.md"),
+        };
+        let style = Style { terminal: true, colour };
+        closing(&fixture::header(cases), cases, &summary, outcome, &paths, style)
+    }
+
+    #[test]
+    fn closing_table() {
+        insta::assert_snapshot!("closing_rich", closing_of(&fixture::rich_cases(), false));
+        insta::assert_snapshot!("closing_passed", closing_of(&fixture::passing_cases(), false));
+        insta::assert_snapshot!("closing_empty", closing_of(&[], false));
+    }
+
+    #[test]
+    fn foreign_text_cannot_steer_the_terminal() {
+        let text = closing_of(&fixture::rich_cases(), false);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        let coloured = closing_of(&fixture::rich_cases(), true);
+        let mut rest = coloured.as_str();
+        while let Some(start) = rest.find('\u{1b}') {
+            rest = &rest[start..];
+            let ours = ["[32m", "[31m", "[33m", "[2m", "[0m"];
+            assert!(ours.iter().any(|code| rest[1..].starts_with(code)), "{rest:?}");
+            rest = &rest[1..];
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Results of runs in words: pass rates, intervals, arms, suites, outcomes. Pure.
+
+use selftest_stats::Interval;
+use selftest_stats::score::Score;
+use selftest_text::wording::{cases, percent, trials};
+
+use crate::event::{ExperimentRun, SuiteRun};
+use crate::experiment::Arm;
+use crate::outcome::{Outcome, Summary};
+
+/// `4/5 (80%)` as in seed 001, or `no verdict`.
+pub fn pass_rate(summary: &Summary) -> String {
+    match summary.pass_rate {
+        Some(rate) => {
+            format!("{}/{} ({}%)", summary.passed, summary.passed + summary.failed, percent(rate))
+        }
+        None => "no verdict".to_owned(),
+    }
+}
+
+/// What the pass rate can and cannot say; `None` without a verdict.
+pub fn interval(summary: &Summary) -> Option<String> {
+    // Wider than this, a change of ten points in the pass rate cannot be seen.
+    const TELLING: f64 = 0.2;
+    let Interval { low, high } = summary.pass_rate_interval?;
+    let ends = format!("95 % interval {:.0} % to {:.0} %", low * 100.0, high * 100.0);
+    if high - low <= TELLING {
+        return Some(ends);
+    }
+    let decided = summary.passed + summary.failed;
+    let verb = if decided == 1 { "is" } else { "are" };
+    let trials = match summary.repeats {
+        Some(repeats) => trials(decided, decided.div_ceil(repeats.max(1))),
+        None => cases(decided),
+    };
+    Some(format!("{ends}; {trials} {verb} too few to tell small differences"))
+}
+
+/// Which arm of an experiment a run is.
+pub fn arm(experiment: &ExperimentRun) -> String {
+    let with = match experiment.arm {
+        Arm::Control => "without",
+        Arm::Treatment => "with",
+    };
+    format!("{with} the skill {}", experiment.skill)
+}
+
+/// Which arm of which experiment a run is.
+pub fn experiment(experiment: &ExperimentRun) -> String {
+    let digest: String = experiment.skill_digest.chars().take(12).collect();
+    format!(
+        "Experiment: {} (digest {digest}); the other arm is {}",
+        arm(experiment),
+        experiment.other_run_id
+    )
+}
+
+/// A suite with its digest in short, where it comes from, and how often its cases are run.
+pub fn suite(suite: &SuiteRun) -> String {
+    let digest: String = suite.digest.chars().take(12).collect();
+    let from = suite.run_id.as_ref().map(|run| format!(", frozen from {run}")).unwrap_or_default();
+    let repeats = match suite.repeats {
+        0 | 1 => String::new(),
+        repeats => format!(", each case {repeats} times"),
+    };
+    format!("{} (digest {digest}{from}{repeats})", suite.path)
+}
+
+/// A score, or `-` where there is none.
+pub fn score(score: Option<Score>) -> String {
+    score.map_or_else(|| "-".to_owned(), |score| score.to_string())
+}
+
+/// An outcome for people; `None` is a run that has not ended.
+pub const fn outcome(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        Some(Outcome::Passed) => "passed",
+        Some(Outcome::Failed) => "failed",
+        Some(Outcome::Inconclusive) => "inconclusive",
+        Some(Outcome::NothingRan) => "nothing ran",
+        Some(Outcome::Interrupted) => "interrupted",
+        None => "not finished",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_stats::wilson;
+
+    #[test]
+    fn small_runs_say_so() {
+        let summary = |passed, failed| Summary {
+            passed,
+            failed,
+            pass_rate_interval: wilson(passed, passed + failed),
+            ..Summary::default()
+        };
+        assert_eq!(
+            interval(&summary(4, 1)).unwrap(),
+            "95 % interval 38 % to 96 %; 5 cases are too few to tell small differences"
+        );
+        assert_eq!(
+            interval(&summary(1, 0)).unwrap(),
+            "95 % interval 21 % to 100 %; 1 case is too few to tell small differences"
+        );
+        assert_eq!(interval(&summary(400, 100)).unwrap(), "95 % interval 76 % to 83 %");
+        assert_eq!(interval(&summary(0, 0)), None);
+        let repeated = Summary { repeats: Some(5), ..summary(8, 2) };
+        assert!(
+            interval(&repeated)
+                .unwrap()
+                .ends_with("; 10 trials of 2 cases are too few to tell small differences")
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! In which order an experiment tries its arms: at random, so that neither is always first, and
+//! nothing that changes with time favours one. Pure.
+
+use super::seed::mix;
+use crate::experiment::Arm;
+
+/// One trial of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// Position of the case, from 0.
+    pub case: usize,
+    /// Which repeat, from 1.
+    pub repeat: u32,
+    /// Which arm.
+    pub arm: Arm,
+}
+
+impl Slot {
+    /// Where the trial stands in a plan of so many cases that is repeated in rounds.
+    pub fn position(&self, cases: usize) -> usize {
+        (self.repeat.saturating_sub(1) as usize).saturating_mul(cases).saturating_add(self.case)
+    }
+}
+
+/// Every case so many times in each arm, in rounds: all cases once in both arms, in an order of
+/// their own, then all again. The trials of a case stand side by side; in half of the cases of a
+/// round one arm is first, in half the other, and in the next round it is drawn anew. The same
+/// seed gives the same order.
+pub fn interleaved(cases: usize, repeats: u32, seed: u64) -> Vec<Slot> {
+    let mut random = Random(seed);
+    let coin = usize::from(random.below(2) == 1);
+    let mut slots = Vec::with_capacity(cases.saturating_mul(repeats as usize).saturating_mul(2));
+    for (round, repeat) in (1..=repeats).enumerate() {
+        let mut order: Vec<usize> = (0..cases).collect();
+        random.shuffle(&mut order);
+        // Which half of the cases has which arm first does not depend on where they stand.
+        let mut firsts: Vec<usize> = (0..cases).map(|at| (at + round + coin) % 2).collect();
+        random.shuffle(&mut firsts);
+        for (case, first) in order.into_iter().zip(firsts) {
+            let mut arms = [Arm::Control, Arm::Treatment];
+            arms.rotate_left(first);
+            slots.extend(arms.map(|arm| Slot { case, repeat, arm }));
+        }
+    }
+    slots
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let wide = u128::from(mix(self.0)) * limit as u128;
+        // The high half: an even share of each value, but for one in 2^64 / limit.
+        usize::try_from(wide >> 64).unwrap_or(0)
+    }
+
+    /// Fisher and Yates.
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last + 1);
+            items.swap(last, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_case_alternates() {
+        for seed in 0..20 {
+            let slots = interleaved(1, 4, seed);
+            let firsts: Vec<Arm> = slots.chunks(2).map(|pair| pair[0].arm).collect();
+            assert!(firsts.windows(2).all(|pair| pair[0] != pair[1]), "{firsts:?}");
+        }
+        let first = |seed| interleaved(1, 1, seed)[0].arm;
+        assert!((0..20).any(|seed| first(seed) == Arm::Control));
+        assert!((0..20).any(|seed| first(seed) == Arm::Treatment));
+        assert_eq!(interleaved(0, 5, 1), []);
+    }
+
+    #[test]
+    fn every_case_is_first_and_last_at_some_time() {
+        let firsts: HashSet<usize> = (0..200).map(|seed| interleaved(5, 1, seed)[0].case).collect();
+        let lasts: HashSet<usize> = (0..200).map(|seed| interleaved(5, 1, seed)[9].case).collect();
+        assert_eq!((firsts.len(), lasts.len()), (5, 5));
+        assert_ne!(interleaved(20, 1, 1), interleaved(20, 1, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn each_trial_once_and_no_arm_favoured(cases in 1..30_usize, repeats in 1..6_u32, seed: u64) {
+            let slots = interleaved(cases, repeats, seed);
+            prop_assert_eq!(&slots, &interleaved(cases, repeats, seed));
+            prop_assert_eq!(slots.len(), 2 * cases * repeats as usize);
+            let distinct: HashSet<Slot> = slots.iter().copied().collect();
+            prop_assert_eq!(distinct.len(), slots.len());
+            for round in slots.chunks(2 * cases) {
+                prop_assert!(round.iter().all(|slot| slot.repeat == round[0].repeat));
+                let pairs = round.chunks(2);
+                prop_assert!(pairs.clone().all(|pair| pair[0].case == pair[1].case));
+                let control = pairs.filter(|pair| pair[0].arm == Arm::Control).count();
+                prop_assert!(control.abs_diff(cases - control) <= 1, "{control} of {cases}");
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What is run: which scenarios, each with its thresholds and limits. Pure.
+
+use std::time::Duration;
+
+use crate::scenario::suite::SuiteCase;
+use crate::scenario::{GeneratedCase, Scenario};
+use selftest_stats::score::{Score, Strictness, Threshold};
+
+/// Which scenarios of the configuration to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// All of them.
+    #[default]
+    All,
+    /// The first so many.
+    First(usize),
+    /// These, in this order.
+    Named(Vec<String>),
+}
+
+impl Selection {
+    /// Reads the value of `--scenarios`: a number, or ids parted by commas.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(number) = text.parse::<usize>() {
+            return Ok(Self::First(number));
+        }
+        let ids: Vec<String> =
+            text.split(',').map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()).collect();
+        if ids.is_empty() {
+            return Err("expected a number or scenario ids parted by commas".to_owned());
+        }
+        Ok(Self::Named(ids))
+    }
+}
+
+/// Values of the run that a scenario may override.
+#[derive(Debug, Clone, Copy)]
+pub struct Defaults {
+    /// How strict.
+    pub strictness: Strictness,
+    /// Least score before strictness.
+    pub min_score_to_pass: Score,
+    /// Least safety score.
+    pub safety_floor: Score,
+    /// Whether minor format deviations cost nothing.
+    pub allow_minor_format_deviation: bool,
+    /// Most questions in an answer that asks back.
+    pub max_questions_allowed: u32,
+    /// Time of the system under test per case, all its steps together.
+    pub timeout: Duration,
+}
+
+/// One case to run.
+#[derive(Debug, Clone)]
+pub struct PlannedCase {
+    /// Position, from 0.
+    pub index: usize,
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Prompt and hints of a suite; absent where a generator makes them.
+    pub frozen: Option<GeneratedCase>,
+    /// Which repeat of the case, from 1; absent in a run without repeats.
+    pub repeat: Option<u32>,
+    /// Least overall score that passes.
+    pub threshold: Threshold,
+    /// The run's values with the scenario's overrides.
+    pub limits: Defaults,
+}
+
+/// Plans scenarios of which a generator makes cases. The error names the unknown ids and the
+/// known ones.
+pub fn plan(
+    scenarios: &[Scenario],
+    selection: &Selection,
+    defaults: Defaults,
+) -> Result<Vec<PlannedCase>, String> {
+    let chosen = select(scenarios, |scenario| &scenario.id, selection, "the configuration")?;
+    let planned = chosen.into_iter().enumerate();
+    Ok(planned.map(|(index, scenario)| planned_case(index, scenario, defaults)).collect())
+}
+
+/// Plans the cases of a suite, each so many times: all of them once, then all of them again, so
+/// that what changes with time changes all cases alike.
+pub fn plan_suite(
+    cases: &[SuiteCase],
+    selection: &Selection,
+    defaults: Defaults,
+    repeats: u32,
+) -> Result<Vec<PlannedCase>, String> {
+    let chosen = select(cases, |case| &case.scenario.id, selection, "the suite")?;
+    let rounds = (1..=repeats).flat_map(|repeat| chosen.iter().map(move |case| (repeat, *case)));
+    let planned = rounds.enumerate().map(|(index, (repeat, case))| PlannedCase {
+        frozen: Some(case.generated()),
+        repeat: (repeats > 1).then_some(repeat),
+        ..planned_case(index, &case.scenario, defaults)
+    });
+    Ok(planned.collect())
+}
+
+fn select<'a, T>(
+    all: &'a [T],
+    id: impl Fn(&T) -> &String,
+    selection: &Selection,
+    whose: &str,
+) -> Result<Vec<&'a T>, String> {
+    let ids = match selection {
+        Selection::All => return Ok(all.iter().collect()),
+        Selection::First(number) => return Ok(all.iter().take(*number).collect()),
+        Selection::Named(ids) => ids,
+    };
+    let (mut found, mut unknown) = (Vec::new(), Vec::new());
+    for wanted in ids {
+        match all.iter().find(|one| id(one) == wanted) {
+            Some(one) => found.push(one),
+            None => unknown.push(wanted.as_str()),
+        }
+    }
+    if !unknown.is_empty() {
+        let known: Vec<&str> = all.iter().map(|one| id(one).as_str()).collect();
+        return Err(format!(
+            "--scenarios names `{}`, which {whose} does not have; it has: {}",
+            unknown.join("`, `"),
+            known.join(", ")
+        ));
+    }
+    Ok(found)
+}
+
+fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> PlannedCase {
+    let limits = Defaults {
+        strictness: scenario.strictness.unwrap_or(defaults.strictness),
+        min_score_to_pass: scenario.min_score_to_pass.unwrap_or(defaults.min_score_to_pass),
+        allow_minor_format_deviation: scenario
+            .allow_minor_format_deviation
+            .unwrap_or(defaults.allow_minor_format_deviation),
+        max_questions_allowed: scenario
+            .max_questions_allowed
+            .unwrap_or(defaults.max_questions_allowed),
+        timeout: scenario.timeout_seconds.map_or(defaults.timeout, Duration::from_secs_f64),
+        safety_floor: defaults.safety_floor,
+    };
+    PlannedCase {
+        index,
+        scenario: scenario.clone(),
+        frozen: None,
+        repeat: None,
+        threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
+        limits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::TaskStatus;
+
+    fn scenario(id: &str) -> Scenario {
+        Scenario {
+            id: id.into(),
+            description: "d".into(),
+            expected_status: TaskStatus::Complete,
+            requires_reply: false,
+            reply_flow: vec![],
+            strictness: None,
+            min_score_to_pass: None,
+            allow_minor_format_deviation: None,
+            max_questions_allowed: None,
+            timeout_seconds: None,
+        }
+    }
+
+    fn defaults() -> Defaults {
+        Defaults {
+            strictness: Strictness::new(0.7).unwrap(),
+            min_score_to_pass: Score::new(0.6).unwrap(),
+            safety_floor: Score::new(0.5).unwrap(),
+            allow_minor_format_deviation: true,
+            max_questions_allowed: 5,
+            timeout: Duration::from_mins(1),
+        }
+    }
+
+    fn ids(selection: &Selection) -> Result<Vec<String>, String> {
+        let scenarios = [scenario("a"), scenario("b"), scenario("c")];
+        let cases = plan(&scenarios, selection, defaults())?;
+        Ok(cases.into_iter().map(|case| case.scenario.id).collect())
+    }
+
+    #[test]
+    fn selections() {
+        assert_eq!(ids(&Selection::All).unwrap(), ["a", "b", "c"]);
+        assert_eq!(ids(&Selection::parse("2").unwrap()).unwrap(), ["a", "b"]);
+        assert_eq!(ids(&Selection::parse("99").unwrap()).unwrap(), ["a", "b", "c"]);
+        assert_eq!(ids(&Selection::parse("c, a").unwrap()).unwrap(), ["c", "a"]);
+        assert!(Selection::parse(",").is_err());
+        let error = ids(&Selection::parse("a,x,y").unwrap()).unwrap_err();
+        assert!(error.contains("`x`, `y`") && error.contains("a, b, c"), "{error}");
+    }
+
+    #[test]
+    fn a_suite_is_repeated_in_rounds() {
+        let case = |id: &str| SuiteCase {
+            scenario: scenario(id),
+            prompt: format!("do {id}"),
+            hints: "h".into(),
+        };
+        let cases = [case("a"), case("b"), case("c")];
+        let planned = |selection: &str, repeats| {
+            let selection = Selection::parse(selection).unwrap();
+            plan_suite(&cases, &selection, defaults(), repeats)
+        };
+        let once = planned("3", 1).unwrap();
+        assert_eq!(once[2].frozen.as_ref().unwrap().prompt, "do c");
+        assert!(once.iter().all(|case| case.repeat.is_none()));
+        let twice = planned("c,a", 2).unwrap();
+        let names: Vec<_> = twice
+            .iter()
+            .map(|case| (case.index, case.scenario.id.as_str(), case.repeat.unwrap()))
+            .collect();
+        assert_eq!(names, [(0, "c", 1), (1, "a", 1), (2, "c", 2), (3, "a", 2)]);
+        let error = planned("x", 1).unwrap_err();
+        assert!(error.contains("`x`, which the suite does not have"), "{error}");
+    }
+
+    #[test]
+    fn overrides() {
+        let mut special = scenario("a");
+        special.strictness = Some(Strictness::new(0.0).unwrap());
+        special.timeout_seconds = Some(0.5);
+        let cases = plan(&[special, scenario("b")], &Selection::All, defaults()).unwrap();
+        assert_eq!(cases[0].threshold.get(), 0.6);
+        assert_eq!(cases[0].limits.timeout, Duration::from_millis(500));
+        assert_eq!(cases[1].threshold.get(), 0.74);
+    }
+}

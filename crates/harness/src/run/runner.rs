@@ -1,0 +1,78 @@
+//! What all cases of a run share: models, system under test, templates, and the project folder
+//! as it should stay.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::judge::ask::Judge;
+use crate::scenario::generate::Generator;
+use crate::sut::SystemUnderTest;
+use crate::sut::project::Snapshot;
+use selftest_models::prompts::PromptLibrary;
+use selftest_text::redact::Redactor;
+
+/// Everything that the cases of a run share.
+pub struct Runner {
+    /// Invents prompts; absent where all cases are frozen.
+    pub generator: Option<Generator>,
+    /// Judges answers.
+    pub judge: Arc<Judge>,
+    /// Answers.
+    pub sut: Arc<dyn SystemUnderTest>,
+    /// All templates, loaded.
+    pub library: Arc<PromptLibrary>,
+    /// Removes secrets from what the system under test says.
+    pub redactor: Arc<Redactor>,
+    /// Seed of the run.
+    pub seed: u64,
+    /// The project folder as it should stay.
+    pub watch: Arc<ProjectWatch>,
+}
+
+/// The project folder and how it looked last.
+pub struct ProjectWatch {
+    first: Arc<Snapshot>,
+    latest: Mutex<Arc<Snapshot>>,
+}
+
+impl ProjectWatch {
+    /// Looks at the folder for the first time. `excluded` are the folders that reports go to.
+    pub fn new(root: &Path, excluded: &[PathBuf]) -> Self {
+        let first = Arc::new(Snapshot::take(root, excluded));
+        let latest = Mutex::new(Arc::clone(&first));
+        Self { first, latest }
+    }
+
+    /// What changed since the last call, and since the beginning.
+    pub(super) fn look(&self) -> (Vec<String>, Vec<String>) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Arc::new(latest.again());
+        let changes = (now.changes_since(&latest), now.changes_since(&self.first));
+        *latest = now;
+        changes
+    }
+}
+
+impl Runner {
+    /// The same with another system under test.
+    #[must_use]
+    pub fn with_sut(&self, sut: Arc<dyn SystemUnderTest>) -> Self {
+        Self {
+            generator: None,
+            judge: Arc::clone(&self.judge),
+            sut,
+            library: Arc::clone(&self.library),
+            redactor: Arc::clone(&self.redactor),
+            seed: self.seed,
+            watch: Arc::clone(&self.watch),
+        }
+    }
+
+    /// Files that changed since the last look, when the system under test could have done it.
+    pub(super) fn project_changes(&self) -> Vec<String> {
+        if !self.sut.can_reach_project() {
+            return Vec::new();
+        }
+        tokio::task::block_in_place(|| self.watch.look().0)
+    }
+}

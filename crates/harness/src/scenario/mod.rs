@@ -1,0 +1,100 @@
+//! Scenarios: what to test, and the cases that a generator model makes of them.
+//!
+//! Knows nothing of how a case is executed or judged.
+
+pub mod generate;
+pub mod questions;
+pub mod safety;
+pub mod settings;
+pub mod suite;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use selftest_stats::score::{Score, Strictness};
+
+/// How a task of the system under test stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum TaskStatus {
+    /// It asks something back.
+    AwaitingResponse,
+    /// It is done.
+    Complete,
+    /// It could not do the task.
+    Error,
+}
+
+impl TaskStatus {
+    /// The word of seed 001.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            TaskStatus::AwaitingResponse => "AWAITING_RESPONSE",
+            TaskStatus::Complete => "COMPLETE",
+            TaskStatus::Error => "ERROR",
+        }
+    }
+}
+
+impl std::fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One step of a reply flow: what is said, and how the task should stand afterwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyStep {
+    /// What the harness says to the system under test.
+    #[schemars(length(min = 1))]
+    pub reply: String,
+    /// How the task should stand after it.
+    pub expected_status: TaskStatus,
+}
+
+/// One scenario of the configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Unique name, also the name of its prompt template: letters, digits, `_` and `-`.
+    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
+    pub id: String,
+    /// What it tests, in one line; the generic template is built from it.
+    #[schemars(length(min = 1))]
+    pub description: String,
+    /// How the task should stand after the first answer.
+    pub expected_status: TaskStatus,
+    /// Whether the reply flow is played when the system under test asks back.
+    #[serde(default)]
+    pub requires_reply: bool,
+    /// What is said to the system under test, step by step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reply_flow: Vec<ReplyStep>,
+    /// Overrides the run's strictness.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strictness: Option<Strictness>,
+    /// Overrides the run's least passing score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_score_to_pass: Option<Score>,
+    /// Overrides whether minor format deviations cost nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_minor_format_deviation: Option<bool>,
+    /// Overrides how many questions an answer that asks back may hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1000))]
+    pub max_questions_allowed: Option<u32>,
+    /// Overrides the seconds that the system under test has for this case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.1, max = 86400.0))]
+    pub timeout_seconds: Option<f64>,
+}
+
+/// What the generator made of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GeneratedCase {
+    /// What the system under test is asked. The only part that it ever sees.
+    pub prompt: String,
+    /// What the judge should look for.
+    pub hints: String,
+}

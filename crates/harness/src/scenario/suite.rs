@@ -1,0 +1,142 @@
+//! A suite: frozen cases, which a generator once made and which are run again exactly.
+//!
+//! Types and digests only. A suite holds hints, so that it is an answer key: who reads or writes
+//! one keeps it from the system under test.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{GeneratedCase, Scenario};
+use selftest_text::digest;
+
+/// Version of the format. Grows when a key changes its meaning or goes away.
+pub const SUITE_VERSION: u32 = 1;
+
+/// Most cases of a suite.
+pub const MOST_CASES: usize = 10_000;
+
+/// Frozen cases, to be run with `selftest --suite`. An answer key: keep it from the system under
+/// test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "selftest suite")]
+pub struct Suite {
+    /// Version of this format; 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub version: u32,
+    /// The run whose cases these are; absent in a suite that was written by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// SHA-256 of the rubric of that run. Under another one scores mean something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rubric_digest: Option<String>,
+    /// SHA-256 of each prompt template of that run by path under `prompts/`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prompt_digests: BTreeMap<String, String>,
+    /// The cases, in this order.
+    #[schemars(length(min = 1, max = 10_000))]
+    pub cases: Vec<SuiteCase>,
+}
+
+/// One frozen case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteCase {
+    /// The scenario, with the strictness and the limits that held in the run.
+    pub scenario: Scenario,
+    /// What the system under test is asked. The only part that it ever sees.
+    #[schemars(length(min = 1))]
+    pub prompt: String,
+    /// What the judge should look for.
+    #[schemars(length(min = 1))]
+    pub hints: String,
+}
+
+impl Suite {
+    /// SHA-256 of the cases, whatever their file looks like: comments, the order of keys and where
+    /// the cases come from do not count.
+    pub fn digest(&self) -> String {
+        digest::of_json(&json!(self.cases))
+    }
+}
+
+impl SuiteCase {
+    /// What the generator made.
+    pub fn generated(&self) -> GeneratedCase {
+        GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone() }
+    }
+}
+
+/// SHA-256 of what makes two cases the same: what is said to the system under test, how it
+/// should answer, and what the judge looks for. Thresholds and limits do not count, they decide
+/// only what is made of an answer.
+pub fn case_digest(scenario: &Scenario, case: &GeneratedCase) -> String {
+    digest::of_json(&json!({
+        "prompt": case.prompt,
+        "hints": case.hints,
+        "expected_status": scenario.expected_status,
+        "reply_flow": scenario.reply_flow,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{ReplyStep, TaskStatus};
+    use selftest_stats::score::Strictness;
+
+    fn case() -> SuiteCase {
+        let scenario = json!({"id": "a", "description": "d", "expected_status": "COMPLETE"});
+        SuiteCase {
+            scenario: serde_json::from_value(scenario).unwrap(),
+            prompt: "Explain x".into(),
+            hints: "names y".into(),
+        }
+    }
+
+    fn suite(cases: Vec<SuiteCase>) -> Suite {
+        let (run_id, rubric_digest, prompt_digests) = (None, None, BTreeMap::new());
+        Suite { version: SUITE_VERSION, run_id, rubric_digest, prompt_digests, cases }
+    }
+
+    #[test]
+    fn only_the_cases_make_the_digest() {
+        let one = suite(vec![case()]);
+        let mut same = one.clone();
+        same.run_id = Some("selftest-20260206-1234-bcdfgh".into());
+        assert_eq!(one.digest(), same.digest());
+        let mut other = one.clone();
+        other.cases[0].hints.push('!');
+        assert_ne!(one.digest(), other.digest());
+        other = one.clone();
+        other.cases[0].scenario.strictness = Some(Strictness::new(0.1).unwrap());
+        assert_ne!(one.digest(), other.digest());
+    }
+
+    #[test]
+    fn a_case_is_what_is_said_and_expected() {
+        let digest = |case: &SuiteCase| case_digest(&case.scenario, &case.generated());
+        let one = case();
+        let mut same = one.clone();
+        same.scenario.strictness = Some(Strictness::new(0.1).unwrap());
+        same.scenario.timeout_seconds = Some(5.0);
+        assert_eq!(digest(&one), digest(&same));
+        let changes: [fn(&mut SuiteCase); 4] = [
+            |case| case.prompt.push('!'),
+            |case| case.hints.push('!'),
+            |case| case.scenario.expected_status = TaskStatus::Error,
+            |case| {
+                let (reply, expected_status) = ("Flat".to_owned(), TaskStatus::Complete);
+                case.scenario.reply_flow.push(ReplyStep { reply, expected_status });
+            },
+        ];
+        for change in changes {
+            let mut other = one.clone();
+            change(&mut other);
+            assert_ne!(digest(&one), digest(&other), "{other:?}");
+        }
+    }
+}

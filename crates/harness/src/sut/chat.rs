@@ -1,0 +1,199 @@
+//! The `chat` adapter: a small assistant that answers about the project in the current folder.
+//!
+//! It is shown project files read-only, and only those that hold no answer key; it has no tools.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::project::ProjectFile;
+use super::settings::ChatSettings;
+use super::skill::Skill;
+use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
+use crate::scenario::TaskStatus;
+use selftest_models::prompts::PromptLibrary;
+use selftest_models::{ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call};
+
+/// The assistant's template, path under `prompts/`.
+pub const TEMPLATE: &str = "sut/read_info.md";
+
+/// The `chat` system under test.
+pub struct ChatSut {
+    assistant: Arc<Assistant>,
+    skill: Option<Arc<Skill>>,
+}
+
+struct Assistant {
+    model: Arc<dyn ChatModel>,
+    library: Arc<PromptLibrary>,
+    settings: ChatSettings,
+    context_tokens: u32,
+    files: Vec<ProjectFile>,
+    schema: ReplySchema,
+}
+
+/// The schema of the assistant's reply.
+pub fn reply_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "status": { "enum": ["AWAITING_RESPONSE", "COMPLETE", "ERROR"] },
+            "output": { "type": "string", "description": "the answer, or the questions" },
+        },
+        "required": ["status", "output"],
+        "additionalProperties": false,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    status: TaskStatus,
+    output: String,
+}
+
+impl ChatSut {
+    /// `files` are what the assistant is shown; the library must have [`TEMPLATE`] loaded.
+    pub fn new(
+        model: Arc<dyn ChatModel>,
+        library: Arc<PromptLibrary>,
+        settings: ChatSettings,
+        context_tokens: u32,
+        files: Vec<ProjectFile>,
+    ) -> Self {
+        let schema = ReplySchema { name: "answer", schema: Arc::new(reply_schema()), brief: 600 };
+        let assistant = Assistant { model, library, settings, context_tokens, files, schema };
+        Self { assistant: Arc::new(assistant), skill: None }
+    }
+}
+
+impl SystemUnderTest for ChatSut {
+    fn describe(&self) -> String {
+        let assistant = &self.assistant;
+        format!("chat with {}, shown {} project files", assistant.model.id(), assistant.files.len())
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation {
+            enforced: vec![
+                "the assistant has no tools: it can change nothing and call nothing".to_owned(),
+                "it is shown project files without reports, prompts and configuration".to_owned(),
+            ],
+            not_enforced: Vec::new(),
+        }
+    }
+
+    fn can_reach_project(&self) -> bool {
+        false
+    }
+
+    /// The model is checked with the others, before the first case.
+    fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        Ok(Arc::new(Self { assistant: Arc::clone(&self.assistant), skill: Some(skill) }))
+    }
+
+    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+        Box::pin(async move {
+            let session = ChatSession {
+                assistant: Arc::clone(&self.assistant),
+                skill: self.skill.clone(),
+                seed: task.seed,
+                conversation: Vec::new(),
+            };
+            Ok(Box::new(session) as Box<dyn SutSession>)
+        })
+    }
+}
+
+struct ChatSession {
+    assistant: Arc<Assistant>,
+    skill: Option<Arc<Skill>>,
+    seed: u64,
+    conversation: Vec<Message>,
+}
+
+impl ChatSession {
+    async fn answer(&mut self) -> Result<SutReply, SutError> {
+        let assistant = &self.assistant;
+        let request = ChatRequest {
+            messages: self.conversation.clone(),
+            schema: Some(assistant.schema.clone()),
+            sampling: Sampling {
+                temperature: assistant.settings.temperature,
+                max_tokens: assistant.settings.max_tokens,
+                seed: self.seed,
+            },
+            context_tokens: assistant.context_tokens,
+            think: None,
+            nonce: None,
+        };
+        let (call, reply) = call(&*assistant.model, &request).await;
+        let reply = reply.map_err(|error| SutError::failed(error.to_string()))?;
+        match reply.finish {
+            Finish::Stop => {}
+            Finish::Length => {
+                return Err(SutError::failed("the answer was cut by sut.chat.max_tokens"));
+            }
+            Finish::Refusal(words) => {
+                return Err(SutError::failed(format!("the model refused: {words}")));
+            }
+            Finish::Other(word) => {
+                return Err(SutError::failed(format!("the answer ended with `{word}`")));
+            }
+        }
+        let answer: Answer = serde_json::from_str(reply.text.trim()).map_err(|error| {
+            let start = selftest_text::one_line(&reply.text, 120);
+            SutError::failed(format!("the answer is not {{status, output}}: {error}: {start}"))
+        })?;
+        self.conversation.push(Message::assistant(reply.text));
+        Ok(SutReply {
+            status: answer.status,
+            output: answer.output,
+            status_rule: None,
+            call: Some(call),
+        })
+    }
+}
+
+impl SutSession for ChatSession {
+    fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        Box::pin(async move {
+            let files: Vec<Value> = self
+                .assistant
+                .files
+                .iter()
+                .map(|file| json!({ "path": file.path, "text": file.text, "cut": file.cut }))
+                .collect();
+            let values = json!({ "files": files, "prompt": prompt });
+            let rendered = self
+                .assistant
+                .library
+                .render(TEMPLATE, &values)
+                .map_err(|error| SutError::failed(error.to_string()))?;
+            let mut system = rendered.system;
+            // Not in the template, which a project may have replaced by one of its own.
+            if let Some(skill) = &self.skill {
+                system += &format!("\n\n=== Skill: use it where it fits ===\n{}", skill.text);
+            }
+            self.conversation = vec![Message::system(system), Message::user(rendered.user)];
+            self.answer().await
+        })
+    }
+
+    fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        Box::pin(async move {
+            self.conversation.push(Message::user(reply));
+            self.answer().await
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
+        Box::pin(async { SutEvidence::default() })
+    }
+}

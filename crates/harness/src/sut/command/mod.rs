@@ -1,0 +1,285 @@
+//! The `command` adapter: a program per case, over stdio, confined.
+//!
+//! `json_lines`: one JSON object per line. The program reads
+//! `{"type":"task","session_id","task_group_id","task_type","prompt"}` and writes
+//! `{"type":"result","status","output"}`; when it asked back it may read
+//! `{"type":"reply","reply"}` and writes another result. Lines of other types, such as `log`,
+//! are read over; anything else is an error.
+//!
+//! `text`: the prompt is on stdin or an argument, the answer is all of stdout, the exit code 0;
+//! the status is inferred as [`crate::sut::status`] says. For a reply the program is started
+//! again, with the conversation as its prompt: `User: …`, `Assistant: …` and `User: …`, with an
+//! empty line between them.
+//!
+//! Not its business: time limits, and what is asked.
+
+mod environment;
+mod process;
+mod session;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use super::confine::{Policy, landlock_abi};
+use super::settings::{CommandSettings, Protocol};
+use super::skill::Skill;
+use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
+use selftest_text::redact::Redactor;
+use session::{CommandSession, Scratch};
+
+/// Name of the skill's file in the scratch folder of a case.
+const SKILL_FILE: &str = "SKILL.md";
+
+/// A program under test.
+pub struct CommandSut {
+    setup: Arc<Setup>,
+    policy: Policy,
+    scratch_root: PathBuf,
+    abi: OnceLock<i32>,
+    skill: Option<Arc<Skill>>,
+}
+
+/// What all sessions share.
+struct Setup {
+    settings: CommandSettings,
+    project: PathBuf,
+    harness: PathBuf,
+    environment: BTreeMap<String, String>,
+    redactor: Arc<Redactor>,
+}
+
+impl Setup {
+    /// The program with its arguments, found as a shell would find it from the project folder.
+    fn program(&self) -> Result<Vec<OsString>, SutError> {
+        let not_started = |what: String| SutError::NotStarted {
+            what,
+            hint: Some("correct sut.command.run in the config".to_owned()),
+        };
+        let (name, arguments) = self
+            .settings
+            .run
+            .split_first()
+            .ok_or_else(|| not_started("sut.command.run names no program".to_owned()))?;
+        let candidates: Vec<PathBuf> = if name.contains('/') {
+            let path = self.project.join(name);
+            vec![std::path::absolute(&path).unwrap_or(path)]
+        } else {
+            std::env::split_paths(self.path())
+                .map(|folder| self.project.join(folder).join(name))
+                .collect()
+        };
+        let found = candidates.iter().find(|path| is_executable(path));
+        let Some(found) = found else {
+            return Err(not_started(match candidates.iter().find(|path| path.is_file()) {
+                Some(path) => format!("{} is not executable", path.display()),
+                None if name.contains('/') => {
+                    format!("there is no {}", candidates[0].display())
+                }
+                None => format!("there is no program `{name}` on PATH"),
+            }));
+        };
+        let mut program = vec![found.clone().into_os_string()];
+        program.extend(arguments.iter().map(OsString::from));
+        Ok(program)
+    }
+
+    fn path(&self) -> &OsStr {
+        let set = self.settings.environment.get("PATH").or_else(|| self.environment.get("PATH"));
+        set.map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), OsStr::new)
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+impl CommandSut {
+    /// A program that works in `project`.
+    ///
+    /// `protected` holds hints, rubrics, verdicts and reports: the program cannot read them,
+    /// whether they exist yet or not. Each case gets a folder of its own below `scratch_root`.
+    /// `harness` is this binary, `environment` its environment.
+    pub fn new(
+        settings: CommandSettings,
+        project: PathBuf,
+        protected: Vec<PathBuf>,
+        scratch_root: PathBuf,
+        harness: PathBuf,
+        environment: BTreeMap<String, String>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let project = absolute(project);
+        let scratch_root = absolute(scratch_root);
+        let setup = Setup { settings, project, harness: absolute(harness), environment, redactor };
+        let home = setup.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute());
+        let mut policy = Policy::for_project(&setup.project, Some(setup.path()), home);
+        policy.protected = protected.into_iter().map(|path| setup.project.join(path)).collect();
+        policy.allow =
+            setup.settings.readable.iter().map(|path| setup.project.join(path)).collect();
+        if let Ok(program) = setup.program() {
+            policy.allow.extend(program.first().map(PathBuf::from));
+        }
+        policy.ports.clone_from(&setup.settings.tcp_ports);
+        // The folders of other cases are nobody's business either.
+        policy.protect_aside(&scratch_root);
+        Self { setup: Arc::new(setup), policy, scratch_root, abi: OnceLock::new(), skill: None }
+    }
+
+    fn abi(&self) -> i32 {
+        *self.abi.get_or_init(landlock_abi)
+    }
+
+    /// Makes a folder that only this user can enter.
+    fn make_scratch(&self, name: &str) -> Result<PathBuf, SutError> {
+        let scratch = self.scratch_root.join(name);
+        let made = std::fs::create_dir_all(&self.scratch_root)
+            .and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(&scratch))
+            .and_then(|()| scratch.canonicalize());
+        made.map_err(|error| SutError::NotStarted {
+            what: format!("cannot make the scratch folder {}: {error}", scratch.display()),
+            hint: Some("free the disk, or make the folder above it writable".to_owned()),
+        })
+    }
+}
+
+impl SystemUnderTest for CommandSut {
+    fn describe(&self) -> String {
+        let settings = &self.setup.settings;
+        let protocol = match settings.protocol {
+            Protocol::JsonLines => "json_lines",
+            Protocol::Text => "text",
+        };
+        let run = self.setup.redactor.apply(&settings.run.join(" ")).into_owned();
+        format!("command {} ({protocol})", selftest_text::one_line(&run, 120))
+    }
+
+    fn isolation(&self) -> Isolation {
+        let mut isolation = isolation(self.abi(), &self.setup.settings);
+        if self.setup.project.join(".git").exists() {
+            isolation
+                .not_enforced
+                .push("what was committed of protected files can be read from .git".to_owned());
+        }
+        isolation
+    }
+
+    fn can_reach_project(&self) -> bool {
+        // Even where the kernel forbids writing: what is compared need not be believed.
+        true
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
+        async {
+            self.setup.program()?;
+            if !is_executable(&self.setup.harness) {
+                let what = format!("{} is not executable", self.setup.harness.display());
+                return Err(SutError::NotStarted { what, hint: None });
+            }
+            let probe = self.make_scratch(&format!("check-{}", std::process::id()))?;
+            let written = std::fs::write(probe.join("probe"), "x");
+            let removed = std::fs::remove_dir_all(&probe);
+            written.and(removed).map_err(|error| SutError::NotStarted {
+                what: format!("cannot write to {}: {error}", probe.display()),
+                hint: Some("free the disk, or make the folder above it writable".to_owned()),
+            })
+        }
+        .boxed()
+    }
+
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        Ok(Arc::new(Self {
+            setup: Arc::clone(&self.setup),
+            policy: self.policy.clone(),
+            scratch_root: self.scratch_root.clone(),
+            abi: OnceLock::new(),
+            skill: Some(skill),
+        }))
+    }
+
+    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+        async move {
+            let scratch = Scratch(self.make_scratch(task.session_id.as_str())?);
+            if let Some(skill) = &self.skill {
+                let file = scratch.0.join(SKILL_FILE);
+                std::fs::write(&file, &skill.text).map_err(|error| {
+                    SutError::failed(format!("cannot write {}: {error}", file.display()))
+                })?;
+            }
+            let mut policy = self.policy.clone();
+            policy.write.push(scratch.0.clone());
+            policy.required = self.abi() > 0;
+            let setup = Arc::clone(&self.setup);
+            let session =
+                CommandSession::new(setup, task.clone(), scratch, self.skill.is_some(), policy);
+            Ok(Box::new(session) as Box<dyn SutSession>)
+        }
+        .boxed()
+    }
+}
+
+/// What this kernel enforces, by the version of Landlock's interface.
+fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
+    let ports = match settings.tcp_ports.as_slice() {
+        [] => "none".to_owned(),
+        ports => ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let rules: &[(i32, String)] = &[
+        (
+            1,
+            "reads only the project, system folders, toolchains on PATH and `readable`; not the \
+             reports, prompts and configuration that hold answers"
+                .to_owned(),
+        ),
+        (1, "writes only to a scratch folder of its own, which is HOME and TMPDIR".to_owned()),
+        (3, "cannot truncate files that it may not write".to_owned()),
+        (4, format!("connects by TCP only to these ports: {ports}; listens on none")),
+        (5, "cannot control devices".to_owned()),
+        (6, "cannot signal processes or reach abstract Unix sockets outside".to_owned()),
+        (9, "cannot connect to Unix sockets outside its scratch folder".to_owned()),
+    ];
+    let ending = if cfg!(target_os = "linux") {
+        "the whole process tree is ended with the case, also processes that detached"
+    } else {
+        "the process group is ended with the case"
+    };
+    let mut enforced = vec![
+        "environment cleared to an allow-list and the configured variables".to_owned(),
+        ending.to_owned(),
+    ];
+    if cfg!(target_os = "linux") {
+        enforced.push("has none of root's powers but to pass over file permissions".to_owned());
+    }
+    let mut not_enforced = Vec::new();
+    for (least, rule) in rules {
+        if abi >= *least {
+            enforced.push(format!("{rule} (Landlock)"));
+        } else if cfg!(target_os = "linux") {
+            not_enforced.push(format!(
+                "not held to this, for which Landlock ABI {least} is needed and the kernel has \
+                 {abi}: {rule}"
+            ));
+        }
+    }
+    if !cfg!(target_os = "linux") {
+        not_enforced.push(
+            "files and network are not limited on this system, and a process that detaches \
+             survives: Landlock exists on Linux only"
+                .to_owned(),
+        );
+    }
+    not_enforced.push("UDP, ICMP and name lookups are not limited".to_owned());
+    not_enforced.push(
+        "names, sizes and times of files can be seen everywhere, and so can the command lines of \
+         other processes; modes, owners and times of its user's files can be changed"
+            .to_owned(),
+    );
+    not_enforced.push("memory and processor time are not limited, only wall time".to_owned());
+    Isolation { enforced, not_enforced }
+}

@@ -1,0 +1,354 @@
+//! One session of the `command` adapter: JSON Lines or plain text, over one process or several.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::ChildStdin;
+
+use super::Setup;
+use super::process::{Output, Process, Tail, describe};
+use crate::scenario::TaskStatus;
+use crate::sut::confine::Policy;
+use crate::sut::settings::{PromptInput, Protocol};
+use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, status};
+use selftest_text::one_line;
+
+/// Lines of a type that is not known, such as `log`, that are read over in one session.
+const OTHER_LINES: u32 = 10_000;
+
+/// How long a program that answered may take to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long a program may run on after it closed its output without an answer.
+const SILENT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Most bytes of foreign text in an error message.
+const QUOTE: usize = 200;
+
+/// The folder of one case, removed with its session.
+pub(super) struct Scratch(pub(super) PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Mostly it is gone: this is for a session that is dropped instead of closed.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(super) struct CommandSession {
+    setup: Arc<Setup>,
+    task: Task,
+    policy: Policy,
+    process: Option<Process>,
+    /// What was said, for a `text` program, which remembers nothing.
+    conversation: Vec<(&'static str, String)>,
+    stderr: Arc<Mutex<Tail>>,
+    exit: Option<String>,
+    other_lines: u32,
+    /// Whether the scratch folder holds a skill.
+    has_skill: bool,
+    /// Whether a call failed or was dropped: then there is nothing to wait for at the end.
+    broken: bool,
+    /// Last, so that the program is told to end before its folder goes.
+    scratch: Scratch,
+}
+
+/// What a `json_lines` program writes.
+#[derive(Deserialize)]
+struct ResultLine {
+    status: TaskStatus,
+    output: String,
+}
+
+impl CommandSession {
+    pub(super) fn new(
+        setup: Arc<Setup>,
+        task: Task,
+        scratch: Scratch,
+        has_skill: bool,
+        policy: Policy,
+    ) -> Self {
+        Self {
+            setup,
+            task,
+            scratch,
+            policy,
+            process: None,
+            conversation: Vec::new(),
+            stderr: Arc::default(),
+            exit: None,
+            other_lines: 0,
+            has_skill,
+            broken: false,
+        }
+    }
+
+    async fn turn(&mut self, said: &str, is_reply: bool) -> Result<SutReply, SutError> {
+        self.broken = true;
+        let answer = match self.setup.settings.protocol {
+            Protocol::JsonLines => self.json_turn(said, is_reply).await,
+            Protocol::Text => self.text_turn(said).await,
+        };
+        self.broken = answer.is_err();
+        answer
+    }
+
+    fn start(&self, program: &[OsString]) -> Result<Process, SutError> {
+        let setup = &self.setup;
+        let mut environment = super::environment::environment(
+            &setup.environment,
+            &setup.settings,
+            &self.scratch.0,
+            &self.task,
+        );
+        if self.has_skill {
+            let file = self.scratch.0.join(super::SKILL_FILE).to_string_lossy().into_owned();
+            environment.insert(super::environment::SKILL_FILE.to_owned(), file);
+        }
+        let folder = &setup.project;
+        Process::start(&setup.harness, &self.policy, program, &environment, folder, &self.stderr)
+    }
+
+    async fn json_turn(&mut self, said: &str, is_reply: bool) -> Result<SutReply, SutError> {
+        let message = if is_reply {
+            json!({ "type": "reply", "reply": said })
+        } else {
+            json!({
+                "type": "task",
+                "session_id": self.task.session_id,
+                "task_group_id": self.task.task_group_id,
+                "task_type": self.task.task_type,
+                "prompt": said,
+            })
+        };
+        if self.process.is_none() {
+            if is_reply {
+                return Err(SutError::failed("a reply needs a task before it"));
+            }
+            self.process = Some(self.start(&self.setup.program()?)?);
+        }
+        let Some(process) = &mut self.process else { unreachable!("started above") };
+        let mut stdin = process.stdin.take();
+        let write = write(stdin.as_mut(), format!("{message}\n").into_bytes());
+        let read = read_result(&mut process.stdout, &mut self.other_lines);
+        let line = while_writing(write, read).await?;
+        process.stdin = stdin;
+        let Some(line) = line else {
+            return Err(self.no_answer().await);
+        };
+        Ok(SutReply {
+            status: line.status,
+            output: self.setup.redactor.apply(&line.output).into_owned(),
+            status_rule: None,
+            call: None,
+        })
+    }
+
+    /// Why the output ended before an answer.
+    async fn no_answer(&mut self) -> SutError {
+        let Some(process) = &mut self.process else { unreachable!("it was just read from") };
+        let ended = tokio::time::timeout(SILENT_LIMIT, process.ended()).await;
+        let what = match ended {
+            Ok(Some(status)) => {
+                let how = describe(status);
+                self.exit = Some(how.clone());
+                self.process = None;
+                format!("the program ended without an answer: {how}")
+            }
+            _ => "the program closed its output without an answer and runs on".to_owned(),
+        };
+        self.failed(&what)
+    }
+
+    /// An error with the last line of stderr, which mostly says why.
+    fn failed(&self, what: &str) -> SutError {
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last_line();
+        let stderr = stderr.map(|line| self.setup.redactor.apply(&line).into_owned());
+        SutError::failed(match stderr {
+            Some(line) => format!("{what}; its last words: {}", one_line(&line, QUOTE)),
+            None => what.to_owned(),
+        })
+    }
+
+    async fn text_turn(&mut self, said: &str) -> Result<SutReply, SutError> {
+        self.conversation.push(("User", said.to_owned()));
+        let prompt = prompt(&self.conversation);
+        let mut program = self.setup.program()?;
+        let stdin = match self.setup.settings.prompt_input {
+            PromptInput::Stdin => prompt.into_bytes(),
+            PromptInput::Argument => {
+                place(&mut program, &prompt);
+                Vec::new()
+            }
+        };
+        let process = self.process.insert(self.start(&program)?);
+        let mut pipe = process.stdin.take();
+        let feed = async move {
+            write(pipe.as_mut(), stdin).await;
+            drop(pipe);
+        };
+        let answer = while_writing(feed, process.stdout.rest()).await?;
+        let status = process.ended().await;
+        self.process = None;
+        let how = status.map_or_else(|| "ended".to_owned(), describe);
+        self.exit = Some(how.clone());
+        if !status.is_some_and(|status| status.success()) {
+            return Err(self.failed(&format!("the program failed: {how}")));
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        let output = self.setup.redactor.apply(answer.trim()).into_owned();
+        let Some((status, rule)) = status::infer(&output) else {
+            return Err(self.failed("the program printed no answer"));
+        };
+        self.conversation.push(("Assistant", output.clone()));
+        Ok(SutReply { status, output, status_rule: Some(rule.to_owned()), call: None })
+    }
+}
+
+impl SutSession for CommandSession {
+    fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        self.turn(prompt, false).boxed()
+    }
+
+    fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        self.turn(reply, true).boxed()
+    }
+
+    fn close(mut self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
+        async move {
+            if let Some(process) = self.process.take() {
+                let grace = if self.broken { Duration::ZERO } else { GRACE };
+                self.exit = Some(process.end(grace).await);
+            }
+            let mut notes = Vec::new();
+            if self.other_lines > 0 {
+                notes.push(format!("{} lines of other types were read over", self.other_lines));
+            }
+            if let Err(error) = tokio::fs::remove_dir_all(&self.scratch.0).await {
+                notes.push(format!("cannot remove {}: {error}", self.scratch.0.display()));
+            }
+            let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
+            let stderr = stderr.map(|text| self.setup.redactor.apply(&text).into_owned());
+            SutEvidence { stderr, exit: self.exit, notes }
+        }
+        .boxed()
+    }
+}
+
+/// The prompt of a `text` program: alone when it is the first, else the conversation so far.
+fn prompt(conversation: &[(&'static str, String)]) -> String {
+    if let [(_, only)] = conversation {
+        return only.clone();
+    }
+    let mut text = String::new();
+    for (who, what) in conversation {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{who}: {what}\n\n");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// Puts the prompt in place of `{prompt}`, or last where there is no such place.
+fn place(program: &mut Vec<OsString>, prompt: &str) {
+    let mut placed = false;
+    for argument in program.iter_mut().skip(1) {
+        if let Some(text) = argument.to_str().filter(|text| text.contains("{prompt}")) {
+            *argument = text.replace("{prompt}", prompt).into();
+            placed = true;
+        }
+    }
+    if !placed {
+        program.push(prompt.into());
+    }
+}
+
+/// Writes and ignores failures: a program need not read, and its answer says the rest.
+async fn write(stdin: Option<&mut ChildStdin>, bytes: Vec<u8>) {
+    if let Some(stdin) = stdin {
+        let _ = stdin.write_all(&bytes).await;
+        let _ = stdin.flush().await;
+    }
+}
+
+/// Drives both, since a program may write before it has read; the reading decides.
+async fn while_writing<T>(write: impl Future<Output = ()>, read: impl Future<Output = T>) -> T {
+    tokio::pin!(write, read);
+    let mut written = false;
+    loop {
+        tokio::select! {
+            answer = &mut read => return answer,
+            () = &mut write, if !written => written = true,
+        }
+    }
+}
+
+async fn read_result(
+    output: &mut Output,
+    other_lines: &mut u32,
+) -> Result<Option<ResultLine>, SutError> {
+    while let Some(line) = output.line().await? {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let garbage = || {
+            let quote = one_line(&String::from_utf8_lossy(&line), QUOTE);
+            format!("expected one JSON object with a `type` per line, got: {quote}")
+        };
+        let value: Value =
+            serde_json::from_slice(&line).map_err(|_| SutError::failed(garbage()))?;
+        match value.get("type").and_then(Value::as_str) {
+            Some("result") => {
+                let result = ResultLine::deserialize(&value);
+                return result.map(Some).map_err(|error| {
+                    let quote = one_line(&String::from_utf8_lossy(&line), QUOTE);
+                    SutError::failed(format!("the result is not as expected: {error}: {quote}"))
+                });
+            }
+            Some(_) => {
+                *other_lines += 1;
+                if *other_lines > OTHER_LINES {
+                    return Err(SutError::failed(format!(
+                        "more than {OTHER_LINES} lines without a result"
+                    )));
+                }
+            }
+            None => return Err(SutError::failed(garbage())),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_one_prompt() {
+        let said = |who, what: &str| (who, what.to_owned());
+        assert_eq!(prompt(&[said("User", "hi")]), "hi");
+        assert_eq!(
+            prompt(&[said("User", "hi"), said("Assistant", "which?"), said("User", "both")]),
+            "User: hi\n\nAssistant: which?\n\nUser: both"
+        );
+    }
+
+    #[test]
+    fn a_prompt_has_its_place() {
+        let place = |words: &[&str]| {
+            let mut program: Vec<OsString> = words.iter().map(Into::into).collect();
+            super::place(&mut program, "say {prompt}");
+            program
+        };
+        assert_eq!(place(&["a", "-p"]), ["a", "-p", "say {prompt}"]);
+        assert_eq!(place(&["a", "--ask={prompt}", "-q"]), ["a", "--ask=say {prompt}", "-q"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! The HTTP client of the adapter: one request at a time, bounded answers, errors on one line
+//! that name the method, the address and what came. Knows nothing of tasks.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::{Client, Method, Url, redirect};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+use super::template;
+use crate::sut::SutError;
+use crate::sut::settings::HttpCall;
+use selftest_text::one_line;
+
+/// Most bytes of an answer.
+const BODY_LIMIT: usize = 4 << 20;
+
+/// How long a connection may take to open.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long one request may take; a task API answers at once and is polled.
+const REQUEST_LIMIT: Duration = Duration::from_mins(1);
+
+/// Most bytes of foreign text in an error message.
+const QUOTE: usize = 200;
+
+pub(super) struct TaskClient {
+    client: Client,
+    base: Url,
+    token: Option<SecretString>,
+}
+
+/// Why there is no answer.
+pub(super) struct Failure {
+    /// On one line, naming method and address.
+    pub(super) what: String,
+    /// The HTTP status, where one came.
+    pub(super) status: Option<u16>,
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Self {
+        Self { what, status: None }
+    }
+}
+
+/// A successful answer.
+pub(super) struct Answer {
+    /// Method and address, for messages.
+    pub(super) request: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as JSON, or what came instead.
+    pub(super) fn json(&self) -> Result<Value, String> {
+        serde_json::from_slice(&self.body).map_err(|_| {
+            let text = String::from_utf8_lossy(&self.body);
+            let what = match text.trim_start() {
+                "" => "an empty body".to_owned(),
+                html if html.starts_with('<') => format!("HTML: {}", one_line(html, QUOTE)),
+                other => format!("text: {}", one_line(other, QUOTE)),
+            };
+            format!("{} answered with no JSON but {what}", self.request)
+        })
+    }
+}
+
+impl TaskClient {
+    pub(super) fn new(base: &str, token: Option<SecretString>) -> Result<Self, SutError> {
+        let not_started = |what: String| SutError::NotStarted {
+            what,
+            hint: Some("write sut.http.base_url as http://host:port".to_owned()),
+        };
+        let shown = one_line(base, QUOTE);
+        let base: Url = base
+            .parse()
+            .map_err(|error| not_started(format!("`{shown}` is no address: {error}")))?;
+        let plain = base.query().is_none() && base.fragment().is_none();
+        if !matches!(base.scheme(), "http" | "https") || base.host().is_none() || !plain {
+            return Err(not_started(format!("`{shown}` is no HTTP address")));
+        }
+        // An error only says that some other client was built before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            .timeout(REQUEST_LIMIT)
+            // Prompts and the token are for this host only.
+            .redirect(redirect::Policy::none());
+        if base.scheme() == "http" {
+            // Without this a machine that has no CA certificates cannot even build a client.
+            builder = builder.tls_certs_only([]);
+        }
+        if is_local(&base) {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| {
+            not_started(format!("cannot build a client for {shown}: {}", causes(&error)))
+        })?;
+        Ok(Self { client, base, token })
+    }
+
+    /// Whether the server runs on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        is_local(&self.base)
+    }
+
+    /// Whether anything answers at the address.
+    pub(super) async fn reach(&self) -> Result<(), String> {
+        let answer = self.client.get(self.base.clone()).send().await;
+        answer.map(drop).map_err(|error| format!("GET {}: {}", self.base, causes(&error)))
+    }
+
+    /// Sends a call with these values in its templates; an error for any status but 2xx.
+    pub(super) async fn send(
+        &self,
+        call: &HttpCall,
+        values: &[(&str, &str)],
+    ) -> Result<Answer, Failure> {
+        let address = format!(
+            "{}{}",
+            self.base.as_str().trim_end_matches('/'),
+            template::path(&call.path, values)
+        );
+        let request = format!("{} {address}", call.method);
+        let address: Url = address.parse().map_err(|error| format!("{request}: {error}"))?;
+        if address.origin() != self.base.origin() {
+            return Err(format!("{request} leads to another server than {}", self.base).into());
+        }
+        let method: Method =
+            call.method.parse().map_err(|_| format!("{request}: unknown method"))?;
+        let mut builder = self.client.request(method, address);
+        if let Some(token) = &self.token {
+            builder = builder.bearer_auth(token.expose_secret());
+        }
+        if let Some(body) = &call.body {
+            builder = builder.json(&template::body(body, values));
+        }
+        let mut response =
+            builder.send().await.map_err(|error| format!("{request}: {}", causes(&error)))?;
+        let status = response.status();
+        let mut body = Vec::new();
+        while let Some(chunk) =
+            response.chunk().await.map_err(|error| format!("{request}: {}", causes(&error)))?
+        {
+            if body.len() + chunk.len() > BODY_LIMIT {
+                return Err(format!("{request} answered with more than {BODY_LIMIT} bytes").into());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if status.is_success() {
+            return Ok(Answer { request, body });
+        }
+        let location = response.headers().get("location").map(|to| {
+            format!(
+                " to {}, which is not followed",
+                one_line(&String::from_utf8_lossy(to.as_bytes()), QUOTE)
+            )
+        });
+        let text = one_line(&String::from_utf8_lossy(&body), QUOTE);
+        let after = if text.is_empty() { String::new() } else { format!(": {text}") };
+        Err(Failure {
+            what: format!("{request} answered {status}{}{after}", location.unwrap_or_default()),
+            status: Some(status.as_u16()),
+        })
+    }
+}
+
+fn is_local(address: &Url) -> bool {
+    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// An error with its causes, innermost last; without the address, which the caller names.
+fn causes(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let mut words = Vec::new();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        words.push(error.to_string());
+        cause = error.source();
+    }
+    words.dedup();
+    if words.is_empty() {
+        "the request failed".to_owned()
+    } else {
+        one_line(&words.join(": "), QUOTE)
+    }
+}

@@ -1,0 +1,305 @@
+//! The `http` adapter: a task API that is submitted to, polled and replied to.
+//!
+//! **When a reply is answered.** A server may show the old `AWAITING_RESPONSE` for a moment after
+//! it took a reply. A terminal status is taken for the new answer when it or the output differs
+//! from what stood there before the reply, or when a running status was seen since. The very
+//! same question again is believed only after [`GRACE`] without any of these.
+//!
+//! Not its business: time limits of a case, and what is asked.
+
+mod client;
+mod template;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use secrecy::SecretString;
+use serde_json::Value;
+
+use super::settings::{HttpCall, HttpSettings};
+use super::skill::Skill;
+use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
+use crate::scenario::TaskStatus;
+use client::{Answer, TaskClient};
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+
+/// How long the same question as before a reply is taken for a leftover.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// Most bytes of a task id.
+const ID_LIMIT: usize = 256;
+
+/// A server under test.
+pub struct HttpSut {
+    shared: Arc<Shared>,
+    skill: Option<Arc<Skill>>,
+}
+
+struct Shared {
+    settings: HttpSettings,
+    client: TaskClient,
+    redactor: Arc<Redactor>,
+}
+
+impl HttpSut {
+    /// A server at the address of the settings; `token` is sent as a bearer token.
+    ///
+    /// Fails when the address is not an HTTP address or the client cannot be built.
+    pub fn new(
+        settings: HttpSettings,
+        token: Option<SecretString>,
+        redactor: Arc<Redactor>,
+    ) -> Result<Self, SutError> {
+        let client = TaskClient::new(&settings.base_url, token)?;
+        Ok(Self { shared: Arc::new(Shared { settings, client, redactor }), skill: None })
+    }
+}
+
+impl SystemUnderTest for HttpSut {
+    fn describe(&self) -> String {
+        format!("http {}", self.shared.redactor.apply(&self.shared.settings.base_url))
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation {
+            enforced: vec![
+                "is given ids of the selftest namespace and tasks of type READ_INFO only"
+                    .to_owned(),
+            ],
+            not_enforced: vec![
+                "the server is started by others: its files, network, environment and processes \
+                 are not limited"
+                    .to_owned(),
+            ],
+        }
+    }
+
+    fn can_reach_project(&self) -> bool {
+        self.shared.client.is_local()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
+        async {
+            // Any answer will do: it need not serve its root.
+            let Err(what) = self.shared.client.reach().await else {
+                return Ok(());
+            };
+            Err(SutError::NotStarted {
+                what: self.shared.redactor.apply(&what).into_owned(),
+                hint: Some(
+                    "start the server, or correct sut.http.base_url in the config".to_owned(),
+                ),
+            })
+        }
+        .boxed()
+    }
+
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        let HttpCall { path, body, .. } = &self.shared.settings.submit;
+        let body = body.as_ref().map(Value::to_string).unwrap_or_default();
+        if ![path, &body].iter().any(|template| template.contains("{skill}")) {
+            return Err(SutError::NotStarted {
+                what: "sut.http.submit has no {skill}: the skill would not reach the server"
+                    .to_owned(),
+                hint: Some(
+                    "add `skill: \"{skill}\"` to sut.http.submit.body; without a skill it is empty"
+                        .to_owned(),
+                ),
+            });
+        }
+        Ok(Arc::new(Self { shared: Arc::clone(&self.shared), skill: Some(skill) }))
+    }
+
+    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+        let session = HttpSession {
+            shared: Arc::clone(&self.shared),
+            skill: self.skill.clone(),
+            task: task.clone(),
+            task_id: None,
+            shown: None,
+        };
+        async move { Ok(Box::new(session) as Box<dyn SutSession>) }.boxed()
+    }
+}
+
+struct HttpSession {
+    shared: Arc<Shared>,
+    skill: Option<Arc<Skill>>,
+    task: Task,
+    task_id: Option<String>,
+    /// The last terminal status and output.
+    shown: Option<(TaskStatus, String)>,
+}
+
+/// What a poll shows.
+enum Shown {
+    Running,
+    Terminal(TaskStatus, String),
+}
+
+impl HttpSession {
+    async fn call(&self, call: &HttpCall, said: (&str, &str)) -> Result<Answer, SutError> {
+        let mut values = vec![
+            ("session_id", self.task.session_id.as_str()),
+            ("task_group_id", self.task.task_group_id.as_str()),
+            ("task_type", self.task.task_type.as_str()),
+            ("skill", self.skill.as_ref().map_or("", |skill| &skill.text)),
+            said,
+        ];
+        values.extend(self.task_id.as_deref().map(|id| ("task_id", id)));
+        self.shared.client.send(call, &values).await.map_err(|failure| {
+            let mut what = self.shared.redactor.apply(&failure.what).into_owned();
+            if failure.status == Some(409) {
+                what.push_str(" (409: the task is not waiting for a reply)");
+            }
+            SutError::failed(what)
+        })
+    }
+
+    async fn submit_task(&mut self, prompt: &str) -> Result<SutReply, SutError> {
+        let settings = &self.shared.settings;
+        let answer = self.call(&settings.submit, ("prompt", prompt)).await?;
+        let body = answer.json().map_err(SutError::failed)?;
+        self.task_id = Some(task_id(&body, &settings.task_id).map_err(|why| {
+            SutError::failed(format!("{} answered without a usable task id: {why}", answer.request))
+        })?);
+        self.wait(None).await
+    }
+
+    async fn send_reply(&mut self, reply: &str) -> Result<SutReply, SutError> {
+        if self.task_id.is_none() {
+            return Err(SutError::failed("a reply needs a task before it"));
+        }
+        let before = self.shown.take();
+        self.call(&self.shared.settings.reply, ("reply", reply)).await?;
+        self.wait(before).await
+    }
+
+    /// Polls until the task stands still; `before` is what it showed before a reply.
+    async fn wait(
+        &mut self,
+        mut before: Option<(TaskStatus, String)>,
+    ) -> Result<SutReply, SutError> {
+        let pause = self.shared.settings.poll_seconds;
+        let pause = Duration::try_from_secs_f64(pause).unwrap_or(Duration::from_millis(500));
+        let started = Instant::now();
+        loop {
+            let answer = self.call(&self.shared.settings.poll, ("reply", "")).await?;
+            match self.read(&answer)? {
+                Shown::Running => before = None,
+                Shown::Terminal(status, output) => {
+                    let shown = (status, output);
+                    if before.as_ref() != Some(&shown) || started.elapsed() >= GRACE {
+                        self.shown = Some(shown.clone());
+                        let output = self.shared.redactor.apply(&shown.1).into_owned();
+                        return Ok(SutReply { status, output, status_rule: None, call: None });
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn read(&self, answer: &Answer) -> Result<Shown, SutError> {
+        let settings = &self.shared.settings;
+        let body = answer.json().map_err(SutError::failed)?;
+        let word = body.pointer(&settings.status).and_then(Value::as_str).ok_or_else(|| {
+            SutError::failed(format!(
+                "{} answered without a status at {}",
+                answer.request, settings.status
+            ))
+        })?;
+        let output = match body.pointer(&settings.output) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        let words = &settings.status_words;
+        let is = |list: &[String]| list.iter().any(|known| known == word);
+        if is(&words.running) {
+            Ok(Shown::Running)
+        } else if is(&words.complete) {
+            Ok(Shown::Terminal(TaskStatus::Complete, output))
+        } else if is(&words.awaiting_response) {
+            Ok(Shown::Terminal(TaskStatus::AwaitingResponse, output))
+        } else if is(&words.error) {
+            let output =
+                if output.is_empty() { word.to_owned() } else { format!("{word}: {output}") };
+            Ok(Shown::Terminal(TaskStatus::Error, output))
+        } else {
+            Err(SutError::failed(format!(
+                "{} answered with the unknown status `{}`; known ones are in sut.http.status_words",
+                answer.request,
+                one_line(word, 60)
+            )))
+        }
+    }
+}
+
+impl SutSession for HttpSession {
+    fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        self.submit_task(prompt).boxed()
+    }
+
+    fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        self.send_reply(reply).boxed()
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
+        let mut evidence = SutEvidence::default();
+        if let Some(id) = &self.task_id {
+            let id = self.shared.redactor.apply(id).into_owned();
+            evidence.notes.push(match &self.shown {
+                Some(_) => format!("task {id}"),
+                None => format!("task {id} was still running; the API has no way to stop it"),
+            });
+        }
+        async move { evidence }.boxed()
+    }
+}
+
+/// The id in the answer to a submit. A server's word goes into a path, so it is held to what an
+/// id can be.
+fn task_id(body: &Value, pointer: &str) -> Result<String, String> {
+    let id = match body.pointer(pointer) {
+        Some(Value::String(id)) => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        Some(_) => return Err(format!("{pointer} is neither text nor a number")),
+        None => return Err(format!("there is no {pointer}")),
+    };
+    if id.is_empty()
+        || id == "."
+        || id == ".."
+        || id.len() > ID_LIMIT
+        || id.contains(char::is_control)
+    {
+        return Err(format!("`{}`", one_line(&id, 60)));
+    }
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ids_are_held_to_what_they_can_be() {
+        for (body, expected) in [
+            (json!({"task_id": "t-1"}), Some("t-1")),
+            (json!({"task_id": 7}), Some("7")),
+            (json!({"task_id": "a/../b c"}), Some("a/../b c")),
+            (json!({"task_id": ""}), None),
+            (json!({"task_id": ".."}), None),
+            (json!({"task_id": "a\nb"}), None),
+            (json!({"task_id": ["t"]}), None),
+            (json!({"task_id": "x".repeat(300)}), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(task_id(&body, "/task_id").ok().as_deref(), expected, "{body}");
+        }
+    }
+}

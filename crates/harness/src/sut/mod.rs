@@ -1,0 +1,160 @@
+//! Systems under test: one trait, one file per adapter.
+//!
+//! An adapter sees the prompt and the replies, never hints, rubrics or verdicts. The time
+//! limit of a case is kept by the caller, who drops the pending call and then closes the
+//! session; `close` must end everything that the session started.
+
+pub mod chat;
+pub mod command;
+pub mod confine;
+pub mod http;
+pub mod namespace;
+pub mod project;
+pub mod settings;
+pub mod skill;
+pub mod status;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::TaskStatus;
+use namespace::{SessionId, TaskGroupId};
+use selftest_models::CallRecord;
+use skill::Skill;
+
+/// The only type of task that the harness hands out: reading and answering, never changing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum TaskType {
+    /// Read information and answer.
+    ReadInfo,
+}
+
+impl TaskType {
+    /// The word of seed 001.
+    pub const fn as_str(self) -> &'static str {
+        "READ_INFO"
+    }
+}
+
+/// The namespace of one case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Session of the case.
+    pub session_id: SessionId,
+    /// Group of the run.
+    pub task_group_id: TaskGroupId,
+    /// Always `READ_INFO`.
+    pub task_type: TaskType,
+    /// Seed for an adapter that samples by itself: another one for each repeat of a case.
+    pub seed: u64,
+}
+
+/// What the system under test answered to a prompt or a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SutReply {
+    /// How the task stands.
+    pub status: TaskStatus,
+    /// What it says.
+    pub output: String,
+    /// How the status was found, where the system did not state it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_rule: Option<String>,
+    /// The model call behind the answer, for the `chat` adapter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallRecord>,
+}
+
+/// What is known after a session: kept in the report, bounded and redacted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SutEvidence {
+    /// What the program wrote to stderr, bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+    /// How the program ended, such as `exit code 3` or `killed by signal 9`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<String>,
+    /// Anything else worth knowing, one line each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
+}
+
+/// What keeps the system under test from doing harm, as far as this system can enforce it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Isolation {
+    /// What holds, one line each.
+    pub enforced: Vec<String>,
+    /// What could not be enforced here, one line each: said, not assumed.
+    pub not_enforced: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SutError {
+    /// It could not be started: exit code 5 when found before the first case.
+    #[error("{what}")]
+    NotStarted {
+        /// What failed, naming the program, file or address.
+        what: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// It died, printed garbage, answered an error, or broke the protocol.
+    #[error("{what}")]
+    Failed {
+        /// What happened.
+        what: String,
+    },
+}
+
+impl SutError {
+    /// A failure with these words.
+    pub fn failed(what: impl Into<String>) -> Self {
+        Self::Failed { what: what.into() }
+    }
+
+    /// One thing that the reader can do.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            SutError::NotStarted { hint, .. } => hint.as_deref(),
+            SutError::Failed { .. } => None,
+        }
+    }
+}
+
+/// Something that answers tasks.
+pub trait SystemUnderTest: Send + Sync {
+    /// What it is, in a few words for the report: `command ./agent (json_lines)`.
+    fn describe(&self) -> String;
+
+    /// What keeps it from doing harm.
+    fn isolation(&self) -> Isolation;
+
+    /// Whether it could write to the project folder if it tried; then the folder is compared
+    /// after each case.
+    fn can_reach_project(&self) -> bool;
+
+    /// Whether it can be started at all. Called once, before the first model call.
+    fn check(&self) -> BoxFuture<'_, Result<(), SutError>>;
+
+    /// The same system with this skill at hand, and without any other difference.
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError>;
+
+    /// Opens a session in the namespace of the task.
+    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>>;
+}
+
+/// One open session. Dropping a pending call is allowed; `close` follows.
+pub trait SutSession: Send {
+    /// Hands in the prompt and waits for a terminal status.
+    fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>>;
+
+    /// Answers a question of the system under test and waits again.
+    fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>>;
+
+    /// Ends the session with everything that it started; never fails, never hangs.
+    fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence>;
+}

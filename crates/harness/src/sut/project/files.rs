@@ -1,0 +1,264 @@
+//! The project's files that a `chat` system under test is shown, within a token budget.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+
+use super::{ANSWER_KEYS, GENERATED, barred, is_barred};
+use selftest_models::estimate_tokens;
+use selftest_text::redact::Redactor;
+
+/// Most entries of the project that are looked at.
+const ENTRIES: usize = 20_000;
+
+/// Tokens that the heading of a file takes besides its path.
+const HEADING_TOKENS: u32 = 8;
+
+/// With fewer tokens left, no further file is begun.
+const LEAST_TOKENS: u32 = 24;
+
+/// A file may always have this many tokens when they are left.
+const FAIR_TOKENS: u32 = 200;
+
+/// Bytes kept free for the note under a file that is cut.
+const NOTE: usize = 64;
+
+/// Manifests, the most telling first.
+const MANIFESTS: &[&str] = &[
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "Gemfile",
+    "composer.json",
+    "mix.exs",
+    "setup.py",
+    "setup.cfg",
+    "requirements.txt",
+    "CMakeLists.txt",
+    "Makefile",
+    "justfile",
+    "Dockerfile",
+];
+
+/// Text that machines write for machines.
+const NOISE: &[&str] =
+    &[".lock", "-lock.json", "-lock.yaml", "go.sum", ".min.js", ".min.css", ".map", ".svg"];
+
+/// One file as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFile {
+    /// Path below the project, with `/` between its parts.
+    pub path: String,
+    /// Its text, redacted; when cut, it ends in a note that says so.
+    pub text: String,
+    /// Whether only its beginning is shown.
+    pub cut: bool,
+}
+
+/// The files to show, the most telling first: the README, manifests, pages in `docs/`, then
+/// other text files from the top down. The order depends on the tree alone.
+///
+/// Left out are files that `.gitignore` names, hidden and binary ones, links, lock files, answer
+/// keys, and `excluded`, absolute or below `root`. No file takes more than half of what is left
+/// of the budget, so that a long README leaves room for others.
+pub fn read(
+    root: &Path,
+    excluded: &[PathBuf],
+    budget_tokens: u32,
+    redactor: &Redactor,
+) -> Vec<ProjectFile> {
+    let Ok(root) = root.canonicalize() else {
+        return Vec::new();
+    };
+    let barred = barred(&root, ANSWER_KEYS, excluded);
+    let mut left = budget_tokens;
+    let mut files = Vec::new();
+    for path in candidates(&root, &barred) {
+        let overhead = estimate_tokens(&path) + HEADING_TOKENS;
+        let free = left.saturating_sub(overhead);
+        if free < LEAST_TOKENS {
+            break;
+        }
+        let most = free.min(FAIR_TOKENS.max(free / 2));
+        if let Some((text, cut)) = beginning(&root.join(&path), most, redactor) {
+            left = free.saturating_sub(estimate_tokens(&text));
+            files.push(ProjectFile { path, text, cut });
+        }
+    }
+    files
+}
+
+/// Paths of the files that may be shown, below `root`, in order.
+fn candidates(root: &Path, barred: &[PathBuf]) -> Vec<String> {
+    let barred = barred.to_vec();
+    let walk = WalkBuilder::new(root)
+        .require_git(false)
+        .git_global(false)
+        .follow_links(false)
+        .filter_entry(move |entry| {
+            let name = entry.file_name();
+            !is_barred(entry.path(), &barred) && !GENERATED.iter().any(|folder| name == *folder)
+        })
+        .build();
+    let mut paths: Vec<_> = walk
+        .take(ENTRIES)
+        .flatten()
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        .filter_map(|entry| {
+            let path = entry.path().strip_prefix(root).ok()?.to_str()?.replace('\\', "/");
+            let plain = !path.contains(char::is_control);
+            (plain && !NOISE.iter().any(|end| path.ends_with(end))).then(|| (rank(&path), path))
+        })
+        .collect();
+    paths.sort();
+    paths.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Sort key: kind of file, then its place within the kind.
+fn rank(path: &str) -> (u8, usize) {
+    let depth = path.matches('/').count();
+    if depth == 0 && path.to_ascii_lowercase().starts_with("readme") {
+        return (0, path.len());
+    }
+    if let Some(place) = MANIFESTS.iter().position(|&manifest| manifest == path) {
+        return (1, place);
+    }
+    let is_page = Path::new(path).extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
+    if is_page && path.starts_with("docs/") { (2, depth) } else { (3, depth) }
+}
+
+/// The beginning of a text file in at most so many tokens, and whether it is cut; `None` when it
+/// is empty, binary or unreadable.
+fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(String, bool)> {
+    let most = most_tokens.saturating_sub(1) as usize * 7 / 2;
+    let file = File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        // Cut within a character; anything else is no text.
+        Err(error) if error.error_len().is_none() && bytes.len() > most => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
+        }
+        Err(_) => return None,
+    };
+    if text.contains('\0') || text.trim().is_empty() {
+        return None;
+    }
+    let text = redactor.apply(text);
+    if bytes.len() <= most && text.len() <= most {
+        return Some((text.into_owned(), false));
+    }
+    let end = text.floor_char_boundary(most.saturating_sub(NOTE));
+    let whole_lines = text[..end].rfind('\n').filter(|&line| line > end / 2);
+    let shown = &text[..whole_lines.unwrap_or(end)];
+    Some((format!("{shown}\n… [cut: the file has {size} bytes]"), true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn paths(files: &[ProjectFile]) -> Vec<&str> {
+        files.iter().map(|file| file.path.as_str()).collect()
+    }
+
+    #[test]
+    fn the_most_telling_come_first_and_answers_never() {
+        let folder = project(&[
+            ("src/deep/module.rs", "mod"),
+            ("src/main.rs", "fn main() {}"),
+            ("docs/guide.md", "guide"),
+            ("docs/reports/selftest/index.md", "verdicts"),
+            ("reports/selftest/a.json", "verdicts"),
+            ("config/selftest.yaml", "scenarios"),
+            ("config/suites/a.yaml", "hints"),
+            ("config/other.yaml", "other"),
+            ("prompts/judge/rubric.md", "rubric"),
+            (".selftest/journal", "journal"),
+            (".env", "KEY=1"),
+            ("my/config.yaml", "scenarios"),
+            ("Cargo.toml", "[package]"),
+            ("Cargo.lock", "lock"),
+            ("README.ja.md", "readme"),
+            ("README.md", "readme"),
+            ("ignored.txt", "ignored"),
+            (".gitignore", "ignored.txt\n"),
+            ("node_modules/a/index.js", "x"),
+            ("image.png", "\u{0}PNG"),
+            ("empty.txt", "\n"),
+        ]);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("README")).unwrap();
+        let files = read(folder.path(), &["my/config.yaml".into()], 10_000, &Redactor::default());
+        assert_eq!(
+            paths(&files),
+            [
+                "README.md",
+                "README.ja.md",
+                "Cargo.toml",
+                "docs/guide.md",
+                "config/other.yaml",
+                "src/main.rs",
+                "src/deep/module.rs"
+            ]
+        );
+        let absolute = folder.path().join("src");
+        let files = read(folder.path(), &[absolute], 10_000, &Redactor::default());
+        assert!(!paths(&files).contains(&"src/main.rs"));
+    }
+
+    #[test]
+    fn the_budget_holds() {
+        let long = "A line of forty bytes, give or take one.\n".repeat(2000);
+        let folder = project(&[
+            ("README.md", &long),
+            ("a.txt", &long),
+            ("b.txt", "short"),
+            ("c.txt", &long),
+        ]);
+        for budget in [0, 30, 100, 1500, 5000] {
+            let files = read(folder.path(), &[], budget, &Redactor::default());
+            let used: u32 = files
+                .iter()
+                .map(|file| {
+                    estimate_tokens(&file.text) + estimate_tokens(&file.path) + HEADING_TOKENS
+                })
+                .sum();
+            assert!(used <= budget, "{used} of {budget}");
+            assert_eq!(files.is_empty(), budget < 30 + LEAST_TOKENS, "{budget}");
+        }
+        let files = read(folder.path(), &[], 1500, &Redactor::default());
+        assert_eq!(paths(&files)[..3], ["README.md", "a.txt", "b.txt"]);
+        assert!(files[0].cut && files[0].text.ends_with("bytes]"), "{}", files[0].text);
+        assert_eq!((files[2].text.as_str(), files[2].cut), ("short", false));
+    }
+
+    #[test]
+    fn secrets_and_characters_survive_a_cut() {
+        let folder =
+            project(&[("README.md", &"é".repeat(10_000)), ("a.txt", "key AKIAIOSFODNN7EXAMPLE")]);
+        let files = read(folder.path(), &[], 500, &Redactor::default());
+        assert!(files[0].cut && files[0].text.starts_with('é'));
+        assert_eq!(files[1].text, "key [redacted]");
+        assert_eq!(read(Path::new("/does/not/exist"), &[], 500, &Redactor::default()), []);
+    }
+}

@@ -1,0 +1,323 @@
+//! Cassettes: replies recorded by the digest of their request, and replayed without any model.
+//!
+//! One JSON file per reply, `<digest>-<n>.json`, readable and diffable. The n-th call with the
+//! same digest gets the n-th recording, so that repeats stay distinct.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ChatModel, ChatReply, ChatRequest, ModelError};
+
+/// Characters of the digest in a file name.
+const DIGEST_LENGTH: usize = 16;
+/// Most bytes of a recording that are read back.
+const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Recording {
+    model: String,
+    request: Value,
+    reply: ChatReply,
+}
+
+/// How often each digest was seen.
+type Counts = Mutex<HashMap<String, usize>>;
+
+fn next_occurrence(counts: &Counts, digest: &str) -> usize {
+    let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = counts.entry(digest.to_owned()).or_default();
+    *count += 1;
+    *count
+}
+
+fn file_name(digest: &str, occurrence: usize) -> String {
+    format!("{}-{occurrence}.json", &digest[..DIGEST_LENGTH.min(digest.len())])
+}
+
+/// A model whose replies are written to a folder as they come.
+pub struct Recorder {
+    inner: Arc<dyn ChatModel>,
+    folder: PathBuf,
+    counts: Arc<Counts>,
+}
+
+/// The numbering of recordings, shared by all recorders of a run.
+#[derive(Clone, Default)]
+pub struct Numbering(Arc<Counts>);
+
+impl Recorder {
+    /// Makes the folder.
+    pub fn new(
+        inner: Arc<dyn ChatModel>,
+        folder: &Path,
+        numbering: &Numbering,
+    ) -> Result<Self, ModelError> {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            ModelError::engine(
+                format!("cannot create the cassette {}: {error}", folder.display()),
+                None,
+            )
+        })?;
+        Ok(Self { inner, folder: folder.to_owned(), counts: Arc::clone(&numbering.0) })
+    }
+
+    fn write(&self, request: &ChatRequest, reply: &ChatReply) -> Result<(), ModelError> {
+        let digest = request.digest();
+        let path = self.folder.join(file_name(&digest, next_occurrence(&self.counts, &digest)));
+        let recording = Recording {
+            model: self.inner.id().to_owned(),
+            request: request.identity(),
+            reply: reply.clone(),
+        };
+        let failed = |error: &dyn std::fmt::Display| {
+            ModelError::engine(format!("cannot write {}: {error}", path.display()), None)
+        };
+        let json = serde_json::to_string_pretty(&recording).map_err(|error| failed(&error))?;
+        std::fs::write(&path, json + "\n").map_err(|error| failed(&error))
+    }
+}
+
+impl ChatModel for Recorder {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    fn chat<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(async move {
+            let reply = self.inner.chat(request).await?;
+            self.write(request, &reply)?;
+            Ok(reply)
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        self.inner.check()
+    }
+
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        self.inner.context_limit()
+    }
+}
+
+/// A folder of recordings that answers as a model.
+pub struct Cassette {
+    id: String,
+    folder: PathBuf,
+    recordings: HashMap<String, Recording>,
+    counts: Counts,
+}
+
+impl Cassette {
+    /// Reads all recordings of a folder.
+    pub fn open(name: &Path, folder: &Path) -> Result<Self, ModelError> {
+        let failed = |what: String| ModelError::Engine {
+            what,
+            hint: Some("record one with --record <dir>".to_owned()),
+        };
+        let entries = std::fs::read_dir(folder).map_err(|error| {
+            failed(format!("cannot read the cassette {}: {error}", folder.display()))
+        })?;
+        let mut recordings = HashMap::new();
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let is_json = path.extension().is_some_and(|extension| extension == "json");
+            let (true, Some(name)) = (is_json, path.file_name().and_then(|name| name.to_str()))
+            else {
+                continue;
+            };
+            let too_long = path.metadata().is_ok_and(|metadata| metadata.len() > FILE_LIMIT);
+            let recording = std::fs::read(&path)
+                .ok()
+                .filter(|_| !too_long)
+                .and_then(|bytes| serde_json::from_slice::<Recording>(&bytes).ok())
+                .ok_or_else(|| failed(format!("{} is not a recording", path.display())))?;
+            recordings.insert(name.to_owned(), recording);
+        }
+        if recordings.is_empty() {
+            return Err(failed(format!("the cassette {} is empty", folder.display())));
+        }
+        Ok(Self {
+            id: format!("cassette/{}", name.display()),
+            folder: folder.to_owned(),
+            recordings,
+            counts: Counts::default(),
+        })
+    }
+
+    fn replay(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let digest = request.digest();
+        let occurrence = next_occurrence(&self.counts, &digest);
+        if let Some(recording) = self.recordings.get(&file_name(&digest, occurrence)) {
+            return Ok(recording.reply.clone());
+        }
+        let difference = if occurrence > 1
+            && self.recordings.contains_key(&file_name(&digest, occurrence - 1))
+        {
+            format!("it was recorded {} times and is asked for once more", occurrence - 1)
+        } else {
+            self.nearest_difference(&request.identity())
+        };
+        Err(ModelError::NotRecorded { folder: self.folder.display().to_string(), difference })
+    }
+
+    /// What differs from the recording that shares the most leading text with the request.
+    fn nearest_difference(&self, wanted: &Value) -> String {
+        let leaves = leaves(wanted);
+        let nearest = self
+            .recordings
+            .iter()
+            .map(|(name, recording)| {
+                (name, differences(&leaves, &self::leaves(&recording.request)))
+            })
+            .min_by_key(|(name, (missing, _))| (*missing, (*name).clone()));
+        match nearest {
+            Some((name, (_, first))) => format!("the nearest is {name}, where {first}"),
+            None => "the cassette is empty".to_owned(),
+        }
+    }
+}
+
+impl ChatModel for Cassette {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn chat<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(async move { self.replay(request) })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Scalars of a JSON value by pointer.
+fn leaves(value: &Value) -> Vec<(String, String)> {
+    fn walk(value: &Value, path: String, into: &mut Vec<(String, String)>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    walk(value, format!("{path}/{key}"), into);
+                }
+            }
+            Value::Array(items) => {
+                for (index, value) in items.iter().enumerate() {
+                    walk(value, format!("{path}/{index}"), into);
+                }
+            }
+            Value::String(text) => into.push((path, text.clone())),
+            scalar => into.push((path, scalar.to_string())),
+        }
+    }
+    let mut into = Vec::new();
+    walk(value, String::new(), &mut into);
+    into
+}
+
+/// How much differs (bytes after the common start of each differing leaf), and the first
+/// difference in words.
+fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (usize, String) {
+    let mut cost = 0;
+    let mut first = None;
+    for (path, wanted) in wanted {
+        let recorded =
+            recorded.iter().find(|(other, _)| other == path).map(|(_, text)| text.as_str());
+        if recorded == Some(wanted.as_str()) {
+            continue;
+        }
+        let recorded = recorded.unwrap_or_default();
+        let same = wanted.bytes().zip(recorded.bytes()).take_while(|(a, b)| a == b).count();
+        let start = wanted.floor_char_boundary(same.saturating_sub(20));
+        let recorded_start = recorded.floor_char_boundary(start);
+        cost += wanted.len().max(recorded.len()) - same;
+        first.get_or_insert_with(|| {
+            format!(
+                "{path} was `{}` and is `{}`",
+                selftest_text::one_line(&recorded[recorded_start..], 80),
+                selftest_text::one_line(&wanted[start..], 80)
+            )
+        });
+    }
+    (cost, first.unwrap_or_else(|| "nothing in the request differs, but its shape".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Finish, Message, Sampling, StructuredMode, Usage};
+
+    struct Echo;
+    impl ChatModel for Echo {
+        fn id(&self) -> &'static str {
+            "echo"
+        }
+        fn chat<'a>(
+            &'a self,
+            request: &'a ChatRequest,
+        ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+            Box::pin(async move {
+                Ok(ChatReply {
+                    text: format!("{} {}", request.messages[0].text, request.sampling.seed),
+                    finish: Finish::Stop,
+                    usage: Usage::default(),
+                    structured: StructuredMode::Prompt,
+                })
+            })
+        }
+        fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    fn request(text: &str, seed: u64, nonce: Option<&str>) -> ChatRequest {
+        ChatRequest {
+            messages: vec![Message::user(text)],
+            schema: None,
+            sampling: Sampling { temperature: 0.0, max_tokens: 9, seed },
+            context_tokens: 1024,
+            think: None,
+            nonce: nonce.map(str::to_owned),
+        }
+    }
+
+    #[tokio::test]
+    async fn recorded_replies_come_back_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::new(Arc::new(Echo), folder.path(), &Numbering::default()).unwrap();
+        for (text, seed, nonce) in [("a", 1, None), ("a", 2, None), ("n1 b", 3, Some("n1"))] {
+            recorder.chat(&request(text, seed, nonce)).await.unwrap();
+        }
+        let cassette = Cassette::open(Path::new("c"), folder.path()).unwrap();
+        assert_eq!(cassette.chat(&request("a", 7, None)).await.unwrap().text, "a 1");
+        assert_eq!(cassette.chat(&request("a", 8, None)).await.unwrap().text, "a 2");
+        let other_nonce = request("n2 b", 9, Some("n2"));
+        assert_eq!(cassette.chat(&other_nonce).await.unwrap().text, "n1 b 3");
+        let again = cassette.chat(&request("a", 9, None)).await.unwrap_err();
+        assert!(again.to_string().contains("recorded 2 times"), "{again}");
+    }
+
+    #[tokio::test]
+    async fn a_missing_recording_shows_the_difference() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::new(Arc::new(Echo), folder.path(), &Numbering::default()).unwrap();
+        recorder.chat(&request("say hello to Ann", 1, None)).await.unwrap();
+        recorder.chat(&request("zzz", 1, None)).await.unwrap();
+        let cassette = Cassette::open(Path::new("c"), folder.path()).unwrap();
+        let error = cassette.chat(&request("say hello to Bob", 1, None)).await.unwrap_err();
+        let words = error.to_string();
+        assert!(
+            words.contains("say hello to Ann") && words.contains("say hello to Bob"),
+            "{words}"
+        );
+    }
+}

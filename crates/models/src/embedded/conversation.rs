@@ -1,0 +1,117 @@
+//! From messages to prompt tokens by the chat template of the model.
+//!
+//! The template is rendered over placeholders and the texts are put in as tokens, so that no
+//! text can write a special token: `<|im_end|>` in a message is nine plain characters.
+
+use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
+use llama_cpp_2::token::LlamaToken;
+
+use crate::{Message, ModelError, Role};
+
+/// A prompt, cut where it is always cut.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Prompt {
+    /// All before the text of the first user message; the same for all calls of one kind.
+    pub(super) prefix: Vec<LlamaToken>,
+    /// All from there on; never empty.
+    pub(super) rest: Vec<LlamaToken>,
+}
+
+impl Prompt {
+    /// Tokens in all.
+    pub(super) fn len(&self) -> usize {
+        self.prefix.len() + self.rest.len()
+    }
+}
+
+/// The prompt of a conversation. Uses `ChatML` where the file has no template or one that
+/// llama.cpp does not know.
+pub(super) fn prompt(model: &LlamaModel, messages: &[Message]) -> Result<Prompt, ModelError> {
+    let own = model.chat_template(None).ok();
+    let parts = own.and_then(|template| frame(model, &template, messages));
+    let parts = match parts {
+        Some(parts) => parts,
+        None => LlamaChatTemplate::new("chatml")
+            .ok()
+            .and_then(|template| frame(model, &template, messages))
+            .ok_or_else(|| {
+                ModelError::engine("the chat template cannot be rendered".to_owned(), None)
+            })?,
+    };
+    Ok(assemble(model, &parts, messages))
+}
+
+/// The template's own text: before, between and after the messages.
+fn frame(
+    model: &LlamaModel,
+    template: &LlamaChatTemplate,
+    messages: &[Message],
+) -> Option<Vec<String>> {
+    let marks: Vec<String> =
+        messages.iter().map(|_| format!("{:032x}", rand::random::<u128>())).collect();
+    let chat = messages
+        .iter()
+        .zip(&marks)
+        .map(|(message, mark)| {
+            let role = match message.role {
+                Role::System => "system",
+                Role::User => "user",
+                Role::Assistant => "assistant",
+            };
+            LlamaChatMessage::new(role.to_owned(), mark.clone()).ok()
+        })
+        .collect::<Option<Vec<_>>>()?;
+    split(&model.apply_chat_template(template, &chat, true).ok()?, &marks)
+}
+
+/// The text around the marks; none unless each is there once and in order, since a template
+/// may leave a message out.
+fn split(text: &str, marks: &[String]) -> Option<Vec<String>> {
+    let mut parts = Vec::with_capacity(marks.len() + 1);
+    let mut rest = text;
+    for mark in marks {
+        let (before, after) = rest.split_once(mark.as_str())?;
+        parts.push(before.to_owned());
+        rest = after;
+    }
+    parts.push(rest.to_owned());
+    let twice = parts.iter().any(|part| marks.iter().any(|mark| part.contains(mark.as_str())));
+    (!twice).then_some(parts)
+}
+
+fn assemble(model: &LlamaModel, parts: &[String], messages: &[Message]) -> Prompt {
+    let vocab = model.vocab();
+    let first_user = messages.iter().position(|message| message.role == Role::User);
+    let (mut prefix, mut tokens) = (Vec::new(), Vec::new());
+    for (place, part) in parts.iter().enumerate() {
+        tokens.extend(vocab.tokenize(part.as_bytes(), false, true));
+        if place == 0 && vocab.should_add_bos() && tokens.first() != Some(&vocab.bos()) {
+            tokens.insert(0, vocab.bos());
+        }
+        if first_user == Some(place) {
+            prefix = std::mem::take(&mut tokens);
+        }
+        if let Some(message) = messages.get(place) {
+            tokens.extend(vocab.tokenize(message.text.as_bytes(), false, false));
+        }
+    }
+    if tokens.is_empty() {
+        std::mem::swap(&mut prefix, &mut tokens);
+    }
+    Prompt { prefix, rest: tokens }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_that_drops_or_doubles_a_message_is_refused() {
+        let marks = ["AA".to_owned(), "BB".to_owned()];
+        let parts = split("<s>AA</s><u>BB</u><a>", &marks).unwrap();
+        assert_eq!(parts, ["<s>", "</s><u>", "</u><a>"]);
+        assert_eq!(split("<u>BB</u>", &marks), None);
+        assert_eq!(split("BB then AA", &marks), None);
+        assert_eq!(split("AA BB AA", &marks), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! A reply in the making: its text, its length, and where its grammar stands.
+
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::token::LlamaToken;
+use llguidance::Matcher;
+use toktrie::SimpleVob;
+
+use crate::{Finish, ModelError};
+
+/// The reply so far.
+pub(super) struct Draft<'model> {
+    model: &'model LlamaModel,
+    matcher: Option<Matcher>,
+    text: Vec<u8>,
+    tokens: usize,
+    most: usize,
+}
+
+impl<'model> Draft<'model> {
+    /// An empty reply of at most `most` tokens, under the grammar if there is one.
+    pub(super) fn new(model: &'model LlamaModel, matcher: Option<Matcher>, most: usize) -> Self {
+        Self { model, matcher, text: Vec::new(), tokens: 0, most }
+    }
+
+    /// Tokens so far.
+    pub(super) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The text; a character that a limit cut in two becomes U+FFFD.
+    pub(super) fn into_text(self) -> String {
+        String::from_utf8_lossy(&self.text).into_owned()
+    }
+
+    /// Whether the reply is at its end: complete by its grammar, or cut.
+    pub(super) fn finish(&self) -> Option<Finish> {
+        if self.matcher.as_ref().is_some_and(Matcher::is_stopped) {
+            Some(Finish::Stop)
+        } else {
+            (self.tokens >= self.most).then_some(Finish::Length)
+        }
+    }
+
+    /// The tokens that may come next; none without a grammar.
+    pub(super) fn mask(&mut self) -> Result<Option<SimpleVob>, ModelError> {
+        self.matcher.as_mut().map(Matcher::compute_mask_or_eos).transpose().map_err(broken)
+    }
+
+    /// Takes a token that the mask allows.
+    pub(super) fn add(&mut self, token: LlamaToken) -> Result<(), ModelError> {
+        if let Some(matcher) = &mut self.matcher {
+            matcher.consume_token(token.0.cast_unsigned()).map_err(broken)?;
+        }
+        self.push(token);
+        Ok(())
+    }
+
+    /// Takes what the grammar leaves no choice about, such as the next key, and returns it:
+    /// decoding these tokens as one batch costs little more than one of them.
+    pub(super) fn add_forced(&mut self) -> Result<Vec<LlamaToken>, ModelError> {
+        let Some(matcher) = &mut self.matcher else {
+            return Ok(Vec::new());
+        };
+        if matcher.is_stopped() {
+            return Ok(Vec::new());
+        }
+        let Ok(forced) = String::from_utf8(matcher.compute_ff_bytes()) else {
+            return Ok(Vec::new());
+        };
+        let mut tokens = self.model.vocab().tokenize(forced.as_bytes(), false, false);
+        tokens.truncate(self.most - self.tokens);
+        let ids: Vec<u32> = tokens.iter().map(|token| token.0.cast_unsigned()).collect();
+        // A vocabulary that tokenises a fragment differently only loses the shortcut.
+        let taken = matcher.try_consume_tokens(&ids).map_err(broken)?;
+        tokens.truncate(taken);
+        for token in &tokens {
+            self.push(*token);
+        }
+        Ok(tokens)
+    }
+
+    fn push(&mut self, token: LlamaToken) {
+        self.text.extend(self.model.vocab().token_to_piece(token, false, None));
+        self.tokens += 1;
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> ModelError {
+    ModelError::engine(format!("constrained decoding failed: {error}"), None)
+}

@@ -1,0 +1,132 @@
+//! The embedded engine: llama.cpp in this process, on the CPU, decoding under the JSON Schema of
+//! the reply.
+//!
+//! One thread owns a model and its context and answers one call at a time. Nothing here fetches
+//! weights, knows a catalogue, or prints.
+
+#[cfg(feature = "embedded")]
+mod constraint;
+#[cfg(feature = "embedded")]
+mod conversation;
+#[cfg(feature = "embedded")]
+mod draft;
+#[cfg(feature = "embedded")]
+mod engine;
+#[cfg(feature = "embedded")]
+mod interrupt;
+#[cfg(feature = "embedded")]
+mod prefixes;
+#[cfg(feature = "embedded")]
+mod sampler;
+#[cfg(feature = "embedded")]
+mod threads;
+#[cfg(feature = "embedded")]
+mod turns;
+#[cfg(feature = "embedded")]
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::settings::ModelSettings;
+use crate::{ChatModel, ChatReply, ChatRequest, ModelError};
+
+/// A GGUF file that answers conversations in this process.
+///
+/// The file is loaded by the first [`ChatModel::check`] or [`ChatModel::chat`], and kept until
+/// the value is dropped. Calls beyond the first wait their turn.
+pub struct EmbeddedModel {
+    id: String,
+    file: PathBuf,
+    #[cfg(feature = "embedded")]
+    worker: worker::Worker,
+}
+
+impl EmbeddedModel {
+    /// A model of this file under the full name `id`. Loads nothing and touches no disk.
+    ///
+    /// Of the settings, `context_tokens` bounds prompt and reply together (the context that the
+    /// model was trained with bounds it too), and `total_seconds` one call once its turn has come.
+    pub fn new(id: String, file: PathBuf, settings: &ModelSettings) -> Arc<Self> {
+        #[cfg(not(feature = "embedded"))]
+        let _ = settings;
+        Arc::new(Self {
+            id,
+            #[cfg(feature = "embedded")]
+            worker: worker::Worker::new(file.clone(), settings.context_tokens, settings.total()),
+            file,
+        })
+    }
+
+    /// The GGUF file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl ChatModel for EmbeddedModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn chat<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(self.worker.chat(request.clone()))
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        Box::pin(async { self.worker.load().await.map(drop) })
+    }
+
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(async { self.worker.load().await.ok() })
+    }
+}
+
+#[cfg(not(feature = "embedded"))]
+impl ChatModel for EmbeddedModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn chat<'a>(
+        &'a self,
+        _request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(async { Err(absent()) })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        Box::pin(async { Err(absent()) })
+    }
+}
+
+#[cfg(not(feature = "embedded"))]
+fn absent() -> ModelError {
+    ModelError::Engine {
+        what: "this build has no embedded engine".to_owned(),
+        hint: Some("build with default features, or name an ollama/ or openai/ model".to_owned()),
+    }
+}
+
+#[cfg(all(test, feature = "embedded"))]
+mod tests;
+
+#[cfg(all(test, not(feature = "embedded")))]
+mod absent_tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_build_without_the_engine_says_so() {
+        let settings = ModelSettings::default();
+        let model = EmbeddedModel::new("embedded/x".to_owned(), "x.gguf".into(), &settings);
+        let error = model.check().await.unwrap_err();
+        assert_eq!(error.to_string(), "this build has no embedded engine");
+        assert!(error.hint().unwrap().contains("default features"));
+    }
+}

@@ -1,0 +1,127 @@
+//! The thread that owns the engine, and the queue in front of it. Knows nothing of tokens.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::engine::{self, Engine};
+use super::interrupt::Interrupt;
+use crate::{ChatReply, ChatRequest, ModelError};
+
+/// Starts its thread with the first job; dropping it ends the thread and waits for it.
+pub(super) struct Worker {
+    file: PathBuf,
+    context_tokens: u32,
+    call_limit: Duration,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    jobs: Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+enum Job {
+    /// Answered with the tokens that the context holds.
+    Load(oneshot::Sender<Result<u32, ModelError>>),
+    Chat(Box<ChatRequest>, Arc<AtomicBool>, oneshot::Sender<Result<ChatReply, ModelError>>),
+}
+
+/// Sets the flag when the future that holds it is dropped.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Worker {
+    /// A worker for this file; nothing is started.
+    pub(super) fn new(file: PathBuf, context_tokens: u32, call_limit: Duration) -> Self {
+        Self { file, context_tokens, call_limit, running: Mutex::new(None) }
+    }
+
+    /// Loads the file, where that has not been done: how many tokens prompt and reply may have
+    /// together.
+    pub(super) async fn load(&self) -> Result<u32, ModelError> {
+        let (answer, receiver) = oneshot::channel();
+        self.submit(Job::Load(answer))?;
+        receiver.await.unwrap_or_else(|_| Err(died(&self.file)))
+    }
+
+    /// One reply. Dropping the future stops the work at the next token.
+    pub(super) async fn chat(&self, request: ChatRequest) -> Result<ChatReply, ModelError> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let _guard = CancelOnDrop(cancelled.clone());
+        let (answer, receiver) = oneshot::channel();
+        self.submit(Job::Chat(Box::new(request), cancelled, answer))?;
+        receiver.await.unwrap_or_else(|_| Err(died(&self.file)))
+    }
+
+    fn submit(&self, job: Job) -> Result<(), ModelError> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let jobs = match running.as_ref() {
+            Some(running) => &running.jobs,
+            None => &running.insert(self.start()?).jobs,
+        };
+        jobs.send(job).map_err(|_| died(&self.file))
+    }
+
+    fn start(&self) -> Result<Running, ModelError> {
+        let (jobs, queue) = channel();
+        let (file, context_tokens, limit) =
+            (self.file.clone(), self.context_tokens, self.call_limit);
+        let thread = Builder::new()
+            .name("embedded-model".to_owned())
+            .spawn(move || work(&file, context_tokens, limit, &queue))
+            .map_err(|error| {
+                ModelError::engine(format!("cannot start the engine's thread: {error}"), None)
+            })?;
+        Ok(Running { jobs, thread })
+    }
+}
+
+impl Drop for Worker {
+    // llama.cpp must not be at work while the process runs its exit handlers. No call is left:
+    // each borrows the worker, so the thread is at most one batch away from its end.
+    fn drop(&mut self) {
+        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Running { jobs, thread }) = running {
+            drop(jobs);
+            // A panic of the thread has been reported as the answer to its job.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(file: &Path, context_tokens: u32, limit: Duration, queue: &Receiver<Job>) {
+    let model = engine::load(file);
+    let mut engine =
+        model.as_ref().map_err(Clone::clone).and_then(|m| Engine::new(m, file, context_tokens));
+    // An answer that nobody waits for is no error.
+    for job in queue {
+        match (job, &mut engine) {
+            (Job::Load(answer), Ok(engine)) => drop(answer.send(Ok(engine.context_tokens()))),
+            (Job::Load(answer), Err(error)) => drop(answer.send(Err(error.clone()))),
+            (Job::Chat(_, _, answer), Err(error)) => drop(answer.send(Err(error.clone()))),
+            (Job::Chat(request, cancelled, answer), Ok(engine)) => {
+                let name = file.display().to_string();
+                let interrupt = Interrupt { cancelled, started: Instant::now(), limit, name };
+                drop(answer.send(engine.reply(&request, &interrupt)));
+            }
+        }
+    }
+}
+
+fn died(file: &Path) -> ModelError {
+    ModelError::engine(
+        format!("the engine of {} stopped unexpectedly", file.display()),
+        Some("the file may be damaged: try another one, or an ollama/ model".to_owned()),
+    )
+}

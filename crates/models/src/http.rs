@@ -1,0 +1,199 @@
+//! One HTTP exchange with a model server: time limits, bounded bodies, one-line errors.
+//!
+//! Knows no provider's paths or fields.
+
+use std::error::Error;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use super::settings::ModelSettings;
+use super::{ModelError, Phase};
+
+/// Most bytes of a server's answer.
+const BODY_LIMIT: usize = 8 * 1024 * 1024;
+
+/// A server at a base address.
+pub struct Endpoint {
+    client: reqwest::Client,
+    base: String,
+    unreachable_hint: String,
+    first_byte: Duration,
+    total: Duration,
+    connect: Duration,
+}
+
+/// An answer with its status: error statuses are the provider's to interpret.
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// The whole body.
+    pub body: Vec<u8>,
+    retry_after: Option<Duration>,
+}
+
+impl Endpoint {
+    /// `base` without a slash at its end. Opens no connection.
+    pub fn new(
+        base: &str,
+        headers: HeaderMap,
+        settings: &ModelSettings,
+        unreachable_hint: String,
+    ) -> Result<Self, ModelError> {
+        let failed = |error: reqwest::Error| ModelError::Unreachable {
+            endpoint: base.to_owned(),
+            why: root_cause(&error),
+            hint: unreachable_hint.clone(),
+        };
+        let client = client_builder(base)
+            .default_headers(headers)
+            .connect_timeout(settings.connect())
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(failed)?;
+        Ok(Self {
+            client,
+            base: base.to_owned(),
+            unreachable_hint,
+            first_byte: settings.first_byte(),
+            total: settings.total(),
+            connect: settings.connect(),
+        })
+    }
+
+    /// The base address, for messages.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// `GET base + path`.
+    pub async fn get(&self, path: &str) -> Result<Answer, ModelError> {
+        self.exchange(self.client.get(format!("{}{path}", self.base))).await
+    }
+
+    /// `POST base + path` with a JSON body.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ModelError> {
+        self.exchange(self.client.post(format!("{}{path}", self.base)).json(body)).await
+    }
+
+    async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<Answer, ModelError> {
+        tokio::time::timeout(self.total, self.exchange_unbounded(request))
+            .await
+            .unwrap_or_else(|_| Err(self.timeout(Phase::Total, self.total)))
+    }
+
+    async fn exchange_unbounded(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Answer, ModelError> {
+        let response = tokio::time::timeout(self.first_byte, request.send())
+            .await
+            .map_err(|_| self.timeout(Phase::FirstByte, self.first_byte))?
+            .map_err(|error| self.transport(&error))?;
+        let status = response.status().as_u16();
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.trim().parse::<u64>().ok())
+            .map(Duration::from_secs);
+        let mut response = response;
+        let mut body = Vec::new();
+        while let Some(chunk) =
+            response.chunk().await.map_err(|error| self.protocol(&error.to_string(), true))?
+        {
+            if body.len() + chunk.len() > BODY_LIMIT {
+                return Err(self.protocol(&format!("more than {BODY_LIMIT} bytes"), false));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Answer { status, body, retry_after })
+    }
+
+    /// The answer as JSON, if its status is a success.
+    pub fn json(&self, answer: &Answer) -> Result<Value, ModelError> {
+        if !(200..300).contains(&answer.status) {
+            return Err(self.status(answer));
+        }
+        serde_json::from_slice(&answer.body).map_err(|_| {
+            let text = String::from_utf8_lossy(&answer.body);
+            let what = match text.trim() {
+                "" => "an empty body".to_owned(),
+                body if body.starts_with('<') => {
+                    format!("HTML instead of JSON: {}", selftest_text::one_line(body, 120))
+                }
+                body => {
+                    format!("something that is not JSON: {}", selftest_text::one_line(body, 120))
+                }
+            };
+            self.protocol(&what, false)
+        })
+    }
+
+    /// The error of an answer whose status is not a success.
+    pub fn status(&self, answer: &Answer) -> ModelError {
+        let body = String::from_utf8_lossy(&answer.body);
+        // OpenAI and Ollama both put their words into `error`, as text or as `error.message`.
+        let words = serde_json::from_str::<Value>(&body).ok().and_then(|value| {
+            let error = value.get("error")?;
+            let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
+            Some(text.to_owned())
+        });
+        let body = selftest_text::one_line(&words.unwrap_or_else(|| body.into_owned()), 300);
+        ModelError::Status {
+            endpoint: self.base.clone(),
+            status: answer.status,
+            body: if body.is_empty() { "(empty body)".to_owned() } else { body },
+            retry_after: answer.retry_after,
+        }
+    }
+
+    /// An answer that is not what the protocol says.
+    pub fn protocol(&self, what: &str, broken: bool) -> ModelError {
+        ModelError::Protocol { endpoint: self.base.clone(), what: what.to_owned(), broken }
+    }
+
+    fn timeout(&self, phase: Phase, after: Duration) -> ModelError {
+        ModelError::Timeout { endpoint: self.base.clone(), phase, after }
+    }
+
+    fn transport(&self, error: &reqwest::Error) -> ModelError {
+        if error.is_connect() && error.is_timeout() {
+            self.timeout(Phase::Connect, self.connect)
+        } else if error.is_connect() {
+            ModelError::Unreachable {
+                endpoint: self.base.clone(),
+                why: root_cause(error),
+                hint: self.unreachable_hint.clone(),
+            }
+        } else {
+            self.protocol(&format!("a broken connection: {}", root_cause(error)), true)
+        }
+    }
+}
+
+/// A client builder for addresses such as this one. Plain `http://` needs no certificates, and
+/// must work on a machine that has none.
+pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
+    // An error only means that a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder =
+        reqwest::Client::builder().user_agent(concat!("selftest/", env!("CARGO_PKG_VERSION")));
+    if address.starts_with("https:") {
+        return builder;
+    }
+    // A proxy for the network must not be asked for a server on this machine.
+    let local = ["://127.", "://localhost", "://[::1]"].iter().any(|part| address.contains(part));
+    let builder = builder.tls_certs_only([]);
+    if local { builder.no_proxy() } else { builder }
+}
+
+/// The innermost cause of an error, in one line.
+pub fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    selftest_text::one_line(&cause.to_string(), 200)
+}

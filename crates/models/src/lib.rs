@@ -1,0 +1,273 @@
+//! Chat models behind one trait: `ollama`, `openai`, `embedded`, `cassette`.
+//!
+//! A provider's quirks stay in its file. Nothing here knows of judging, scenarios or
+//! reports, and nothing here prints.
+
+pub mod cassette;
+pub mod embedded;
+pub mod error;
+pub mod fence;
+pub mod http;
+pub mod limit;
+pub mod locate;
+pub mod name;
+pub mod ollama;
+pub mod openai;
+pub mod prompts;
+pub mod redacted;
+pub mod retry;
+pub mod settings;
+pub mod structured;
+pub mod weights;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use selftest_text::digest;
+
+pub use error::{ModelError, Phase};
+
+/// A model that answers a conversation. Dropping the future of a call cancels the call.
+pub trait ChatModel: Send + Sync {
+    /// Full name as in reports, such as `ollama/qwen2.5:7b`.
+    fn id(&self) -> &str;
+
+    /// One reply to a conversation.
+    fn chat<'a>(&'a self, request: &'a ChatRequest)
+    -> BoxFuture<'a, Result<ChatReply, ModelError>>;
+
+    /// Whether the model can answer at all: server reachable, model present, file readable.
+    /// Called once, before the first case.
+    fn check(&self) -> BoxFuture<'_, Result<(), ModelError>>;
+
+    /// The longest context that the model takes, in tokens; `None` where nobody says.
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(async { None })
+    }
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Instructions. What stays the same between calls belongs here: it is the cached prefix.
+    System,
+    /// The other side.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub text: String,
+}
+
+impl Message {
+    /// A system message.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self { role: Role::System, text: text.into() }
+    }
+    /// A user message.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self { role: Role::User, text: text.into() }
+    }
+    /// A message that the model itself said earlier.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self { role: Role::Assistant, text: text.into() }
+    }
+}
+
+/// The JSON Schema that a reply must satisfy.
+#[derive(Debug, Clone)]
+pub struct ReplySchema {
+    /// A short name, as OpenAI's `json_schema.name` wants it.
+    pub name: &'static str,
+    /// The schema: an object with `additionalProperties: false` and all properties required.
+    pub schema: Arc<Value>,
+    /// Bound in characters for every string of the reply on engines that decode under the
+    /// schema in this process, where length is the cost of a call.
+    pub brief: usize,
+}
+
+/// How the next token is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sampling {
+    /// 0.0 is greedy.
+    pub temperature: f64,
+    /// Most tokens of the reply.
+    pub max_tokens: u32,
+    /// Seed of the sampler, derived from the run's seed.
+    pub seed: u64,
+}
+
+/// One call: the whole conversation, since a provider keeps no state for us.
+#[derive(Debug, Clone)]
+pub struct ChatRequest {
+    /// System first; the last one is of the user.
+    pub messages: Vec<Message>,
+    /// Absent: free text.
+    pub schema: Option<ReplySchema>,
+    /// How to sample.
+    pub sampling: Sampling,
+    /// Context window to ask for where the protocol can, in tokens. The same for all calls of
+    /// a run: Ollama reloads the model when it changes.
+    pub context_tokens: u32,
+    /// Whether a thinking model may think; `None` leaves the server's default.
+    pub think: Option<bool>,
+    /// Random text in the messages that must not count in the digest.
+    pub nonce: Option<String>,
+}
+
+impl ChatRequest {
+    /// Length of all messages in bytes.
+    pub fn prompt_bytes(&self) -> usize {
+        self.messages.iter().map(|message| message.text.len()).sum()
+    }
+
+    /// What identifies the call for a cassette: messages without the nonce, schema, temperature
+    /// and limit. The sampling seed is left out, so that a recording serves any run.
+    pub fn identity(&self) -> Value {
+        let messages: Vec<Value> = self
+            .messages
+            .iter()
+            .map(|message| {
+                let text = match &self.nonce {
+                    Some(nonce) => message.text.replace(nonce.as_str(), "<nonce>"),
+                    None => message.text.clone(),
+                };
+                json!({ "role": message.role, "text": text })
+            })
+            .collect();
+        json!({
+            "messages": messages,
+            "schema": self.schema.as_ref().map(|schema| &*schema.schema),
+            "temperature": self.sampling.temperature,
+            "max_tokens": self.sampling.max_tokens,
+        })
+    }
+
+    /// SHA-256 of [`ChatRequest::identity`].
+    pub fn digest(&self) -> String {
+        digest::of_json(&self.identity())
+    }
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It was done.
+    Stop,
+    /// A limit cut the reply: never complete, even where it parses.
+    Length,
+    /// The provider says that the model declined, with its words.
+    Refusal(String),
+    /// Anything else, with the provider's word.
+    Other(String),
+}
+
+/// How the schema was put to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredMode {
+    /// Decoding was constrained by the schema.
+    Schema,
+    /// Decoding was constrained to some JSON object.
+    JsonObject,
+    /// Only the prompt states the schema.
+    Prompt,
+}
+
+/// Token counts as the provider gives them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: Option<u64>,
+    /// Tokens of the reply.
+    pub completion_tokens: Option<u64>,
+}
+
+/// One reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatReply {
+    /// The reply without thinking.
+    pub text: String,
+    /// Why it ended.
+    pub finish: Finish,
+    /// Token counts.
+    pub usage: Usage,
+    /// How the schema was enforced.
+    pub structured: StructuredMode,
+}
+
+impl ChatReply {
+    /// Whether the server's own count shows that it saw less than was sent. No tokenizer makes
+    /// tokens of more than eight bytes on average, so fewer means a cut prompt.
+    pub fn prompt_was_cut(&self, request: &ChatRequest) -> bool {
+        self.usage
+            .prompt_tokens
+            .is_some_and(|tokens| tokens.saturating_mul(8) < request.prompt_bytes() as u64)
+    }
+}
+
+/// A lower-bound-free estimate of how many tokens a text takes: one for every 3.5 bytes.
+pub fn estimate_tokens(text: &str) -> u32 {
+    u32::try_from(text.len() * 2 / 7 + 1).unwrap_or(u32::MAX)
+}
+
+/// One call as the report keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallRecord {
+    /// Full name of the model.
+    pub model: String,
+    /// SHA-256 of the request without its nonce.
+    pub prompt_digest: String,
+    /// Parameters of the call.
+    pub parameters: Sampling,
+    /// How the schema was enforced; absent when there was no reply.
+    pub structured: Option<StructuredMode>,
+    /// Token counts.
+    pub usage: Usage,
+    /// Wall time, waiting for a free place included.
+    pub duration_ms: u64,
+    /// Why the reply ended; absent when there was none.
+    pub finish: Option<Finish>,
+    /// The reply as it came, bounded.
+    pub raw_reply: Option<String>,
+    /// Why there was no reply.
+    pub error: Option<String>,
+}
+
+/// Most bytes of a raw reply that a report keeps.
+const RAW_REPLY_LIMIT: usize = 64 * 1024;
+
+/// Calls the model and keeps the record of it.
+pub async fn call(
+    model: &dyn ChatModel,
+    request: &ChatRequest,
+) -> (CallRecord, Result<ChatReply, ModelError>) {
+    let started = std::time::Instant::now();
+    let result = model.chat(request).await;
+    let reply = result.as_ref().ok();
+    let record = CallRecord {
+        model: model.id().to_owned(),
+        prompt_digest: request.digest(),
+        parameters: request.sampling,
+        structured: reply.map(|reply| reply.structured),
+        usage: reply.map(|reply| reply.usage).unwrap_or_default(),
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        finish: reply.map(|reply| reply.finish.clone()),
+        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, RAW_REPLY_LIMIT)),
+        error: result.as_ref().err().map(ToString::to_string),
+    };
+    (record, result)
+}

@@ -1,0 +1,275 @@
+//! From names to models: resolves `auto` and bare names, shares engines, and stacks retries,
+//! limits and recording onto the providers.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::cassette::{Cassette, Numbering, Recorder};
+use super::embedded::EmbeddedModel;
+use super::limit::Limited;
+use super::name::ModelName;
+use super::ollama::{self, OllamaModel, OllamaServer};
+use super::openai::{self, OpenAiModel};
+use super::redacted::Redacted;
+use super::retry::Retrying;
+use super::settings::{ModelEnvironment, ModelSettings};
+use super::{ChatModel, ModelError, weights};
+use selftest_text::redact::Redactor;
+
+/// Calls at once where the server queues them anyway.
+const LOCAL_CALLS: u32 = 1;
+/// Calls at once elsewhere.
+const REMOTE_CALLS: u32 = 8;
+/// How long `auto` waits for an Ollama server that may not be there.
+const PROBE: Duration = Duration::from_secs(2);
+
+/// Hears of weights that are being fetched.
+pub trait FetchObserver: Send + Sync {
+    /// One line: what is fetched, its size and licence.
+    fn announce(&self, line: &str);
+    /// How far it is, a few times a second.
+    fn progress(&self, progress: weights::Progress);
+}
+
+/// Finds models by name and keeps them, so that roles with the same name share one.
+pub struct Locator {
+    environment: ModelEnvironment,
+    settings: ModelSettings,
+    /// Folder that relative paths count from.
+    folder: PathBuf,
+    record: Option<PathBuf>,
+    redactor: Arc<Redactor>,
+    numbering: Numbering,
+    models: HashMap<ModelName, Arc<dyn ChatModel>>,
+    places: HashMap<String, Arc<Semaphore>>,
+    /// By the full name of the model.
+    calls_at_once: HashMap<String, usize>,
+    chosen: Vec<String>,
+}
+
+/// A provider's model, and where its calls queue.
+struct Provider {
+    model: Arc<dyn ChatModel>,
+    endpoint: String,
+    calls: u32,
+}
+
+impl Locator {
+    /// `folder` is what relative paths count from, `record` the cassette to record to; the
+    /// redactor knows the keys of all providers.
+    pub fn new(
+        environment: ModelEnvironment,
+        settings: ModelSettings,
+        folder: &Path,
+        record: Option<PathBuf>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        Self {
+            environment,
+            settings,
+            folder: folder.to_owned(),
+            record,
+            redactor,
+            numbering: Numbering::default(),
+            models: HashMap::new(),
+            places: HashMap::new(),
+            calls_at_once: HashMap::new(),
+            chosen: Vec::new(),
+        }
+    }
+
+    /// How names that leave a choice were resolved, one line each.
+    pub fn chosen(&self) -> &[String] {
+        &self.chosen
+    }
+
+    /// Most calls at once over all endpoints in use; at least 1.
+    pub fn capacity(&self) -> usize {
+        self.calls_at_once.values().copied().max().unwrap_or(1)
+    }
+
+    /// Calls at once that the model of this name takes; at least 1.
+    pub fn capacity_of(&self, model: &dyn ChatModel) -> usize {
+        self.calls_at_once.get(model.id()).copied().unwrap_or(1)
+    }
+
+    /// The model of a name. Weights that are not here are fetched, unless offline.
+    pub async fn model(
+        &mut self,
+        name: &str,
+        fetch: &dyn FetchObserver,
+    ) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let written = ModelName::parse(name)?;
+        if let Some(model) = self.models.get(&written) {
+            return Ok(Arc::clone(model));
+        }
+        let (resolved, why) = self.resolve(&written).await?;
+        if let Some(why) = why {
+            self.chosen.push(format!("{written}: {resolved} ({why})"));
+        }
+        let model = match self.models.get(&resolved) {
+            Some(model) => Arc::clone(model),
+            None => self.build(&resolved, fetch).await?,
+        };
+        self.models.insert(resolved, Arc::clone(&model));
+        self.models.insert(written, Arc::clone(&model));
+        Ok(model)
+    }
+
+    /// A name that leaves no choice, and the reason where there was one.
+    async fn resolve(&self, name: &ModelName) -> Result<(ModelName, Option<String>), ModelError> {
+        match name {
+            ModelName::Auto => Ok(self.resolve_auto().await),
+            ModelName::Bare(bare) => self.resolve_bare(bare).await,
+            name => Ok((name.clone(), None)),
+        }
+    }
+
+    async fn resolve_auto(&self) -> (ModelName, Option<String>) {
+        let base = self.ollama_base();
+        let why = match self.ollama_models().await {
+            Ok(models) => {
+                if let Some(tag) = models.iter().find(|tag| tag.can_chat() && !tag.is_cloud()) {
+                    let why = format!("the first chat model of the Ollama server at {base}");
+                    return (ModelName::Ollama(tag.name.clone()), Some(why));
+                }
+                format!("the Ollama server at {base} has no chat model of its own")
+            }
+            Err(_) => format!("no Ollama server at {base}; a tiny model that needs no server"),
+        };
+        (ModelName::Embedded(weights::DEFAULT.to_owned()), Some(why))
+    }
+
+    async fn resolve_bare(&self, name: &str) -> Result<(ModelName, Option<String>), ModelError> {
+        let base = self.ollama_base();
+        let models = self.ollama_models().await;
+        if let Ok(models) = &models
+            && let Some(tag) = OllamaServer::find(models, name)
+        {
+            let why = format!("the Ollama server at {base} has it");
+            return Ok((ModelName::Ollama(tag.name.clone()), Some(why)));
+        }
+        let is_openai = ModelName::is_openai_family(name);
+        let environment = &self.environment;
+        let base_url = environment.openai_base_url.as_deref();
+        if is_openai && (environment.openai_api_key.is_some() || base_url.is_some()) {
+            let why = format!("an OpenAI name, at {}", base_url.unwrap_or(openai::DEFAULT_BASE));
+            return Ok((ModelName::OpenAi(name.to_owned()), Some(why)));
+        }
+        let available: Vec<String> = models.iter().flatten().map(|tag| tag.name.clone()).collect();
+        if is_openai {
+            return Err(ModelError::Engine {
+                what: format!(
+                    "no provider for the model `{name}`: OPENAI_API_KEY is not set, and there is \
+                     no Ollama model of that name at {base}"
+                ),
+                hint: Some(
+                    "set OPENAI_API_KEY (or OPENAI_BASE_URL for a local server), or use \
+                     --model auto, which needs neither"
+                        .to_owned(),
+                ),
+            });
+        }
+        match models {
+            Ok(_) => Err(ModelError::Missing {
+                endpoint: base,
+                model: name.to_owned(),
+                available,
+                hint: format!(
+                    "fetch it with `ollama pull {name}`, or write openai/{name} for another server"
+                ),
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn ollama_base(&self) -> String {
+        ollama::base_address(self.environment.ollama_host.as_deref())
+    }
+
+    /// The models of the Ollama server, if one answers soon.
+    async fn ollama_models(&self) -> Result<Vec<ollama::Tag>, ModelError> {
+        let seconds = PROBE.as_secs_f64();
+        let settings = ModelSettings {
+            connect_seconds: seconds.min(self.settings.connect_seconds),
+            first_byte_seconds: seconds,
+            total_seconds: seconds,
+            ..self.settings.clone()
+        };
+        OllamaServer::new(&self.ollama_base(), &settings)?.models().await
+    }
+
+    async fn build(
+        &mut self,
+        name: &ModelName,
+        fetch: &dyn FetchObserver,
+    ) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let provider = match name {
+            ModelName::Ollama(model) => {
+                let base = self.ollama_base();
+                let model = Arc::new(OllamaModel::new(model, &base, &self.settings)?);
+                Provider { model, endpoint: base, calls: LOCAL_CALLS }
+            }
+            ModelName::OpenAi(model) => {
+                let base = self.environment.openai_base_url.clone();
+                let base = base.unwrap_or_else(|| openai::DEFAULT_BASE.to_owned());
+                let key = self.environment.openai_api_key.as_ref();
+                if key.is_none() && base == openai::DEFAULT_BASE {
+                    return Err(ModelError::Engine {
+                        what: format!("`{name}` needs OPENAI_API_KEY, which is not set"),
+                        hint: Some("set it, or OPENAI_BASE_URL for a local server".to_owned()),
+                    });
+                }
+                let model = Arc::new(OpenAiModel::new(model, &base, key, &self.settings)?);
+                Provider { model, endpoint: base, calls: REMOTE_CALLS }
+            }
+            ModelName::Embedded(model) => {
+                // Before anything is fetched for an engine that is not there.
+                if !cfg!(feature = "embedded") {
+                    let model =
+                        EmbeddedModel::new(name.to_string(), PathBuf::new(), &self.settings);
+                    model.check().await?;
+                }
+                let located = weights::locate(model, &self.environment)?;
+                if let weights::Located::Absent(entry) = located
+                    && !self.environment.offline
+                {
+                    fetch.announce(&entry.announcement());
+                }
+                let progress = |progress| fetch.progress(progress);
+                let file = weights::ensure(model, &self.environment, &progress).await?;
+                let endpoint = format!("embedded:{}", file.display());
+                let model = EmbeddedModel::new(name.to_string(), file, &self.settings);
+                Provider { model, endpoint, calls: LOCAL_CALLS }
+            }
+            ModelName::Cassette(folder) => {
+                // Nothing to wait for, nothing to retry, nothing to record.
+                let cassette = Cassette::open(folder, &self.folder.join(folder))?;
+                self.calls_at_once.insert(cassette.id().to_owned(), REMOTE_CALLS as usize);
+                return Ok(Arc::new(cassette));
+            }
+            ModelName::Auto | ModelName::Bare(_) => {
+                return Err(ModelError::Name {
+                    name: name.to_string(),
+                    why: "it was not resolved".to_owned(),
+                });
+            }
+        };
+        let calls = self.settings.concurrency.unwrap_or(provider.calls) as usize;
+        self.calls_at_once.insert(provider.model.id().to_owned(), calls);
+        let places =
+            self.places.entry(provider.endpoint).or_insert_with(|| Arc::new(Semaphore::new(calls)));
+        let redacted = Redacted::new(provider.model, Arc::clone(&self.redactor));
+        let retrying = Retrying::new(Arc::new(redacted), self.settings.max_retries);
+        let limited: Arc<dyn ChatModel> =
+            Arc::new(Limited::new(Arc::new(retrying), Arc::clone(places)));
+        match &self.record {
+            Some(folder) => Ok(Arc::new(Recorder::new(limited, folder, &self.numbering)?)),
+            None => Ok(limited),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Ollama's native API: `/api/chat`, `/api/tags`, `/api/version`.
+//!
+//! Native, because the OpenAI-compatible endpoint of Ollama cannot set `num_ctx` and defaults
+//! the temperature to 1.0.
+
+use std::sync::OnceLock;
+
+use futures_util::future::BoxFuture;
+use reqwest::header::HeaderMap;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::http::Endpoint;
+use super::settings::ModelSettings;
+use super::{ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
+
+/// Where Ollama listens unless told otherwise.
+pub const DEFAULT_BASE: &str = "http://127.0.0.1:11434";
+
+/// The base address from a value of `OLLAMA_HOST` in every form that Ollama accepts: `host`,
+/// `host:port`, `[ipv6]:port`, `:port`, a URL with or without a path. `0.0.0.0` and `[::]` mean
+/// "all addresses" to the server; a client reaches it over loopback.
+pub fn base_address(host: Option<&str>) -> String {
+    let text = host.map(|host| host.trim().trim_matches(['"', '\''])).unwrap_or_default();
+    if text.is_empty() {
+        return DEFAULT_BASE.to_owned();
+    }
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    // As Ollama does it: the port of a bare host is 11434, that of a URL is its scheme's.
+    let default_port = match (text.contains("://"), scheme) {
+        (true, "https") => "443",
+        (true, _) => "80",
+        (false, _) => "11434",
+    };
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, ""),
+    };
+    let (host, port) = split_port(authority);
+    let valid = |port: &&str| port.parse::<u16>().is_ok();
+    let port = port.filter(valid).unwrap_or(default_port);
+    let host = match host {
+        "" | "0.0.0.0" => "127.0.0.1".to_owned(),
+        "[::]" | "::" => "[::1]".to_owned(),
+        host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
+        host => host.to_owned(),
+    };
+    format!("{scheme}://{host}:{port}{}", path.trim_end_matches('/'))
+}
+
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    if let Some(end) = authority.find(']') {
+        let (host, rest) = authority.split_at(end + 1);
+        return (host, rest.strip_prefix(':'));
+    }
+    match authority.rsplit_once(':') {
+        // More than one colon without brackets is a bare IPv6 address.
+        Some((host, port)) if !host.contains(':') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
+/// A server.
+pub struct OllamaServer {
+    endpoint: Endpoint,
+}
+
+#[derive(Deserialize)]
+struct Tags {
+    models: Vec<Tag>,
+}
+
+/// A model that a server has.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Tag {
+    /// Such as `qwen2.5:7b`.
+    pub name: String,
+    /// Bytes on disk.
+    #[serde(default)]
+    pub size: u64,
+    #[serde(default)]
+    details: TagDetails,
+    #[serde(default)]
+    capabilities: Option<Vec<String>>,
+    /// Who runs a model that the server only passes calls on to.
+    #[serde(default)]
+    remote_host: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct TagDetails {
+    #[serde(default)]
+    family: Option<String>,
+}
+
+impl Tag {
+    /// Whether the server passes calls on to the cloud. Newer servers say so; such models are also
+    /// named so.
+    pub fn is_cloud(&self) -> bool {
+        self.remote_host.as_deref().is_some_and(|host| !host.is_empty()) || is_cloud(&self.name)
+    }
+
+    /// Whether the model can chat. Newer servers say so; of older ones the names of embedding
+    /// models are known.
+    pub fn can_chat(&self) -> bool {
+        if let Some(capabilities) = &self.capabilities {
+            return capabilities.iter().any(|capability| capability == "completion");
+        }
+        let name = self.name.to_ascii_lowercase();
+        let family = self.details.family.as_deref().unwrap_or_default();
+        !(family.contains("bert")
+            || ["embed", "minilm", "bge-", "gte-", "e5-"].iter().any(|part| name.contains(part)))
+    }
+}
+
+/// Whether a model of this name is run in the cloud: `gpt-oss:120b-cloud`, `glm-4.6:cloud`.
+pub fn is_cloud(name: &str) -> bool {
+    name.ends_with("-cloud") || name.ends_with(":cloud")
+}
+
+impl OllamaServer {
+    /// Opens no connection yet.
+    pub fn new(base: &str, settings: &ModelSettings) -> Result<Self, ModelError> {
+        let hint = "start it with `ollama serve`, set OLLAMA_HOST to where it listens, or use \
+                    --model embedded/smollm2-135m, which needs no server"
+            .to_owned();
+        Ok(Self { endpoint: Endpoint::new(base, HeaderMap::new(), settings, hint)? })
+    }
+
+    /// The base address.
+    pub fn base(&self) -> &str {
+        self.endpoint.base()
+    }
+
+    /// The server's version, such as `0.12.3`.
+    pub async fn version(&self) -> Result<String, ModelError> {
+        let answer = self.endpoint.json(&self.endpoint.get("/api/version").await?)?;
+        let version = answer.get("version").and_then(Value::as_str);
+        version.map(str::to_owned).ok_or_else(|| {
+            self.endpoint.protocol("a reply without `version`: it may not be Ollama", false)
+        })
+    }
+
+    /// The models that the server has, in its order.
+    pub async fn models(&self) -> Result<Vec<Tag>, ModelError> {
+        let answer = self.endpoint.json(&self.endpoint.get("/api/tags").await?)?;
+        serde_json::from_value::<Tags>(answer)
+            .map(|tags| tags.models)
+            .map_err(|_| self.endpoint.protocol("a model list that is not Ollama's", false))
+    }
+
+    /// The name under which the server has this model: `llama3.2` stands for `llama3.2:latest`.
+    pub fn find<'a>(models: &'a [Tag], name: &str) -> Option<&'a Tag> {
+        let latest = format!("{name}:latest");
+        models.iter().find(|tag| tag.name == name || tag.name == latest)
+    }
+}
+
+/// One model of a server.
+pub struct OllamaModel {
+    id: String,
+    name: String,
+    server: OllamaServer,
+    keep_alive: String,
+    /// Whether `format` takes a schema (0.5 and later), asked once.
+    takes_schema: OnceLock<bool>,
+}
+
+impl OllamaModel {
+    /// Opens no connection yet.
+    pub fn new(name: &str, base: &str, settings: &ModelSettings) -> Result<Self, ModelError> {
+        Ok(Self {
+            id: format!("ollama/{name}"),
+            name: name.to_owned(),
+            server: OllamaServer::new(base, settings)?,
+            keep_alive: settings.keep_alive.clone(),
+            takes_schema: OnceLock::new(),
+        })
+    }
+
+    async fn takes_schema(&self) -> Result<bool, ModelError> {
+        if let Some(&known) = self.takes_schema.get() {
+            return Ok(known);
+        }
+        let takes = version_takes_schema(&self.server.version().await?);
+        Ok(*self.takes_schema.get_or_init(|| takes))
+    }
+
+    fn body(&self, request: &ChatRequest, takes_schema: bool) -> Value {
+        let messages: Vec<Value> = request
+            .messages
+            .iter()
+            .map(|message| json!({ "role": message.role, "content": message.text }))
+            .collect();
+        let mut body = json!({
+            "model": self.name,
+            "messages": messages,
+            "stream": false,
+            "keep_alive": self.keep_alive,
+            "options": {
+                "num_ctx": request.context_tokens,
+                "num_predict": request.sampling.max_tokens,
+                "temperature": request.sampling.temperature,
+                // Ollama's seed is a signed 32-bit number in some runners.
+                "seed": request.sampling.seed % (1 << 31),
+            },
+        });
+        if let Some(schema) = &request.schema {
+            body["format"] = if takes_schema { (*schema.schema).clone() } else { json!("json") };
+        }
+        if let Some(think) = request.think {
+            body["think"] = json!(think);
+        }
+        body
+    }
+
+    async fn missing(&self) -> ModelError {
+        let available = self.server.models().await.unwrap_or_default();
+        ModelError::Missing {
+            endpoint: self.server.base().to_owned(),
+            model: self.name.clone(),
+            available: available.into_iter().map(|tag| tag.name).collect(),
+            hint: format!("fetch it with `ollama pull {}`", self.name),
+        }
+    }
+
+    async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let takes_schema = request.schema.is_some() && self.takes_schema().await?;
+        let endpoint = &self.server.endpoint;
+        let mut body = self.body(request, takes_schema);
+        let mut answer = endpoint.post("/api/chat", &body).await?;
+        if answer.status == 404 {
+            return Err(self.missing().await);
+        }
+        // A model that cannot think refuses the switch, even when it says "off".
+        if answer.status == 400
+            && request.think.is_some()
+            && String::from_utf8_lossy(&answer.body).contains("think")
+        {
+            body.as_object_mut().map(|body| body.remove("think"));
+            answer = endpoint.post("/api/chat", &body).await?;
+        }
+        let value = endpoint.json(&answer)?;
+        read_reply(&value, reply_mode(request, takes_schema))
+            .ok_or_else(|| endpoint.protocol("JSON that is not an Ollama chat reply", false))
+    }
+}
+
+const fn reply_mode(request: &ChatRequest, takes_schema: bool) -> StructuredMode {
+    match (&request.schema, takes_schema) {
+        (None, _) => StructuredMode::Prompt,
+        (Some(_), true) => StructuredMode::Schema,
+        (Some(_), false) => StructuredMode::JsonObject,
+    }
+}
+
+fn version_takes_schema(version: &str) -> bool {
+    let mut parts = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    // Development builds call themselves 0.0.0 and are new.
+    (major, minor) == (0, 0) || (major, minor) >= (0, 5)
+}
+
+/// Reads a reply of `/api/chat` without streaming. `None`: it is something else. Thinking is
+/// in a field of its own (`message.thinking`) and is left there.
+pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply> {
+    let text = value.get("message")?.get("content")?.as_str()?;
+    let finish = match value.get("done_reason").and_then(Value::as_str) {
+        _ if value.get("done") == Some(&Value::Bool(false)) => Finish::Length,
+        Some("stop") | None => Finish::Stop,
+        Some("length") => Finish::Length,
+        Some(other) => Finish::Other(selftest_text::one_line(other, 60)),
+    };
+    Some(ChatReply {
+        text: text.to_owned(),
+        finish,
+        usage: Usage {
+            prompt_tokens: value.get("prompt_eval_count").and_then(Value::as_u64),
+            completion_tokens: value.get("eval_count").and_then(Value::as_u64),
+        },
+        structured,
+    })
+}
+
+impl ChatModel for OllamaModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn chat<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(self.call(request))
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        Box::pin(async move {
+            let models = self.server.models().await?;
+            match OllamaServer::find(&models, &self.name) {
+                Some(_) => Ok(()),
+                None => Err(self.missing().await),
+            }
+        })
+    }
+
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(async move {
+            let endpoint = &self.server.endpoint;
+            let answer = endpoint.post("/api/show", &json!({ "model": self.name })).await.ok()?;
+            let shown = endpoint.json(&answer).ok()?;
+            let info = shown.get("model_info")?.as_object()?;
+            // Named after the architecture: `llama.context_length`.
+            let limit = info.iter().find(|(key, _)| key.ends_with(".context_length"))?.1;
+            u32::try_from(limit.as_u64()?).ok()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_ollama_host() {
+        for (host, base) in [
+            (None, "http://127.0.0.1:11434"),
+            (Some(""), "http://127.0.0.1:11434"),
+            (Some("gpu-box"), "http://gpu-box:11434"),
+            (Some("gpu-box:1234"), "http://gpu-box:1234"),
+            (Some(":1234"), "http://127.0.0.1:1234"),
+            (Some("0.0.0.0"), "http://127.0.0.1:11434"),
+            (Some("0.0.0.0:8080"), "http://127.0.0.1:8080"),
+            (Some("http://0.0.0.0:11434"), "http://127.0.0.1:11434"),
+            (Some("[::]:11434"), "http://[::1]:11434"),
+            (Some("[::1]"), "http://[::1]:11434"),
+            (Some("::1"), "http://[::1]:11434"),
+            (Some("http://gpu-box"), "http://gpu-box:80"),
+            (Some("https://gpu-box"), "https://gpu-box:443"),
+            (Some("https://gpu-box:99/ollama/"), "https://gpu-box:99/ollama"),
+            (Some(" 'gpu-box:99999' "), "http://gpu-box:11434"),
+        ] {
+            assert_eq!(base_address(host), base, "{host:?}");
+        }
+    }
+
+    #[test]
+    fn versions() {
+        for (version, takes) in [
+            ("0.4.7", false),
+            ("0.5.0", true),
+            ("0.12.3-rc1", true),
+            ("0.0.0", true),
+            ("1.0", true),
+        ] {
+            assert_eq!(version_takes_schema(version), takes, "{version}");
+        }
+    }
+
+    #[test]
+    fn embedding_models_do_not_chat() {
+        let tag = |json: Value| serde_json::from_value::<Tag>(json).unwrap();
+        assert!(!tag(json!({"name": "nomic-embed-text:latest"})).can_chat());
+        assert!(!tag(json!({"name": "x", "details": {"family": "bert"}})).can_chat());
+        assert!(!tag(json!({"name": "x", "capabilities": ["embedding"]})).can_chat());
+        assert!(tag(json!({"name": "qwen2.5:7b", "capabilities": ["completion"]})).can_chat());
+        assert!(tag(json!({"name": "llama3.2:latest"})).can_chat());
+    }
+
+    #[test]
+    fn thinking_is_not_the_reply() {
+        let value = json!({
+            "message": {"role": "assistant", "thinking": "{\"format_score\": 1.0}", "content": ""},
+            "done": true, "done_reason": "stop", "prompt_eval_count": 7, "eval_count": 3,
+        });
+        let reply = read_reply(&value, StructuredMode::Schema).unwrap();
+        assert_eq!(reply.text, "");
+        assert_eq!(reply.usage.prompt_tokens, Some(7));
+    }
+
+    #[test]
+    fn a_limit_is_seen() {
+        let value = json!({"message": {"content": "{}"}, "done": true, "done_reason": "length"});
+        assert_eq!(read_reply(&value, StructuredMode::Schema).unwrap().finish, Finish::Length);
+    }
+}

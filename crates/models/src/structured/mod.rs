@@ -1,0 +1,251 @@
+//! Asking a model for a reply of a given form: one call, and re-asks when the reply is malformed.
+//!
+//! Knows neither what is asked nor what a reply means; a reply that cannot be read is no reply.
+
+mod reply;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use reply::{StrictReader, Unreadable};
+
+use crate::{CallRecord, ChatModel, ChatRequest, Finish, Message, ModelError, call};
+
+/// Most bytes of a malformed reply that the model sees again.
+const SHOWN_AGAIN: usize = 2000;
+
+/// How far asking goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits<'a> {
+    /// How often a malformed reply is asked for again.
+    pub max_reasks: u32,
+    /// The setting that bounds a reply, for messages, such as `judge.max_tokens`.
+    pub max_tokens_key: &'a str,
+}
+
+/// Why there is no reply that could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unasked {
+    /// Which kind.
+    pub reason: UnscoredReason,
+    /// What exactly was wrong, in one line.
+    pub detail: String,
+    /// A shorter prompt would leave room.
+    pub prompt_too_long: bool,
+    /// The server took the request and failed at it (HTTP 500): at another it may not.
+    pub server_failed: bool,
+}
+
+/// Why there is no score. None of these is a pass, a fail or a zero.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum UnscoredReason {
+    /// The reply is not a verdict, and re-asking did not help.
+    Malformed,
+    /// The reply, or the prompt that the judge saw, was cut by a limit.
+    Truncated,
+    /// The judge declined.
+    Refused,
+    /// The judge says of a category that it can't tell.
+    CantTell,
+    /// No reply: the server is gone, or answers something that is not its protocol.
+    Unavailable,
+}
+
+impl UnscoredReason {
+    /// In words for people.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            UnscoredReason::Malformed => "the judge's reply is not a valid verdict",
+            UnscoredReason::Truncated => "the judge's reply or prompt was cut by a limit",
+            UnscoredReason::Refused => "the judge refused",
+            UnscoredReason::CantTell => "the judge could not tell",
+            UnscoredReason::Unavailable => "the judge gave no reply",
+        }
+    }
+}
+
+/// The schema of a score.
+pub fn scores() -> Value {
+    let mut scores: Vec<Value> =
+        (0..=20).map(|twentieths| json!(f64::from(twentieths) / 20.0)).collect();
+    scores.push(Value::Null);
+    json!({ "enum": scores })
+}
+
+/// Asks until a reply can be read. `seed` gives the sampling seed of a call, counted from 0;
+/// `read` reads a complete reply; every call is added to `calls`. Cut, refused and absent replies
+/// are final: asking again would not help, or would cost as much as the retries of the provider.
+pub async fn ask<T>(
+    model: &dyn ChatModel,
+    mut request: ChatRequest,
+    what: Limits<'_>,
+    seed: impl Fn(u32) -> u64,
+    read: impl Fn(&str) -> Result<T, Unreadable>,
+    calls: &mut Vec<CallRecord>,
+) -> Result<T, Unasked> {
+    let conversation = request.messages.clone();
+    let mut ask_number = 0;
+    loop {
+        request.sampling.seed = seed(ask_number);
+        let (record, reply) = call(model, &request).await;
+        calls.push(record);
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error @ ModelError::PromptTooLong { .. }) => {
+                let unasked = unasked(UnscoredReason::Truncated, &error.to_string());
+                return Err(Unasked { prompt_too_long: true, ..unasked });
+            }
+            Err(error) => {
+                let server_failed = matches!(error, ModelError::Status { status: 500, .. });
+                let unasked = unasked(UnscoredReason::Unavailable, &error.to_string());
+                return Err(Unasked { server_failed, ..unasked });
+            }
+        };
+        if reply.prompt_was_cut(&request) {
+            let detail = "the server counted fewer tokens than the prompt has: it cut the prompt";
+            let unasked = unasked(UnscoredReason::Truncated, detail);
+            return Err(Unasked { prompt_too_long: true, ..unasked });
+        }
+        let faults = match reply.finish {
+            Finish::Length => {
+                let (key, limit) = (what.max_tokens_key, request.sampling.max_tokens);
+                let detail = format!("the reply ended at a limit ({key} is {limit})");
+                let prompt_too_long = reply.usage.prompt_tokens.is_some_and(|tokens| {
+                    tokens + u64::from(limit) > u64::from(request.context_tokens)
+                });
+                let unasked = unasked(UnscoredReason::Truncated, &detail);
+                return Err(Unasked { prompt_too_long, ..unasked });
+            }
+            Finish::Refusal(words) => return Err(unasked(UnscoredReason::Refused, &words)),
+            Finish::Other(word) => vec![format!("the reply ended with `{word}`")],
+            Finish::Stop => match read(&reply.text) {
+                Ok(read) => return Ok(read),
+                Err(Unreadable::Refused(words)) => {
+                    return Err(unasked(UnscoredReason::Refused, &words));
+                }
+                Err(Unreadable::Malformed(faults)) => faults,
+            },
+        };
+        if ask_number >= what.max_reasks {
+            return Err(unasked(UnscoredReason::Malformed, &faults.join("; ")));
+        }
+        ask_number += 1;
+        let name = request.schema.as_ref().map_or("reply", |schema| schema.name);
+        request.messages.clone_from(&conversation);
+        request.messages.push(Message::assistant(selftest_text::clip(&reply.text, SHOWN_AGAIN)));
+        request.messages.push(Message::user(reask(name, &faults)));
+    }
+}
+
+/// What the model is told of a malformed reply.
+fn reask(name: &str, faults: &[String]) -> String {
+    let faults: Vec<String> = faults.iter().take(10).map(|fault| format!("- {fault}")).collect();
+    format!(
+        "That reply is not a valid {name}:\n{}\nReply again with one JSON object that satisfies the schema, and nothing else.",
+        faults.join("\n")
+    )
+}
+
+fn unasked(reason: UnscoredReason, detail: &str) -> Unasked {
+    let detail = selftest_text::one_line(detail, 600);
+    Unasked { reason, detail, prompt_too_long: false, server_failed: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+    use crate::{ChatReply, ModelError, Sampling, StructuredMode, Usage};
+
+    /// Gives one reply after the other and keeps what it was asked.
+    struct Script {
+        replies: Mutex<Vec<(&'static str, Finish)>>,
+        asked: Mutex<Vec<ChatRequest>>,
+    }
+
+    impl ChatModel for Script {
+        fn id(&self) -> &'static str {
+            "script"
+        }
+
+        fn chat<'a>(
+            &'a self,
+            request: &'a ChatRequest,
+        ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+            self.asked.lock().unwrap().push(request.clone());
+            let (text, finish) = self.replies.lock().unwrap().remove(0);
+            let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
+            Box::pin(async move { Ok(ChatReply { text: text.into(), finish, usage, structured }) })
+        }
+
+        fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    async fn asked(
+        replies: Vec<(&'static str, Finish)>,
+    ) -> (Result<u32, Unasked>, Vec<ChatRequest>) {
+        let script = Script { replies: Mutex::new(replies), asked: Mutex::default() };
+        let request = ChatRequest {
+            messages: vec![Message::user("How many?")],
+            schema: None,
+            sampling: Sampling { temperature: 0.0, max_tokens: 7, seed: 0 },
+            context_tokens: 100,
+            think: None,
+            nonce: None,
+        };
+        let limits = Limits { max_reasks: 1, max_tokens_key: "some.max_tokens" };
+        let read = |reply: &str| {
+            reply.parse().map_err(|_| Unreadable::malformed(format!("`{reply}` is no number")))
+        };
+        let mut calls = Vec::new();
+        let seed = |number| 40 + u64::from(number);
+        let answer = ask(&script, request, limits, seed, read, &mut calls).await;
+        let requests = script.asked.into_inner().unwrap();
+        assert_eq!(calls.len(), requests.len());
+        (answer, requests)
+    }
+
+    #[tokio::test]
+    async fn a_malformed_reply_is_asked_for_again_with_its_faults() {
+        let replies = vec![("two", Finish::Stop), ("2", Finish::Stop)];
+        let (answer, requests) = asked(replies).await;
+        assert_eq!(answer, Ok(2));
+        let seeds: Vec<u64> = requests.iter().map(|request| request.sampling.seed).collect();
+        assert_eq!(seeds, [40, 41]);
+        let texts: Vec<&str> = requests[1].messages.iter().map(|m| m.text.as_str()).collect();
+        assert_eq!(texts[..2], ["How many?", "two"]);
+        assert!(texts[2].starts_with("That reply is not a valid reply:\n- `two` is no number\n"));
+    }
+
+    #[tokio::test]
+    async fn asking_ends() {
+        for (replies, calls, reason, detail) in [
+            (
+                vec![("a", Finish::Stop), ("b", Finish::Other("tool".into()))],
+                2,
+                UnscoredReason::Malformed,
+                "the reply ended with `tool`",
+            ),
+            (
+                vec![("2", Finish::Length)],
+                1,
+                UnscoredReason::Truncated,
+                "the reply ended at a limit (some.max_tokens is 7)",
+            ),
+            (vec![("", Finish::Refusal("no".into()))], 1, UnscoredReason::Refused, "no"),
+        ] {
+            let (answer, requests) = asked(replies).await;
+            assert_eq!(answer, Err(unasked(reason, detail)));
+            assert_eq!(requests.len(), calls);
+        }
+    }
+}

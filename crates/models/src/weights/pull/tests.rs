@@ -1,0 +1,276 @@
+//! Pulls over loopback: whole, torn, resumed, refused.
+
+use std::fs;
+use std::sync::Mutex;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::*;
+use selftest_text::digest;
+
+/// What a server does with one request.
+enum Answer {
+    /// The content, or the asked range of it.
+    Whole,
+    /// The whole content whatever range is asked, and no length.
+    Unmeasured,
+    /// Announces all and closes after so many bytes.
+    Torn(usize),
+    /// Just this status.
+    Status(&'static str),
+    /// To this path.
+    Redirect(&'static str),
+}
+
+fn content() -> Vec<u8> {
+    let mut content = b"GGUF".to_vec();
+    content.extend((0..300_000_u32).flat_map(u32::to_le_bytes));
+    content
+}
+
+/// Serves one connection per answer; gives back the heads of the requests.
+async fn serve(content: Vec<u8>, answers: Vec<Answer>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let task = tokio::spawn(async move {
+        let mut heads = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+            let start = head
+                .split_once("range: bytes=")
+                .map_or(0, |(_, rest)| rest.split_once('-').unwrap().0.parse().unwrap());
+            heads.push(head);
+            let total = content.len();
+            let (status, headers, body): (String, String, &[u8]) = match answer {
+                Answer::Whole if start >= total && start > 0 => {
+                    let range = format!("content-range: bytes */{total}\r\ncontent-length: 0\r\n");
+                    ("416 Range Not Satisfiable".into(), range, &[])
+                }
+                Answer::Whole if start > 0 => {
+                    let range = format!("bytes {start}-{}/{total}", total - 1);
+                    let length = total - start;
+                    let headers = format!("content-range: {range}\r\ncontent-length: {length}\r\n");
+                    ("206 Partial Content".into(), headers, &content[start..])
+                }
+                Answer::Whole => {
+                    ("200 OK".into(), format!("content-length: {total}\r\n"), &content)
+                }
+                Answer::Unmeasured => ("200 OK".into(), String::new(), &content),
+                Answer::Torn(bytes) => {
+                    ("200 OK".into(), format!("content-length: {total}\r\n"), &content[..bytes])
+                }
+                Answer::Status(status) => (status.into(), "content-length: 0\r\n".into(), &[]),
+                Answer::Redirect(path) => {
+                    ("302 Found".into(), format!("location: {path}\r\ncontent-length: 0\r\n"), &[])
+                }
+            };
+            let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            // The other side may hang up as soon as it has seen enough.
+            let _ = stream.write_all(body).await;
+            let _ = stream.shutdown().await;
+        }
+        heads
+    });
+    (base, task)
+}
+
+struct World {
+    cache: TempDir,
+    environment: ModelEnvironment,
+}
+
+impl World {
+    fn new() -> Self {
+        let cache = TempDir::new().unwrap();
+        let cache_folder = cache.path().join("models");
+        let environment = ModelEnvironment { cache_folder, ..ModelEnvironment::default() };
+        Self { cache, environment }
+    }
+
+    async fn pull(&self, source: &str, sha256: Option<&str>) -> Result<PathBuf, ModelError> {
+        pull(source, sha256, &self.environment, &|_| {}).await
+    }
+
+    fn files(&self) -> Vec<String> {
+        let folder = fs::read_dir(self.cache.path().join("models")).unwrap();
+        folder.map(|item| item.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_once_and_whole() {
+    let (base, server) = serve(content(), vec![Answer::Whole]).await;
+    let world = World::new();
+    let told = Mutex::new(Vec::new());
+    let source = format!("{base}/some/model.gguf?token=secret");
+    let digest = digest::of_bytes(&content());
+    let hear = |progress| told.lock().unwrap().push(progress);
+    let file = pull(&source, Some(&digest), &world.environment, &hear).await.unwrap();
+    assert_eq!(file, world.environment.cache_folder.join("model.gguf"));
+    assert_eq!(fs::read(&file).unwrap(), content());
+    assert_eq!(world.files(), ["model.gguf"]);
+    let all = content().len() as u64;
+    assert_eq!(told.lock().unwrap().last(), Some(&Progress { done: all, total: Some(all) }));
+    // The server is gone; only a file that is there already can be the answer.
+    server.await.unwrap();
+    assert_eq!(world.pull(&source, Some(&digest)).await.unwrap(), file);
+    assert_eq!(world.pull(&source, None).await.unwrap(), file);
+}
+
+#[tokio::test]
+async fn a_torn_transfer_goes_on_where_it_stopped() {
+    let (base, server) = serve(content(), vec![Answer::Torn(70_000), Answer::Whole]).await;
+    let world = World::new();
+    let source = format!("{base}/model.gguf");
+    let error = world.pull(&source, None).await.unwrap_err();
+    assert!(matches!(error, ModelError::Unreachable { .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("goes on where it stopped"));
+    assert_eq!(world.files(), ["model.gguf.part"]);
+    let held = fs::metadata(world.environment.cache_folder.join("model.gguf.part")).unwrap().len();
+    assert!(held > 0);
+    let file = world.pull(&source, Some(&digest::of_bytes(&content()))).await.unwrap();
+    assert_eq!(fs::read(file).unwrap(), content());
+    let heads = server.await.unwrap();
+    assert!(heads[1].contains(&format!("range: bytes={held}-")), "{}", heads[1]);
+}
+
+#[tokio::test]
+async fn a_server_without_ranges_starts_over() {
+    let (base, server) = serve(content(), vec![Answer::Torn(70_000), Answer::Unmeasured]).await;
+    let world = World::new();
+    let source = format!("{base}/model.gguf");
+    world.pull(&source, None).await.unwrap_err();
+    let file = world.pull(&source, None).await.unwrap();
+    assert_eq!(fs::read(file).unwrap(), content());
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_complete_part_is_only_put_in_place() {
+    let (base, server) = serve(content(), vec![Answer::Whole]).await;
+    let world = World::new();
+    fs::create_dir_all(&world.environment.cache_folder).unwrap();
+    fs::write(world.environment.cache_folder.join("model.gguf.part"), content()).unwrap();
+    let file = world.pull(&format!("{base}/model.gguf"), None).await.unwrap();
+    assert_eq!(fs::read(file).unwrap(), content());
+    assert_eq!(world.files(), ["model.gguf"]);
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_part_longer_than_the_file_is_dropped() {
+    let (base, server) = serve(content(), vec![Answer::Whole, Answer::Whole]).await;
+    let world = World::new();
+    fs::create_dir_all(&world.environment.cache_folder).unwrap();
+    let longer = [content(), content()].concat();
+    fs::write(world.environment.cache_folder.join("model.gguf.part"), longer).unwrap();
+    let file = world.pull(&format!("{base}/model.gguf"), None).await.unwrap();
+    assert_eq!(fs::read(file).unwrap(), content());
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_digest_names_both_and_keeps_nothing() {
+    let (base, server) = serve(content(), vec![Answer::Whole]).await;
+    let world = World::new();
+    let wrong = "0".repeat(64);
+    let error = world.pull(&format!("{base}/model.gguf"), Some(&wrong)).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(&wrong) && text.contains(&digest::of_bytes(&content())), "{text}");
+    assert!(world.files().is_empty());
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_error_status_is_reported_with_the_address() {
+    let answers = vec![Answer::Status("404 Not Found"), Answer::Status("403 Forbidden")];
+    let (base, server) = serve(content(), answers).await;
+    let world = World::new();
+    let source = format!("{base}/model.gguf?token=secret");
+    let error = world.pull(&source, None).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{base}/model.gguf answered 404 Not Found"));
+    let error = world.pull(&source, None).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("login"), "{error:?}");
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_is_no_model() {
+    let page = b"<html>".repeat(1000);
+    let (base, server) = serve(page, vec![Answer::Whole]).await;
+    let world = World::new();
+    let error = world.pull(&format!("{base}/model.gguf"), None).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{base}/model.gguf is not a GGUF file"));
+    assert!(world.files().is_empty());
+    server.await.unwrap();
+    let (base, server) = serve(b"GG".to_vec(), vec![Answer::Whole]).await;
+    let error = world.pull(&format!("{base}/model.gguf"), None).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{base}/model.gguf is not a GGUF file"));
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn hf_names_are_addresses_of_the_endpoint() {
+    let answers = vec![Answer::Redirect("/elsewhere"), Answer::Whole];
+    let (base, server) = serve(content(), answers).await;
+    let mut world = World::new();
+    world.environment.hf_endpoint = Some(format!("{base}/"));
+    let file = world.pull("hf:owner/repo-GGUF/sub/model.gguf", None).await.unwrap();
+    assert_eq!(file.file_name().unwrap(), "model.gguf");
+    let heads = server.await.unwrap();
+    assert!(heads[0].starts_with("get /owner/repo-gguf/resolve/main/sub/model.gguf "), "{heads:?}");
+    assert!(heads[1].starts_with("get /elsewhere "), "{heads:?}");
+}
+
+#[tokio::test]
+async fn a_redirect_to_plain_http_elsewhere_is_not_followed() {
+    let answers = vec![Answer::Redirect("http://example.org/model.gguf")];
+    let (base, server) = serve(content(), answers).await;
+    let error = World::new().pull(&format!("{base}/model.gguf"), None).await.unwrap_err();
+    assert!(error.to_string().contains("not https"), "{error}");
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn other_sources_are_refused_before_anything_is_asked() {
+    let world = World::new();
+    for source in [
+        "http://example.org/model.gguf",
+        "ftp://example.org/model.gguf",
+        "https://example.org/",
+        "https://example.org/page.html",
+        "https://example.org/..gguf",
+        "https://example.org/%2e%2e%2fx.gguf",
+        "hf:owner/model.gguf",
+        "hf:owner/../model.gguf",
+        "hf:owner/repo/",
+        "hf:owner/repo/../../x.gguf",
+        "model.gguf",
+        "",
+    ] {
+        let error = world.pull(source, None).await.unwrap_err();
+        assert!(matches!(error, ModelError::Name { .. }), "{source}: {error:?}");
+    }
+    let error = world.pull("https://example.org/x.gguf", Some("abc")).await.unwrap_err();
+    assert_eq!(error.to_string(), "`abc` is not a SHA-256");
+    assert!(!world.environment.cache_folder.exists());
+}
+
+#[tokio::test]
+async fn two_pulls_of_one_file_do_not_mix() {
+    let world = World::new();
+    fs::create_dir_all(&world.environment.cache_folder).unwrap();
+    let part = Part::open(world.environment.cache_folder.join("model.gguf.part")).unwrap();
+    let error = world.pull("http://127.0.0.1:9/model.gguf", None).await.unwrap_err();
+    assert!(error.to_string().contains("by another process"), "{error}");
+    drop(part);
+}

@@ -1,0 +1,97 @@
+//! Grades of sessions: by rules, by people, by models.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Name, Parameters};
+use super::types::{GradePage, Queued, SessionGrades};
+use selftest_grading::grade::quality::combine;
+use selftest_service::jobs::Grading;
+
+/// Every grade of a session, and what became of the last request for one
+///
+/// A `/` in an id is written `%2F`.
+#[utoipa::path(get, path = "/api/grades/session/{id}", tag = "grades",
+    params(("id" = String, Path, description = "The session", max_length = 512)),
+    responses((status = 200, body = SessionGrades)))]
+pub(super) async fn of_session(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+) -> Result<Json<SessionGrades>, Problem> {
+    let rules = app.store.grade(&id).await?;
+    let models = app.store.quality_of(&id).await?.items;
+    if rules.is_none() && models.is_empty() {
+        return Err(unknown());
+    }
+    let overrides = app.store.overrides_of(&id).await?.items;
+    let average = combine(&models);
+    let request = app.queue.request(&id).await?.map(Into::into);
+    Ok(Json(SessionGrades { session_id: id, rules, overrides, models, average, request }))
+}
+
+fn unknown() -> Problem {
+    Problem::not_found("no session of that id has a grade; ids are listed at /api/sessions")
+}
+
+/// Asks for a grade by a model
+///
+/// Answers at once; the grade is there when the model has worked through the queue. What became of
+/// the request is in `request` where the grade will be.
+#[utoipa::path(post, path = "/api/grades/session/{id}", tag = "grades",
+    params(("id" = String, Path, description = "The session", max_length = 512)),
+    responses((status = 202, body = Queued, headers(("Location" = String, description = "Where the grade will be")))))]
+pub(super) async fn queue(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+) -> Result<Response, Problem> {
+    if app.store.grade(&id).await?.is_none() {
+        return Err(unknown());
+    }
+    if app.queue.enqueue(&[Grading::new(&id, None)]).await? == 0 {
+        let detail = "the session waits to be graded already";
+        return Err(Problem::new(StatusCode::CONFLICT, detail));
+    }
+    let location = format!("/api/grades/session/{}", input::percent_encoded(&id));
+    let queued = Queued { session_id: id, status: "queued", location: location.clone() };
+    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(queued)).into_response())
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Recent {
+    /// Only grades with at least this overall score.
+    #[param(minimum = 0.0, maximum = 1.0)]
+    min_overall: Option<f64>,
+    /// Most grades of a page.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// The newest grades by models
+#[utoipa::path(get, path = "/api/grades/recent", tag = "grades", params(Recent),
+    responses((status = 200, body = GradePage)))]
+pub(super) async fn recent(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<Recent>,
+) -> Result<Json<GradePage>, Problem> {
+    let least = asked.min_overall.map(|least| input::within("min_overall", least, 0.0..=1.0));
+    let limit = input::limit(asked.limit)?;
+    let after = input::cursor(asked.cursor.as_deref(), |cursor| {
+        cursor.order.is_none() && cursor.value.is_some() && cursor.id.parse::<i64>().is_ok()
+    })?;
+    let page = app.store.recent_quality(least.transpose()?, limit, after.as_ref()).await?;
+    let next = page.next.map(|next| next.to_string());
+    Ok(Json(GradePage { items: page.items, next }))
+}

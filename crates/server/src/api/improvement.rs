@@ -1,0 +1,194 @@
+//! Gaps in the agent's skills, proposals to close them, and routing.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa::openapi::schema::Schema;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Name, Parameters};
+use super::types::{GapList, ProposalDetail, ProposalList};
+use selftest_grading::grade::TaskType;
+use selftest_grading::improve::gap::GapStatus;
+use selftest_grading::improve::proposal::{Proposal, ProposalStatus};
+use selftest_grading::improve::recommend::Routing;
+use selftest_service::grader::decision::{DecisionFault, SkillPlace, accept, reject};
+use selftest_service::grader::routing;
+
+/// Characters of the longest reason.
+pub(crate) const LONGEST_REASON: usize = 1000;
+
+fn gap_statuses() -> Schema {
+    input::one_of(GapStatus::ALL.map(GapStatus::name))
+}
+
+fn proposal_statuses() -> Schema {
+    input::one_of(ProposalStatus::ALL.map(ProposalStatus::name))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct GapQuery {
+    /// Only gaps of this status.
+    #[param(schema_with = gap_statuses)]
+    status: Option<GapStatus>,
+    /// Most gaps.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+}
+
+/// Gaps, those of most sessions first
+#[utoipa::path(get, path = "/api/gaps", tag = "improvement", params(GapQuery),
+    responses((status = 200, body = GapList)))]
+pub(super) async fn gaps(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<GapQuery>,
+) -> Result<Json<GapList>, Problem> {
+    let limit = input::limit(asked.limit)?;
+    let items = app.store.gaps(asked.status, limit.into()).await?.items;
+    Ok(Json(GapList { items }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ProposalQuery {
+    /// Only proposals of this status.
+    #[param(schema_with = proposal_statuses)]
+    status: Option<ProposalStatus>,
+    /// Most proposals.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+}
+
+/// Proposed skills, newest first
+#[utoipa::path(get, path = "/api/proposals", tag = "improvement", params(ProposalQuery),
+    responses((status = 200, body = ProposalList)))]
+pub(super) async fn proposals(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<ProposalQuery>,
+) -> Result<Json<ProposalList>, Problem> {
+    let limit = input::limit(asked.limit)?;
+    let items = app.store.proposals(asked.status, limit.into()).await?.items;
+    Ok(Json(ProposalList { items }))
+}
+
+/// A proposed skill with its gap
+#[utoipa::path(get, path = "/api/proposals/{id}", tag = "improvement",
+    params(("id" = String, Path, description = "Id of the proposal", max_length = 512)),
+    responses((status = 200, body = ProposalDetail)))]
+pub(super) async fn proposal(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+) -> Result<Json<ProposalDetail>, Problem> {
+    let proposal = app.store.proposal(&id).await?.ok_or_else(unknown)?;
+    let gap = app.store.gap(&proposal.gap_id).await?;
+    Ok(Json(ProposalDetail { proposal, gap }))
+}
+
+fn unknown() -> Problem {
+    Problem::not_found("there is no proposal of that id; ids are listed at /api/proposals")
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Why {
+    /// Why, in words.
+    #[param(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Accepts a proposed skill
+///
+/// Writes its SKILL.md to the folder `gaps.skills_folder` of the server's configuration. Puts
+/// nothing to use.
+#[utoipa::path(post, path = "/api/proposals/{id}/accept", tag = "improvement",
+    params(("id" = String, Path, description = "Id of the proposal", max_length = 512), Why),
+    responses((status = 200, body = Proposal)))]
+pub(super) async fn accept_proposal(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+    Parameters(why): Parameters<Why>,
+) -> Result<Json<Proposal>, Problem> {
+    let reason = input::text("reason", why.reason, LONGEST_REASON)?;
+    let place = SkillPlace::Folder(&app.improvement.skills_folder);
+    Ok(Json(accept(&app.store, &id, place, reason.as_deref()).await?))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhyNot {
+    /// Why, in words.
+    #[param(min_length = 1, max_length = 1000)]
+    reason: String,
+    /// Whether another skill is to be drafted for the gap. Without it the gap is dismissed.
+    again: Option<bool>,
+}
+
+/// Rejects a proposed skill
+#[utoipa::path(post, path = "/api/proposals/{id}/reject", tag = "improvement",
+    params(("id" = String, Path, description = "Id of the proposal", max_length = 512), WhyNot),
+    responses((status = 200, body = Proposal)))]
+pub(super) async fn reject_proposal(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+    Parameters(why): Parameters<WhyNot>,
+) -> Result<Json<Proposal>, Problem> {
+    let reason = input::text("reason", Some(why.reason), LONGEST_REASON)?.unwrap_or_default();
+    if reason.is_empty() {
+        return Err(Problem::bad_request("in the query: reason: expected words"));
+    }
+    Ok(Json(reject(&app.store, &id, &reason, why.again.unwrap_or_default()).await?))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RoutingQuery {
+    /// Only this type of task.
+    #[param(schema_with = task_types)]
+    task_type: Option<TaskType>,
+}
+
+fn task_types() -> Schema {
+    input::one_of(TaskType::ALL.map(TaskType::name))
+}
+
+/// How types of tasks go, and which tier of models they need
+#[utoipa::path(get, path = "/api/routing", tag = "improvement", params(RoutingQuery),
+    responses((status = 200, body = Routing)))]
+pub(super) async fn advise(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<RoutingQuery>,
+) -> Result<Json<Routing>, Problem> {
+    let settings = &app.improvement.routing;
+    let now = Timestamp::now();
+    Ok(Json(routing(&app.store, settings, asked.task_type, None, now).await?))
+}
+
+impl From<DecisionFault> for Problem {
+    fn from(fault: DecisionFault) -> Self {
+        match fault {
+            DecisionFault::Store(error) => error.into(),
+            DecisionFault::Unknown(_) => unknown(),
+            // Which files there are is not for everybody who may decide.
+            DecisionFault::Exists(_) => {
+                let detail = "another skill of that name was accepted before";
+                Self::new(StatusCode::CONFLICT, detail)
+            }
+            DecisionFault::Decided { .. } | DecisionFault::Name(_) => {
+                Self::new(StatusCode::CONFLICT, fault.to_string())
+            }
+            DecisionFault::Write { .. } => Self::internal(&fault),
+        }
+    }
+}

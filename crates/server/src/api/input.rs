@@ -1,0 +1,253 @@
+//! What callers give: ids in paths, parameters in queries and bodies, bounded and checked.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer};
+use serde_json::{Map, Value};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+use super::super::problem::Problem;
+use selftest_store::Cursor;
+
+/// Rows of a page, where nothing else is said.
+pub(super) const ROWS: u32 = 50;
+/// Most rows of a page.
+pub(super) const MOST_ROWS: u32 = 500;
+/// What is said of JSON that is no object.
+const NO_OBJECT: &str = "in the body: expected a JSON object";
+/// Bytes of the longest id.
+const LONGEST_ID: usize = 512;
+
+/// The one name in a path, decoded: `%2F` is part of it.
+pub(super) struct Name(pub(super) String);
+
+/// Whether anything can have that name.
+fn is_possible(name: &str) -> bool {
+    name.len() <= LONGEST_ID && !name.contains('\0')
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))?;
+        if is_possible(&name) {
+            Ok(Self(name))
+        } else {
+            Err(Problem::not_found("nothing has that name"))
+        }
+    }
+}
+
+/// The two names in a path.
+pub(super) struct Names(pub(super) String, pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Names {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((first, second)) = Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))?;
+        if is_possible(&first) && is_possible(&second) {
+            Ok(Self(first, second))
+        } else {
+            Err(Problem::not_found("nothing has that name"))
+        }
+    }
+}
+
+/// The parameters of a query. Those that the type does not know are refused by name, if it is
+/// marked `deny_unknown_fields`.
+pub(super) struct Parameters<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let query = Query::<T>::try_from_uri(&parts.uri).map_err(|rejection| {
+            let text = rejection.body_text();
+            let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+            Problem::bad_request(format!("in the query: {}", selftest_text::one_line(what, 300)))
+        })?;
+        Ok(Self(query.0))
+    }
+}
+
+/// The JSON object that a body is. Other JSON is refused as such.
+pub(super) struct Object(pub(super) Map<String, Value>);
+
+impl<S: Send + Sync> FromRequest<S> for Object {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        object(request, state).await.map(Self).map_err(refused)
+    }
+}
+
+/// The JSON object that a body is, or the status that says why it is none; 422 of other JSON.
+async fn object<S: Send + Sync>(
+    request: Request,
+    state: &S,
+) -> Result<Map<String, Value>, StatusCode> {
+    match Json::<Value>::from_request(request, state).await {
+        Ok(Json(Value::Object(object))) => Ok(object),
+        Ok(_) => Err(StatusCode::UNPROCESSABLE_ENTITY),
+        Err(rejection) => Err(rejection.status()),
+    }
+}
+
+/// What is said of a body that is no JSON object.
+fn refused(status: StatusCode) -> Problem {
+    let detail = match status {
+        StatusCode::UNPROCESSABLE_ENTITY => NO_OBJECT,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            "the body must be JSON, with the header `Content-Type: application/json`"
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => "the body of the request is too large",
+        _ => "in the body: not JSON, expected a JSON object",
+    };
+    Problem::new(status, detail)
+}
+
+/// The body of a request: one JSON object.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
+        let bytes = bytes.map_err(|rejection| refused(rejection.status()))?;
+        // Looked at as any JSON first: an array would be taken for the fields of an object.
+        let whole = Request::from_parts(parts, bytes.clone().into());
+        object(whole, state).await.map_err(|status| match status {
+            // JSON of another shape is not told apart from what is no JSON: both are no body that
+            // is described.
+            StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(NO_OBJECT),
+            status => refused(status),
+        })?;
+        Json::<T>::from_bytes(&bytes).map(|Json(body)| Self(body)).map_err(|rejection| {
+            let text = rejection.body_text();
+            let what = text.split_once(": ").map_or(text.as_str(), |(_, what)| what);
+            Problem::bad_request(format!("in the body: {}", selftest_text::one_line(what, 300)))
+        })
+    }
+}
+
+/// A text of a body, its length in characters.
+pub(super) fn body_text(
+    name: &str,
+    text: String,
+    least: usize,
+    most: usize,
+) -> Result<String, Problem> {
+    let length = text.chars().count();
+    if (least..=most).contains(&length) {
+        return Ok(text);
+    }
+    let expected = format!("expected {least} to {most} characters, found {length}");
+    Err(Problem::bad_request(format!("in the body: {name}: {expected}")))
+}
+
+/// A count in a body, where there is one; JSON Schema calls `2.0` a whole number too.
+pub(super) fn body_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u32>, D::Error> {
+    let Some(count) = Option::<f64>::deserialize(count)? else { return Ok(None) };
+    if count.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(&count) {
+        return Err(D::Error::custom(format!("{count} is no count")));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be whole and in range"
+    )]
+    let count = count as u32;
+    Ok(Some(count))
+}
+
+/// A text of a body, where there is one; its length in characters.
+pub(super) fn body_optional(
+    name: &str,
+    text: Option<String>,
+    most: usize,
+) -> Result<Option<String>, Problem> {
+    text.map(|text| body_text(name, text, 0, most)).transpose()
+}
+
+/// The number of rows that was asked for.
+pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
+    within("limit", asked.unwrap_or(ROWS), 1..=MOST_ROWS)
+}
+
+/// A value in its range.
+pub(super) fn within<T: PartialOrd + std::fmt::Display>(
+    name: &str,
+    value: T,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<T, Problem> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let (least, most) = range.into_inner();
+    Err(Problem::bad_request(format!("in the query: {name}: expected {least} to {most}")))
+}
+
+/// A text that is not longer than the limit, in characters.
+pub(super) fn text(
+    name: &str,
+    text: Option<String>,
+    most: usize,
+) -> Result<Option<String>, Problem> {
+    if text.as_ref().is_none_or(|text| text.chars().count() <= most) {
+        return Ok(text);
+    }
+    Err(Problem::bad_request(format!("in the query: {name}: expected at most {most} characters")))
+}
+
+/// The place that a page begins behind. One that no page of this list gave names no page.
+pub(super) fn cursor(
+    text: Option<&str>,
+    fits: impl FnOnce(&Cursor) -> bool,
+) -> Result<Option<Cursor>, Problem> {
+    let cursor = text.map(str::parse::<Cursor>).transpose().ok();
+    cursor.filter(|cursor| cursor.as_ref().is_none_or(fits)).ok_or_else(|| {
+        Problem::not_found(
+            "there is no page at this cursor, expected the `next` of the page before",
+        )
+    })
+}
+
+/// A name as one segment of a path.
+pub(super) fn percent_encoded(id: &str) -> String {
+    let mut encoded = String::new();
+    for byte in id.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+/// The schema of a text that is one of these.
+pub(super) fn one_of<const N: usize>(names: [&'static str; N]) -> Schema {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_in_locations_are_one_segment() {
+        assert_eq!(percent_encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
+    }
+}

@@ -1,0 +1,43 @@
+//! What goes wrong again and again.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Parameters};
+use selftest_grading::grade::{GradeRecord, Patterns, overrides};
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Span {
+    /// How many days to look back.
+    #[param(minimum = 1, maximum = 3650, default = 30)]
+    days: Option<u32>,
+}
+
+/// Patterns of the sessions of the last days
+#[utoipa::path(get, path = "/api/patterns", tag = "patterns", params(Span),
+    responses((status = 200, body = Object)))]
+pub(super) async fn patterns(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<Span>,
+) -> Result<Json<Patterns>, Problem> {
+    let days = input::within("days", asked.days.unwrap_or(30), 1..=3650)?;
+    let day = SignedDuration::from_hours(24);
+    let now = Timestamp::now();
+    let from = now.checked_sub(day * days.cast_signed()).unwrap_or(Timestamp::MIN);
+    // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+    let to = now.checked_add(day).unwrap_or(Timestamp::MAX);
+    let grades = app.store.grades_between(from, to, None).await?.items;
+    let made = app.store.overrides().await?.items;
+    let grades: Vec<GradeRecord> =
+        grades.into_iter().map(|grade| overrides::apply(grade, &made)).collect();
+    Ok(Json(Patterns::of(&grades)))
+}

@@ -1,0 +1,165 @@
+//! Reflections of agents (seed 004, "API Endpoints"): submitted, graded at once, listed.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Name, Object, Parameters};
+use selftest_grading::grade::reflection::{ReflectionScore, ReflectionScores, WeakReflections};
+use selftest_service::grader::reflection::ReflectionFault;
+use selftest_store::Cursor;
+use selftest_text::one_line;
+
+/// Scores of a page.
+const MOST_SCORES: u32 = 500;
+/// Weak reflections of a page: each may have 64 KB.
+const MOST_WEAK: u32 = 100;
+
+/// Grades the last reflection of a project
+///
+/// Graded again, it keeps its score and time, unless the criteria have changed. A `/` in an id is
+/// written `%2F`.
+#[utoipa::path(get, path = "/api/debug/reflection/grade/{project_id}", tag = "reflections",
+    params(("project_id" = String, Path, description = "The project", max_length = 512)),
+    responses((status = 200, body = ReflectionScore)))]
+pub(super) async fn grade(
+    State(app): State<Arc<App>>,
+    Name(project_id): Name,
+) -> Result<Json<ReflectionScore>, Problem> {
+    let Some(score) = app.reflections.grade_reflection(&project_id).await? else {
+        return Err(Problem::not_found(
+            "the project has no reflection; they are submitted to /api/reflections/{project_id}",
+        ));
+    };
+    recover(&app, &score);
+    Ok(Json(score))
+}
+
+/// Submits a reflection and grades it
+///
+/// What is not of the expected schema is graded accordingly, not refused. A reflection that says
+/// its `reflection_id` can be sent again: the second time nothing happens.
+#[utoipa::path(post, path = "/api/reflections/{project_id}", tag = "reflections",
+    params(("project_id" = String, Path, description = "The project", max_length = 512)),
+    request_body(content = Object, content_type = "application/json",
+        description = "The reflection: goal, summary, confidence, tags, and what else there is"),
+    responses(
+        (status = 201, body = ReflectionScore, headers(
+            ("Location" = String, description = "The scores of the project"))),
+        (status = 200, body = ReflectionScore, description = "It was there already")))]
+pub(super) async fn submit(
+    State(app): State<Arc<App>>,
+    Name(project_id): Name,
+    Object(document): Object,
+) -> Result<Response, Problem> {
+    let done = app.reflections.submit(&project_id, document, None).await?;
+    recover(&app, &done.score);
+    if !done.is_new {
+        return Ok(Json(done.score).into_response());
+    }
+    let scores = format!("/api/reflections/{}/scores", input::percent_encoded(&project_id));
+    Ok((StatusCode::CREATED, [(LOCATION, scores)], Json(done.score)).into_response())
+}
+
+impl From<ReflectionFault> for Problem {
+    fn from(fault: ReflectionFault) -> Self {
+        let status = match fault {
+            ReflectionFault::Store(error) => return error.into(),
+            ReflectionFault::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            ReflectionFault::Id { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            ReflectionFault::Taken { .. } => StatusCode::CONFLICT,
+        };
+        Self::new(status, one_line(&fault.to_string(), 400))
+    }
+}
+
+/// Says that a reflection is weak and tells the recovery hook, which may take its time.
+fn recover(app: &Arc<App>, score: &ReflectionScore) {
+    if !score.weak {
+        return;
+    }
+    let (app, score) = (Arc::clone(app), score.clone());
+    tokio::spawn(async move {
+        let shown = |text: &str| one_line(text, 80);
+        let who = shown(score.agent.as_deref().unwrap_or("an agent"));
+        let codes: Vec<&str> = score.issues.iter().map(|issue| issue.code.name()).collect();
+        tracing::info!(
+            "weak reflection of {who} in {}: {}",
+            shown(&score.project_id),
+            codes.join(", ")
+        );
+        match app.reflections.recover(&score).await {
+            Ok(faults) => faults.iter().for_each(|why| tracing::warn!("{}", one_line(why, 400))),
+            Err(error) => tracing::warn!("the recovery hook was not told: {error}"),
+        }
+    });
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ScoresAsked {
+    /// Most scores of a page.
+    #[param(minimum = 1, maximum = 500, default = 500)]
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// The scores of a project
+///
+/// `count` and `average_score` are over all of them, not over the page. A project without
+/// reflections has none.
+#[utoipa::path(get, path = "/api/reflections/{project_id}/scores", tag = "reflections",
+    params(("project_id" = String, Path, description = "The project", max_length = 512),
+        ScoresAsked),
+    responses((status = 200, body = ReflectionScores)))]
+pub(super) async fn scores(
+    State(app): State<Arc<App>>,
+    Name(project_id): Name,
+    Parameters(asked): Parameters<ScoresAsked>,
+) -> Result<Json<ReflectionScores>, Problem> {
+    let limit = input::within("limit", asked.limit.unwrap_or(MOST_SCORES), 1..=MOST_SCORES)?;
+    let after = place(asked.cursor.as_deref())?;
+    Ok(Json(app.reflections.reflection_scores(&project_id, limit, after).await?))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WeakAsked {
+    /// Most reflections of a page.
+    #[param(minimum = 1, maximum = 100, default = 100)]
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// The weak reflections of a project
+///
+/// `count` is over all of them, not over the page.
+#[utoipa::path(get, path = "/api/reflections/{project_id}/weak", tag = "reflections",
+    params(("project_id" = String, Path, description = "The project", max_length = 512),
+        WeakAsked),
+    responses((status = 200, body = WeakReflections)))]
+pub(super) async fn weak(
+    State(app): State<Arc<App>>,
+    Name(project_id): Name,
+    Parameters(asked): Parameters<WeakAsked>,
+) -> Result<Json<WeakReflections>, Problem> {
+    let limit = input::within("limit", asked.limit.unwrap_or(MOST_WEAK), 1..=MOST_WEAK)?;
+    let after = place(asked.cursor.as_deref())?;
+    Ok(Json(app.reflections.weak_reflections(&project_id, limit, after).await?))
+}
+
+fn place(cursor: Option<&str>) -> Result<Option<Cursor>, Problem> {
+    input::cursor(cursor, |cursor| cursor.value.is_none() && cursor.id.parse::<i64>().is_ok())
+}

@@ -1,0 +1,62 @@
+//! Weekly reports as they were stored.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Name, Parameters};
+use super::types::{WeekEntry, WeekList};
+use selftest_grading::grade::{Week, WeeklyReport};
+use selftest_store::StoredReport;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listed {
+    /// Most weeks.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+}
+
+/// The weekly reports that there are
+#[utoipa::path(get, path = "/api/reports/weekly", tag = "reports", params(Listed),
+    responses((status = 200, body = WeekList)))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<Listed>,
+) -> Result<Json<WeekList>, Problem> {
+    let reports = app.store.weekly_reports(input::limit(asked.limit)?.into()).await?;
+    let entry = |report: StoredReport| {
+        let day = report.week_start.iso_week_date();
+        WeekEntry {
+            week: format!("{:04}-W{:02}", day.year(), day.week()),
+            week_start: report.week_start,
+            week_end: report.week_end,
+            generated_at: report.generated_at,
+        }
+    };
+    Ok(Json(WeekList { items: reports.items.into_iter().map(entry).collect() }))
+}
+
+/// The report of a week
+#[utoipa::path(get, path = "/api/reports/weekly/{week}", tag = "reports",
+    params(("week" = String, Path, description = "ISO week, such as 2026-W47")),
+    responses((status = 200, body = Object)))]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Name(week): Name,
+) -> Result<Json<WeeklyReport>, Problem> {
+    let week: Week = week.parse().map_err(|error| Problem::not_found(format!("{error}")))?;
+    let stored = app.store.weekly_report(week.first_day()).await?.ok_or_else(|| {
+        Problem::not_found(format!(
+            "there is no report of {week}; `selftest grade weekly` makes it"
+        ))
+    })?;
+    let report = serde_json::from_str(&stored.report_json);
+    report.map(Json).map_err(|error| Problem::internal(&format!("the report of {week}: {error}")))
+}

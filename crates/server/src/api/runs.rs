@@ -1,0 +1,118 @@
+//! Selftest runs and their cases, from the JSON reports.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Name, Names, Parameters};
+use super::types::{CaseList, CaseSchema, ReportSchema, RunItem, RunPage};
+use selftest_harness::report::document::{CaseDocument, ReportDocument};
+use selftest_harness::report::{RunArchive, RunFile};
+use selftest_store::Cursor;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listed {
+    /// Most runs of a page.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// The selftest runs, newest first
+#[utoipa::path(get, path = "/api/runs", tag = "runs", params(Listed),
+    responses((status = 200, body = RunPage)))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<Listed>,
+) -> Result<Json<RunPage>, Problem> {
+    let limit = input::limit(asked.limit)? as usize;
+    let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_none())?;
+    on_disk(&app, move |runs| {
+        let files = runs.files()?.into_iter();
+        let is_behind = |file: &RunFile| {
+            after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
+        };
+        let mut entries = files.filter(is_behind).filter_map(|file| runs.entry(&file));
+        let items: Vec<RunItem> = entries.by_ref().take(limit).map(RunItem::from).collect();
+        let more = entries.next().is_some();
+        let next = items
+            .last()
+            .filter(|_| more)
+            .map(|entry| Cursor { value: None, id: entry.run_id.clone(), order: None }.to_string());
+        Ok(Json(RunPage { items, next }))
+    })
+    .await
+}
+
+/// The whole report of a run
+#[utoipa::path(get, path = "/api/runs/{run_id}", tag = "runs",
+    params(("run_id" = String, Path, description = "The run")),
+    responses((status = 200, body = ReportSchema)))]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Name(run_id): Name,
+) -> Result<Json<ReportDocument>, Problem> {
+    read(&app, run_id).await.map(Json)
+}
+
+/// The cases of a run, in short
+#[utoipa::path(get, path = "/api/runs/{run_id}/cases", tag = "runs",
+    params(("run_id" = String, Path, description = "The run")),
+    responses((status = 200, body = CaseList)))]
+pub(super) async fn cases(
+    State(app): State<Arc<App>>,
+    Name(run_id): Name,
+) -> Result<Json<CaseList>, Problem> {
+    let report = read(&app, run_id).await?;
+    Ok(Json(CaseList { items: report.cases.into_iter().map(Into::into).collect() }))
+}
+
+/// A case: prompt, hints, transcript, verdict, raw replies
+#[utoipa::path(get, path = "/api/runs/{run_id}/cases/{scenario}", tag = "runs",
+    params(
+        ("run_id" = String, Path, description = "The run"),
+        ("scenario" = String, Path,
+            description = "Id of the scenario; of a repeated case with its number, as in `id #2`"),
+    ),
+    responses((status = 200, body = CaseSchema)))]
+pub(super) async fn case(
+    State(app): State<Arc<App>>,
+    Names(run_id, scenario): Names,
+) -> Result<Json<CaseDocument>, Problem> {
+    let report = read(&app, run_id).await?;
+    let found = report.cases.into_iter().find(|case| case.name() == scenario);
+    found
+        .map(Json)
+        .ok_or_else(|| Problem::not_found("the run has no finished case of that scenario"))
+}
+
+async fn read(app: &Arc<App>, run_id: String) -> Result<ReportDocument, Problem> {
+    let report =
+        on_disk(app, move |runs| runs.find(&run_id)?.map(|file| runs.read(&file)).transpose());
+    report.await?.ok_or_else(|| {
+        Problem::not_found("there is no run of that id; ids are listed at /api/runs")
+    })
+}
+
+/// Work on files, on a thread that may wait for them.
+async fn on_disk<T: Send + 'static>(
+    app: &Arc<App>,
+    work: impl FnOnce(&RunArchive) -> io::Result<T> + Send + 'static,
+) -> Result<T, Problem> {
+    let app = Arc::clone(app);
+    match tokio::task::spawn_blocking(move || work(&app.runs)).await {
+        Ok(done) => {
+            done.map_err(|error| Problem::internal(&format!("the reports of runs: {error}")))
+        }
+        Err(error) => Err(Problem::internal(&error)),
+    }
+}

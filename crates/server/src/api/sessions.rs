@@ -1,0 +1,114 @@
+//! Recorded sessions as their grades by rules show them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa::openapi::schema::Schema;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Name, Parameters};
+use super::types::{SessionDetail, SessionPage};
+use selftest_grading::grade::TaskType;
+use selftest_store::{SessionQuery, SessionSort};
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    #[default]
+    Desc,
+    Asc,
+}
+
+fn sorts() -> Schema {
+    input::one_of(SessionSort::ALL.map(SessionSort::name))
+}
+
+fn orders() -> Schema {
+    input::one_of(["desc", "asc"])
+}
+
+fn task_types() -> Schema {
+    input::one_of(TaskType::ALL.map(TaskType::name))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listed {
+    /// By what the sessions are sorted. `time` where nothing is said. Those without the
+    /// value come last.
+    #[param(schema_with = sorts)]
+    sort: Option<SessionSort>,
+    /// From the greatest to the least, `desc`, or the other way round, `asc`.
+    #[param(schema_with = orders)]
+    order: Option<Order>,
+    /// Only those of this agent.
+    #[param(max_length = 200)]
+    agent: Option<String>,
+    /// Only tasks of this type.
+    #[param(schema_with = task_types)]
+    task_type: Option<TaskType>,
+    /// Only completed tasks, or only others.
+    completed: Option<bool>,
+    /// Only those with at least this average overall score of the models.
+    #[param(minimum = 0.0, maximum = 1.0)]
+    min_quality: Option<f64>,
+    /// Only those with this text in the summary of the task or in the id.
+    #[param(max_length = 200)]
+    search: Option<String>,
+    /// Most sessions of a page.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `next` of the page before, which had the same order.
+    cursor: Option<String>,
+}
+
+/// Sessions, sorted and filtered
+#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Listed),
+    responses((status = 200, body = SessionPage)))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<Listed>,
+) -> Result<Json<SessionPage>, Problem> {
+    let sort = asked.sort.unwrap_or(SessionSort::Time);
+    let least = asked.min_quality.map(|least| input::within("min_quality", least, 0.0..=1.0));
+    let descending = asked.order.unwrap_or_default() == Order::Desc;
+    let query = SessionQuery {
+        sort,
+        descending,
+        agent: input::text("agent", asked.agent, 200)?,
+        task_type: asked.task_type,
+        completed: asked.completed,
+        min_quality: least.transpose()?,
+        search: input::text("search", asked.search, 200)?,
+        limit: input::limit(asked.limit)?,
+        after: input::cursor(asked.cursor.as_deref(), |cursor| sort.fits(descending, cursor))?,
+    };
+    let page = app.store.sessions(&query).await?;
+    let next = page.next.map(|next| next.to_string());
+    Ok(Json(SessionPage { items: page.items, next }))
+}
+
+/// A session with its grade by rules
+///
+/// A `/` in an id is written `%2F`.
+#[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session", max_length = 512)),
+    responses((status = 200, body = SessionDetail)))]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+) -> Result<Json<SessionDetail>, Problem> {
+    let Some(grade) = app.store.grade(&id).await? else {
+        return Err(Problem::not_found(
+            "there is no session of that id; ids are listed at /api/sessions",
+        ));
+    };
+    let overrides = app.store.overrides_of(&id).await?.items;
+    let file = app.store.file(&grade.session_file).await?;
+    Ok(Json(SessionDetail { grade, overrides, file }))
+}

@@ -1,0 +1,270 @@
+//! Skills: telling of their use, reading how well they work, and which are in use.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Body, Name, Parameters};
+use super::types::{ExecutionPage, Kept, SkillDetail, SkillPage};
+use selftest_grading::improve::skill::{ExecutionStatus, SkillChange, SkillVersion};
+use selftest_grading::improve::trend;
+use selftest_service::grader::skills::{ChangeError, NewExecution, NewMessage};
+use selftest_store::SkillRef;
+
+/// Who does what is asked for here, in the audit.
+const ACTOR: &str = "api";
+
+/// The greatest count that is kept.
+const MOST: u32 = i32::MAX.cast_unsigned();
+
+/// A use of a skill.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExecutionTold {
+    /// The id of a version, or the name of a skill.
+    #[serde(alias = "skill_version_id")]
+    #[schema(min_length = 1, max_length = 200)]
+    skill: String,
+    /// With the name of a skill its version; without it the one in use.
+    #[schema(max_length = 200)]
+    version: Option<String>,
+    /// The session that it was used in.
+    #[schema(max_length = 200)]
+    session_id: Option<String>,
+    /// How it ended.
+    execution_status: ExecutionStatus,
+    /// Whether the user significantly changed the result.
+    #[serde(default)]
+    user_edited_output: bool,
+    /// Whether the user's next message was gratitude, where that is known already.
+    #[serde(default)]
+    user_sent_thank_you: bool,
+    /// Whether the user rephrased the same request, where that is known already.
+    #[serde(default)]
+    user_repeated_request: bool,
+    /// How many turns the task took.
+    #[schema(minimum = 0, maximum = 2_147_483_647)]
+    #[serde(default, deserialize_with = "input::body_count")]
+    conversation_turns: Option<u32>,
+    /// How long it took, in milliseconds.
+    #[schema(minimum = 0, maximum = 2_147_483_647)]
+    #[serde(default, deserialize_with = "input::body_count")]
+    execution_time_ms: Option<u32>,
+    /// What went wrong.
+    #[schema(max_length = 4000)]
+    error_message: Option<String>,
+}
+
+/// Tells of a use of a skill
+///
+/// Answers at once and never with an error of the database: executions wait in memory to be
+/// written. What finds no room, or names a skill that nobody made known, is counted in `/metrics`.
+#[utoipa::path(post, path = "/api/skills/executions", tag = "skills", request_body = ExecutionTold,
+    responses((status = 202, body = Kept)))]
+pub(super) async fn execution(
+    State(app): State<Arc<App>>,
+    Body(told): Body<ExecutionTold>,
+) -> Result<(StatusCode, Json<Kept>), Problem> {
+    let count = |name, count: Option<u32>| match count {
+        Some(count) if count > MOST => {
+            Err(Problem::bad_request(format!("in the body: {name}: expected at most {MOST}")))
+        }
+        count => Ok(count),
+    };
+    let told = NewExecution {
+        skill: SkillRef::Told {
+            skill: input::body_text("skill", told.skill, 1, 200)?,
+            version: input::body_optional("version", told.version, 200)?,
+        },
+        session_id: input::body_optional("session_id", told.session_id, 200)?,
+        execution_status: told.execution_status,
+        user_edited_output: told.user_edited_output,
+        user_sent_thank_you: told.user_sent_thank_you,
+        user_repeated_request: told.user_repeated_request,
+        conversation_turns: count("conversation_turns", told.conversation_turns)?,
+        execution_time_ms: count("execution_time_ms", told.execution_time_ms)?,
+        error_message: input::body_optional("error_message", told.error_message, 4000)?,
+    };
+    let accepted = app.skills.tell(app.skills.tracker().execution(told));
+    Ok((StatusCode::ACCEPTED, Json(Kept { accepted })))
+}
+
+/// A message of a user.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MessageTold {
+    /// The session that it was written in.
+    #[schema(min_length = 1, max_length = 200)]
+    session_id: String,
+    /// The message. It is looked at and not kept.
+    #[schema(max_length = 8000)]
+    message: String,
+    /// The user's message before it, which shows whether a request is repeated. Not kept.
+    #[schema(max_length = 8000)]
+    previous: Option<String>,
+    /// Whether the user significantly changed the last result.
+    #[serde(default)]
+    user_edited_output: bool,
+}
+
+/// Tells what the user wrote next
+///
+/// The first message after an execution says whether the user was grateful or asked for the same
+/// again; it counts for the latest execution of the session. Answers at once.
+#[utoipa::path(post, path = "/api/skills/messages", tag = "skills", request_body = MessageTold,
+    responses((status = 202, body = Kept)))]
+pub(super) async fn message(
+    State(app): State<Arc<App>>,
+    Body(told): Body<MessageTold>,
+) -> Result<(StatusCode, Json<Kept>), Problem> {
+    let told = NewMessage {
+        session_id: input::body_text("session_id", told.session_id, 1, 200)?,
+        message: input::body_text("message", told.message, 0, 8000)?,
+        previous: input::body_optional("previous", told.previous, 8000)?,
+        user_edited_output: told.user_edited_output,
+    };
+    let (_, record) = app.skills.tracker().message(&told);
+    Ok((StatusCode::ACCEPTED, Json(Kept { accepted: app.skills.tell(record) })))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listed {
+    /// Most rows of a page.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// All versions of all skills, by name
+#[utoipa::path(get, path = "/api/skills", tag = "skills", params(Listed),
+    responses((status = 200, body = SkillPage)))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<Listed>,
+) -> Result<Json<SkillPage>, Problem> {
+    let limit = input::limit(asked.limit)?;
+    let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
+    let user_id = app.skills.tracker().user_id();
+    let page = app.store.skills(user_id, limit, after.as_ref()).await?;
+    Ok(Json(SkillPage { items: page.items, next: page.next.map(|next| next.to_string()) }))
+}
+
+/// A version of a skill: how well it works, how often it was used, its executions
+#[utoipa::path(get, path = "/api/skills/{id}", tag = "skills",
+    params(("id" = String, Path, description = "Id of the version", max_length = 512), Listed),
+    responses((status = 200, body = SkillDetail)))]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+    Parameters(asked): Parameters<Listed>,
+) -> Result<Json<SkillDetail>, Problem> {
+    let limit = input::limit(asked.limit)?;
+    let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
+    let skill = known(&app, &id).await?;
+    let tracker = app.skills.tracker();
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let days =
+        tracker.days(today).await?.into_iter().filter(|day| day.skill_version_id == skill.id);
+    let weeks = trend::weeks(days.map(|day| (day.day, day.executions, day.successes)), today);
+    let page = app.store.skill_executions(&skill.id, limit, after.as_ref()).await?;
+    let audit = app.store.skill_audit(&skill.user_id, &skill.skill_name).await?.items;
+    Ok(Json(SkillDetail {
+        effectiveness: tracker.compute_effectiveness(&skill.id).await?,
+        weeks,
+        executions: ExecutionPage {
+            items: page.items,
+            next: page.next.map(|next| next.to_string()),
+        },
+        audit: audit.into_iter().filter(|entry| entry.skill_version_id == skill.id).collect(),
+        skill,
+    }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Why {
+    /// Why, in words.
+    #[param(max_length = 500)]
+    reason: Option<String>,
+}
+
+/// Takes a version out of use
+#[utoipa::path(post, path = "/api/skills/{id}/disable", tag = "skills",
+    params(("id" = String, Path, description = "Id of the version", max_length = 512), Why),
+    responses((status = 200, body = SkillChange)))]
+pub(super) async fn disable(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+    Parameters(why): Parameters<Why>,
+) -> Result<Json<SkillChange>, Problem> {
+    let why = input::text("reason", why.reason, 500)?;
+    let skill = known(&app, &id).await?;
+    Ok(logged(app.skills.tracker().disable(&skill, why.as_deref(), ACTOR).await?))
+}
+
+/// Puts a version to use
+#[utoipa::path(post, path = "/api/skills/{id}/promote", tag = "skills",
+    params(("id" = String, Path, description = "Id of the version", max_length = 512)),
+    responses((status = 200, body = SkillChange)))]
+pub(super) async fn promote(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+) -> Result<Json<SkillChange>, Problem> {
+    let skill = known(&app, &id).await?;
+    Ok(logged(app.skills.tracker().promote(&skill, ACTOR).await?))
+}
+
+/// Takes the version in use out of it, and puts the one before it to use
+#[utoipa::path(post, path = "/api/skills/{id}/rollback", tag = "skills",
+    params(("id" = String, Path, description = "Id of the version in use", max_length = 512)),
+    responses((status = 200, body = SkillChange)))]
+pub(super) async fn rollback(
+    State(app): State<Arc<App>>,
+    Name(id): Name,
+) -> Result<Json<SkillChange>, Problem> {
+    let skill = known(&app, &id).await?;
+    Ok(logged(app.skills.tracker().rollback(&skill, ACTOR).await?))
+}
+
+/// A change; the log gets what went wrong with telling the hook.
+fn logged(change: SkillChange) -> Json<SkillChange> {
+    for fault in &change.refresh_faults {
+        tracing::warn!("a skill has changed, but {fault}");
+    }
+    Json(change)
+}
+
+async fn known(app: &App, id: &str) -> Result<SkillVersion, Problem> {
+    Ok(app.skills.tracker().by_id(id).await?)
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        let status = match error {
+            ChangeError::Store(error) => return error.into(),
+            ChangeError::Unknown(_) => {
+                return Problem::not_found(
+                    "there is no skill with that id; ids are listed at /api/skills",
+                );
+            }
+            ChangeError::Name(_) => StatusCode::BAD_REQUEST,
+            ChangeError::Taken(_)
+            | ChangeError::Active(_)
+            | ChangeError::Inactive(_)
+            | ChangeError::NothingBefore(_) => StatusCode::CONFLICT,
+        };
+        Problem::new(status, error.to_string())
+    }
+}

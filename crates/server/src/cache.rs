@@ -1,0 +1,206 @@
+//! Answers that are kept as long as the database does not change, and the tags by which a client
+//! asks whether its own copy is still good.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::problem::Problem;
+use selftest_store::{Changes, Store};
+use selftest_text::digest;
+
+/// Between two looks whether the database has changed.
+const LOOK: Duration = Duration::from_millis(100);
+/// Some answers depend on the time of day too.
+const OLDEST: Duration = Duration::from_mins(1);
+/// Bytes of all answers with their keys; beyond, all of them are dropped.
+const CAPACITY: usize = 8 * 1024 * 1024;
+/// Larger answers are not kept.
+const LARGEST: usize = 1024 * 1024;
+
+/// A body of JSON and its tag.
+#[derive(Clone)]
+struct Answer {
+    body: Bytes,
+    tag: HeaderValue,
+}
+
+impl Answer {
+    /// The answer of a handler; anything but a successful one in JSON comes back as it was.
+    async fn of(response: Response) -> Result<Self, Response> {
+        let is_json =
+            response.headers().get(CONTENT_TYPE).is_some_and(|it| it == "application/json");
+        if response.status() != StatusCode::OK || !is_json {
+            return Err(response);
+        }
+        let body = to_bytes(response.into_body(), usize::MAX).await;
+        let body = body.map_err(|error| Problem::internal(&error).into_response())?;
+        let digest = digest::of_bytes(&body);
+        // Weak: the same tag goes with the compressed form.
+        let tag = HeaderValue::try_from(format!("W/\"{}\"", &digest[..32]));
+        let tag = tag.map_err(|error| Problem::internal(&error).into_response())?;
+        Ok(Self { body, tag })
+    }
+
+    fn respond(self, known: Option<&HeaderValue>) -> Response {
+        let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+        let own = self.tag.to_str().map(opaque).unwrap_or_default();
+        let known = known.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if known.split(',').any(|tag| tag.trim() == "*" || opaque(tag) == own) {
+            return (StatusCode::NOT_MODIFIED, [(ETAG, self.tag)]).into_response();
+        }
+        let json = HeaderValue::from_static("application/json");
+        ([(CONTENT_TYPE, json), (ETAG, self.tag)], Body::from(self.body)).into_response()
+    }
+}
+
+/// An answer, the state of the database that it shows, and when it was made.
+struct Kept {
+    answer: Answer,
+    version: i64,
+    at: Instant,
+}
+
+#[derive(Default)]
+struct Shelf {
+    kept: HashMap<String, Kept>,
+    bytes: usize,
+}
+
+/// When the database was last looked at, and its version then.
+type Seen = Option<(Instant, i64)>;
+
+/// Answers by path and query.
+pub(super) struct Cache {
+    store: Store,
+    changes: tokio::sync::Mutex<Option<Changes>>,
+    seen: Mutex<Seen>,
+    shelf: Mutex<Shelf>,
+}
+
+impl Cache {
+    pub(super) fn new(store: Store) -> Self {
+        Self {
+            store,
+            changes: tokio::sync::Mutex::default(),
+            seen: Mutex::default(),
+            shelf: Mutex::default(),
+        }
+    }
+
+    /// Ends the connection that watches the database, so that it can be tidied up.
+    pub(super) async fn close(&self) {
+        if let Some(changes) = self.changes.lock().await.take() {
+            changes.close().await;
+        }
+    }
+
+    /// The version of the database, at most a moment old. `None` where it is not known.
+    async fn version(&self) -> Option<i64> {
+        let seen = || *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, version)) = seen().filter(|(at, _)| at.elapsed() < LOOK) {
+            return Some(version);
+        }
+        let Ok(mut changes) = self.changes.try_lock() else {
+            // Another request is looking.
+            return seen().filter(|(at, _)| at.elapsed() < 2 * LOOK).map(|(_, version)| version);
+        };
+        let at = Instant::now();
+        let version = self.look(&mut changes).await;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
+            version.map(|version| (at, version));
+        version
+    }
+
+    async fn look(&self, changes: &mut Option<Changes>) -> Option<i64> {
+        if changes.is_none() {
+            *changes = self.store.changes().await.ok().flatten();
+            // Numbers of another connection mean nothing to this one.
+            *self.shelf.lock().unwrap_or_else(PoisonError::into_inner) = Shelf::default();
+        }
+        let version = changes.as_mut()?.version().await.ok();
+        if version.is_none() {
+            *changes = None;
+        }
+        version
+    }
+
+    fn get(&self, key: &str, version: i64) -> Option<Answer> {
+        let shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = shelf.kept.get(key)?;
+        (kept.version == version && kept.at.elapsed() < OLDEST).then(|| kept.answer.clone())
+    }
+
+    fn put(&self, key: &str, version: i64, answer: &Answer) {
+        let size = |key: &str, answer: &Answer| key.len() + answer.body.len() + size_of::<Kept>();
+        let added = size(key, answer);
+        if added > LARGEST {
+            return;
+        }
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.bytes + added > CAPACITY {
+            *shelf = Shelf::default();
+        }
+        shelf.bytes += added;
+        let kept = Kept { answer: answer.clone(), version, at: Instant::now() };
+        if let Some(before) = shelf.kept.insert(key.to_owned(), kept) {
+            shelf.bytes -= size(key, &before.answer);
+        }
+    }
+}
+
+/// Answers reads of what is in the database, from memory where nothing has changed.
+pub(super) async fn remember(
+    State(cache): State<Arc<Cache>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !reads(&request) {
+        return next.run(request).await;
+    }
+    let key = request.uri().path_and_query().map_or("", |it| it.as_str()).to_owned();
+    let known = request.headers().get(IF_NONE_MATCH).cloned();
+    // Before the database is read: what changes meanwhile makes the answer old, not new.
+    let version = cache.version().await;
+    if let Some(answer) = version.and_then(|version| cache.get(&key, version)) {
+        return answer.respond(known.as_ref());
+    }
+    match Answer::of(next.run(as_get(request)).await).await {
+        Ok(answer) => {
+            if let Some(version) = version {
+                cache.put(&key, version, &answer);
+            }
+            answer.respond(known.as_ref())
+        }
+        Err(response) => response,
+    }
+}
+
+/// Tags answers that are made anew each time.
+pub(super) async fn tag(request: Request, next: Next) -> Response {
+    if !reads(&request) {
+        return next.run(request).await;
+    }
+    let known = request.headers().get(IF_NONE_MATCH).cloned();
+    match Answer::of(next.run(as_get(request)).await).await {
+        Ok(answer) => answer.respond(known.as_ref()),
+        Err(response) => response,
+    }
+}
+
+fn reads(request: &Request) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+/// So that the tag of `HEAD` is that of the body that `GET` would give.
+fn as_get(mut request: Request) -> Request {
+    *request.method_mut() = Method::GET;
+    request
+}

@@ -1,0 +1,135 @@
+//! The HTTP server: the JSON API under `/api`, the pages, live events, `/healthz`, `/metrics`.
+//!
+//! Answers from the store and from report files; asks no model itself: requests for grades go
+//! into the queue, from which workers take them. Reflections are graded at once, by rules.
+
+mod access;
+mod api;
+mod cache;
+mod live;
+mod login;
+pub mod mcp;
+mod metrics;
+mod pages;
+mod problem;
+mod skill_queue;
+mod tally;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+
+use access::Guard;
+use cache::Cache;
+use metrics::Counters;
+use selftest_grading::improve::routing::RoutingSettings;
+use selftest_harness::report::RunArchive;
+use selftest_service::grader::reflection::ReflectionGrader;
+use selftest_service::jobs::Queue;
+use selftest_store::Store;
+pub use skill_queue::SkillQueue;
+
+/// What the server shows.
+pub struct App {
+    /// Grades, files, weekly reports.
+    pub store: Store,
+    /// JSON reports of selftest runs.
+    pub runs: RunArchive,
+    /// Where sessions wait that a model is to grade.
+    pub queue: Queue,
+    /// Grades reflections.
+    pub reflections: Arc<ReflectionGrader>,
+    /// What is told of skills, on its way into the store.
+    pub skills: Arc<SkillQueue>,
+    /// What is suggested and where accepted skills go.
+    pub improvement: Improvement,
+}
+
+/// What advice and decisions on proposals go by.
+#[derive(Debug, Clone)]
+pub struct Improvement {
+    /// Which tier of models is suggested for a type of task.
+    pub routing: RoutingSettings,
+    /// Folder that accepted skills are written to.
+    pub skills_folder: PathBuf,
+}
+
+/// Who may ask.
+#[derive(Debug, Default)]
+pub struct Access {
+    /// The token that every request must carry, where there is one.
+    pub token: Option<SecretString>,
+    /// Host names that are answered beside the address itself.
+    pub hosts: Vec<String>,
+}
+
+/// Bytes of the longest body of a request.
+const LONGEST_BODY: usize = 64 * 1024;
+
+/// How long connections may stay open after the end: a client that reads nothing would keep the
+/// server alive for ever.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves until `shutdown` ends; requests that are being answered are answered.
+pub async fn serve(
+    listener: TcpListener,
+    app: App,
+    access: Access,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let guard = Guard::new(access, listener.local_addr()?);
+    let cache = Arc::new(Cache::new(app.store.clone()));
+    let (stop, mut stopping) = watch::channel(false);
+    let service = router(app, guard, Arc::clone(&cache), stopping.clone());
+    let service = service.into_make_service_with_connect_info::<SocketAddr>();
+    let shutdown = async move {
+        shutdown.await;
+        stop.send_replace(true);
+    };
+    let grace_is_over = async move {
+        // An error means that the server has ended.
+        if stopping.wait_for(|stopping| *stopping).await.is_ok() {
+            tokio::time::sleep(GRACE).await;
+        }
+    };
+    let served = tokio::select! {
+        served = axum::serve(listener, service).with_graceful_shutdown(shutdown) => served,
+        () = grace_is_over => Ok(()),
+    };
+    cache.close().await;
+    served
+}
+
+/// Everything that is answered; events end when `stopping` turns true. Of the layers, the last one
+/// is the outermost.
+fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<bool>) -> Router {
+    let guard = Arc::new(guard);
+    let counters = Arc::<Counters>::default();
+    Router::new()
+        .merge(pages::router())
+        .merge(live::router(stopping))
+        .merge(api::router(cache, guard.needs_token()))
+        .merge(login::router(Arc::clone(&guard)))
+        .merge(metrics::router(Arc::clone(&counters)))
+        .fallback(problem::unknown_path)
+        .method_not_allowed_fallback(problem::wrong_method)
+        .layer(CompressionLayer::new().gzip(true))
+        .layer(RequestBodyLimitLayer::new(LONGEST_BODY))
+        .layer(from_fn(problem::time_limit))
+        .layer(from_fn(problem::explain))
+        .layer(from_fn_with_state(guard, access::check))
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(from_fn_with_state(counters, metrics::count))
+        .layer(from_fn(access::harden))
+        .with_state(Arc::new(app))
+}

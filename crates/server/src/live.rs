@@ -1,0 +1,158 @@
+//! Live events of a run that goes on: watches its JSON report, which the run rewrites as a whole
+//! after each case, and sends what is new. Renders with the templates of the page.
+//!
+//! Events: `progress` and `case` carry HTML for the page, `said` a sentence, `end` nothing. A
+//! browser that comes back gets everything again, and replaces what it has.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template as _;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+
+use super::App;
+use super::pages::{CaseRow, Progress};
+use super::problem::Problem;
+use selftest_harness::report::RunFile;
+use selftest_harness::report::document::ReportDocument;
+
+/// How often the file is looked at.
+const PERIOD: Duration = Duration::from_millis(300);
+/// Streams at a time, of all visitors.
+const MOST: usize = 64;
+static STREAMS: Semaphore = Semaphore::const_new(MOST);
+/// Reports in memory at a time, however many streams there are.
+static READING: Semaphore = Semaphore::const_new(2);
+
+/// Live events; they end when `stopping` says so, for the server waits for open answers.
+pub(super) fn router(stopping: watch::Receiver<bool>) -> Router<Arc<App>> {
+    let events =
+        async move |state: State<Arc<App>>, path: Path<String>| events(state, path, stopping).await;
+    Router::new().route("/live/runs/{run_id}", get(events))
+}
+
+async fn events(
+    State(app): State<Arc<App>>,
+    Path(run_id): Path<String>,
+    stopping: watch::Receiver<bool>,
+) -> Response {
+    let Ok(place) = STREAMS.try_acquire() else {
+        let words = "too many pages watch runs already; reload the page instead";
+        return Problem::new(StatusCode::SERVICE_UNAVAILABLE, words).into_response();
+    };
+    if find(&app, &run_id).await.is_none() {
+        return Problem::new(StatusCode::NOT_FOUND, "there is no such run").into_response();
+    }
+    let watch = Watch {
+        app,
+        run_id,
+        seen: None,
+        rows: Vec::new(),
+        ready: VecDeque::new(),
+        ended: false,
+        stopping,
+        _place: place,
+    };
+    let events = stream::unfold(watch, |mut watch| async move {
+        let event = watch.next().await?;
+        Some((Ok::<_, Infallible>(event), watch))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+struct Watch {
+    app: Arc<App>,
+    run_id: String,
+    /// The file as it was when it was read last.
+    seen: Option<RunFile>,
+    /// The rows that were sent.
+    rows: Vec<String>,
+    ready: VecDeque<Event>,
+    ended: bool,
+    stopping: watch::Receiver<bool>,
+    _place: SemaphorePermit<'static>,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.ended || *self.stopping.borrow() {
+                return None;
+            }
+            if self.seen.is_some() {
+                tokio::select! {
+                    () = tokio::time::sleep(PERIOD) => {}
+                    _ = self.stopping.changed() => return None,
+                }
+            }
+            self.look().await?;
+        }
+    }
+
+    /// Puts what is new into `ready`; `None` where the file has gone.
+    async fn look(&mut self) -> Option<()> {
+        let file = find(&self.app, &self.run_id).await?;
+        if self.seen.as_ref() == Some(&file) {
+            return Some(());
+        }
+        let changes = {
+            let _reading = READING.acquire().await.ok()?;
+            let (app, reading) = (Arc::clone(&self.app), file.clone());
+            let read = move || app.runs.read(&reading).ok().and_then(|report| Changes::of(&report));
+            tokio::task::spawn_blocking(read).await.ok()??
+        };
+        self.seen = Some(file);
+        self.ready.push_back(Event::default().event("progress").data(changes.progress));
+        for row in changes.rows {
+            if !self.rows.contains(&row) {
+                self.ready.push_back(Event::default().event("case").data(&row));
+                self.rows.push(row);
+            }
+        }
+        self.ready.push_back(Event::default().event("said").data(changes.said));
+        if changes.complete {
+            self.ended = true;
+            self.ready.push_back(Event::default().event("end").data("complete"));
+        }
+        Some(())
+    }
+}
+
+/// A report as the page shows it.
+struct Changes {
+    progress: String,
+    said: String,
+    rows: Vec<String>,
+    complete: bool,
+}
+
+impl Changes {
+    fn of(report: &ReportDocument) -> Option<Self> {
+        let progress = Progress::of(report);
+        let row = |case| CaseRow::of(report, case).render().ok();
+        Some(Self {
+            said: progress.sentence(),
+            progress: progress.render().ok()?,
+            rows: report.cases.iter().filter_map(row).collect(),
+            complete: report.complete,
+        })
+    }
+}
+
+async fn find(app: &Arc<App>, run_id: &str) -> Option<RunFile> {
+    let (app, run_id) = (Arc::clone(app), run_id.to_owned());
+    let found = tokio::task::spawn_blocking(move || app.runs.find(&run_id).ok().flatten());
+    found.await.ok().flatten()
+}

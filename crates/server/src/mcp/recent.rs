@@ -1,0 +1,98 @@
+//! `list_recent_grades`: the newest grades by models.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::answer::{Refusal, fits, fitting};
+use super::model_grade::ModelGrade;
+use selftest_store::{Cursor, Store};
+
+/// Most grades in one answer.
+const MOST: u32 = 50;
+/// Grades in one answer where no number is asked for.
+const USUAL: u32 = 20;
+
+/// Which grades.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecentArguments {
+    /// Most grades to list; 20 when absent.
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<u32>,
+    /// Only grades with at least this overall score.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    min_overall: Option<f64>,
+    /// `next_cursor` of the answer before, to go on behind it.
+    cursor: Option<String>,
+}
+
+/// Grades by models, newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct RecentGrades {
+    /// Grades by the rubric of now; one for each session and model.
+    grades: Vec<ModelGrade>,
+    /// To be given as `cursor` for the next ones; null where there are no more.
+    next_cursor: Option<String>,
+    /// What to do where nothing was found.
+    remarks: Vec<String>,
+}
+
+/// The answer.
+pub(super) async fn show(
+    store: &Store,
+    arguments: &RecentArguments,
+) -> Result<RecentGrades, Refusal> {
+    let mut limit = arguments.limit.unwrap_or(USUAL);
+    if !(1..=MOST).contains(&limit) {
+        return Err(Refusal(format!("limit is {limit}, expected 1 to {MOST}")));
+    }
+    let least = arguments.min_overall;
+    if let Some(least) = least.filter(|least| !(0.0..=1.0).contains(least)) {
+        return Err(Refusal(format!("min_overall is {least}, expected 0 to 1")));
+    }
+    let cursor = arguments.cursor.as_deref().map(str::parse::<Cursor>).transpose();
+    let cursor = cursor.map_err(|_| {
+        let expected = "expected `next_cursor` of an answer before, or none for the newest grades";
+        Refusal(format!("cursor is of another kind: {expected}"))
+    })?;
+    loop {
+        let page = store.recent_quality(least, limit, cursor.as_ref()).await?;
+        let remarks = match page.items.as_slice() {
+            [] if page.next.is_none() => vec![nothing(store, least, cursor.is_some()).await?],
+            _ => Vec::new(),
+        };
+        let answer = fitting(|quoting| RecentGrades {
+            grades: page.items.iter().map(|grade| ModelGrade::of(grade, quoting)).collect(),
+            next_cursor: page.next.as_ref().map(ToString::to_string),
+            remarks: remarks.clone(),
+        });
+        // Fewer rows and not a cut list: the cursor has to stand behind the last row shown.
+        if limit == 1 || fits(&answer) {
+            return Ok(answer);
+        }
+        limit /= 2;
+    }
+}
+
+/// Why the list is empty.
+async fn nothing(store: &Store, least: Option<f64>, goes_on: bool) -> Result<String, Refusal> {
+    if goes_on {
+        return Ok("there are no more grades".to_owned());
+    }
+    let any = store.recent_quality(None, 1, None).await?;
+    if let (Some(least), false) = (least, any.items.is_empty()) {
+        return Ok(format!(
+            "no grade has an overall score of at least {least}; call again with a lower \
+             min_overall or without one"
+        ));
+    }
+    let sessions = store.graded_sessions().await?;
+    let first = if sessions == 0 {
+        "no session is known yet: run `selftest grade latest` in the project first; then"
+    } else {
+        "no model has graded any session yet:"
+    };
+    Ok(format!(
+        "{first} call grade_session for one session, or run `selftest grade backfill --limit 20`"
+    ))
+}

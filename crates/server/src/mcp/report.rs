@@ -1,0 +1,216 @@
+//! `get_selftest_report`: one run of the self-test, its cases in short.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::answer::{Quoted, Quoting, Refusal, fits, fitting, name, said};
+use selftest_harness::outcome::{CaseStatus, Outcome};
+use selftest_harness::report::document::{CaseDocument, ReportDocument, Scores};
+use selftest_harness::report::{RunArchive, RunFile};
+use selftest_harness::scenario::TaskStatus;
+use selftest_stats::Interval;
+use selftest_stats::score::{Score, Threshold};
+
+/// Most cases in one answer.
+const CASES: usize = 200;
+/// Warnings and changed files that are shown.
+const LISTED: usize = 10;
+/// Runs that a refusal names.
+const NAMED: usize = 5;
+
+/// Which run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReportArguments {
+    /// Id of the run, such as selftest-20260206-1234-abc123; the newest run when absent.
+    run_id: Option<String>,
+}
+
+/// One run in short.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct RunReport {
+    /// Name of the run.
+    run_id: String,
+    /// When it began.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    started_at: Timestamp,
+    /// Whether it came to its end.
+    complete: bool,
+    /// What it amounts to; null until it has ended.
+    outcome: Option<Outcome>,
+    /// What was tested.
+    system_under_test: Quoted,
+    /// The model that judged.
+    judge: String,
+    /// The least overall score that passes.
+    threshold: Threshold,
+    /// The least safety score that passes, whatever the overall score.
+    safety_floor: Score,
+    /// Cases that ended.
+    cases_total: u32,
+    /// Of them passed.
+    passed: u32,
+    /// Of them failed.
+    failed: u32,
+    /// Of them without a verdict: neither passed nor failed.
+    unscored: u32,
+    /// passed / (passed + failed); null when neither.
+    pass_rate: Option<f64>,
+    /// 95 % interval of the pass rate.
+    pass_rate_interval: Option<Interval>,
+    /// Cases that did not pass first.
+    cases: Vec<RunCase>,
+    /// What the user should know of the run.
+    warnings: Vec<Quoted>,
+    /// Files of the project that changed during the run.
+    changed_files: Vec<Quoted>,
+    /// What is left out, and where it stands.
+    remarks: Vec<String>,
+}
+
+/// One case in short.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunCase {
+    /// Id of the scenario; of a repeated case with its number.
+    id: String,
+    /// How it ended.
+    status: CaseStatus,
+    /// Null when there is no verdict.
+    pass: Option<bool>,
+    /// Why, unless passed.
+    reason: Option<Quoted>,
+    /// Scores by category and overall; null where there is no verdict.
+    scores: Scores,
+    /// How the task should have stood after the first answer.
+    expected_status: TaskStatus,
+    /// How it stood.
+    actual_status: Option<TaskStatus>,
+    /// Wall time.
+    duration_ms: u64,
+}
+
+/// The answer. Reads files.
+pub(super) fn show(runs: &RunArchive, arguments: &ReportArguments) -> Result<RunReport, Refusal> {
+    let unreadable = |what: &str, error: &std::io::Error| {
+        Refusal(format!("cannot read {what} in {}: {error}", runs.folder().display()))
+    };
+    let files = runs.files().map_err(|error| unreadable("the reports", &error))?;
+    let file = choose(runs, &files, arguments.run_id.as_deref())?;
+    let report = runs.read(file).map_err(|error| unreadable(file.run_id.as_str(), &error))?;
+    Ok(answer(runs, &report))
+}
+
+fn choose<'f>(
+    runs: &RunArchive,
+    files: &'f [RunFile],
+    wanted: Option<&str>,
+) -> Result<&'f RunFile, Refusal> {
+    // Beside the reports there may be other JSON files with such a name.
+    let mut reports = files.iter().filter(|file| runs.entry(file).is_some());
+    let Some(wanted) = wanted else {
+        return reports.next().ok_or_else(|| none(runs));
+    };
+    if let Some(file) = files.iter().find(|file| file.run_id.as_str() == wanted) {
+        return Ok(file);
+    }
+    let ids: Vec<&str> = reports.take(NAMED).map(|file| file.run_id.as_str()).collect();
+    if ids.is_empty() {
+        return Err(none(runs));
+    }
+    Err(Refusal(format!(
+        "no run has the id {}; the newest runs are {}; leave run_id out for the newest",
+        said(wanted),
+        ids.join(", ")
+    )))
+}
+
+fn none(runs: &RunArchive) -> Refusal {
+    Refusal(format!(
+        "there is no report in {} yet: run `selftest` in the project, which tests the configured \
+         system and writes one",
+        runs.folder().display()
+    ))
+}
+
+fn answer(runs: &RunArchive, report: &ReportDocument) -> RunReport {
+    let mut shown = report.cases.len().min(CASES);
+    loop {
+        let answer = fitting(|quoting| shortened(runs, report, shown, quoting));
+        if shown == 0 || fits(&answer) {
+            return answer;
+        }
+        shown /= 2;
+    }
+}
+
+fn shortened(
+    runs: &RunArchive,
+    report: &ReportDocument,
+    shown: usize,
+    quoting: Quoting,
+) -> RunReport {
+    let mut cases: Vec<&CaseDocument> = report.cases.iter().collect();
+    cases.sort_by_key(|case| case.status == CaseStatus::Passed);
+    let quoted = |texts: &[String]| {
+        texts.iter().take(LISTED).map(|text| quoting.quote(text)).collect::<Vec<_>>()
+    };
+    let summary = &report.summary;
+    RunReport {
+        run_id: report.run_id.as_str().to_owned(),
+        started_at: report.timestamp,
+        complete: report.complete,
+        outcome: report.outcome,
+        system_under_test: quoting.quote(&report.sut),
+        judge: name(&report.models.judge),
+        threshold: report.config.effective_threshold,
+        safety_floor: report.config.safety_floor,
+        cases_total: summary.total,
+        passed: summary.passed,
+        failed: summary.failed,
+        unscored: summary.unscored,
+        pass_rate: summary.pass_rate,
+        pass_rate_interval: summary.pass_rate_interval,
+        cases: cases.iter().take(shown).map(|case| RunCase::of(case, quoting)).collect(),
+        warnings: quoted(&report.warnings),
+        changed_files: quoted(&report.changed_files),
+        remarks: remarks(runs, report, shown),
+    }
+}
+
+fn remarks(runs: &RunArchive, report: &ReportDocument, shown: usize) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for (there, shown, what) in [
+        (report.cases.len(), shown, "cases"),
+        (report.warnings.len(), LISTED, "warnings"),
+        (report.changed_files.len(), LISTED, "changed files"),
+    ] {
+        if there > shown {
+            remarks.push(format!("{} of {there} {what} are not shown", there - shown));
+        }
+    }
+    if !report.complete {
+        remarks.push("the run goes on or was killed: more cases may follow".to_owned());
+    }
+    let file = runs.folder().join(format!("{}.json", report.run_id.as_str()));
+    remarks.push(format!(
+        "prompts, answers, verdicts with their evidence and raw replies are in {}",
+        file.display()
+    ));
+    remarks
+}
+
+impl RunCase {
+    fn of(case: &CaseDocument, quoting: Quoting) -> Self {
+        Self {
+            id: name(&case.name()),
+            status: case.status,
+            pass: case.pass,
+            reason: quoting.quote_some(case.reason.as_deref()),
+            scores: case.scores.clone(),
+            expected_status: case.expected_status,
+            actual_status: case.actual_status,
+            duration_ms: case.duration_ms,
+        }
+    }
+}

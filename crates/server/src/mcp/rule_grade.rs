@@ -1,0 +1,168 @@
+//! The grade of a session by rules, as answers show it, with its evidence in words.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::{Quoted, Quoting, name};
+use selftest_grading::grade::{ErrorCount, Evidence, GradeRecord, Override, Point};
+
+/// Most points of evidence that are shown.
+pub(super) const POINTS: usize = 30;
+/// Most kinds of errors that are shown.
+pub(super) const ERRORS: usize = 15;
+
+/// A grade by fixed rules (no model is asked). Sees form, not whether the work was right.
+#[derive(Debug, Serialize, JsonSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the seed's columns")]
+pub(super) struct RuleGrade {
+    /// Whether the task appears to have been completed, by what the final message says and how
+    /// many calls failed.
+    task_completed: bool,
+    /// Efficiency of tool use, 1 (very poor) to 5.
+    tool_calls_efficient: u8,
+    /// Form of the final response, 1 (very poor) to 5.
+    response_quality: u8,
+    /// A tool worked after the last error; true where there was no error.
+    errors_recovered: bool,
+    /// 3 or more errors in a row.
+    had_repeated_errors: bool,
+    /// 5 or more errors in a row, or more than 50 model calls.
+    had_infinite_loop_risk: bool,
+    /// The agent asked back before it went on.
+    had_user_clarification: bool,
+    /// Calls of the model.
+    model_calls: u64,
+    /// Calls of tools.
+    tool_calls: u64,
+    /// Of them failed.
+    errors: u64,
+    /// Kinds of errors, most frequent first.
+    error_kinds: Vec<ErrorKind>,
+    /// Why the grade is what it is.
+    evidence: Vec<PointFound>,
+    /// When it was graded.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    graded_at: Timestamp,
+}
+
+/// Errors of one class at one tool.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ErrorKind {
+    /// Such as `command_failed`.
+    class: &'static str,
+    /// The tool.
+    tool: String,
+    /// How many.
+    count: u64,
+    /// The first one.
+    example: Option<Quoted>,
+}
+
+/// One point for or against the session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PointFound {
+    /// What was found.
+    found: &'static str,
+    /// What it is worth; below 0 it speaks against the session.
+    worth: f64,
+    /// Number of the event in `selftest sessions show`, from 0; null where the whole session
+    /// counts.
+    event: Option<u64>,
+    /// The words or numbers.
+    words: Option<Quoted>,
+}
+
+/// What a person says against the rules.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Correction {
+    /// The field of the grade by rules.
+    field: &'static str,
+    /// What the rules said: 0 or 1, or 1 to 5.
+    by_rules: u8,
+    /// What the person says.
+    by_person: u8,
+    /// Why.
+    reason: Quoted,
+    /// When.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    made_at: Timestamp,
+}
+
+impl RuleGrade {
+    pub(super) fn of(grade: &GradeRecord, quoting: Quoting) -> Self {
+        let evidence = grade.details.evidence.iter().take(POINTS);
+        let kinds = grade.details.errors.iter().take(ERRORS);
+        Self {
+            task_completed: grade.task_completed,
+            tool_calls_efficient: grade.tool_calls_efficient.get(),
+            response_quality: grade.response_quality.get(),
+            errors_recovered: grade.errors_recovered,
+            had_repeated_errors: grade.had_repeated_errors,
+            had_infinite_loop_risk: grade.had_infinite_loop_risk,
+            had_user_clarification: grade.had_user_clarification,
+            model_calls: grade.total_api_calls,
+            tool_calls: grade.details.tool_calls,
+            errors: grade.total_errors,
+            error_kinds: kinds.map(|error| ErrorKind::of(error, quoting)).collect(),
+            evidence: evidence.map(|point| PointFound::of(point, quoting)).collect(),
+            graded_at: grade.graded_at,
+        }
+    }
+}
+
+impl ErrorKind {
+    fn of(error: &ErrorCount, quoting: Quoting) -> Self {
+        Self {
+            class: error.class.name(),
+            tool: name(&error.tool),
+            count: error.count,
+            example: quoting.quote_some(Some(&error.example)),
+        }
+    }
+}
+
+impl PointFound {
+    fn of(evidence: &Evidence, quoting: Quoting) -> Self {
+        Self {
+            found: words(evidence.point),
+            worth: evidence.worth,
+            event: evidence.event,
+            words: quoting.quote_some(Some(&evidence.words)),
+        }
+    }
+}
+
+impl Correction {
+    pub(super) fn of(made: &Override, quoting: Quoting) -> Self {
+        Self {
+            field: made.field.name(),
+            by_rules: made.rule_value,
+            by_person: made.human_value,
+            reason: quoting.quote(&made.reason),
+            made_at: made.made_at,
+        }
+    }
+}
+
+/// A point as a sentence.
+fn words(point: Point) -> &'static str {
+    match point {
+        Point::SaysDone => "task_completed: the final message says that it is done",
+        Point::NamesOutput => "task_completed: the final message refers to something made",
+        Point::FewErrors => "task_completed: few errors for the number of model calls",
+        Point::SaysFailed => "task_completed: the final message says that it failed",
+        Point::ManyErrors => "task_completed: errors in more than 30 % of the model calls",
+        Point::ShortResponse => "task_completed: no final message, or a very short one",
+        Point::Over500 => "response_quality: longer than 500 characters",
+        Point::Over1000 => "response_quality: longer than 1000 characters",
+        Point::HasCode => "response_quality: has code blocks",
+        Point::HasLinks => "response_quality: has links or references",
+        Point::RepeatedErrors => "response_quality: 3 or more errors in a row",
+        Point::Over5Errors => "response_quality: more than 5 errors",
+        Point::LoopRisk => "response_quality: 5 or more errors in a row, or over 50 model calls",
+        Point::Efficiency => "tool_calls_efficient: the row of the table that applied",
+        Point::Recovery => "errors_recovered: what the errors were followed by",
+        Point::Clarification => "had_user_clarification: the agent asked back",
+    }
+}

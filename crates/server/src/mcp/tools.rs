@@ -1,0 +1,148 @@
+//! The tools: names, descriptions and arguments. What they answer is in the files beside.
+
+use std::time::{Duration, Instant};
+
+use rmcp::handler::server::wrapper::{Json, Parameters};
+use rmcp::model::ProgressNotificationParam;
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, tool, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::answer::{Refusal, fitting};
+use super::model_grade::ModelGrade;
+use super::recent::{RecentArguments, RecentGrades};
+use super::report::{ReportArguments, RunReport};
+use super::session::{SessionArguments, SessionGrade};
+use super::{McpServer, recent, report, session};
+use selftest_text::one_line;
+
+/// Between two messages of progress.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Longest name of a model. Bytes.
+const MODEL: usize = 200;
+
+/// Which session, and by which model.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GradeArguments {
+    /// Id of the session, or the beginning of it if no other session begins so.
+    #[schemars(length(min = 1, max = 512))]
+    session_id: String,
+    /// A local model, such as ollama/qwen2.5-coder:7b; the configured one when absent.
+    #[schemars(length(min = 1, max = 200))]
+    model: Option<String>,
+}
+
+#[tool_router(vis = "pub(super)")]
+impl McpServer {
+    /// Everything known of one recorded agent session.
+    #[tool(
+        title = "Grade of a session",
+        description = "Everything known of one recorded agent session: its grade by fixed rules \
+                       with the evidence in words, corrections by people, grades by language \
+                       models (problem_solved, tests_added, code_clean, edge_cases, overall; 0 to \
+                       1, null = cannot tell) with their reasons, and the average over the models \
+                       with its spread. Reads only.",
+        annotations(read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn get_session_grade(
+        &self,
+        Parameters(arguments): Parameters<SessionArguments>,
+    ) -> Result<Json<SessionGrade>, Refusal> {
+        session::show(&self.store, &arguments.session_id).await.map(Json)
+    }
+
+    /// The newest grades by models.
+    #[tool(
+        title = "Recent grades",
+        description = "The newest grades of sessions by language models, newest first, page by \
+                       page; with min_overall only those with at least that overall score. For \
+                       ranking sessions, not for absolute scores. Reads only.",
+        annotations(read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn list_recent_grades(
+        &self,
+        Parameters(arguments): Parameters<RecentArguments>,
+    ) -> Result<Json<RecentGrades>, Refusal> {
+        recent::show(&self.store, &arguments).await.map(Json)
+    }
+
+    /// One run of the self-test.
+    #[tool(
+        title = "Report of a self-test",
+        description = "One run of the self-test in short, the newest when no run_id is given: \
+                       outcome, counts, pass rate with its interval, threshold, and every case \
+                       with status, scores and reason, those that did not pass first. Reads only.",
+        annotations(read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn get_selftest_report(
+        &self,
+        Parameters(arguments): Parameters<ReportArguments>,
+    ) -> Result<Json<RunReport>, Refusal> {
+        let runs = self.runs.clone();
+        let read = tokio::task::spawn_blocking(move || report::show(&runs, &arguments));
+        let report =
+            read.await.map_err(|_| Refusal("reading the report failed; try again".to_owned()))?;
+        report.map(Json)
+    }
+
+    /// Lets a model grade one session now.
+    #[tool(
+        title = "Grade a session now",
+        description = "Lets a language model read one recorded session and grade it now, keeps \
+                       the grade and returns it; an older grade by the same model and rubric \
+                       version is replaced. Takes seconds to minutes on a local model; can be \
+                       cancelled. Call get_session_grade first: there may be a grade already.",
+        annotations(
+            read_only_hint = false,
+            destructive_hint = false,
+            idempotent_hint = true,
+            open_world_hint = false
+        )
+    )]
+    async fn grade_session(
+        &self,
+        Parameters(arguments): Parameters<GradeArguments>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Json<ModelGrade>, Refusal> {
+        let Some(grading) = &self.grading else {
+            return Err(Refusal(
+                "this server has no model that could grade: set grade.quality.model in \
+                 config/selftest.yaml, check it with `selftest doctor`, and start the server anew"
+                    .to_owned(),
+            ));
+        };
+        if arguments.model.as_ref().is_some_and(|model| !(1..=MODEL).contains(&model.len())) {
+            return Err(Refusal(format!(
+                "model is empty or longer than {MODEL} bytes: give a name such as \
+                 ollama/qwen2.5-coder:7b, or leave it out for the configured model"
+            )));
+        }
+        let session_id = session::find(&self.store, &arguments.session_id).await?.session_id;
+        let graded = tokio::select! {
+            graded = grading.grade(session_id, arguments.model) => graded,
+            () = context.ct.cancelled() => Err("the grading was cancelled".to_owned()),
+            never = progress(&context) => match never {},
+        };
+        let grade = graded.map_err(|why| Refusal(one_line(&why, 1000)))?;
+        Ok(Json(fitting(|quoting| ModelGrade::of(&grade, quoting))))
+    }
+}
+
+/// Tells a client that wants to know, once a second, that the work goes on.
+async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infallible {
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep(TICK).await;
+        let seconds = begun.elapsed().as_secs_f64();
+        let message = format!("the model has been reading the session for {seconds:.0} s");
+        let progress = ProgressNotificationParam::new(token.clone(), seconds).with_message(message);
+        // A client that is gone needs no progress; the loop of the server notices it.
+        let _ = context.peer.notify_progress(progress).await;
+    }
+}

@@ -1,0 +1,66 @@
+//! Style, script and icon, embedded. Their addresses hold their digests, so that browsers keep
+//! them for ever and still get new ones.
+
+use std::sync::LazyLock;
+
+use axum::extract::Path;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+pub(super) struct Asset {
+    name: &'static str,
+    media_type: &'static str,
+    bytes: &'static [u8],
+    path: LazyLock<String>,
+}
+
+pub(super) static STYLE: Asset = Asset {
+    name: "style.css",
+    media_type: "text/css; charset=utf-8",
+    bytes: include_bytes!("../../assets/style.css"),
+    path: LazyLock::new(|| STYLE.address()),
+};
+
+pub(super) static SCRIPT: Asset = Asset {
+    name: "app.js",
+    media_type: "text/javascript; charset=utf-8",
+    bytes: include_bytes!("../../assets/app.js"),
+    path: LazyLock::new(|| SCRIPT.address()),
+};
+
+pub(super) static ICON: Asset = Asset {
+    name: "favicon.svg",
+    media_type: "image/svg+xml",
+    bytes: include_bytes!("../../assets/favicon.svg"),
+    path: LazyLock::new(|| ICON.address()),
+};
+
+impl Asset {
+    fn address(&self) -> String {
+        let digest = selftest_text::digest::of_bytes(self.bytes);
+        format!("/assets/{}/{}", &digest[..12], self.name)
+    }
+
+    /// Where browsers get it.
+    pub(super) fn path(&'static self) -> &'static str {
+        &self.path
+    }
+
+    fn response(&self, caching: &'static str) -> Response {
+        let headers = [(header::CONTENT_TYPE, self.media_type), (header::CACHE_CONTROL, caching)];
+        (headers, self.bytes).into_response()
+    }
+}
+
+pub(super) async fn file(Path((digest, name)): Path<(String, String)>) -> Response {
+    let wanted = format!("/assets/{digest}/{name}");
+    match [&STYLE, &SCRIPT, &ICON].into_iter().find(|asset| asset.path() == wanted) {
+        Some(asset) => asset.response("public, max-age=31536000, immutable"),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// Browsers ask for it whatever the page says.
+pub(super) async fn favicon() -> Response {
+    ICON.response("no-cache")
+}

@@ -1,0 +1,261 @@
+//! What the test of a proposed skill came to, for its page. Reads what was kept of an experiment
+//! as far as it can be read, and works nothing out.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{link, words};
+use selftest_grading::improve::proposal::SkillTest;
+use selftest_harness::event::SuiteRun;
+use selftest_harness::experiment::{Arms, Conclusion, signed};
+use selftest_harness::report::wording;
+use selftest_stats::Interval;
+
+/// The result of a test, or why there is none.
+#[derive(Default)]
+pub(super) struct TestView {
+    /// Text and class of a badge.
+    pub(super) verdict: (&'static str, &'static str),
+    pub(super) sentence: String,
+    pub(super) rows: Vec<Row>,
+    pub(super) remarks: Vec<String>,
+    /// Address, id, and which one it is.
+    pub(super) runs: Vec<(String, String, &'static str)>,
+}
+
+/// A measure in both arms.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) control: String,
+    pub(super) treatment: String,
+    pub(super) difference: String,
+    pub(super) interval: String,
+    /// Cases that are better, the same and worse with the skill.
+    pub(super) decided: [String; 3],
+    pub(super) cases: String,
+}
+
+/// A measure as an experiment writes it, each part of which may be missing.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Kept {
+    cases: Option<u64>,
+    mean: Arms<Option<f64>>,
+    difference: Option<f64>,
+    interval: Option<Interval>,
+    wins: Option<u64>,
+    ties: Option<u64>,
+    losses: Option<u64>,
+}
+
+/// How a measure is shown: values as they are, differences times a factor with so many decimals
+/// and a unit.
+struct Shown {
+    key: &'static str,
+    name: &'static str,
+    value: fn(f64) -> String,
+    factor: f64,
+    decimals: usize,
+    unit: &'static str,
+}
+
+const MEASURES: [Shown; 4] = [
+    Shown {
+        key: "score",
+        name: "Mean score",
+        value: |score| format!("{score:.2}"),
+        factor: 1.0,
+        decimals: 2,
+        unit: "",
+    },
+    Shown {
+        key: "pass_rate",
+        name: "Passed",
+        value: |share| format!("{} %", selftest_text::wording::percent(share)),
+        factor: 100.0,
+        decimals: 0,
+        unit: " points",
+    },
+    Shown {
+        key: "duration_ms",
+        name: "Time",
+        value: |milliseconds| format!("{:.1} s", milliseconds / 1000.0),
+        factor: 0.001,
+        decimals: 1,
+        unit: " s",
+    },
+    Shown {
+        key: "tokens",
+        name: "Tokens",
+        value: |tokens| format!("{tokens:.0}"),
+        factor: 1.0,
+        decimals: 0,
+        unit: "",
+    },
+];
+
+fn part<T: DeserializeOwned>(details: &Value, key: &str) -> Option<T> {
+    T::deserialize(details.get(key)?).ok()
+}
+
+fn or_absent<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| words::ABSENT.to_owned(), |value| words::line(&show(value)))
+}
+
+impl Shown {
+    /// `None` where nothing was measured.
+    fn row(&self, details: &Value) -> Option<Row> {
+        let kept: Kept = part(details, self.key)?;
+        kept.mean.control.or(kept.mean.treatment).or(kept.difference)?;
+        let by = |value: f64| signed(self.factor * value, self.decimals);
+        Some(Row {
+            name: self.name,
+            control: or_absent(kept.mean.control, self.value),
+            treatment: or_absent(kept.mean.treatment, self.value),
+            difference: or_absent(kept.difference, |value| by(value) + self.unit),
+            interval: or_absent(kept.interval, |Interval { low, high }| {
+                format!("{} to {}", by(low), by(high))
+            }),
+            decided: [kept.wins, kept.ties, kept.losses]
+                .map(|count| count.map(words::count).unwrap_or_default()),
+            cases: or_absent(kept.cases, words::count),
+        })
+    }
+}
+
+fn remarks(details: &Value) -> Vec<String> {
+    let suite: Option<SuiteRun> = part(details, "suite");
+    let mut remarks: Vec<String> = suite
+        .iter()
+        .map(|suite| words::line(&format!("Suite {}", wording::suite(suite))))
+        .collect();
+    for (key, what) in
+        [("unscored", "without a verdict"), ("broken", "that failed before they could be judged")]
+    {
+        if let Some(Arms { control, treatment }) = part::<Arms<u64>>(details, key)
+            && (control > 0 || treatment > 0)
+        {
+            remarks.push(format!(
+                "Trials {what}, in no mean score: {} without the skill, {} with it.",
+                words::count(control),
+                words::count(treatment)
+            ));
+        }
+    }
+    remarks
+}
+
+fn runs(details: &Value) -> Vec<(String, String, &'static str)> {
+    let ids: Arms<Option<String>> = part(details, "run_ids").unwrap_or_default();
+    [(ids.control, "without the skill"), (ids.treatment, "with the skill")]
+        .into_iter()
+        .filter_map(|(id, which)| id.map(|id| (link::run(&id), words::line(&id), which)))
+        .collect()
+}
+
+impl TestView {
+    /// Of what was kept, if anything was.
+    pub(super) fn of(test: Option<&SkillTest>) -> Self {
+        let (conclusion, details) = match test {
+            Some(SkillTest::Tested { conclusion, details }) => (conclusion, details),
+            Some(SkillTest::NotTested { reason }) => return Self::none(reason),
+            None => return Self::none("nothing was kept of a test"),
+        };
+        let verdict = match part(details, "conclusion") {
+            Some(Conclusion::Helps) => ("helps", "good"),
+            Some(Conclusion::Harms) => ("harms", "poor"),
+            Some(Conclusion::NotEnoughEvidence) => ("not enough evidence", "none"),
+            None => ("tested", "none"),
+        };
+        Self {
+            verdict,
+            sentence: words::line(conclusion),
+            rows: MEASURES.iter().filter_map(|shown| shown.row(details)).collect(),
+            remarks: remarks(details),
+            runs: runs(details),
+        }
+    }
+
+    fn none(why: &str) -> Self {
+        let verdict = ("not tested", "fair");
+        Self { verdict, sentence: words::line(why), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tested(details: Value) -> TestView {
+        let conclusion = "It helps.\u{202e}".to_owned();
+        TestView::of(Some(&SkillTest::Tested { conclusion, details }))
+    }
+
+    #[test]
+    fn shows_what_was_measured() {
+        let view = tested(json!({
+            "conclusion": "harms",
+            "score": {
+                "cases": 8, "mean": { "control": 0.7, "treatment": 0.625 }, "difference": -0.08,
+                "interval": { "low": -0.1, "high": -0.05 }, "wins": 0, "ties": 1, "losses": 7,
+            },
+            "pass_rate": { "mean": { "control": 1.0, "treatment": 0.5 }, "difference": -0.5 },
+            "duration_ms": { "mean": { "control": 1500.0 } },
+            "tokens": { "cases": 0, "mean": { "control": null, "treatment": null } },
+            "unscored": { "control": 1, "treatment": 0 },
+            "run_ids": { "control": "a", "treatment": "b/../c" },
+        }));
+        assert_eq!(view.verdict, ("harms", "poor"));
+        let cells = |row: &Row| {
+            let Row { name, control, treatment, difference, interval, decided, cases } = row;
+            format!(
+                "{name}: {control}, {treatment}, {difference}, {interval}, {decided:?}, {cases}"
+            )
+        };
+        let rows: Vec<String> = view.rows.iter().map(cells).collect();
+        assert_eq!(
+            rows,
+            [
+                r#"Mean score: 0.70, 0.62, -0.08, -0.10 to -0.05, ["0", "1", "7"], 8"#,
+                r#"Passed: 100 %, 50 %, -50 points, –, ["", "", ""], –"#,
+                r#"Time: 1.5 s, –, –, –, ["", "", ""], –"#,
+            ]
+        );
+        assert_eq!(
+            view.remarks,
+            ["Trials without a verdict, in no mean score: 1 without the skill, 0 with it."]
+        );
+        assert_eq!(view.runs[1].0, "/selftests/b%2F..%2Fc");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out() {
+        for details in [
+            json!(null),
+            json!([1, "score"]),
+            json!({ "conclusion": 7, "score": "x", "run_ids": [], "suite": 1, "broken": {} }),
+            json!({ "score": { "mean": { "control": "0.7" } }, "run_ids": { "control": 1 } }),
+        ] {
+            let view = tested(details);
+            assert_eq!(view.verdict, ("tested", "none"));
+            assert!(!view.sentence.contains('\u{202e}') && view.rows.is_empty());
+            assert!(view.runs.is_empty() && view.remarks.is_empty());
+        }
+        let huge = tested(json!({ "score": { "difference": 1e300 } }));
+        assert!(huge.rows[0].difference.len() < 400);
+    }
+
+    #[test]
+    fn says_why_there_is_none() {
+        let reason = "no suite is configured".to_owned();
+        let view = TestView::of(Some(&SkillTest::NotTested { reason }));
+        assert_eq!(
+            (view.verdict.0, view.sentence.as_str()),
+            ("not tested", "no suite is configured")
+        );
+        assert_eq!(TestView::of(None).sentence, "nothing was kept of a test");
+    }
+}

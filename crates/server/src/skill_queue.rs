@@ -1,0 +1,237 @@
+//! Telemetry of skills on its way into the database: a bounded queue in memory with one writer
+//! behind it. Whoever tells something never waits and never gets an error for it; what was not
+//! kept is counted (seed 002: "never block the response", "telemetry must never break the user
+//! experience").
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use selftest_service::grader::skills::SkillTracker;
+use selftest_store::SkillRecord;
+
+/// Records that may wait.
+const ROOM: usize = 1000;
+/// Records that are written in one transaction.
+const BATCH: usize = 100;
+/// How long the end of the server waits for what is in the queue.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What became of the records of one kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fate {
+    /// Kept.
+    pub(super) written: u64,
+    /// Dropped, because too many were waiting.
+    pub(super) full: u64,
+    /// Dropped, because what they are about is not known: the skill, or an execution before the
+    /// message.
+    pub(super) unknown: u64,
+    /// Dropped, because the database failed.
+    pub(super) failed: u64,
+}
+
+/// What became of all records.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fates {
+    pub(super) executions: Fate,
+    pub(super) messages: Fate,
+}
+
+impl Fates {
+    fn of(&mut self, record: &SkillRecord) -> &mut Fate {
+        match record {
+            SkillRecord::Execution { .. } => &mut self.executions,
+            SkillRecord::Message { .. } => &mut self.messages,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Shared(Mutex<Fates>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Fates> {
+        // Numbers: whatever a panic elsewhere left is still good.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A queue with a writer behind it.
+pub struct SkillQueue {
+    tracker: SkillTracker,
+    sender: mpsc::Sender<SkillRecord>,
+    fates: Arc<Shared>,
+    closing: watch::Sender<bool>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SkillQueue {
+    /// Writes in the runtime that this is called in.
+    pub fn start(tracker: SkillTracker) -> Self {
+        let (sender, receiver) = mpsc::channel(ROOM);
+        let (closing, closed) = watch::channel(false);
+        let fates = Arc::<Shared>::default();
+        let writer = Writer { tracker: tracker.clone(), receiver, fates: Arc::clone(&fates) };
+        let writer = Mutex::new(Some(tokio::spawn(writer.run(closed))));
+        Self { tracker, sender, fates, closing, writer }
+    }
+
+    /// Who keeps track of the skills.
+    pub(super) fn tracker(&self) -> &SkillTracker {
+        &self.tracker
+    }
+
+    /// Puts a record into the queue. Whether there was room. Returns at once.
+    pub(super) fn tell(&self, record: SkillRecord) -> bool {
+        match self.sender.try_send(record) {
+            Ok(()) => true,
+            Err(error) => {
+                self.fates.lock().of(&error.into_inner()).full += 1;
+                false
+            }
+        }
+    }
+
+    /// What became of the records so far.
+    pub(super) fn fates(&self) -> Fates {
+        *self.fates.lock()
+    }
+
+    /// Takes no more records and waits until those that are there are written, for at most 5 s.
+    pub async fn drain(&self) {
+        self.closing.send_replace(true);
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut writer) = writer else { return };
+        if tokio::time::timeout(DRAIN, &mut writer).await.is_err() {
+            writer.abort();
+            tracing::warn!(
+                "executions of skills were not written within {} s and are lost",
+                DRAIN.as_secs()
+            );
+        }
+    }
+}
+
+struct Writer {
+    tracker: SkillTracker,
+    receiver: mpsc::Receiver<SkillRecord>,
+    fates: Arc<Shared>,
+}
+
+impl Writer {
+    async fn run(mut self, mut closed: watch::Receiver<bool>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            tokio::select! {
+                biased;
+                count = self.receiver.recv_many(&mut batch, BATCH) => if count == 0 { return },
+                _ = closed.wait_for(|closed| *closed), if !self.receiver.is_closed() => {
+                    self.receiver.close();
+                    continue;
+                }
+            }
+            self.write(&batch).await;
+            batch.clear();
+        }
+    }
+
+    async fn write(&self, batch: &[SkillRecord]) {
+        match self.tracker.record(batch).await {
+            Ok(recorded) => {
+                let mut fates = self.fates.lock();
+                fates.executions.written += recorded.executions;
+                fates.executions.unknown += recorded.unknown;
+                fates.messages.written += recorded.messages;
+                fates.messages.unknown += recorded.unrelated;
+            }
+            Err(error) => {
+                tracing::warn!("{} records of skills are lost: {error}", batch.len());
+                let mut fates = self.fates.lock();
+                for record in batch {
+                    fates.of(record).failed += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_grading::improve::skill::ExecutionStatus;
+    use selftest_grading::improve::skill_settings::SkillSettings;
+    use selftest_service::grader::skills::{NewExecution, NewMessage};
+    use selftest_store::{SkillRef, Store};
+    use selftest_text::redact::Redactor;
+
+    async fn tracker() -> SkillTracker {
+        let store = Store::open(":memory:").await.unwrap();
+        SkillTracker::new(store, SkillSettings::default(), Redactor::default())
+    }
+
+    fn used(tracker: &SkillTracker, skill: &str) -> SkillRecord {
+        tracker.execution(NewExecution {
+            skill: SkillRef::Told { skill: skill.to_owned(), version: None },
+            session_id: Some("s".to_owned()),
+            execution_status: ExecutionStatus::Success,
+            user_edited_output: false,
+            user_sent_thank_you: false,
+            user_repeated_request: false,
+            conversation_turns: None,
+            execution_time_ms: None,
+            error_message: None,
+        })
+    }
+
+    /// Seed 002, work item 3, "fire-and-forget": on a runtime of one thread the writer cannot
+    /// run before the first await, so that the queue fills.
+    #[tokio::test]
+    async fn seed_002_what_finds_no_room_is_counted_and_nobody_waits() {
+        let tracker = tracker().await;
+        let queue = SkillQueue::start(tracker.clone());
+        let accepted = (0..ROOM + 7).filter(|_| queue.tell(used(&tracker, "nobody"))).count();
+        assert_eq!(accepted, ROOM);
+        assert_eq!(queue.fates().executions.full, 7);
+        queue.drain().await;
+        let Fate { written, unknown, failed, .. } = queue.fates().executions;
+        assert_eq!((written, unknown, failed), (0, ROOM as u64, 0), "unknown skills are no error");
+    }
+
+    /// Seed 002, work item 3: the next message updates the execution, in the order of the queue.
+    #[tokio::test]
+    async fn seed_002_the_end_waits_for_what_is_in_the_queue() {
+        let tracker = tracker().await;
+        let skill = tracker.promote_new("pr", None, "# PR", "test").await.unwrap().skill;
+        let queue = SkillQueue::start(tracker.clone());
+        assert!(queue.tell(used(&tracker, "pr")));
+        let thanks = |session: &str| {
+            let told = NewMessage {
+                session_id: session.to_owned(),
+                message: "thank you!".to_owned(),
+                previous: None,
+                user_edited_output: false,
+            };
+            tracker.message(&told).1
+        };
+        assert!(queue.tell(thanks("s")) && queue.tell(thanks("s")) && queue.tell(thanks("t")));
+        queue.drain().await;
+        let Fates { executions, messages } = queue.fates();
+        assert_eq!((executions.written, messages.written, messages.unknown), (1, 1, 2));
+        assert!(!queue.tell(used(&tracker, "pr")), "it takes no more");
+        let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
+        assert!(page.items[0].user_sent_thank_you, "{page:?}");
+    }
+
+    #[tokio::test]
+    async fn a_database_that_fails_is_counted() {
+        let tracker = tracker().await;
+        tracker.store().clone().close().await;
+        let queue = SkillQueue::start(tracker.clone());
+        assert!(queue.tell(used(&tracker, "pr")));
+        queue.drain().await;
+        assert_eq!(queue.fates().executions.failed, 1);
+    }
+}

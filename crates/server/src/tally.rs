@@ -1,0 +1,103 @@
+//! Numbers over the reports of runs. Each report is read once for each of its versions.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use selftest_harness::outcome::{CaseStatus, Outcome};
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::{RunArchive, RunFile};
+use selftest_harness::sut::namespace::RunId;
+
+/// The newest runs that are looked at.
+const MOST: usize = 100;
+
+/// The outcome of a run that has not come to its end.
+pub(super) const UNFINISHED: &str = "unfinished";
+
+/// Seconds up to which calls are counted together.
+const BOUNDS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
+
+/// Numbers over runs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Tally {
+    pub(super) runs: BTreeMap<&'static str, u64>,
+    pub(super) cases: BTreeMap<CaseStatus, u64>,
+    pub(super) prompt_tokens: u64,
+    pub(super) reply_tokens: u64,
+    /// Calls of the judge.
+    pub(super) calls: u64,
+    /// How long they took in all.
+    pub(super) seconds: f64,
+    /// How many took up to each of [`BOUNDS`].
+    within: [u64; BOUNDS.len()],
+}
+
+impl Tally {
+    fn of(report: &ReportDocument) -> Self {
+        let mut own = Self::default();
+        own.runs.insert(report.outcome.map_or(UNFINISHED, Outcome::name), 1);
+        for (status, cases) in &report.summary.by_status {
+            *own.cases.entry(*status).or_default() += u64::from(*cases);
+        }
+        let steps = report.cases.iter().flat_map(|case| &case.steps);
+        let judgements = steps.filter_map(|step| step.judgement.as_ref());
+        for call in judgements.flat_map(|judgement| &judgement.calls) {
+            let seconds = std::time::Duration::from_millis(call.duration_ms).as_secs_f64();
+            own.calls += 1;
+            own.seconds += seconds;
+            own.prompt_tokens += call.usage.prompt_tokens.unwrap_or_default();
+            own.reply_tokens += call.usage.completion_tokens.unwrap_or_default();
+            for (count, bound) in own.within.iter_mut().zip(BOUNDS) {
+                *count += u64::from(seconds <= bound);
+            }
+        }
+        own
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (outcome, runs) in &other.runs {
+            *self.runs.entry(outcome).or_default() += runs;
+        }
+        for (status, cases) in &other.cases {
+            *self.cases.entry(*status).or_default() += cases;
+        }
+        self.prompt_tokens += other.prompt_tokens;
+        self.reply_tokens += other.reply_tokens;
+        self.calls += other.calls;
+        self.seconds += other.seconds;
+        for (count, more) in self.within.iter_mut().zip(other.within) {
+            *count += more;
+        }
+    }
+
+    /// How many calls took at most so many seconds, each bound as text, `+Inf` last.
+    pub(super) fn latencies(&self) -> impl Iterator<Item = (String, u64)> {
+        let all = ("+Inf".to_owned(), self.calls);
+        BOUNDS.iter().map(ToString::to_string).zip(self.within).chain([all])
+    }
+}
+
+/// What was read before.
+#[derive(Default)]
+pub(super) struct Known(HashMap<RunId, (RunFile, Tally)>);
+
+impl Known {
+    /// Numbers over the newest runs. Files that are no report count nowhere.
+    pub(super) fn tally(&mut self, runs: &RunArchive) -> io::Result<Tally> {
+        let mut files = runs.files()?;
+        files.truncate(MOST);
+        let mut before = std::mem::take(&mut self.0);
+        let mut all = Tally::default();
+        for file in files {
+            let known = before.remove(&file.run_id).filter(|(known, _)| *known == file);
+            let tally = match known {
+                Some((_, tally)) => tally,
+                // A run that goes on replaces its report, which can be gone by now.
+                None => runs.read(&file).map(|report| Tally::of(&report)).unwrap_or_default(),
+            };
+            all.add(&tally);
+            self.0.insert(file.run_id.clone(), (file, tally));
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,157 @@
+//! What people decide about proposed skills. An accepted skill is written to a file and put to use
+//! by nobody; nothing is ever written over.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use selftest_grading::improve::draft::is_skill_name;
+use selftest_grading::improve::gap::GapStatus;
+use selftest_grading::improve::proposal::{Proposal, ProposalStatus};
+use selftest_store::{Decision, Store, StoreError};
+use selftest_text::one_line;
+
+/// Why a proposal was not decided upon.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionFault {
+    /// There is no such proposal.
+    #[error("there is no proposal {0:?}")]
+    Unknown(String),
+    /// Somebody was faster.
+    #[error("{id} is {status} already")]
+    Decided {
+        /// The proposal.
+        id: String,
+        /// What it is.
+        status: ProposalStatus,
+    },
+    /// The row was changed by another program.
+    #[error("{0:?} is no name of a skill")]
+    Name(String),
+    /// There is another skill in the file.
+    #[error("{0} is there already and says something else")]
+    Exists(String),
+    /// The file cannot be written.
+    #[error("cannot write {file}: {why}")]
+    Write {
+        /// The file.
+        file: String,
+        /// The system's words.
+        why: String,
+    },
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Where an accepted skill goes.
+#[derive(Debug, Clone, Copy)]
+pub enum SkillPlace<'a> {
+    /// This file.
+    File(&'a Path),
+    /// `<name>/SKILL.md` in this folder.
+    Folder(&'a Path),
+}
+
+/// Accepts a proposal: writes its SKILL.md and closes the gap. Puts nothing to use, and never
+/// writes over another file.
+pub async fn accept(
+    store: &Store,
+    id: &str,
+    place: SkillPlace<'_>,
+    reason: Option<&str>,
+) -> Result<Proposal, DecisionFault> {
+    let proposal = waiting(store, id).await?;
+    let file = match place {
+        SkillPlace::File(file) => file.to_owned(),
+        SkillPlace::Folder(folder) => {
+            if !is_skill_name(&proposal.skill_name) {
+                return Err(DecisionFault::Name(one_line(&proposal.skill_name, 80)));
+            }
+            folder.join(&proposal.skill_name).join("SKILL.md")
+        }
+    };
+    let text = proposal.skill_md.clone();
+    let written = tokio::task::spawn_blocking({
+        let file = file.clone();
+        move || write_new(&file, &text)
+    });
+    let shown = file.to_string_lossy().into_owned();
+    let failed = |why: String| DecisionFault::Write { file: shown.clone(), why };
+    let is_there = written.await.map_err(|panic| failed(panic.to_string()))?;
+    if !is_there.map_err(|error| failed(error.to_string()))? {
+        return Err(DecisionFault::Exists(shown));
+    }
+    let decision = Decision {
+        status: ProposalStatus::Accepted,
+        gap: GapStatus::Closed,
+        reason: reason.map(str::to_owned),
+        file: Some(shown),
+        at: Timestamp::now(),
+    };
+    decide(store, id, &decision).await
+}
+
+/// Rejects a proposal. Its gap is dismissed, or, where another draft is wanted, open again.
+pub async fn reject(
+    store: &Store,
+    id: &str,
+    reason: &str,
+    again: bool,
+) -> Result<Proposal, DecisionFault> {
+    waiting(store, id).await?;
+    let decision = Decision {
+        status: ProposalStatus::Rejected,
+        gap: if again { GapStatus::Open } else { GapStatus::Dismissed },
+        reason: Some(reason.to_owned()),
+        file: None,
+        at: Timestamp::now(),
+    };
+    decide(store, id, &decision).await
+}
+
+async fn known(store: &Store, id: &str) -> Result<Proposal, DecisionFault> {
+    let proposal = store.proposal(id).await?;
+    proposal.ok_or_else(|| DecisionFault::Unknown(one_line(id, 80)))
+}
+
+async fn waiting(store: &Store, id: &str) -> Result<Proposal, DecisionFault> {
+    let proposal = known(store, id).await?;
+    match proposal.status {
+        ProposalStatus::Proposed => Ok(proposal),
+        status => Err(DecisionFault::Decided { id: proposal.id, status }),
+    }
+}
+
+async fn decide(store: &Store, id: &str, made: &Decision) -> Result<Proposal, DecisionFault> {
+    let decided = store.decide_proposal(id, made).await?;
+    let proposal = known(store, id).await?;
+    if decided {
+        Ok(proposal)
+    } else {
+        Err(DecisionFault::Decided { id: proposal.id, status: proposal.status })
+    }
+}
+
+/// Writes a new file; `false` where there is one that says something else.
+fn write_new(file: &Path, text: &str) -> io::Result<bool> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(file) {
+        Ok(mut new) => {
+            let written = new.write_all(text.as_bytes());
+            if written.is_err() {
+                // Half a skill would be in the way of the next try.
+                let _ = fs::remove_file(file);
+            }
+            written.map(|()| true)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Ok(fs::read(file)? == text.as_bytes())
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,159 @@
+//! Hands news to the program or address that the configuration names, and to nobody else.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use selftest_models::http::root_cause;
+use selftest_text::digest;
+
+/// Who is told, and what they are for.
+pub(super) struct Receivers<'a> {
+    /// One word for messages, such as `alert`.
+    pub(super) purpose: &'static str,
+    /// A program and its arguments: gets the news on its standard input.
+    pub(super) command: Option<&'a [String]>,
+    /// An address: gets the news by POST.
+    pub(super) webhook: Option<&'a str>,
+    /// A receiver that takes longer is given up.
+    pub(super) longest: Duration,
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+pub(super) struct Receiver<'a> {
+    purpose: &'static str,
+    address: Address<'a>,
+    longest: Duration,
+}
+
+#[derive(Clone, Copy)]
+enum Address<'a> {
+    Command(&'a [String]),
+    Webhook(&'a str),
+}
+
+impl<'a> Receivers<'a> {
+    /// Each of them.
+    pub(super) fn each(&self) -> impl Iterator<Item = Receiver<'a>> {
+        let Self { purpose, longest, .. } = *self;
+        let command = self.command.filter(|command| !command.is_empty()).map(Address::Command);
+        let addresses = command.into_iter().chain(self.webhook.map(Address::Webhook));
+        addresses.map(move |address| Receiver { purpose, address, longest })
+    }
+
+    /// Sends the news to all; the words of what went wrong, one for each receiver.
+    pub(super) async fn tell(&self, news: &Value) -> Vec<String> {
+        let mut faults = Vec::new();
+        for receiver in self.each() {
+            faults.extend(receiver.tell(news).await.err());
+        }
+        faults
+    }
+}
+
+impl Receiver<'_> {
+    /// What it is remembered by. A digest: arguments and addresses may hold tokens.
+    pub(super) fn key(&self) -> String {
+        let (kind, value) = match self.address {
+            Address::Command(command) => ("command", json!(command)),
+            Address::Webhook(address) => ("webhook", json!(address)),
+        };
+        format!("{kind} {}", &digest::of_json(&value)[..16])
+    }
+
+    /// Sends the news; else the words of what went wrong.
+    pub(super) async fn tell(&self, news: &Value) -> Result<(), String> {
+        let Self { purpose, longest, .. } = *self;
+        let body = news.to_string();
+        match self.address {
+            Address::Command(command) => {
+                let name = &command[0];
+                let failed = |why| format!("the {purpose} command {name:?} failed: {why}");
+                let late = |_| {
+                    let limit = longest.as_secs();
+                    format!("the {purpose} command {name:?} did not end within {limit} s")
+                };
+                let ended = tokio::time::timeout(longest, run(command, &body)).await;
+                ended.map_err(late)?.map_err(failed)
+            }
+            Address::Webhook(address) => post(address, body, longest)
+                .await
+                .map_err(|why| format!("the {purpose} webhook{} failed: {why}", host_of(address))),
+        }
+    }
+}
+
+/// ` at https://host`, without what may hold a token: user, path and query.
+fn host_of(address: &str) -> String {
+    let parsed = reqwest::Url::parse(address).ok().filter(reqwest::Url::has_host);
+    parsed
+        .map(|address| format!(" at {}", address.origin().ascii_serialization()))
+        .unwrap_or_default()
+}
+
+async fn run(command: &[String], body: &str) -> Result<(), String> {
+    let mut child = Command::new(&command[0])
+        .args(&command[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read is no fault.
+        let _ = stdin.write_all(body.as_bytes()).await;
+    }
+    let status = child.wait().await.map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(status.to_string()) }
+}
+
+async fn post(address: &str, body: String, longest: Duration) -> Result<(), String> {
+    // The address may hold a token: it is not repeated in words that go to logs.
+    let words = |error: reqwest::Error| root_cause(&error.without_url());
+    let client =
+        selftest_models::http::client_builder(address).timeout(longest).build().map_err(words)?;
+    let request = client.post(address).header("content-type", "application/json").body(body);
+    let answer = request.send().await.map_err(words)?;
+    if answer.status().is_success() {
+        Ok(())
+    } else {
+        Err(format!("the server answered {}", answer.status()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_token_of_an_address_is_repeated() {
+        for (address, shown) in [
+            (
+                "https://user:secret@hooks.example/T0/secret?token=secret",
+                " at https://hooks.example",
+            ),
+            ("http://127.0.0.1:8080/hook", " at http://127.0.0.1:8080"),
+            ("secret", ""),
+            ("secret:secret", ""),
+        ] {
+            assert_eq!(host_of(address), shown);
+        }
+        let command = ["notify".to_owned(), "--token=secret".to_owned()];
+        let receivers = |webhook| Receivers {
+            purpose: "alert",
+            command: Some(&command),
+            webhook: Some(webhook),
+            longest: Duration::from_secs(1),
+        };
+        let keys = |webhook| receivers(webhook).each().map(|one| one.key()).collect::<Vec<_>>();
+        let [command, webhook] = &keys("https://a.example/secret")[..] else { panic!() };
+        assert!(command.starts_with("command ") && webhook.starts_with("webhook "));
+        assert!(!command.contains("secret") && !webhook.contains("secret"));
+        assert_ne!(&keys("https://a.example/other")[1], webhook);
+    }
+}

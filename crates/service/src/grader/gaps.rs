@@ -1,0 +1,107 @@
+//! Gaps in the agent's skills from recorded sessions to the store (seed 002, work item 2). What a
+//! gap is, `improve::detect` decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::{Options, SelfGrader, scan_signals};
+use selftest_grading::improve::detect::{KnownRequest, RepeatedRequest, detect, is_back};
+use selftest_grading::improve::gap::{FoundGap, Gap, GapKind, GapStatus};
+use selftest_grading::improve::gap_settings::GapSettings;
+use selftest_store::StoreError;
+
+/// Most known gaps that are looked at.
+const MOST_GAPS: u64 = 10_000;
+
+/// What a look for gaps found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GapDetection {
+    /// Sessions with a grade that were looked at.
+    pub sessions: u64,
+    /// Messages in which people repeated a request.
+    pub repeated_requests: u64,
+    /// Gaps that were not known.
+    pub new: u64,
+    /// Closed ones that show again.
+    pub reopened: u64,
+    /// Every gap that was found, as it is kept now; those of most sessions first.
+    pub gaps: Vec<Gap>,
+    /// What could not be looked into, in words that name it.
+    pub problems: Vec<String>,
+}
+
+impl SelfGrader {
+    /// Looks for gaps in the sessions of the last days before `now`, by their grades and by what
+    /// people said in them, and keeps what it finds: one row for each gap, however often it is
+    /// found. Reads the sessions' files again, so it may take long.
+    pub async fn detect_gaps(
+        &self,
+        settings: &GapSettings,
+        now: Timestamp,
+    ) -> Result<GapDetection, StoreError> {
+        let days = SignedDuration::from_hours(24 * i64::from(settings.lookback_days));
+        let from = now.checked_sub(days).unwrap_or(Timestamp::MIN);
+        // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+        let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
+        let records = self.grades_between(from, to).await?;
+        let (requests, problems) = self.repeated_requests(from, to).await;
+        let known = self.store.gaps(None, MOST_GAPS).await?.items;
+        let known_requests: Vec<KnownRequest> = known
+            .iter()
+            .filter(|gap| gap.kind == GapKind::RepeatedRequest)
+            .map(|gap| KnownRequest { key: gap.key.clone(), text: gap.subject.clone() })
+            .collect();
+        let found = detect(&records, &requests, &known_requests, settings);
+        let known: BTreeMap<&str, &Gap> = known.iter().map(|gap| (gap.id.as_str(), gap)).collect();
+        let reopened: Vec<String> = found
+            .iter()
+            .filter(|gap| {
+                known.get(gap.id().as_str()).is_some_and(|known| {
+                    known.status == GapStatus::Closed && is_back(gap, known.status_at, settings)
+                })
+            })
+            .map(FoundGap::id)
+            .collect();
+        let ids: BTreeSet<String> = found.iter().map(FoundGap::id).collect();
+        let new = ids.iter().filter(|id| !known.contains_key(id.as_str())).count() as u64;
+        self.store.save_gaps(&found, &reopened, now).await?;
+        let mut gaps = self.store.gaps(None, MOST_GAPS).await?.items;
+        gaps.retain(|gap| ids.contains(&gap.id));
+        Ok(GapDetection {
+            sessions: records.len() as u64,
+            repeated_requests: requests.len() as u64,
+            new,
+            reopened: reopened.len() as u64,
+            gaps,
+            problems,
+        })
+    }
+
+    /// Messages of that time that ask again for what was asked before, and what could not be read.
+    async fn repeated_requests(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> (Vec<RepeatedRequest>, Vec<String>) {
+        let since = self.options.since.map_or(from, |since| since.max(from));
+        let options = Options { since: Some(since), ..self.options.clone() };
+        let scan = tokio::task::spawn_blocking(move || scan_signals(&options)).await;
+        let scan = match scan {
+            Ok(scan) => scan,
+            Err(panic) => return (Vec::new(), vec![format!("looking for signals: {panic}")]),
+        };
+        let repeated = scan.found.into_iter().filter(|one| one.signals.repetition == Some(true));
+        let requests = repeated
+            .map(|one| RepeatedRequest {
+                session_id: one.session_id,
+                event: one.event,
+                // Without a time it is of a file that was changed in these days.
+                at: one.time.unwrap_or(since),
+                text: one.text,
+            })
+            .filter(|one| since <= one.at && one.at < to);
+        (requests.collect(), scan.problems)
+    }
+}

@@ -1,0 +1,264 @@
+//! What the grades in the store show: patterns, summaries, weekly reports, alerts.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::deliver::{Receiver, Receivers};
+use super::{Scan, SelfGrader};
+use selftest_grading::grade::agreement::Agreement;
+use selftest_grading::grade::calibration::Calibration;
+use selftest_grading::grade::{
+    Alert, Coverage, GradeRecord, GradeSummary, Patterns, Week, WeeklyReport, overrides,
+};
+use selftest_grading::report::weekly::summary_text;
+use selftest_store::{FileOutcome, StoreError, StoredReport};
+
+/// Weeks before a report's own that it looks at: its charts show twelve.
+const WEEKS_BEFORE: i64 = 12;
+
+/// A receiver of alerts that takes longer is given up.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(30);
+
+/// Weeks that an index lists: twenty years.
+const MOST_REPORTS: u64 = 1040;
+
+/// A weekly report, and what it said to whom.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeeklyOutcome {
+    /// The report.
+    pub report: WeeklyReport,
+    /// Raised alerts that every receiver of the configuration has got, now or earlier; none
+    /// without a receiver.
+    pub delivered: u64,
+    /// What went wrong with handing them on, one line each.
+    pub faults: Vec<String>,
+    /// The stored reports of other weeks, for an index. Newest first.
+    pub others: Vec<WeeklyReport>,
+}
+
+impl SelfGrader {
+    /// The grades of sessions that count in `from..to`, a person's word applied.
+    pub async fn grades_between(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        self.grades_of(self.options.agent.as_deref(), from, to).await
+    }
+
+    async fn grades_of(
+        &self,
+        agent: Option<&str>,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<GradeRecord>, StoreError> {
+        let grades = self.store.grades_between(from, to, agent).await?;
+        let made = self.store.overrides().await?.items;
+        Ok(grades.items.into_iter().map(|grade| overrides::apply(grade, &made)).collect())
+    }
+
+    async fn grades_of_last(&self, days: u32) -> Result<Vec<GradeRecord>, StoreError> {
+        let now = Timestamp::now();
+        let span = SignedDuration::from_hours(24 * i64::from(days));
+        let from = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let from = self.options.since.map_or(from, |since| since.max(from));
+        // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
+        let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
+        self.grades_between(from, to).await
+    }
+
+    /// Patterns of the sessions of the last days (§8).
+    pub async fn identify_patterns(&self, days: u32) -> Result<Patterns, StoreError> {
+        Ok(Patterns::of(&self.grades_of_last(days).await?))
+    }
+
+    /// A summary of the last days for people (§11.2, `get_grades_summary`).
+    pub async fn grades_summary(&self, days: u32) -> Result<String, StoreError> {
+        let grades = self.grades_of_last(days).await?;
+        Ok(summary_text(days, &GradeSummary::of(&grades), &Patterns::of(&grades)))
+    }
+
+    /// The numbers of the last days (§9.1).
+    pub async fn grade_summary(&self, days: u32) -> Result<GradeSummary, StoreError> {
+        Ok(GradeSummary::of(&self.grades_of_last(days).await?))
+    }
+
+    /// What became of the files of a scan; without one, of every file that was ever looked into.
+    pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
+        let stored = self.store.graded_sessions().await?;
+        if let Some(scan) = scan {
+            return Ok(Coverage {
+                scanned: true,
+                found: scan.found,
+                read: scan.read - scan.unreadable,
+                graded: scan.sessions,
+                not_gradable: scan.not_gradable,
+                unchanged: scan.unchanged,
+                left_out: scan.found.saturating_sub(scan.unchanged + scan.read),
+                unreadable: scan.unreadable,
+                no_session: scan.no_session,
+                duplicate: scan.duplicate,
+                stored,
+            });
+        }
+        let files = self.store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await?;
+        let count = |outcome| files.get(&outcome).copied().unwrap_or_default();
+        let found = files.values().sum::<u64>();
+        Ok(Coverage {
+            scanned: false,
+            found,
+            read: found - count(FileOutcome::Unreadable),
+            graded: stored,
+            not_gradable: count(FileOutcome::NotGradable),
+            unchanged: 0,
+            left_out: 0,
+            unreadable: count(FileOutcome::Unreadable),
+            no_session: count(FileOutcome::NoSession),
+            duplicate: count(FileOutcome::Duplicate),
+            stored,
+        })
+    }
+
+    /// The report of a week, the current one by default. It is kept in the store, unless it is of
+    /// [`Options::agent`] alone: the kept report of a week is of all its sessions.
+    ///
+    /// [`Options::agent`]: super::Options::agent
+    pub async fn generate_weekly_report(
+        &self,
+        week: Option<Week>,
+    ) -> Result<WeeklyReport, StoreError> {
+        self.weekly_report(week, None).await
+    }
+
+    /// The same, after the scan that was made for it.
+    pub async fn weekly_report(
+        &self,
+        week: Option<Week>,
+        scan: Option<&Scan>,
+    ) -> Result<WeeklyReport, StoreError> {
+        let agent = self.options.agent.as_deref();
+        let report = self.report_of(agent, week, scan).await?;
+        if agent.is_none() {
+            self.keep(&report).await?;
+        }
+        Ok(report)
+    }
+
+    /// The report of all sessions of a week, whatever [`Options::agent`] is; kept in the store.
+    /// Alerts that are new go to the receivers of the configuration. `scan`: the one that was made
+    /// for it.
+    ///
+    /// [`Options::agent`]: super::Options::agent
+    pub async fn publish_weekly_report(
+        &self,
+        week: Option<Week>,
+        scan: Option<&Scan>,
+    ) -> Result<WeeklyOutcome, StoreError> {
+        let mut report = self.report_of(None, week, scan).await?;
+        self.keep(&report).await?;
+        let (delivered, faults) = self.send_alerts(&mut report).await?;
+        let stored = self.store.weekly_reports(MOST_REPORTS).await?.items;
+        let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
+        let others = stored.iter().filter_map(read).collect();
+        Ok(WeeklyOutcome { report, delivered, faults, others })
+    }
+
+    /// Sends every receiver of the configuration the alerts that it has not got yet, and keeps in
+    /// the report what arrived; the rest is sent again with the next report. How many alerts all
+    /// of them have, and what went wrong, one for each receiver.
+    async fn send_alerts(
+        &self,
+        report: &mut WeeklyReport,
+    ) -> Result<(u64, Vec<String>), StoreError> {
+        let settings = &self.options.settings.alerts;
+        let receivers = Receivers {
+            purpose: "alert",
+            command: settings.command.as_deref(),
+            webhook: settings.webhook.as_deref(),
+            longest: LONGEST_DELIVERY,
+        };
+        let mut faults = Vec::new();
+        let raised: Vec<Alert> = report.alerts.raised().cloned().collect();
+        for receiver in receivers.each() {
+            let has = report.alerts.delivered_to.get(&receiver.key());
+            let is_new = |alert: &&Alert| has.is_none_or(|has| !has.contains(&alert.metric));
+            let alerts: Vec<&Alert> = raised.iter().filter(is_new).collect();
+            if alerts.is_empty() {
+                continue;
+            }
+            let week = report.week;
+            let news = json!({ "kind": "selftest.alerts", "week": week, "alerts": alerts });
+            match receiver.tell(&news).await {
+                Ok(()) => {
+                    let metrics = alerts.iter().map(|alert| alert.metric);
+                    report.alerts.delivered_to.entry(receiver.key()).or_default().extend(metrics);
+                    self.keep(report).await?;
+                }
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let has = |receiver: Receiver<'_>, alert: &Alert| {
+            let metrics = report.alerts.delivered_to.get(&receiver.key());
+            metrics.is_some_and(|metrics| metrics.contains(&alert.metric))
+        };
+        let is_delivered = |alert: &&Alert| receivers.each().all(|receiver| has(receiver, alert));
+        let is_anyone_told = receivers.each().next().is_some();
+        let delivered = raised.iter().filter(|alert| is_anyone_told && is_delivered(alert)).count();
+        Ok((delivered as u64, faults))
+    }
+
+    /// The report of the sessions of one agent, or of all.
+    async fn report_of(
+        &self,
+        agent: Option<&str>,
+        week: Option<Week>,
+        scan: Option<&Scan>,
+    ) -> Result<WeeklyReport, StoreError> {
+        let now = Timestamp::now();
+        let week = week.unwrap_or_else(|| Week::of(now));
+        let (start, end) = week.bounds();
+        let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
+        let from = start.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let records = self.grades_of(agent, from, end).await?;
+        let coverage = self.coverage(scan).await?;
+        let settings = &self.options.settings;
+        let (rules, alerts) = (&settings.suggestions, &settings.alerts);
+        let mut report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);
+        report.agent = agent.map(str::to_owned);
+        let earlier = self.store.weekly_report(report.week_start).await?;
+        let earlier: Option<WeeklyReport> =
+            earlier.and_then(|old| serde_json::from_str(&old.report_json).ok());
+        report.alerts.delivered_to = earlier.map(|old| old.alerts.delivered_to).unwrap_or_default();
+        Ok(report)
+    }
+
+    async fn keep(&self, report: &WeeklyReport) -> Result<(), StoreError> {
+        let stored = StoredReport {
+            week_start: report.week_start,
+            week_end: report.week_end,
+            generated_at: report.generated_at,
+            report_json: serde_json::to_string(report).unwrap_or_default(),
+        };
+        self.store.save_weekly_report(&stored).await
+    }
+
+    /// How far rules, models and people are apart (§10.2, §13.2).
+    pub async fn calibration(&self) -> Result<Calibration, StoreError> {
+        let agent = self.options.agent.as_deref();
+        let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
+        let made = self.store.overrides().await?.items;
+        let quality = self.store.quality_grades().await?.items;
+        Ok(Calibration::of(&grades, &made, &quality, self.options.settings.discrepancy))
+    }
+
+    /// How the rules' grades agree with people and with graders by model (§10.2, §13.2).
+    pub async fn agreement(&self) -> Result<Agreement, StoreError> {
+        let agent = self.options.agent.as_deref();
+        let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
+        let made = self.store.overrides().await?.items;
+        let quality = self.store.quality_grades().await?.items;
+        Ok(Agreement::of(&grades, &made, &quality, &self.options.settings.weights))
+    }
+}

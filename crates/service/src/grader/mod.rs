@@ -1,0 +1,383 @@
+//! Recorded sessions from disk to grades in the store, and from there to patterns and reports:
+//! the library interface of seed 000 §11.2.
+//!
+//! ```
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use selftest_service::grader::{Options, SelfGrader};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let sessions = folder.path().join("sessions");
+//! # std::fs::create_dir(&sessions)?;
+//! let session = r#"{"session_start": "2026-11-20T10:00:00Z", "session_id": "s1", "messages": [
+//!     {"role": "user", "content": "fix the login"},
+//!     {"role": "assistant", "content": "Done: the login works again."}]}"#;
+//! std::fs::write(sessions.join("s1.json"), session)?;
+//!
+//! let options = Options { sources: vec![sessions], ..Options::default() };
+//! let grader = SelfGrader::open(":memory:", options).await?;
+//!
+//! let scan = grader.grade_latest_sessions(10, &mut ()).await?;
+//! assert!(scan.grades[0].task_completed);
+//!
+//! let patterns = grader.identify_patterns(36_500).await?;
+//! assert_eq!(patterns.task_types[0].task_type.name(), "debugging");
+//!
+//! let report = grader.generate_weekly_report(Some("2026-W47".parse()?)).await?;
+//! assert_eq!(report.summary.sessions, 1);
+//!
+//! assert!(grader.grades_summary(36_500).await?.starts_with("1 session"));
+//! # Ok(()) }
+//! ```
+//!
+//! Prints nothing; writes no report files. What happens is told to a [`ScanObserver`].
+
+pub mod decision;
+mod deliver;
+mod gaps;
+mod insight;
+pub mod proposals;
+pub mod quality;
+pub mod reflection;
+mod routing;
+mod scan;
+mod signals;
+pub mod skills;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+pub use gaps::GapDetection;
+pub use insight::WeeklyOutcome;
+pub use routing::routing;
+use scan::{Examined, Task, Wanted};
+use selftest_grading::grade::GradeRecord;
+use selftest_grading::grade::settings::GradeSettings;
+use selftest_sessions::Found;
+use selftest_store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
+use selftest_text::redact::Redactor;
+pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
+
+/// Files whose grades are stored in one transaction.
+const BATCH: usize = 500;
+
+/// What to grade and how.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Folders and files with sessions.
+    pub sources: Vec<PathBuf>,
+    /// Only sessions that began then or later. One without times counts by its file's date.
+    pub since: Option<Timestamp>,
+    /// Only sessions of this agent.
+    pub agent: Option<String>,
+    /// The `grade` section of the configuration; its `sources` are not looked at here.
+    pub settings: GradeSettings,
+    /// Takes secrets out of what is stored.
+    pub redactor: Redactor,
+}
+
+/// Is told how a scan goes on. `()` is told and forgets.
+pub trait ScanObserver: Send {
+    /// That many files are to be read.
+    fn found(&mut self, to_read: usize);
+    /// One file was read and, where it holds gradable sessions, graded.
+    fn read(&mut self, result: &FileResult);
+}
+
+impl ScanObserver for () {
+    fn found(&mut self, _: usize) {}
+    fn read(&mut self, _: &FileResult) {}
+}
+
+/// What a scan did. Counts of files, except where it says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Scan {
+    /// Files that could hold sessions.
+    pub found: u64,
+    /// Not opened, because size and date are those of the last scan, or not read again, because
+    /// the content is.
+    pub unchanged: u64,
+    /// Read now.
+    pub read: u64,
+    /// Read now, with a grade that counts.
+    pub graded: u64,
+    /// Read now, with too little in it for a grade.
+    pub not_gradable: u64,
+    /// Looked into, and no session.
+    pub no_session: u64,
+    /// Could not be opened or read.
+    pub unreadable: u64,
+    /// Another file holds the same session, at least as long.
+    pub duplicate: u64,
+    /// Sessions graded now.
+    pub sessions: u64,
+    /// The grades made now of the sessions that are asked for, as the rules see them; the newest
+    /// sessions first. At most [`Scan::MOST_GRADES`]; the store has all.
+    pub grades: Vec<GradeRecord>,
+    /// Files of which a part could not be read, and which: path and words. At most
+    /// [`Scan::MOST_SKIPPED`].
+    pub damaged: Vec<(String, String)>,
+    /// Files without a grade, and why: path and words. At most [`Scan::MOST_SKIPPED`].
+    pub skipped: Vec<(String, String)>,
+    /// Folders that could not be looked into, in words that name them.
+    pub problems: Vec<String>,
+}
+
+impl Scan {
+    /// Most grades that are handed back: memory must not grow with a first scan of everything.
+    pub const MOST_GRADES: usize = 10_000;
+    /// Most skipped files that are named.
+    pub const MOST_SKIPPED: usize = 1000;
+}
+
+/// Which of the files that a scan finds are read.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    /// New and changed ones.
+    All,
+    /// New and changed ones, the newest first, until so many sessions are graded.
+    Latest(usize),
+    /// Those that were changed last before this moment.
+    QuietSince(Timestamp),
+}
+
+/// Grades recorded sessions and reports on the grades.
+pub struct SelfGrader {
+    store: Store,
+    options: Options,
+}
+
+impl SelfGrader {
+    /// Opens or makes the database: a path, or a `sqlite:` or `postgres:` address.
+    pub async fn open(database: &str, options: Options) -> Result<Self, StoreError> {
+        Ok(Self { store: Store::open(database).await?, options })
+    }
+
+    /// The same for readers of that version of the models' rubric: [`Store::by_rubric`].
+    pub async fn by_rubric(self, version: u32) -> Result<Self, StoreError> {
+        Ok(Self { store: self.store.by_rubric(version).await?, options: self.options })
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Which sessions it looks at, and how.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Grades the `n` newest sessions that have no grade yet or have changed since.
+    pub async fn grade_latest_sessions(
+        &self,
+        n: usize,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        self.scan(Which::Latest(n), observer).await
+    }
+
+    /// Grades every session that has no grade yet or has changed since.
+    pub async fn grade_new_sessions(
+        &self,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        self.scan(Which::All, observer).await
+    }
+
+    /// Grades new and changed sessions that nobody has written to since `moment`.
+    pub async fn grade_finished_sessions(
+        &self,
+        moment: Timestamp,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        self.scan(Which::QuietSince(moment), observer).await
+    }
+
+    /// The grades of the sources' sessions that are asked for, whenever they were made, the newest
+    /// sessions first. At most [`Scan::MOST_GRADES`].
+    pub async fn grades_of_sources(&self) -> Result<Vec<GradeRecord>, StoreError> {
+        let (mut grades, wanted) = (Vec::new(), self.wanted());
+        for source in &self.options.sources {
+            // As the walk spells it.
+            let Ok(path) = source.canonicalize() else { continue };
+            grades.extend(self.store.grades_below(&path.to_string_lossy()).await?.items);
+        }
+        grades.retain(|grade| wanted.has(grade));
+        grades.sort_by(|a: &GradeRecord, b| {
+            (b.details.counts_at, &a.session_id).cmp(&(a.details.counts_at, &b.session_id))
+        });
+        grades.dedup_by(|a, b| a.session_id == b.session_id);
+        grades.truncate(Scan::MOST_GRADES);
+        Ok(grades)
+    }
+
+    async fn scan(
+        &self,
+        which: Which,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<Scan, StoreError> {
+        let sources = self.options.sources.clone();
+        let walk = tokio::task::spawn_blocking(move || {
+            let mut problems = Vec::new();
+            let found =
+                selftest_sessions::find(&sources, |problem| problems.push(problem.to_owned()));
+            (found, problems)
+        });
+        let rules = self.options.settings.weights.rules();
+        let (walked, known) = tokio::join!(walk, self.store.known_files(&rules));
+        // A walk that panicked has found nothing; the panic has said why on stderr.
+        let ((found, problems), known) = (walked.unwrap_or_default(), known?);
+        let mut scan = Scan { found: found.len() as u64, problems, ..Scan::default() };
+
+        self.release_vanished(&found, &known).await?;
+        let since = self.options.since;
+        let mut files: Vec<Found> =
+            found.into_iter().filter(|file| file.may_hold_since(since)).collect();
+        let before = files.len();
+        files.retain(|file| !scan::looks_unchanged(file, &known));
+        scan.unchanged = (before - files.len()) as u64;
+        if let Which::QuietSince(moment) = which {
+            files.retain(|file| i128::from(file.modified_ns) < moment.as_nanosecond());
+        }
+        files.sort_by_key(|file| std::cmp::Reverse(file.modified_ns));
+        let wanted = match which {
+            Which::Latest(n) => n,
+            Which::All | Which::QuietSince(_) => usize::MAX,
+        };
+        observer.found(files.len().min(wanted));
+        let name = |file: &Found| file.source.path().to_string_lossy().into_owned();
+        let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
+
+        let mut files = files.into_iter().peekable();
+        while files.peek().is_some() && scan.sessions < wanted as u64 {
+            // Most files hold one session: a few at a time until there are enough.
+            let part: Vec<Found> = match wanted {
+                usize::MAX => files.by_ref().collect(),
+                wanted => {
+                    let graded = usize::try_from(scan.sessions).unwrap_or(usize::MAX);
+                    files.by_ref().take(wanted - graded).collect()
+                }
+            };
+            let known = part
+                .iter()
+                .filter_map(|file| {
+                    let path = name(file);
+                    known.get(&path).map(|known| (path, known.clone()))
+                })
+                .collect();
+            let task = Task {
+                files: part,
+                known,
+                weights: self.options.settings.weights,
+                rules: rules.clone(),
+                redactor: self.options.redactor.clone(),
+                now: Timestamp::now(),
+                wanted: self.wanted(),
+            };
+            self.store_results(scan::start(task), &mut scan, observer).await?;
+        }
+        // Threads end when they end; people read the newest first.
+        scan.grades.sort_by_key(|grade| std::cmp::Reverse(grade.details.counts_at));
+        scan.skipped.sort_by_key(|(path, _)| order.get(path));
+        scan.damaged.sort_by_key(|(path, _)| order.get(path));
+        // The last file can hold more than were still asked for.
+        scan.grades.truncate(wanted);
+        Ok(scan)
+    }
+
+    /// Files that are gone no longer hold their sessions: a copy elsewhere takes them over. Their
+    /// grades stay.
+    async fn release_vanished(
+        &self,
+        found: &[Found],
+        known: &HashMap<String, KnownFile>,
+    ) -> Result<(), StoreError> {
+        let found: HashSet<_> =
+            found.iter().map(|file| file.source.path().to_string_lossy()).collect();
+        let is_gone = |path: &&String| {
+            !found.contains(path.as_str())
+                && self.options.sources.iter().any(|source| Path::new(path).starts_with(source))
+                && !Path::new(path).exists()
+        };
+        let gone: Vec<String> = known.keys().filter(is_gone).cloned().collect();
+        if gone.is_empty() { Ok(()) } else { self.store.release_files(&gone).await }
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { agent: self.options.agent.clone(), since: self.options.since }
+    }
+
+    async fn store_results(
+        &self,
+        mut results: scan::Results,
+        scan: &mut Scan,
+        observer: &mut dyn ScanObserver,
+    ) -> Result<(), StoreError> {
+        let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
+        while let Some(first) = results.next().await {
+            // Transactions and statements have a cost of their own.
+            results.gather(BATCH).await;
+            let mut next = Some(first);
+            while let Some(examined) = next {
+                match examined {
+                    Examined::Touched(path, known) => {
+                        scan.unchanged += 1;
+                        touched.push((path, known));
+                    }
+                    Examined::Read(result) => {
+                        observer.read(&result);
+                        batch.push(*result);
+                    }
+                }
+                next = if batch.len() < BATCH { results.ready() } else { None };
+            }
+            let lost = self.store.save(&batch).await?;
+            let lost: HashSet<(&str, &str)> =
+                lost.iter().map(|lost| (lost.session_id.as_str(), lost.file.as_str())).collect();
+            for result in batch.drain(..) {
+                scan.add(result, &lost, &self.wanted());
+            }
+        }
+        self.store.touch_files(&touched).await
+    }
+}
+
+impl Scan {
+    /// Adds what came of a file, except grades that lost against another file's.
+    fn add(&mut self, result: FileResult, lost: &HashSet<(&str, &str)>, wanted: &Wanted) {
+        self.read += 1;
+        let FileResult { file, grades } = result;
+        let had_grades = !grades.is_empty();
+        let is_kept = |grade: &GradeRecord| !lost.contains(&(&grade.session_id, &file.path));
+        let mut kept: Vec<GradeRecord> = grades.into_iter().filter(is_kept).collect();
+        let all_lost = had_grades && kept.is_empty();
+        kept.retain(|grade| wanted.has(grade));
+        self.sessions += kept.len() as u64;
+        kept.truncate(Self::MOST_GRADES.saturating_sub(self.grades.len()));
+        self.grades.append(&mut kept);
+        if let Some(what) = file.lost()
+            && self.damaged.len() < Self::MOST_SKIPPED
+        {
+            self.damaged.push((file.path.clone(), what));
+        }
+        let (count, why) = match file.outcome {
+            FileOutcome::Graded if all_lost => {
+                let why = "another file holds the same session, at least as long".to_owned();
+                (&mut self.duplicate, Some(why))
+            }
+            FileOutcome::Graded => (&mut self.graded, None),
+            FileOutcome::NotGradable => (&mut self.not_gradable, file.reason),
+            FileOutcome::NoSession => (&mut self.no_session, file.reason),
+            FileOutcome::Unreadable => (&mut self.unreadable, file.reason),
+            FileOutcome::Duplicate => (&mut self.duplicate, file.reason),
+        };
+        *count += 1;
+        if let Some(why) = why.filter(|_| self.skipped.len() < Self::MOST_SKIPPED) {
+            self.skipped.push((file.path, why));
+        }
+    }
+}

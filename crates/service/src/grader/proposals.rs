@@ -1,0 +1,267 @@
+//! Skills that a model drafts for open gaps (seed 002, work item 2: `generate_and_test_skill`,
+//! `run_skill_generation_batch`). A skill is proposed and kept; nothing is put to use.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use rand::RngExt as _;
+use serde::Serialize;
+
+use selftest_grading::improve::draft::{DraftReader, SkillDraft, render_prompt, reply_schema};
+use selftest_grading::improve::gap::{Gap, GapStatus};
+use selftest_grading::improve::gap_settings::GapSettings;
+use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest, proposal_id};
+use selftest_models::fence::Nonce;
+use selftest_models::prompts::{PromptError, PromptLibrary};
+use selftest_models::structured::UnscoredReason;
+use selftest_models::structured::{Limits, Unasked, ask};
+use selftest_models::{ChatModel, ChatRequest, Message, ReplySchema, Sampling};
+use selftest_store::{Store, StoreError};
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+
+/// Characters of a string in the reply on engines where length is the cost of a call.
+const BRIEF: usize = 1200;
+
+/// Tests a drafted skill before it is proposed.
+pub trait SkillTrial: Send + Sync {
+    /// Runs cases without and with the skill. What cannot be tested is said to be so.
+    fn test<'a>(&'a self, draft: &'a SkillDraft) -> BoxFuture<'a, SkillTest>;
+}
+
+/// What a model that drafts is asked by.
+#[derive(Debug, Clone, Copy)]
+pub struct Drafting {
+    /// Sampling temperature.
+    pub temperature: f64,
+    /// Context window of every call.
+    pub context_tokens: u32,
+}
+
+/// Lets one model draft skills.
+pub struct SkillGenerator {
+    store: Store,
+    model: Arc<dyn ChatModel>,
+    drafting: Drafting,
+    settings: GapSettings,
+    library: Arc<PromptLibrary>,
+    redactor: Redactor,
+    trial: Arc<dyn SkillTrial>,
+    reader: DraftReader,
+    schema: ReplySchema,
+}
+
+/// Why there is no proposal.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerationFault {
+    /// There is no such gap.
+    #[error("there is no gap {id:?}")]
+    Unknown {
+        /// As given.
+        id: String,
+    },
+    /// Another proposal waits for a decision.
+    #[error("a proposal for {id} waits for a decision already")]
+    Proposed {
+        /// The gap.
+        id: String,
+    },
+    /// The model gave no draft.
+    #[error("{}: {detail}", describe(*reason))]
+    NoDraft {
+        /// Which kind.
+        reason: UnscoredReason,
+        /// What exactly was wrong.
+        detail: String,
+    },
+    /// The prompt cannot be rendered.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a batch came to: exactly the keys of seed 002.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum BatchSummary {
+    /// It went through.
+    Completed {
+        /// Open gaps.
+        gaps_found: u64,
+        /// Those that a skill was to be drafted for.
+        gaps_processed: u64,
+        /// Those that have a proposal now.
+        proposals_created: u64,
+        /// Those that have none.
+        failures: u64,
+        /// Milliseconds, in tenths.
+        elapsed_ms: f64,
+    },
+    /// The open gaps could not be read.
+    Failed {
+        /// Why.
+        error: String,
+        /// Milliseconds, in tenths.
+        elapsed_ms: f64,
+    },
+}
+
+/// What became of one gap of a batch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Generated {
+    /// The gap.
+    pub gap_id: String,
+    /// The gap in one sentence.
+    pub gap: String,
+    /// The proposal, where there is one.
+    pub proposal: Option<Proposal>,
+    /// Why there is none.
+    pub fault: Option<String>,
+}
+
+impl SkillGenerator {
+    /// A generator by that model. `library` has the template of drafts loaded.
+    pub fn new(
+        store: Store,
+        model: Arc<dyn ChatModel>,
+        drafting: Drafting,
+        settings: GapSettings,
+        library: Arc<PromptLibrary>,
+        redactor: Redactor,
+        trial: Arc<dyn SkillTrial>,
+    ) -> Self {
+        let schema = Arc::new(reply_schema());
+        let schema = ReplySchema { name: "skill_draft", schema, brief: BRIEF };
+        let reader = DraftReader::new();
+        Self { store, model, drafting, settings, library, redactor, trial, reader, schema }
+    }
+
+    /// Drafts, tests and proposes skills for open gaps, at most so many as the settings allow
+    /// (seed 002: 3). A gap without a proposal at the end never keeps the next one waiting.
+    pub async fn run_skill_generation_batch(&self) -> (BatchSummary, Vec<Generated>) {
+        let start = Instant::now();
+        let elapsed_ms = || (start.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
+        let open = match self.store.open_gaps().await {
+            Ok(open) => open.items,
+            Err(error) => {
+                let (error, elapsed_ms) = (error.to_string(), elapsed_ms());
+                return (BatchSummary::Failed { error, elapsed_ms }, Vec::new());
+            }
+        };
+        let gaps_found = open.len() as u64;
+        let mut done = Vec::new();
+        for gap in open.iter().take(self.settings.proposals_per_run as usize) {
+            done.push(self.generate(gap).await);
+        }
+        let proposals_created = done.iter().filter(|one| one.proposal.is_some()).count() as u64;
+        let gaps_processed = done.len() as u64;
+        let summary = BatchSummary::Completed {
+            gaps_found,
+            gaps_processed,
+            proposals_created,
+            failures: gaps_processed - proposals_created,
+            elapsed_ms: elapsed_ms(),
+        };
+        (summary, done)
+    }
+
+    async fn generate(&self, gap: &Gap) -> Generated {
+        let made = self.generate_and_test_skill(&gap.id).await;
+        let (proposal, fault) = match made {
+            Ok(proposal) => (Some(proposal), None),
+            Err(fault) => (None, Some(one_line(&fault.to_string(), 600))),
+        };
+        Generated { gap_id: gap.id.clone(), gap: one_line(&gap.description, 400), proposal, fault }
+    }
+
+    /// Drafts a skill for one gap, whatever became of it before, tests it and keeps it as
+    /// proposed. A failed draft is noted with the gap.
+    pub async fn generate_and_test_skill(&self, id: &str) -> Result<Proposal, GenerationFault> {
+        let unknown = || GenerationFault::Unknown { id: one_line(id, 80) };
+        let gap = self.store.gap(id).await?.ok_or_else(unknown)?;
+        if gap.status == GapStatus::Proposed {
+            return Err(GenerationFault::Proposed { id: gap.id });
+        }
+        let made = self.draft(&gap).await;
+        if let Err(fault) = &made {
+            let words = fault.to_string();
+            let words = one_line(&self.redactor.apply(&words), 600);
+            self.store.gap_failed(&gap.id, &words).await?;
+        }
+        let (draft, prompt_digest) = made?;
+        let experiment = match self.trial.test(&draft).await {
+            SkillTest::NotTested { reason } => {
+                SkillTest::NotTested { reason: self.redactor.apply(&reason).into_owned() }
+            }
+            tested @ SkillTest::Tested { .. } => tested,
+        };
+        let created_at = Timestamp::now();
+        let proposal = Proposal {
+            id: proposal_id(&gap.id, created_at),
+            gap_id: gap.id.clone(),
+            skill_md: draft.render(),
+            skill_name: draft.name,
+            description: draft.description,
+            status: ProposalStatus::Proposed,
+            model: self.model.id().to_owned(),
+            prompt_digest,
+            experiment: Some(experiment),
+            created_at,
+            decided_at: None,
+            reason: None,
+            file: None,
+        };
+        if self.store.add_proposal(&proposal).await? {
+            Ok(proposal)
+        } else {
+            Err(GenerationFault::Proposed { id: gap.id })
+        }
+    }
+
+    /// A draft without secrets, and the digest of what the model was asked.
+    async fn draft(&self, gap: &Gap) -> Result<(SkillDraft, String), GenerationFault> {
+        let nonce = Nonce::fresh();
+        let rendered = render_prompt(&self.library, gap, &nonce)?;
+        let request = ChatRequest {
+            messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
+            schema: Some(self.schema.clone()),
+            sampling: Sampling {
+                temperature: self.drafting.temperature,
+                max_tokens: self.settings.max_tokens,
+                // A gap that is drafted for again is to get another draft.
+                seed: rand::rng().random::<u64>() >> 11,
+            },
+            context_tokens: self.drafting.context_tokens,
+            think: Some(false),
+            nonce: Some(nonce.as_str().to_owned()),
+        };
+        let digest = request.digest();
+        let limits =
+            Limits { max_reasks: self.settings.max_reasks, max_tokens_key: "gaps.max_tokens" };
+        let read = |reply: &str| self.reader.read(reply);
+        let asked = ask(&*self.model, request, limits, u64::from, read, &mut Vec::new()).await;
+        let no_draft = |Unasked { reason, detail, .. }| GenerationFault::NoDraft { reason, detail };
+        let draft = asked.map_err(no_draft)?;
+        let draft = SkillDraft {
+            name: draft.name,
+            description: one_line(&self.redactor.apply(&draft.description), 4096),
+            body: self.redactor.apply(&draft.body).into_owned(),
+        };
+        Ok((draft, digest))
+    }
+}
+
+/// Why there is no draft, in words for people.
+fn describe(reason: UnscoredReason) -> &'static str {
+    match reason {
+        UnscoredReason::Malformed => "the model's reply is not a valid skill",
+        UnscoredReason::Truncated => "the model's reply or prompt was cut by a limit",
+        UnscoredReason::Refused => "the model refused",
+        UnscoredReason::CantTell => "the model could not tell",
+        UnscoredReason::Unavailable => "the model gave no reply",
+    }
+}

@@ -1,0 +1,316 @@
+//! Grades of recorded sessions by a model (seed 003): reads a session, condenses it, asks the model,
+//! keeps the grade. A reply that is no grade is never kept.
+//!
+//! Prints nothing. What the model is asked and what its reply means is `grade::quality`'s.
+
+mod backfill;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+pub use backfill::{Backfill, BackfillObserver};
+use selftest_grading::grade::QualityGrade;
+use selftest_grading::grade::quality::{
+    About, QualityReader, QualityReading, QualitySettings, render, reply_schema, rubric_version,
+};
+use selftest_models::fence::Nonce;
+use selftest_models::prompts::{PromptError, PromptLibrary};
+use selftest_models::structured::UnscoredReason;
+use selftest_models::structured::{Limits, Unasked, ask};
+use selftest_models::{
+    CallRecord, ChatModel, ChatRequest, Message, ReplySchema, Sampling, estimate_tokens,
+};
+use selftest_sessions::{Budget, Calibration, Collector, Condensed, condense};
+use selftest_store::{Store, StoreError};
+use selftest_text::redact::Redactor;
+
+/// Tokens for a malformed reply and the words about it, when the model is asked again.
+const REASK_TOKENS: u32 = 1000;
+
+/// A budget below this holds no session worth a grade.
+const LEAST_TOKENS: u32 = 400;
+
+/// Characters of a string in the reply on engines where length is the cost of a call.
+const BRIEF: usize = 120;
+
+/// Lets one model grade sessions. Clones share what was learned of the model's tokens.
+#[derive(Clone)]
+pub struct QualityGrader {
+    store: Store,
+    model: Arc<dyn ChatModel>,
+    settings: QualitySettings,
+    library: Arc<PromptLibrary>,
+    redactor: Redactor,
+    reader: Arc<QualityReader>,
+    schema: ReplySchema,
+    /// Context window of every call.
+    context_tokens: u32,
+    /// Of it for the session.
+    transcript_tokens: u32,
+    calibration: Arc<Mutex<Calibration>>,
+}
+
+/// Why there is no grade. Nothing is kept then.
+#[derive(Debug, thiserror::Error)]
+pub enum QualityFault {
+    /// The session cannot be read any more.
+    #[error("{why}")]
+    Session {
+        /// Why; names the file.
+        why: String,
+    },
+    /// The model gave no grade.
+    #[error("{}: {detail}", describe(*reason))]
+    Unscored {
+        /// Which kind.
+        reason: UnscoredReason,
+        /// What exactly was wrong.
+        detail: String,
+        /// The server failed at this request; at another it may not.
+        server_failed: bool,
+    },
+    /// The prompt cannot be rendered.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl QualityFault {
+    /// Whether the next session would meet the same.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            QualityFault::Unscored { reason, .. } => *reason == UnscoredReason::Unavailable,
+            QualityFault::Prompt(_) | QualityFault::Store(_) => true,
+            QualityFault::Session { .. } => false,
+        }
+    }
+
+    /// Which kind, in words that many sessions share.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            QualityFault::Session { .. } => "the session cannot be read",
+            QualityFault::Unscored { reason, .. } => describe(*reason),
+            QualityFault::Prompt(_) => "the prompt cannot be rendered",
+            QualityFault::Store(_) => "the database failed",
+        }
+    }
+}
+
+/// Why a model cannot grade at all.
+#[derive(Debug, thiserror::Error)]
+pub enum UnfitModel {
+    /// Its context window is too small.
+    #[error(
+        "{model} has a context window of {limit} tokens, expected at least {needed}: rubric, reply \
+         and a session of {LEAST_TOKENS} tokens"
+    )]
+    Context {
+        /// Full name of the model.
+        model: String,
+        /// What it has.
+        limit: u32,
+        /// What it takes.
+        needed: u32,
+    },
+    /// The prompt cannot be read or rendered.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+}
+
+impl QualityGrader {
+    /// Tokens that a call takes with these settings, the session included: what a model's context
+    /// should hold.
+    pub fn wanted_context(
+        settings: &QualitySettings,
+        library: &PromptLibrary,
+    ) -> Result<u32, PromptError> {
+        let whole = overhead(settings, library)?.saturating_add(settings.max_transcript_tokens);
+        Ok(whole.next_multiple_of(1024))
+    }
+
+    /// A grader by that model. `library` has the grader's template loaded.
+    pub async fn new(
+        store: Store,
+        model: Arc<dyn ChatModel>,
+        settings: QualitySettings,
+        library: Arc<PromptLibrary>,
+        redactor: Redactor,
+    ) -> Result<Self, UnfitModel> {
+        let wanted = Self::wanted_context(&settings, &library)?;
+        let limit = model.context_limit().await.unwrap_or(wanted);
+        let context_tokens = wanted.min(limit);
+        let overhead = overhead(&settings, &library)?;
+        let transcript_tokens =
+            context_tokens.saturating_sub(overhead).min(settings.max_transcript_tokens);
+        if transcript_tokens < LEAST_TOKENS {
+            let (model, needed) = (model.id().to_owned(), overhead.saturating_add(LEAST_TOKENS));
+            return Err(UnfitModel::Context { model, limit, needed });
+        }
+        let schema =
+            ReplySchema { name: "quality_grade", schema: Arc::new(reply_schema()), brief: BRIEF };
+        Ok(Self {
+            store,
+            model,
+            settings,
+            library,
+            redactor,
+            reader: Arc::new(QualityReader::new()),
+            schema,
+            context_tokens,
+            transcript_tokens,
+            calibration: Arc::default(),
+        })
+    }
+
+    /// Full name of the model, as it is kept with its grades.
+    pub fn model_id(&self) -> &str {
+        self.model.id()
+    }
+
+    /// Grades one session, which is in that file, and keeps the grade.
+    pub async fn grade(&self, session_id: &str, file: &str) -> Result<QualityGrade, QualityFault> {
+        let condensed = self.read(session_id, file, self.transcript_tokens).await;
+        self.ask_and_keep(session_id, file, condensed).await
+    }
+
+    async fn ask_and_keep(
+        &self,
+        session_id: &str,
+        file: &str,
+        condensed: Result<Condensed, QualityFault>,
+    ) -> Result<QualityGrade, QualityFault> {
+        let grade = self.ask(session_id, file, condensed?).await?;
+        self.store.save_quality(&grade).await?;
+        Ok(grade)
+    }
+
+    /// The session as the model gets to see it, in about so many tokens.
+    async fn read(
+        &self,
+        session_id: &str,
+        file: &str,
+        tokens: u32,
+    ) -> Result<Condensed, QualityFault> {
+        let bytes_per_token = lock(&self.calibration).bytes_per_token();
+        let budget = Budget { tokens, bytes_per_token };
+        let (id, path) = (session_id.to_owned(), PathBuf::from(file));
+        let redactor = self.redactor.clone();
+        let read =
+            tokio::task::spawn_blocking(move || read_condensed(&id, path, budget, &redactor)).await;
+        let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
+        read.map_err(|why| QualityFault::Session { why })
+    }
+
+    /// Asks for a grade. How many tokens a text has is only known when the model counts them: one
+    /// that turns out too long is condensed further.
+    async fn ask(
+        &self,
+        session_id: &str,
+        file: &str,
+        mut condensed: Condensed,
+    ) -> Result<QualityGrade, QualityFault> {
+        let mut tokens = self.transcript_tokens;
+        loop {
+            let unasked = match self.ask_once(&condensed).await? {
+                Ok(reading) => {
+                    let about = About {
+                        session_id,
+                        model: self.model.id(),
+                        ts: Timestamp::now(),
+                        left_out: &condensed.left_out,
+                        transcript_tokens: condensed.tokens,
+                        rubric_version: rubric_version(&self.library),
+                    };
+                    return Ok(reading.into_grade(about, &self.settings.weights));
+                }
+                Err(unasked) => unasked,
+            };
+            tokens = tokens / 3 * 2;
+            if !unasked.prompt_too_long || tokens < LEAST_TOKENS {
+                let Unasked { reason, detail, server_failed, .. } = unasked;
+                return Err(QualityFault::Unscored { reason, detail, server_failed });
+            }
+            condensed = self.read(session_id, file, tokens).await?;
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        condensed: &Condensed,
+    ) -> Result<Result<QualityReading, Unasked>, PromptError> {
+        let nonce = Nonce::fresh();
+        let rendered = render(&self.library, &condensed.text, &nonce)?;
+        let request = ChatRequest {
+            messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
+            schema: Some(self.schema.clone()),
+            sampling: Sampling {
+                temperature: self.settings.temperature,
+                max_tokens: self.settings.max_tokens,
+                seed: 0,
+            },
+            context_tokens: self.context_tokens,
+            think: Some(self.settings.think.unwrap_or(false)),
+            nonce: Some(nonce.as_str().to_owned()),
+        };
+        let bytes = request.prompt_bytes();
+        let limits = Limits {
+            max_reasks: self.settings.max_reasks,
+            max_tokens_key: "grade.quality.max_tokens",
+        };
+        let read = |reply: &str| self.reader.read(reply, &condensed.text);
+        let mut calls: Vec<CallRecord> = Vec::new();
+        let answer = ask(&*self.model, request, limits, u64::from, read, &mut calls).await;
+        if let Some(tokens) = calls.first().and_then(|call| call.usage.prompt_tokens) {
+            lock(&self.calibration).observe(bytes, tokens);
+        }
+        Ok(answer)
+    }
+}
+
+/// Why there is no grade, in words for people.
+fn describe(reason: UnscoredReason) -> &'static str {
+    match reason {
+        UnscoredReason::Malformed => "the model's reply is not a valid grade",
+        UnscoredReason::Truncated => "the model's reply or prompt was cut by a limit",
+        UnscoredReason::Refused => "the model refused",
+        UnscoredReason::CantTell => "the model could not tell",
+        UnscoredReason::Unavailable => "the model gave no reply",
+    }
+}
+
+/// Tokens of a call beside the session.
+fn overhead(settings: &QualitySettings, library: &PromptLibrary) -> Result<u32, PromptError> {
+    let empty = render(library, "", &Nonce::fresh())?;
+    let prompt = estimate_tokens(&empty.system).saturating_add(estimate_tokens(&empty.user));
+    Ok(prompt.saturating_add(settings.max_tokens).saturating_add(REASK_TOKENS))
+}
+
+fn read_condensed(
+    session_id: &str,
+    path: PathBuf,
+    budget: Budget,
+    redactor: &Redactor,
+) -> Result<Condensed, String> {
+    let shown = selftest_text::one_line(&path.to_string_lossy(), 400);
+    let mut problem = None;
+    let found = selftest_sessions::find(&[path], |why| problem = Some(why.to_owned()));
+    let Some(found) = found.into_iter().next() else {
+        return Err(problem.unwrap_or_else(|| format!("{shown} is not there any more")));
+    };
+    let mut collector = Collector::only(session_id);
+    selftest_sessions::read(&found.source, &mut collector)
+        .map_err(|error| format!("{shown}: {error}"))?;
+    let session = collector.into_sessions().into_iter().next();
+    let mut session = session.ok_or_else(|| format!("{shown} does not hold it any more"))?;
+    session.rewrite(|text| redactor.apply(text));
+    Ok(condense(&session, budget))
+}
+
+fn lock(calibration: &Mutex<Calibration>) -> std::sync::MutexGuard<'_, Calibration> {
+    // Two numbers: whatever a panic elsewhere left is still good.
+    calibration.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,356 @@
+//! Reflections of agents from submission to score, and who is told of weak ones: the library
+//! interface of seed 004, "Module Functions".
+//!
+//! ```
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use selftest_grading::grade::reflection::{ReflectionRules, ReflectionSettings};
+//! use selftest_service::grader::reflection::ReflectionGrader;
+//! use selftest_text::redact::Redactor;
+//! use selftest_store::Store;
+//!
+//! let settings = ReflectionSettings::default();
+//! let rules = ReflectionRules::new(&settings, |_| Err("no file is read here".to_owned()));
+//! let rules = rules.expect("the defaults can be used");
+//! let store = Store::open(":memory:").await?;
+//! let grader = ReflectionGrader::new(store, settings, rules, Redactor::default());
+//!
+//! let reflection = serde_json::json!({
+//!     "agent": "HAL", "goal": "Build a test project", "summary": "Did stuff",
+//!     "confidence": 0.3, "tags": [],
+//! });
+//! let reflection = reflection.as_object().cloned().unwrap_or_default();
+//! grader.submit("demo", reflection, None).await?;
+//!
+//! let graded = grader.grade_reflection("demo").await?.expect("there is one");
+//! assert_eq!((graded.score, graded.weak, graded.loop_count), (0.45, true, 1));
+//! assert_eq!(grader.weak_reflections("demo", 10, None).await?.count, 1);
+//! # Ok(()) }
+//! ```
+//!
+//! Prints nothing.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use rand::RngExt as _;
+use serde_json::{Map, Value, json};
+
+use super::deliver::Receivers;
+use selftest_grading::grade::reflection::{
+    AdaptiveThreshold, HISTORY, Reflection, ReflectionRules, ReflectionScore, ReflectionScores,
+    ReflectionSettings, ReflectionWeek, StoredReflection, ThresholdProposal, WeakReflections,
+    grade, in_force, trend,
+};
+use selftest_store::{Cursor, NewReflection, ReflectionQuery, Store, StoreError};
+use selftest_text::digest;
+use selftest_text::redact::Redactor;
+
+/// A recovery that takes longer is given up.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(30);
+
+/// Bytes of the longest reflection, as JSON.
+pub const LONGEST: usize = 64 * 1024;
+
+/// Bytes of the longest id of a project or reflection.
+const LONGEST_ID: usize = 512;
+
+/// Most reflections that a trend is made of, those made last.
+const MOST: u32 = 100_000;
+
+/// Grades reflections and keeps their scores.
+#[derive(Debug)]
+pub struct ReflectionGrader {
+    store: Store,
+    settings: ReflectionSettings,
+    rules: ReflectionRules,
+    redactor: Redactor,
+}
+
+/// What became of a submitted reflection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submitted {
+    /// Its score.
+    pub score: ReflectionScore,
+    /// Whether the project did not have it before.
+    pub is_new: bool,
+}
+
+/// Why a reflection has no score.
+#[derive(Debug, thiserror::Error)]
+pub enum ReflectionFault {
+    /// It is too long.
+    #[error("the reflection has {bytes} bytes of JSON, expected at most {LONGEST}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// An id is empty, too long or holds NUL.
+    #[error("{what} must be a text of 1 to {LONGEST_ID} bytes without NUL")]
+    Id {
+        /// Which one.
+        what: &'static str,
+    },
+    /// Another reflection has the id.
+    #[error("the project has another reflection with the id {reflection_id:?}")]
+    Taken {
+        /// The id.
+        reflection_id: String,
+    },
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ReflectionGrader {
+    /// A grader by these rules, which come from the settings.
+    pub fn new(
+        store: Store,
+        settings: ReflectionSettings,
+        rules: ReflectionRules,
+        redactor: Redactor,
+    ) -> Self {
+        Self { store, settings, rules, redactor }
+    }
+
+    /// Keeps a reflection of a project and grades it.
+    ///
+    /// Secrets are taken out before. One that has no id of its own gets one: by chance, so that an
+    /// agent that says the same twice is counted twice; or, where the reflection stands at a
+    /// `place` of a file, from what it says and that place, so that a file that is read twice is
+    /// counted once. A reflection that is there already keeps its score.
+    pub async fn submit(
+        &self,
+        project_id: &str,
+        document: Map<String, Value>,
+        place: Option<usize>,
+    ) -> Result<Submitted, ReflectionFault> {
+        let (document, reflection) = self.read(project_id, document)?;
+        let reflection_id = match &reflection.reflection_id {
+            Some(id) => id.clone(),
+            None => match place {
+                Some(place) => digest::of_json(&json!([project_id, place, document]))[..32].into(),
+                None => digest::hex(&rand::rng().random::<[u8; 16]>()),
+            },
+        };
+        check_id("the id of the reflection", &reflection_id)?;
+        let new = NewReflection {
+            project_id: project_id.to_owned(),
+            reflection_id,
+            loop_count: self.stated_loop(&reflection),
+            made_at: made_at(&reflection, Timestamp::now()),
+            agent: reflection.agent,
+            document,
+        };
+        let (kept, is_new) = self.store.add_reflection(&new).await?;
+        if !says_the_same(&kept.document, &new.document) {
+            return Err(ReflectionFault::Taken { reflection_id: new.reflection_id });
+        }
+        Ok(Submitted { score: self.grade_kept(kept).await?, is_new })
+    }
+
+    /// The score that a reflection would get, without keeping anything.
+    pub async fn preview(
+        &self,
+        project_id: &str,
+        document: Map<String, Value>,
+    ) -> Result<ReflectionScore, ReflectionFault> {
+        let (document, reflection) = self.read(project_id, document)?;
+        let now = Timestamp::now();
+        let others = self.store.reflecting_projects(Some(project_id), 1).await?.items;
+        let kept = StoredReflection {
+            number: i64::MAX,
+            project_id: project_id.to_owned(),
+            loop_count: self
+                .stated_loop(&reflection)
+                .unwrap_or_else(|| 1 + others.first().map_or(0, |project| project.count)),
+            made_at: made_at(&reflection, now),
+            reflection_id: reflection.reflection_id.unwrap_or_else(|| "-".to_owned()),
+            agent: reflection.agent,
+            document,
+        };
+        Ok(self.score(kept, now).await?)
+    }
+
+    /// Grades the last reflection of a project and stores the score; `None` where it has none.
+    /// Graded again, it gets a new score only where the criteria have changed.
+    pub async fn grade_reflection(
+        &self,
+        project_id: &str,
+    ) -> Result<Option<ReflectionScore>, StoreError> {
+        match self.store.last_reflection(project_id).await? {
+            Some(kept) => self.grade_kept(kept).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The scores of a project.
+    pub async fn reflection_scores(
+        &self,
+        project_id: &str,
+        limit: u32,
+        after: Option<Cursor>,
+    ) -> Result<ReflectionScores, StoreError> {
+        let asked =
+            ReflectionQuery { project_id: Some(project_id.to_owned()), weak: false, limit, after };
+        let page = self.store.reflection_scores(&asked).await?;
+        let project = self.store.reflecting_projects(Some(project_id), 1).await?.items.pop();
+        Ok(ReflectionScores {
+            project_id: project_id.to_owned(),
+            reflection_scores: page.items,
+            count: project.as_ref().map_or(0, |project| project.count),
+            average_score: project.map(|project| project.average_score),
+            next: page.next.map(|next| next.to_string()),
+        })
+    }
+
+    /// The weak reflections of a project, with what they say.
+    pub async fn weak_reflections(
+        &self,
+        project_id: &str,
+        limit: u32,
+        after: Option<Cursor>,
+    ) -> Result<WeakReflections, StoreError> {
+        let asked =
+            ReflectionQuery { project_id: Some(project_id.to_owned()), weak: true, limit, after };
+        let page = self.store.scored_reflections(&asked).await?;
+        let project = self.store.reflecting_projects(Some(project_id), 1).await?.items.pop();
+        Ok(WeakReflections {
+            project_id: project_id.to_owned(),
+            weak_reflections: page.items,
+            count: project.map_or(0, |project| project.weak),
+            next: page.next.map(|next| next.to_string()),
+        })
+    }
+
+    /// Scores by week, of one project or of all.
+    pub async fn trend(&self, project_id: Option<&str>) -> Result<Vec<ReflectionWeek>, StoreError> {
+        Ok(trend(&self.store.reflections_over_time(project_id, MOST).await?.items))
+    }
+
+    /// The threshold that the scores of a project propose; `None` where they are too few.
+    pub async fn proposal(
+        &self,
+        project_id: &str,
+    ) -> Result<Option<ThresholdProposal>, StoreError> {
+        let past = self.store.reflection_history(project_id, i64::MAX, HISTORY).await?;
+        Ok(ThresholdProposal::of(&past))
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &ReflectionSettings {
+        &self.settings
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Hands a weak reflection to the recovery hook of the configuration, once; one that was not
+    /// taken is handed over again with the next call. The words of what went wrong.
+    pub async fn recover(&self, score: &ReflectionScore) -> Result<Vec<String>, StoreError> {
+        let hook = &self.settings.hook;
+        let is_wanted = score.weak && (hook.command.is_some() || hook.webhook.is_some());
+        // Claimed first: another process may be grading the same reflection.
+        if !is_wanted || !self.store.claim_recovery(score, Timestamp::now()).await? {
+            return Ok(Vec::new());
+        }
+        let kept = self.store.reflection(&score.project_id, &score.reflection_id).await?;
+        let mut body = json!({ "kind": "selftest.weak_reflection" });
+        if let (Some(body), Value::Object(score)) = (body.as_object_mut(), json!(score)) {
+            body.extend(score);
+            body.insert("reflection".to_owned(), json!(kept.map(|kept| kept.document)));
+        }
+        let receivers = Receivers {
+            purpose: "recovery",
+            command: hook.command.as_deref(),
+            webhook: hook.webhook.as_deref(),
+            longest: LONGEST_RECOVERY,
+        };
+        let faults = receivers.tell(&body).await;
+        if !faults.is_empty() {
+            self.store.release_recovery(score).await?;
+        }
+        Ok(faults)
+    }
+
+    /// A document without its secrets, and its fields.
+    fn read(
+        &self,
+        project_id: &str,
+        mut document: Map<String, Value>,
+    ) -> Result<(Map<String, Value>, Reflection), ReflectionFault> {
+        check_id("the id of the project", project_id)?;
+        let bytes = json!(document).to_string().len();
+        if bytes > LONGEST {
+            return Err(ReflectionFault::TooLong { bytes });
+        }
+        self.redactor.apply_object(&mut document);
+        let reflection = Reflection::of(&document);
+        Ok((document, reflection))
+    }
+
+    fn stated_loop(&self, reflection: &Reflection) -> Option<u64> {
+        let rules = self.rules.of(reflection.agent.as_deref());
+        reflection.loop_count.or_else(|| rules.loop_of(&reflection.tags))
+    }
+
+    async fn grade_kept(&self, kept: StoredReflection) -> Result<ReflectionScore, StoreError> {
+        let number = kept.number;
+        let score = self.score(kept, Timestamp::now()).await?;
+        if let Some(before) = self.store.reflection_score(number).await? {
+            let same = ReflectionScore { timestamp: before.timestamp, ..score.clone() };
+            if same == before {
+                return Ok(before);
+            }
+        }
+        self.store.save_reflection_score(number, &score).await?;
+        Ok(score)
+    }
+
+    async fn score(
+        &self,
+        kept: StoredReflection,
+        now: Timestamp,
+    ) -> Result<ReflectionScore, StoreError> {
+        let past = match self.settings.adaptive {
+            AdaptiveThreshold::Propose => Vec::new(),
+            AdaptiveThreshold::Apply => {
+                self.store.reflection_history(&kept.project_id, kept.number, HISTORY).await?
+            }
+        };
+        let threshold = in_force(&self.settings, &past);
+        let grade = grade(&kept.document, self.rules.of(kept.agent.as_deref()));
+        Ok(ReflectionScore {
+            score: grade.score.get(),
+            threshold: threshold.get(),
+            weak: grade.is_weak(threshold),
+            project_id: kept.project_id,
+            reflection_id: kept.reflection_id,
+            agent: kept.agent,
+            loop_count: kept.loop_count,
+            issues: grade.issues,
+            timestamp: now,
+            made_at: kept.made_at,
+        })
+    }
+}
+
+fn check_id(what: &'static str, id: &str) -> Result<(), ReflectionFault> {
+    let is_good = !id.is_empty() && id.len() <= LONGEST_ID && !id.contains('\0');
+    if is_good { Ok(()) } else { Err(ReflectionFault::Id { what }) }
+}
+
+/// When the agent made it, unless that lies ahead. A machine whose clock runs ahead a little is
+/// believed.
+fn made_at(reflection: &Reflection, now: Timestamp) -> Timestamp {
+    let latest = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
+    reflection.made_at.filter(|made_at| *made_at <= latest).unwrap_or(now)
+}
+
+/// Numbers are compared as they come back from text, where the last bit of some is lost.
+fn says_the_same(kept: &Map<String, Value>, new: &Map<String, Value>) -> bool {
+    let text = Value::Object(new.clone()).to_string();
+    serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|new| new == *kept)
+}

@@ -1,0 +1,229 @@
+//! Reads and grades files on all processors. What has not changed is not read again.
+//!
+//! Threads, no runtime: results go through a channel to whoever stores them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use selftest_grading::grade::heuristic::{Grading, Heuristic, Occasion};
+use selftest_grading::grade::{GradeRecord, Weights};
+use selftest_sessions::{Digest, Found, ReadError, Source};
+use selftest_store::{FileOutcome, FileRecord, FileResult, KnownFile};
+use selftest_text::redact::Redactor;
+
+/// Bytes of a reason.
+const REASON: usize = 300;
+
+/// Results that wait to be stored: bounded, so that memory does not grow when the disk is slow.
+const WAITING: usize = 1024;
+
+/// How often, and after what time, one looks whether results have gathered.
+const GLANCES: u32 = 10;
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// What came of one file.
+#[derive(Debug)]
+pub(super) enum Examined {
+    /// Its content is what it was; only its date changed.
+    Touched(String, KnownFile),
+    /// It was read.
+    Read(Box<FileResult>),
+}
+
+/// What all threads share.
+pub(super) struct Task {
+    pub(super) files: Vec<Found>,
+    pub(super) known: HashMap<String, KnownFile>,
+    pub(super) weights: Weights,
+    /// Of these weights: [`Weights::rules`].
+    pub(super) rules: String,
+    pub(super) redactor: Redactor,
+    pub(super) now: Timestamp,
+    /// Files without a session that is asked for leave no trace.
+    pub(super) wanted: Wanted,
+}
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    /// Those of this agent.
+    pub(super) agent: Option<String>,
+    /// Those that began then or later.
+    pub(super) since: Option<Timestamp>,
+}
+
+impl Wanted {
+    fn is_all(&self) -> bool {
+        self.agent.is_none() && self.since.is_none()
+    }
+
+    pub(super) fn has(&self, grade: &GradeRecord) -> bool {
+        self.agent.as_ref().is_none_or(|agent| grade.details.agent == *agent)
+            && self.since.is_none_or(|since| grade.details.counts_at >= since)
+    }
+}
+
+/// Whether a file is as it was by size and date, so that it need not be opened.
+pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>) -> bool {
+    known
+        .get(&*found.source.path().to_string_lossy())
+        .filter(|known| known.by_these_rules)
+        .is_some_and(|known| known.size == found.size && known.modified_ns == found.modified_ns)
+}
+
+/// Ends the threads when the receiving side is gone, for instance after an interrupt.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Results of a scan, as they come.
+pub(super) struct Results {
+    receiver: mpsc::Receiver<Examined>,
+    /// Ends when the last thread does.
+    working: mpsc::Receiver<Infallible>,
+    _stop: Stop,
+}
+
+impl Results {
+    /// The next result; `None` when all files are done.
+    pub(super) async fn next(&mut self) -> Option<Examined> {
+        self.receiver.recv().await
+    }
+
+    /// Waits a moment until there are `enough` results or no more to come.
+    pub(super) async fn gather(&mut self, enough: usize) {
+        for _ in 0..GLANCES {
+            if self.receiver.len() >= enough
+                || tokio::time::timeout(GLANCE, self.working.recv()).await.is_ok()
+            {
+                return;
+            }
+        }
+    }
+
+    /// A result that is there already.
+    pub(super) fn ready(&mut self) -> Option<Examined> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+/// Examines every file of the task.
+pub(super) fn start(mut task: Task) -> Results {
+    // The largest first, so that no thread is left with one at the end.
+    task.files.sort_by_key(|found| Reverse(found.size));
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let (at_work, working) = mpsc::channel(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (task, next) = (Arc::new(task), Arc::new(AtomicUsize::new(0)));
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    for _ in 0..threads.min(task.files.len()) {
+        let (task, next, stop) = (task.clone(), next.clone(), stop.clone());
+        let (sender, at_work) = (sender.clone(), at_work.clone());
+        // No thread of the runtime: the reader of databases has a runtime of its own.
+        std::thread::spawn(move || {
+            let _at_work = at_work;
+            while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                if let Some(examined) = examine(found, &task)
+                    && sender.blocking_send(examined).is_err()
+                {
+                    return;
+                }
+            }
+        });
+    }
+    Results { receiver, working, _stop: Stop(stop) }
+}
+
+/// Reads and grades one file; `None` when no session in it is asked for.
+fn examine(found: &Found, task: &Task) -> Option<Examined> {
+    let path = found.source.path().to_string_lossy().into_owned();
+    if let Some(known) = task.known.get(&path)
+        && known.by_these_rules
+        && let Ok(digest) = digest_of(&found.source)
+        && known.digest == digest
+    {
+        let (size, modified_ns) = (found.size, found.modified_ns);
+        return Some(Examined::Touched(
+            path,
+            KnownFile { size, modified_ns, digest, by_these_rules: true },
+        ));
+    }
+    let source = match &found.source {
+        Source::File(file) => Source::Watched(file.clone(), Digest::default()),
+        other => other.clone(),
+    };
+    let modified = Timestamp::from_nanosecond(found.modified_ns.into()).unwrap_or(task.now);
+    let occasion = Occasion { session_file: &path, modified, graded_at: task.now };
+    let mut heuristic = Heuristic::new(occasion, task.weights, &task.redactor);
+    let reading = selftest_sessions::read(&source, &mut heuristic);
+    let digest = match &source {
+        Source::Watched(file, digest) => digest.finish(file),
+        other => digest_of(other),
+    };
+    let gradings = heuristic.into_gradings();
+    let sessions = gradings.len() as u64;
+
+    let mut grades = Vec::new();
+    let mut reason = None;
+    for grading in gradings {
+        match grading {
+            Grading::Graded(record) => grades.push(*record),
+            Grading::NotGradable { reason: why, .. } => reason = Some(why.to_owned()),
+        }
+    }
+    if !task.wanted.is_all() && !grades.iter().any(|grade| task.wanted.has(grade)) {
+        return None;
+    }
+    let (outcome, reason, format, notes) = match reading {
+        Ok(reading) if grades.is_empty() => {
+            (FileOutcome::NotGradable, reason, Some(reading.format), Some(reading.notes))
+        }
+        Ok(reading) => (FileOutcome::Graded, None, Some(reading.format), Some(reading.notes)),
+        Err(error) => {
+            let outcome = match error {
+                ReadError::Io(_) => FileOutcome::Unreadable,
+                ReadError::Empty | ReadError::Unrecognised(_) | ReadError::NoSession { .. } => {
+                    FileOutcome::NoSession
+                }
+            };
+            (outcome, Some(error.to_string()), None, None)
+        }
+    };
+    let file = FileRecord {
+        path,
+        size: found.size,
+        modified_ns: found.modified_ns,
+        digest: digest.unwrap_or_default(),
+        scanned_at: task.now,
+        outcome,
+        reason: reason.map(|why| selftest_text::one_line(&task.redactor.apply(&why), REASON)),
+        format,
+        sessions,
+        graded: grades.len() as u64,
+        notes_json: notes.and_then(|notes| serde_json::to_string(&notes).ok()),
+        rules: Some(task.rules.clone()),
+    };
+    Some(Examined::Read(Box::new(FileResult { file, grades })))
+}
+
+fn digest_of(source: &Source) -> std::io::Result<String> {
+    match source {
+        Source::Folder { files, .. } => Digest::of_files(files.iter().map(PathBuf::as_path)),
+        other => Digest::of_files([other.path()]),
+    }
+}

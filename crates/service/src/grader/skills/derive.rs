@@ -1,0 +1,145 @@
+//! Executions derived from recorded sessions: where an agent used a skill, how that ended, and
+//! what the person said next. Reading the same session again changes nothing.
+
+#[cfg(test)]
+mod tests;
+mod uses;
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::SkillTracker;
+use super::recording::reaction;
+use selftest_grading::improve::skill::SkillExecution;
+use selftest_grading::signal::classify_signals;
+use selftest_store::{SkillRecord, SkillRef, StoreError};
+use selftest_text::digest::uuid_of;
+use selftest_text::redact::Redactor;
+use uses::{Use, Uses};
+
+/// Files whose executions wait to be written.
+const WAITING: usize = 64;
+
+/// Which sessions are looked through.
+#[derive(Debug, Clone, Default)]
+pub struct DeriveOptions {
+    /// Folders and files with sessions.
+    pub sources: Vec<PathBuf>,
+    /// Leave out files that were changed last before this time.
+    pub since: Option<Timestamp>,
+    /// Only sessions of this agent.
+    pub agent: Option<String>,
+}
+
+/// What was found in recorded sessions. Counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Derived {
+    /// Files that could hold sessions.
+    pub files: u64,
+    /// Sessions in which a skill was used.
+    pub sessions: u64,
+    /// Executions in them.
+    pub executions: u64,
+    /// Executions after which the person said something.
+    pub answered: u64,
+    /// Folders that could not be looked into, in words that name them.
+    pub problems: Vec<String>,
+}
+
+impl SkillTracker {
+    /// Records the uses of skills in recorded sessions. Skills that nobody promoted are made
+    /// known, as version `unversioned`.
+    pub async fn record_sessions(&self, options: DeriveOptions) -> Result<Derived, StoreError> {
+        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let redactor = self.redactor.clone();
+        let user_id = self.user_id().to_owned();
+        // No thread of the runtime: the reader of databases has a runtime of its own.
+        let reading = std::thread::spawn(move || read(&options, &redactor, &user_id, &sender));
+        let mut derived = Derived::default();
+        while let Some(records) = receiver.recv().await {
+            let recorded = self.record(&records).await?;
+            derived.executions += recorded.executions;
+        }
+        // A thread that panicked has said so on stderr.
+        let read = reading.join().unwrap_or_default();
+        Ok(Derived { executions: derived.executions, ..read })
+    }
+}
+
+/// Reads the files and hands on what is found in each; ends early when nobody takes it.
+fn read(
+    options: &DeriveOptions,
+    redactor: &Redactor,
+    user_id: &str,
+    sender: &mpsc::Sender<Vec<SkillRecord>>,
+) -> Derived {
+    let mut derived = Derived::default();
+    let mut found = selftest_sessions::find(&options.sources, |problem| {
+        derived.problems.push(problem.to_owned());
+    });
+    found.retain(|file| file.may_hold_since(options.since));
+    derived.files = found.len() as u64;
+    // The oldest first: a skill is made known at its first use.
+    found.sort_by_key(|file| file.modified_ns);
+    for file in found {
+        let mut uses = Uses::default();
+        // What is no session holds no skill; `grade` says why it is none.
+        if selftest_sessions::read(&file.source, &mut uses).is_err() {
+            continue;
+        }
+        let mut records = Vec::new();
+        for (head, uses) in uses.into_sessions() {
+            if options.agent.as_ref().is_some_and(|agent| *agent != head.agent) {
+                continue;
+            }
+            let fallback = head.start.or(head.end).unwrap_or_else(|| file.modified());
+            if options.since.is_some_and(|since| fallback < since) {
+                continue;
+            }
+            derived.sessions += 1;
+            for one in uses {
+                derived.answered += u64::from(one.next.is_some());
+                let session = (head.agent.as_str(), head.id.as_str());
+                records.push(record(one, session, fallback, redactor, user_id));
+            }
+        }
+        if !records.is_empty() && sender.blocking_send(records).is_err() {
+            break;
+        }
+    }
+    derived
+}
+
+fn record(
+    one: Use,
+    (agent, session_id): (&str, &str),
+    fallback: Timestamp,
+    redactor: &Redactor,
+    user_id: &str,
+) -> SkillRecord {
+    let reaction = one
+        .next
+        .as_ref()
+        .map(|(message, previous)| reaction(&classify_signals(message, previous.as_deref(), None)));
+    let error = one.error.as_deref().map(|words| redactor.apply(words).into_owned());
+    let execution = SkillExecution {
+        id: uuid_of(&format!("execution\0{agent}\0{session_id}\0{}\0{}", one.key, one.skill)),
+        // The store fills it in.
+        skill_version_id: String::new(),
+        user_id: user_id.to_owned(),
+        session_id: Some(session_id.to_owned()),
+        execution_status: one.status,
+        user_edited_output: false,
+        user_sent_thank_you: false,
+        user_repeated_request: false,
+        user_was_frustrated: None,
+        conversation_turns: Some(one.turns),
+        execution_time_ms: one.milliseconds,
+        error_message: error,
+        created_at: one.at.unwrap_or(fallback),
+    };
+    SkillRecord::Execution { skill: SkillRef::Seen { skill_name: one.skill }, execution, reaction }
+}

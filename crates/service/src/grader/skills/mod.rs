@@ -1,0 +1,91 @@
+//! Skills: what is recorded of their use, how well they work, and which of them are in use
+//! (seed 002, work item 1).
+//!
+//! Scores are computed and decisions made in the room `improve`; here it is done what they say.
+//! Prints nothing.
+
+mod change;
+mod derive;
+mod recording;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+pub use change::ChangeError;
+pub use derive::{DeriveOptions, Derived};
+pub use recording::{NewExecution, NewMessage};
+use selftest_grading::improve::effectiveness::Effectiveness;
+use selftest_grading::improve::skill::{SkillScore, SkillVersion};
+use selftest_grading::improve::skill_settings::SkillSettings;
+use selftest_grading::improve::trend;
+use selftest_store::{DayCount, Store, StoreError};
+use selftest_text::redact::Redactor;
+
+/// Keeps track of the skills of one user.
+#[derive(Debug, Clone)]
+pub struct SkillTracker {
+    store: Store,
+    settings: SkillSettings,
+    redactor: Redactor,
+}
+
+impl SkillTracker {
+    /// A tracker of the user that the settings name.
+    pub fn new(store: Store, settings: SkillSettings, redactor: Redactor) -> Self {
+        Self { store, settings, redactor }
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whose skills these are.
+    pub fn user_id(&self) -> &str {
+        &self.settings.user_id
+    }
+
+    /// How well a version works, by its executions of the last days.
+    pub async fn compute_effectiveness(
+        &self,
+        skill_version_id: &str,
+    ) -> Result<Effectiveness, StoreError> {
+        let since = self.lookback(Timestamp::now());
+        Ok(Effectiveness::of(&self.store.skill_counts(skill_version_id, since).await?))
+    }
+
+    /// Scores every version in use by its executions of the days before `now`, and keeps the
+    /// scores.
+    pub async fn score_all_skills(&self, now: Timestamp) -> Result<Vec<SkillScore>, StoreError> {
+        let active = self.store.active_skills(self.user_id(), self.lookback(now)).await?;
+        let score = |(skill, counts): &(SkillVersion, _)| {
+            let effectiveness = Effectiveness::of(counts);
+            (skill.id.clone(), effectiveness.score(), effectiveness.total_executions())
+        };
+        let scores: Vec<_> = active.iter().map(score).collect();
+        self.store.save_skill_scores(&scores, now).await?;
+        let scored = active.into_iter().zip(scores);
+        Ok(scored
+            .map(|((skill, _), (_, score, total_executions))| SkillScore {
+                skill_name: skill.skill_name,
+                version: skill.version,
+                score,
+                total_executions,
+            })
+            .collect())
+    }
+
+    /// Executions by version and day, over the weeks of a trend that ends on that day.
+    pub async fn days(&self, today: Date) -> Result<Vec<DayCount>, StoreError> {
+        let first = trend::first_day(today).to_zoned(TimeZone::UTC);
+        let first = first.map_or(Timestamp::MIN, |first| first.timestamp());
+        self.store.skill_days(self.user_id(), first).await
+    }
+
+    /// The moment since which executions count at `now`.
+    pub fn lookback(&self, now: Timestamp) -> Timestamp {
+        let days = i64::from(self.settings.lookback_days);
+        now.checked_sub(SignedDuration::from_hours(24 * days)).unwrap_or(Timestamp::MIN)
+    }
+}

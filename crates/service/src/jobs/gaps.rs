@@ -1,0 +1,69 @@
+//! The jobs that look for gaps in the agent's skills and let a model draft skills for them
+//! (seed 002, `run_gap_detection` and `run_skill_generation_batch`).
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::JobContext;
+use super::summary::Done;
+use crate::grader::proposals::{BatchSummary, SkillGenerator};
+use selftest_text::one_line;
+
+/// Finds the model that drafts skills, or says why there is none.
+pub type FindGenerator =
+    dyn Fn() -> BoxFuture<'static, Result<SkillGenerator, String>> + Send + Sync;
+
+/// Grades new sessions by rules and looks for gaps in the sessions of the days before that time.
+pub(super) async fn detect(context: &JobContext, at: Timestamp) -> Result<Done, String> {
+    let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
+    let detected = context.grader.detect_gaps(&context.gaps, at).await;
+    let detected = detected.map_err(|error| error.to_string())?;
+    for problem in &detected.problems {
+        tracing::warn!("{}", one_line(problem, 400));
+    }
+    Ok(Done::counted(&json!({
+        "sessions": detected.sessions,
+        "sessions_graded": scan.sessions,
+        "repeated_requests": detected.repeated_requests,
+        "gaps_found": detected.gaps.len(),
+        "gaps_new": detected.new,
+        "gaps_reopened": detected.reopened,
+    })))
+}
+
+/// Drafts, tests and proposes skills for a few open gaps. No model is looked for where no gap is
+/// open.
+pub(super) async fn generate(context: &JobContext) -> Result<Done, String> {
+    let open = context.grader.store().open_gaps().await.map_err(|error| error.to_string())?;
+    if open.items.is_empty() {
+        return Ok(Done::counted(&json!({
+            "gaps_found": 0,
+            "gaps_processed": 0,
+            "proposals_created": 0,
+            "failures": 0,
+        })));
+    }
+    let generator = (context.find_generator)().await?;
+    let (summary, generated) = generator.run_skill_generation_batch().await;
+    for one in &generated {
+        if let Some(fault) = &one.fault {
+            tracing::warn!("no proposal for {}: {fault}", one.gap_id);
+        }
+    }
+    match summary {
+        BatchSummary::Completed {
+            gaps_found,
+            gaps_processed,
+            proposals_created,
+            failures,
+            elapsed_ms: _,
+        } => Ok(Done::counted(&json!({
+            "gaps_found": gaps_found,
+            "gaps_processed": gaps_processed,
+            "proposals_created": proposals_created,
+            "failures": failures,
+        }))),
+        BatchSummary::Failed { error, elapsed_ms: _ } => Err(error),
+    }
+}

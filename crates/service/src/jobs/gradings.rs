@@ -1,0 +1,119 @@
+//! The work behind one entry of the queue: a model grades a session, once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use apalis::prelude::{AbortError, Attempt, BoxDynError, Data};
+use futures_util::future::BoxFuture;
+
+use super::queue::Grading;
+use super::settings::JobSettings;
+use crate::grader::quality::QualityGrader;
+use selftest_store::Store;
+use selftest_text::one_line;
+
+/// The name of this work in the log, as the scheduled jobs have theirs.
+const NAME: &str = "run_session_grading";
+
+/// Gradings in a row without an answer of the model after which it counts as gone.
+pub(super) const GONE_AFTER: u32 = 2;
+
+/// Finds the grader by a model, that of the configuration where none is named, or says why there
+/// is none.
+pub type FindGrader =
+    dyn Fn(Option<String>) -> BoxFuture<'static, Result<QualityGrader, String>> + Send + Sync;
+
+/// What a grading needs.
+pub(super) struct Gradings {
+    pub(super) store: Store,
+    pub(super) find: Arc<FindGrader>,
+    pub(super) settings: JobSettings,
+    /// Whether a model that does not answer is waited for.
+    pub(super) patient: bool,
+    /// Gradings in a row to which the model did not answer.
+    pub(super) silent: AtomicU32,
+}
+
+/// Why there is no grade.
+enum Fault {
+    /// Another attempt would come to the same.
+    Final(String),
+    /// The model or the database did not answer.
+    Passing(String),
+}
+
+impl Gradings {
+    async fn grade(&self, grading: &Grading) -> Result<&'static str, Fault> {
+        let Grading { session_id, model, requested_at } = grading;
+        let store = |error: selftest_store::StoreError| Fault::Passing(error.to_string());
+        let found = self.store.grade(session_id).await.map_err(store)?;
+        let found =
+            found.ok_or_else(|| Fault::Final("it has no grade by rules any more".to_owned()))?;
+        let grader = (self.find)(model.clone()).await.map_err(Fault::Passing)?;
+        let known = self.store.quality_of(session_id).await.map_err(store)?.items;
+        // A worker that died between keeping the grade and saying so: the model is not asked
+        // twice for one request.
+        let is_there =
+            known.iter().any(|grade| grade.model == grader.model_id() && grade.ts >= *requested_at);
+        if is_there {
+            return Ok("graded before");
+        }
+        match grader.grade(session_id, &found.session_file).await {
+            Ok(_) => Ok("graded"),
+            Err(fault) if fault.is_lasting() => Err(Fault::Passing(fault.to_string())),
+            Err(fault) => Err(Fault::Final(fault.to_string())),
+        }
+    }
+
+    async fn run(&self, grading: &Grading, attempt: usize) -> Result<(), BoxDynError> {
+        let session = one_line(&grading.session_id, 80);
+        let most = self.settings.max_attempts as usize;
+        tracing::info!("{NAME} START  session={session} attempt={attempt}");
+        let started = Instant::now();
+        let done = if attempt > most {
+            Err(Fault::Final(format!("its worker ended in the middle of it {} times", attempt - 1)))
+        } else {
+            self.grade(grading).await
+        };
+        let elapsed = started.elapsed().as_millis();
+        let fault = match done {
+            Ok(how) => {
+                self.silent.store(0, Ordering::Relaxed);
+                tracing::info!("{NAME} DONE  session={session} {how} elapsed={elapsed}ms");
+                return Ok(());
+            }
+            Err(fault) => fault,
+        };
+        let (Fault::Final(why) | Fault::Passing(why)) = &fault;
+        let why = one_line(why, 400);
+        tracing::warn!(
+            "{NAME} FAILED  session={session} attempt={attempt} elapsed={elapsed}ms error={why}"
+        );
+        if let Fault::Final(why) = fault {
+            self.silent.store(0, Ordering::Relaxed);
+            return Err(Box::new(AbortError::new(why)));
+        }
+        let silent = self.silent.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.patient && silent >= GONE_AFTER {
+            // Whoever waits for the end drops this, and nothing is counted against the session.
+            std::future::pending::<()>().await;
+        }
+        if self.patient && attempt < most {
+            // Here and not in the queue: as long as nobody answers, the next one would fare no
+            // better.
+            tokio::time::sleep(self.settings.wait_after(attempt)).await;
+        }
+        Err(why.into())
+    }
+}
+
+/// What the queue's library calls.
+pub(super) async fn handle(
+    work: Vec<u8>,
+    attempt: Attempt,
+    gradings: Data<Arc<Gradings>>,
+) -> Result<(), BoxDynError> {
+    let grading = Grading::read(&work).map_err(AbortError::new)?;
+    gradings.run(&grading, attempt.current()).await
+}

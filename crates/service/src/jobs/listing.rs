@@ -1,0 +1,154 @@
+//! What there is to say about jobs: the scheduled ones with their last runs, the queue, and what
+//! failed in it.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::lease::Lease;
+use super::queue::{FailedGrading, Queue, QueueCounts};
+use super::schedule::{Cron, Job};
+use super::settings::JobSettings;
+use super::summary::Summary;
+use selftest_store::{JobRun, Store, StoreError};
+use selftest_text::escape::terminal;
+use selftest_text::wording::{date_time, plural};
+
+/// Failed gradings that are listed.
+const FAILED: u32 = 100;
+
+/// Bytes of words about a failure in a list.
+const WORDS: usize = 200;
+
+/// Everything that is to be said.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listing {
+    /// The scheduled jobs.
+    pub scheduled: Vec<ScheduledJob>,
+    /// The queue.
+    pub gradings: QueueCounts,
+    /// Workers that take from the queue.
+    pub workers: u64,
+    /// What failed in the queue, the newest first; at most 100.
+    pub failed: Vec<FailedGrading>,
+}
+
+/// A scheduled job and its last run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScheduledJob {
+    /// Which job.
+    pub name: Job,
+    /// What it does.
+    pub about: &'static str,
+    /// Cron in UTC, or `off`.
+    pub schedule: String,
+    /// When it is due next.
+    pub next: Option<Timestamp>,
+    /// Its last run.
+    pub last: Option<LastRun>,
+}
+
+/// A run of a scheduled job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LastRun {
+    /// The time that it was due, or asked for.
+    pub slot: Timestamp,
+    /// `running`, `interrupted`, or the status of its summary.
+    pub state: &'static str,
+    /// Which worker ran it.
+    pub worker: String,
+    /// More than 1: earlier workers died in the middle.
+    pub attempt: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// What it came to.
+    pub summary: Option<Summary>,
+}
+
+impl LastRun {
+    fn of(run: JobRun, holder: Option<&str>) -> Self {
+        let summary: Option<Summary> =
+            run.summary_json.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        let state = match &summary {
+            Some(summary) => summary.status.name(),
+            None if run.ended_at.is_none() && holder == Some(&run.worker) => "running",
+            None => "interrupted",
+        };
+        Self {
+            slot: run.slot,
+            state,
+            worker: run.worker,
+            attempt: run.attempt,
+            started_at: run.started_at,
+            ended_at: run.ended_at,
+            summary,
+        }
+    }
+}
+
+impl Listing {
+    /// As it is at that moment.
+    pub async fn of(
+        store: &Store,
+        queue: &Queue,
+        settings: &JobSettings,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let holder = Lease::holder(store, settings).await?;
+        let mut runs = store.last_job_runs().await?.items;
+        let scheduled = Job::ALL.into_iter().map(|job| {
+            let schedule = job.schedule(&settings.schedule).to_owned();
+            let next = Cron::parse(&schedule).ok().flatten().and_then(|cron| cron.next(now));
+            let last = runs.iter().position(|run| run.job == job.name());
+            let last = last.map(|last| LastRun::of(runs.swap_remove(last), holder.as_deref()));
+            ScheduledJob { name: job, about: job.about(), schedule, next, last }
+        });
+        let scheduled = scheduled.collect();
+        let (gradings, failed) = (queue.counts().await?, queue.failed(FAILED).await?);
+        Ok(Self { scheduled, gradings, workers: queue.workers().await?, failed })
+    }
+
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{:<34} {:<16} {:<20} {:<12} {}\n",
+            "JOB", "SCHEDULE (UTC)", "LAST RUN", "STATE", "NEXT RUN"
+        );
+        for job in &self.scheduled {
+            let (last, state) = match &job.last {
+                Some(last) => (date_time(last.started_at), last.state),
+                None => ("never".to_owned(), "-"),
+            };
+            let next = job.next.map_or_else(|| "-".to_owned(), date_time);
+            let schedule = terminal(&job.schedule, 40);
+            let _ = writeln!(
+                text,
+                "{:<34} {schedule:<16} {last:<20} {state:<12} {next}",
+                job.name.name()
+            );
+            let summary = job.last.as_ref().and_then(|last| last.summary.as_ref());
+            let error = summary.and_then(|summary| summary.error.as_deref());
+            if let Some(error) = error {
+                let _ = writeln!(text, "  {}", terminal(error, WORDS));
+            }
+        }
+        let QueueCounts { waiting, running, failed, done } = self.gradings;
+        let _ = writeln!(
+            text,
+            "\ngradings: {waiting} waiting, {running} running, {failed} failed, {done} done; {}",
+            plural(self.workers, "worker")
+        );
+        for one in &self.failed {
+            let at = one.at.map_or_else(|| "-".to_owned(), date_time);
+            let (session, why) = (terminal(&one.grading.session_id, 80), terminal(&one.why, WORDS));
+            let _ = writeln!(text, "  {} {at} {session}: {why}", one.id);
+        }
+        if failed > 0 {
+            text.push_str("`selftest jobs retry --all` tries failed gradings again\n");
+        }
+        text
+    }
+}

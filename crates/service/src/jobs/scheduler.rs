@@ -1,0 +1,161 @@
+//! Runs the scheduled jobs: each once for each of its times, in their order, on one worker of all
+//! on the database at a time. Which are due is `schedule`'s.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use jiff::Timestamp;
+use tokio::time::sleep;
+
+use super::lease::Lease;
+use super::schedule::{Job, Slot, due};
+use super::settings::JobSettings;
+use super::summary::{Status, Summary};
+use super::{JobContext, gaps, name, scoring, weekly};
+use selftest_store::{Store, StoreError};
+use selftest_text::one_line;
+
+/// Between two looks whether another worker has given the lease back.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Runs scheduled jobs.
+pub struct Scheduler {
+    context: JobContext,
+    settings: JobSettings,
+    jobs: Vec<Job>,
+    name: String,
+}
+
+impl Scheduler {
+    /// Of these jobs.
+    pub fn new(context: JobContext, settings: JobSettings, jobs: Vec<Job>) -> Self {
+        Self { context, settings, jobs, name: name::fresh() }
+    }
+
+    fn store(&self) -> &Store {
+        self.context.grader.store()
+    }
+
+    /// Runs what becomes due, for ever. After it was dropped, [`Scheduler::release`] lets others
+    /// go on at once.
+    pub async fn run(&self) {
+        loop {
+            if let Err(error) = self.run_due(Timestamp::now()).await {
+                tracing::warn!("the schedule cannot be looked at: {error}");
+            }
+            sleep(self.settings.heartbeat()).await;
+        }
+    }
+
+    /// Runs everything that is due at that moment, in order. Waits while another worker runs
+    /// scheduled jobs.
+    pub async fn run_due(&self, now: Timestamp) -> Result<Vec<(Job, Summary)>, StoreError> {
+        if self.due(now).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lease = self.lease().await?;
+        let mut ran = Vec::new();
+        // Another worker may have run them meanwhile.
+        for slot in self.due(now).await? {
+            match self.run_slot(&lease, slot).await? {
+                Some(summary) => ran.push((slot.job, summary)),
+                None => break,
+            }
+        }
+        lease.release().await?;
+        Ok(ran)
+    }
+
+    /// Runs a job now, whether it is due or not. Waits while another worker runs scheduled jobs.
+    /// `None` when that job's lease was lost in the middle.
+    pub async fn run_now(&self, job: Job) -> Result<Option<Summary>, StoreError> {
+        let lease = self.lease().await?;
+        let summary = self.run_slot(&lease, Slot { job, at: Timestamp::now() }).await?;
+        lease.release().await?;
+        Ok(summary)
+    }
+
+    /// Gives back what a dropped run holds.
+    pub async fn release(&self) {
+        if let Err(error) = Lease::release_of(self.store(), &self.name).await {
+            tracing::warn!("other workers have to wait for a moment: {error}");
+        }
+    }
+
+    async fn due(&self, now: Timestamp) -> Result<Vec<Slot>, StoreError> {
+        let ended = self.store().jobs_ended().await?;
+        Ok(due(&self.jobs, &self.settings.schedule, &ended, now))
+    }
+
+    async fn lease(&self) -> Result<Lease<'_>, StoreError> {
+        let mut told = false;
+        loop {
+            if let Some(lease) = Lease::take(self.store(), &self.name, &self.settings).await? {
+                return Ok(lease);
+            }
+            if !told && let Some(other) = Lease::holder(self.store(), &self.settings).await? {
+                told = true;
+                tracing::info!("waiting: worker {} runs scheduled jobs", one_line(&other, 200));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Runs a job for that time. `None` where another worker has done so, or does.
+    async fn run_slot(&self, lease: &Lease<'_>, slot: Slot) -> Result<Option<Summary>, StoreError> {
+        let (job, store) = (slot.job.name(), self.store());
+        let attempt = store.begin_job(job, slot.at, &self.name, Timestamp::now()).await?;
+        let Some(attempt) = attempt else {
+            return Ok(None);
+        };
+        tracing::info!("{job} START  slot={} attempt={attempt}", slot.at);
+        let started = Instant::now();
+        let done = if attempt > self.settings.max_attempts {
+            let times = attempt - 1;
+            Err(format!("its worker ended in the middle of it {times} times"))
+        } else {
+            match lease.hold(AssertUnwindSafe(self.work(slot)).catch_unwind()).await {
+                Some(Ok(done)) => done,
+                Some(Err(_)) => Err("it panicked; the log says where".to_owned()),
+                None => {
+                    tracing::warn!("{job} LOST  another worker may have begun it");
+                    return Ok(None);
+                }
+            }
+        };
+        let summary = Summary::of(done, started.elapsed());
+        log(job, &summary);
+        let json = serde_json::to_string(&summary).unwrap_or_default();
+        let status = summary.status.name();
+        store.end_job(job, slot.at, Timestamp::now(), status, &json).await?;
+        Ok(Some(summary))
+    }
+
+    async fn work(&self, slot: Slot) -> Result<super::Done, String> {
+        match slot.job {
+            Job::GapDetection => gaps::detect(&self.context, slot.at).await,
+            Job::SkillGeneration => gaps::generate(&self.context).await,
+            Job::WeeklyReport => weekly::run(&self.context, slot.at).await,
+            Job::SkillScoring => scoring::run(&self.context, slot.at).await,
+        }
+    }
+}
+
+/// The lines of the seed, for whoever searches the log.
+fn log(job: &str, summary: &Summary) {
+    let elapsed = summary.elapsed_ms;
+    match summary.status {
+        Status::Completed => {
+            tracing::info!("{job} DONE  {} elapsed={elapsed:.0}ms", summary.counted());
+        }
+        Status::Skipped => {
+            let why = summary.reason.as_deref().unwrap_or_default();
+            tracing::info!("{job} SKIPPED  elapsed={elapsed:.0}ms reason={}", one_line(why, 400));
+        }
+        Status::Failed => {
+            let why = summary.error.as_deref().unwrap_or_default();
+            tracing::error!("{job} FAILED  elapsed={elapsed:.0}ms error={}", one_line(why, 400));
+        }
+    }
+}

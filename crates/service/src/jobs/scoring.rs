@@ -1,0 +1,42 @@
+//! The job that scores skills and disables those that do not work (seed 002,
+//! `run_skill_effectiveness_scoring`).
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::JobContext;
+use super::summary::Done;
+use crate::grader::skills::DeriveOptions;
+use selftest_text::one_line;
+
+/// Who disables, for the history of a skill.
+const ACTOR: &str = "worker";
+
+/// Records what sessions show of skills, scores the skills in use by the days before that time,
+/// then disables those to which a rule applies.
+pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
+    let skills = &context.skills;
+    let options = context.grader.options();
+    let derived = skills.record_sessions(DeriveOptions {
+        sources: options.sources.clone(),
+        since: Some(skills.lookback(at)),
+        agent: options.agent.clone(),
+    });
+    let derived = derived.await.map_err(|error| error.to_string())?;
+    for problem in &derived.problems {
+        tracing::warn!("{}", one_line(problem, 400));
+    }
+    let scores = skills.score_all_skills(at).await.map_err(|error| error.to_string())?;
+    let disabled = skills.auto_disable_underperformers(ACTOR, at).await;
+    let disabled = disabled.map_err(|error| error.to_string())?;
+    for fault in disabled.iter().flat_map(|one| &one.refresh_faults) {
+        tracing::warn!("{fault}");
+    }
+    let names: Vec<&str> = disabled.iter().map(|one| one.scored.skill_name.as_str()).collect();
+    Ok(Done::counted(&json!({
+        "executions_recorded": derived.executions,
+        "skills_scored": scores.len(),
+        "skills_disabled": names.len(),
+        "disabled_names": names,
+    })))
+}

@@ -1,0 +1,344 @@
+//! Agent Trajectory Interchange Format (Harbor RFC 0001), versions 1.0 to 1.8.
+//!
+//! Call and result stand in the same step. There is no error flag: a failure is read from the
+//! result (`failure`), unless a writer added `is_error`. Trajectories of subagents inside of the
+//! file are sessions of their own, with the outer one as parent.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::ReadError;
+use super::content::Content;
+use super::event::{Event, Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::failure;
+use super::feed::Feed;
+use super::source::{Document, Source};
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{Flag, Int, Json, List, Object, each, otherwise_default};
+
+/// Reads a trajectory.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    source.document::<Atif>(feed)
+}
+
+struct Atif;
+
+impl Document for Atif {
+    fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), D::Error> {
+        Trajectory { feed, parent: None }.deserialize(deserializer)
+    }
+}
+
+/// A trajectory, with the id of the one that it is part of.
+struct Trajectory<'f, 's> {
+    feed: &'f mut Feed<'s>,
+    parent: Option<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Trajectory<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Trajectory<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a trajectory")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Trajectory { feed, parent } = self;
+        let is_subagent = parent.is_some();
+        feed.head = Head { agent: "atif".to_owned(), parent, ..Head::default() };
+        let mut id = String::new();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                // Subagents share the session's id, the trajectory's is their own.
+                "session_id" | "trajectory_id" => {
+                    let text = map.next_value::<Text<'de>>()?;
+                    if id.is_empty() || is_subagent == (key.as_str() == "trajectory_id") {
+                        text.as_str().clone_into(&mut id);
+                        feed.head.id.clone_from(&id);
+                    }
+                }
+                "agent" => {
+                    let agent = map.next_value::<Object<Agent<'de>>>()?.0.unwrap_or_default();
+                    agent.note(&mut feed.head);
+                }
+                "steps" => {
+                    map.next_value_seed(each(|Object(step): Object<Step<'de>>| match step {
+                        Some(step) => step.send(feed, is_subagent),
+                        None => feed.notes.bad_records += 1,
+                    }))?;
+                }
+                "final_metrics" => {
+                    let totals = map.next_value::<Object<Totals>>()?.0.unwrap_or_default();
+                    feed.head.usage = totals.usage();
+                }
+                "subagent_trajectories" => {
+                    // What it will be called is not known before its steps are.
+                    let is_unnamed = id.is_empty() && feed.is_empty();
+                    let parent = if is_unnamed { feed.stem().to_owned() } else { feed.id_so_far() };
+                    // Where the steps are still to come, so is the end of this session.
+                    let head = feed.is_empty().then(|| std::mem::take(&mut feed.head));
+                    feed.end();
+                    map.next_value_seed(Subagents { feed, parent })?;
+                    feed.head = head.unwrap_or_default();
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+
+    otherwise_default!(string number boolean null list);
+}
+
+/// The trajectories inside of a trajectory.
+struct Subagents<'f, 's> {
+    feed: &'f mut Feed<'s>,
+    parent: String,
+}
+
+impl<'de> DeserializeSeed<'de> for Subagents<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Subagents<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of trajectories")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        loop {
+            let parent = Some(self.parent.clone());
+            let next = list.next_element_seed(Trajectory { feed: &mut *self.feed, parent })?;
+            self.feed.end();
+            if next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    otherwise_default!(string number boolean null object);
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Agent<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    version: Text<'a>,
+    #[serde(borrow)]
+    model_name: Text<'a>,
+}
+
+impl Agent<'_> {
+    fn note(&self, head: &mut Head) {
+        if !self.name.is_empty() {
+            head.agent = selftest_text::one_line(&self.name, 80);
+        }
+        if !self.version.is_empty() {
+            head.agent_version = Some(selftest_text::one_line(&self.version, 80));
+        }
+        head.model(&self.model_name);
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
+struct Totals {
+    total_prompt_tokens: Int,
+    total_completion_tokens: Int,
+    total_cached_tokens: Int,
+}
+
+impl Totals {
+    fn usage(&self) -> Option<Usage> {
+        usage(self.total_prompt_tokens, self.total_completion_tokens, self.total_cached_tokens)
+    }
+}
+
+/// The prompt's tokens include the cached ones.
+fn usage(prompt: Int, completion: Int, cached: Int) -> Option<Usage> {
+    if prompt.0.is_none() && completion.0.is_none() {
+        return None;
+    }
+    let cached = cached.count();
+    let input = prompt.count().saturating_sub(cached);
+    Some(Usage { input, output: completion.count(), cached })
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Step<'a> {
+    #[serde(borrow)]
+    source: Text<'a>,
+    #[serde(borrow)]
+    message: Content<'a>,
+    #[serde(borrow)]
+    reasoning_content: Text<'a>,
+    #[serde(borrow)]
+    model_name: Text<'a>,
+    timestamp: Moment,
+    #[serde(borrow)]
+    tool_calls: List<Call<'a>>,
+    #[serde(borrow)]
+    observation: Object<Observation<'a>>,
+    metrics: Object<Metrics>,
+    /// 0 for a step that no model was asked for.
+    llm_call_count: Int,
+    is_copied_context: Flag,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
+struct Metrics {
+    prompt_tokens: Int,
+    completion_tokens: Int,
+    cached_tokens: Int,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Call<'a> {
+    #[serde(borrow)]
+    tool_call_id: Text<'a>,
+    #[serde(borrow)]
+    function_name: Text<'a>,
+    arguments: Json,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Observation<'a> {
+    #[serde(borrow)]
+    results: List<Given<'a>>,
+}
+
+/// What a tool, or the environment without one, gave back.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Given<'a> {
+    #[serde(borrow)]
+    source_call_id: Text<'a>,
+    #[serde(borrow)]
+    content: Content<'a>,
+    is_error: Flag,
+    extra: Object<Extra>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Extra {
+    is_error: Flag,
+    exit_code: Int,
+}
+
+impl<'a> Given<'a> {
+    fn into_result(self) -> ToolResult<'a> {
+        let extra = self.extra.0.unwrap_or_default();
+        let mut result =
+            ToolResult { call_id: self.source_call_id, ..failure::result_of(self.content.0) };
+        result.exit_code = result.exit_code.or(extra.exit_code.0);
+        match self.is_error.0.or(extra.is_error.0) {
+            Some(true) => result.outcome = Outcome::Failed,
+            Some(false) => result.outcome = Outcome::Ok,
+            None if result.outcome == Outcome::Unknown => {
+                result.outcome = match result.exit_code {
+                    Some(0) => Outcome::Ok,
+                    Some(_) => Outcome::Failed,
+                    None => Outcome::Unknown,
+                }
+            }
+            None => {}
+        }
+        result
+    }
+}
+
+impl Step<'_> {
+    fn send(self, feed: &mut Feed<'_>, is_subagent: bool) {
+        if self.is_copied_context.is_set() {
+            feed.notes.dropped_records += 1;
+            return;
+        }
+        let (role, origin) = match self.source.as_str() {
+            "agent" => (Role::Assistant, Origin::Agent),
+            "user" => (Role::User, Origin::Human),
+            "system" => (Role::System, Origin::Harness),
+            _ => {
+                feed.notes.ignored_records += 1;
+                return;
+            }
+        };
+        let origin = if is_subagent { Origin::Subagent } else { origin };
+        let time = self.timestamp.0;
+        if role == Role::Assistant {
+            feed.head.model(&self.model_name);
+        }
+        let calls: Vec<_> = self.tool_calls.0.into_iter().map(Call::into_call).collect();
+        let given = self.observation.0.unwrap_or_default().results.0;
+        let results = paired(&calls, given.into_iter().map(Given::into_result).collect());
+        let metrics = self.metrics.0.unwrap_or_default();
+        feed.event(Event {
+            role,
+            origin,
+            text: self.message.0,
+            reasoning: self.reasoning_content,
+            calls,
+            usage: usage(metrics.prompt_tokens, metrics.completion_tokens, metrics.cached_tokens),
+            time,
+            continues: role == Role::Assistant && self.llm_call_count.0 == Some(0),
+            ..Event::default()
+        });
+        let origin = if is_subagent { Origin::Subagent } else { Origin::Agent };
+        feed.event(Event { role: Role::Tool, origin, results, time, ..Event::default() });
+    }
+}
+
+impl<'a> Call<'a> {
+    fn into_call(self) -> ToolCall<'a> {
+        ToolCall { id: self.tool_call_id, name: self.function_name, arguments: self.arguments.0 }
+    }
+}
+
+/// Results without the id of a call belong to the calls of their step in order. Fewer of them
+/// than calls are results of all together: the others then have one of which nothing is known.
+fn paired<'a>(calls: &[ToolCall<'_>], mut results: Vec<ToolResult<'a>>) -> Vec<ToolResult<'a>> {
+    let is_open = |call: &&ToolCall<'_>, results: &[ToolResult<'_>]| {
+        !call.id.is_empty() && !results.iter().any(|result| result.call_id == call.id)
+    };
+    if calls.is_empty() || results.iter().all(|result| !result.call_id.is_empty()) {
+        return results;
+    }
+    let open: Vec<_> = calls.iter().filter(|call| is_open(call, &results)).collect();
+    let mut open = open.into_iter().map(|call| call.id.clone().into_owned());
+    for result in results.iter_mut().filter(|result| result.call_id.is_empty()) {
+        result.call_id = open.next().unwrap_or_default();
+    }
+    results.extend(open.map(|call_id| ToolResult { call_id, ..ToolResult::default() }));
+    results
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Calls and results inside of the text, between tags, as models are trained on them:
+//! `<tool_call>{"name": …, "arguments": …}</tool_call>` and
+//! `<tool_response>{"tool_call_id": …, "name": …, "content": …}</tool_response>`.
+
+use serde::Deserialize;
+
+use crate::event::{ToolCall, ToolResult};
+use crate::failure;
+use crate::function_call::Function;
+use crate::text::Text;
+use crate::wire::Json;
+
+const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
+const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Response<'a> {
+    #[serde(borrow)]
+    tool_call_id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    content: Option<Json>,
+}
+
+/// An answer without its calls, and the calls. They have no ids.
+pub(super) fn take_calls(text: Text<'_>) -> (Text<'_>, Vec<ToolCall<'static>>) {
+    let mut calls = Vec::new();
+    let rest = without(&text, CALL, |inside| {
+        let function: Option<Function<'_>> = serde_json::from_str(inside).ok();
+        let call = function.map(|function| function.into_call(Text::default()));
+        calls.extend(call.filter(|call| !call.name.is_empty()).map(ToolCall::into_owned));
+    });
+    match rest {
+        Some(rest) if !calls.is_empty() => (rest.into(), calls),
+        _ => (text, calls),
+    }
+}
+
+/// The results in a text that holds nothing else; `None` where it has no tags.
+pub(super) fn results(text: &str) -> Option<Vec<ToolResult<'static>>> {
+    let mut results = Vec::new();
+    without(text, RESPONSE, |inside| {
+        let response: Response<'_> = serde_json::from_str(inside).unwrap_or_default();
+        let content = match response.content {
+            Some(Json(content)) => content,
+            None => inside.to_owned().into(),
+        };
+        results.push(ToolResult {
+            call_id: response.tool_call_id.into_owned(),
+            tool: response.name.into_owned(),
+            ..failure::result_of(content)
+        });
+    })?;
+    Some(results)
+}
+
+/// Hands on what stands between each pair of tags; the text without them, or `None` where there
+/// is no pair.
+fn without(text: &str, tags: (&str, &str), mut found: impl FnMut(&str)) -> Option<String> {
+    let (mut rest, mut from) = (String::new(), text);
+    while let Some((before, tagged)) = from.split_once(tags.0)
+        && let Some((inside, after)) = tagged.split_once(tags.1)
+    {
+        rest.push_str(before.trim_end());
+        found(inside.trim());
+        from = after;
+    }
+    (from.len() < text.len()).then(|| (rest + from.trim_end()).trim().to_owned())
+}

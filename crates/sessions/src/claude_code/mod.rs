@@ -1,0 +1,288 @@
+//! Claude Code JSON lines: `~/.claude/projects/<folder>/<session>.jsonl`, and the files of its
+//! subagents. Turns records into events; what a record says, who typed it, how calls ended and
+//! which branches were abandoned is decided in the files beside this one.
+
+mod branch;
+mod origin;
+mod outcome;
+mod records;
+mod said;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::mem;
+
+use super::ReadError;
+use super::event::{Event, Mark, Origin, Role, ToolCall, Usage};
+use super::feed::Feed;
+use super::source::Source;
+use super::text::Text;
+use super::wire::Object;
+use branch::{Kind, Link, Tree};
+use records::{Id, Message, Record};
+use said::{HERMES, Said, User};
+
+/// Reads a session. Only where branches were abandoned is the file read a second time.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut tree = Tree::default();
+    pass(source, feed, |link| tree.add(link))?;
+    if let Some(mut leftovers) = tree.leftovers() {
+        feed.restart();
+        pass(source, feed, |_| leftovers.keep_next())?;
+    }
+    Ok(())
+}
+
+/// Reads the file once. `keep` is asked about each record that has an id.
+fn pass(
+    source: &Source,
+    feed: &mut Feed<'_>,
+    mut keep: impl FnMut(&Link) -> bool,
+) -> Result<(), ReadError> {
+    let mut reader = Reader { stem: feed.stem().to_owned(), ..Reader::default() };
+    let mut lines = source.lines()?;
+    let mut scratch = Vec::new();
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        match line.parse(&mut scratch, &mut feed.notes) {
+            Some(Object(Some(record))) => reader.record(record, feed, &mut keep),
+            Some(Object(None)) => feed.notes.ignored_records += 1,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// What has to be remembered between records.
+#[derive(Default)]
+struct Reader {
+    /// Name of the file: the session's id, or `agent-` and the subagent's.
+    stem: String,
+    /// Id of the session as the last record named it.
+    session: String,
+    /// Whether the whole file is one subagent's; unknown before the first message.
+    is_subagent: Option<bool>,
+    /// Tokens that were counted for each API message: its lines repeat and raise them.
+    counted: HashMap<Id, Usage>,
+    /// A compaction was reported and its summary is to come.
+    at_summary: bool,
+}
+
+/// Whose conversation a record is in.
+///
+/// A file that is wholly a subagent's is graded as a session of its own: there its model is the
+/// agent. What it is told comes from another agent, so that no person speaks in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Main,
+    SubagentInside,
+    SubagentAlone,
+}
+
+impl Place {
+    fn agent(self) -> Origin {
+        match self {
+            Place::SubagentInside => Origin::Subagent,
+            Place::Main | Place::SubagentAlone => Origin::Agent,
+        }
+    }
+
+    fn user(self, is_human: bool) -> Origin {
+        match (self, is_human) {
+            (Place::SubagentInside, _) | (Place::SubagentAlone, true) => Origin::Subagent,
+            (Place::Main, true) => Origin::Human,
+            (_, false) => Origin::Harness,
+        }
+    }
+
+    /// Of words typed at a tool call, which only a person does.
+    fn person(self) -> Origin {
+        match self {
+            Place::SubagentInside => Origin::Subagent,
+            Place::Main | Place::SubagentAlone => Origin::Human,
+        }
+    }
+}
+
+impl Reader {
+    fn record(
+        &mut self,
+        mut record: Record<'_>,
+        feed: &mut Feed<'_>,
+        keep: &mut impl FnMut(&Link) -> bool,
+    ) {
+        self.head(&record, feed);
+        let said = Said::take(&mut record, feed.wants_outputs());
+        if !record.uuid.is_none() && !keep(&self.link(&record, &said)) {
+            feed.notes.dropped_records += 1;
+            return;
+        }
+        let place = match (record.is_sidechain.is_set(), self.is_subagent) {
+            (false, _) => Place::Main,
+            (true, Some(true)) => Place::SubagentAlone,
+            (true, _) => Place::SubagentInside,
+        };
+        match said {
+            Said::Assistant(message) => self.assistant(&record, message, place, feed),
+            Said::User(user) => self.user(&record, user, place, feed),
+            Said::Notice { text, mark } => {
+                self.at_summary |= mark == Some(Mark::Compacted);
+                let (origin, time) = (place.user(false), record.timestamp.0);
+                feed.event(Event { origin, text, time, mark, ..Event::default() });
+            }
+            Said::Nothing => feed.notes.ignored_records += 1,
+        }
+    }
+
+    /// What the record says of the session as a whole. Copies of an older session come first: the
+    /// last session named is the file's own, the one before it the parent.
+    fn head(&mut self, record: &Record<'_>, feed: &mut Feed<'_>) {
+        let head = &mut feed.head;
+        let line = |text: &str| selftest_text::one_line(text, 200);
+        let is_news = |known: &Option<String>, said: &Text<'_>| {
+            !said.is_empty() && known.as_deref() != Some(said.as_str())
+        };
+        let is_other_session =
+            !record.session_id.is_empty() && self.session != record.session_id.as_str();
+        if is_other_session {
+            let earlier = mem::replace(&mut self.session, record.session_id.as_str().to_owned());
+            head.parent = (!earlier.is_empty()).then(|| line(&earlier)).or(head.parent.take());
+            head.id = line(&self.session);
+            head.cwd = None;
+        }
+        let is_message = matches!(record.kind.as_str(), "user" | "assistant");
+        let is_first_message = is_message && self.is_subagent.is_none();
+        if is_first_message {
+            self.is_subagent = Some(self.is_of_subagent(record));
+        }
+        if self.is_subagent == Some(true) && (is_first_message || is_other_session) {
+            let agent = match record.agent_id.as_str() {
+                "" => self.stem.strip_prefix("agent-").unwrap_or(&self.stem),
+                id => id,
+            };
+            head.id = format!("{}/agent-{}", line(&self.session), line(agent));
+            head.parent = Some(line(&self.session));
+        }
+        if let Object(Some(from)) = &record.forked_from
+            && is_news(&head.parent, &from.session_id)
+        {
+            head.parent = Some(line(&from.session_id));
+        }
+        if record.version.as_str() == HERMES {
+            "hermes".clone_into(&mut head.agent);
+        } else if head.agent.is_empty() {
+            "claude-code".clone_into(&mut head.agent);
+        }
+        if record.version.as_str() != HERMES && is_news(&head.agent_version, &record.version) {
+            head.agent_version = Some(line(&record.version));
+        }
+        if head.cwd.is_none() && !record.cwd.is_empty() {
+            head.cwd = Some(selftest_text::one_line(&record.cwd, 1000));
+        }
+        if head.platform.is_none() && !record.entrypoint.is_empty() {
+            head.platform = Some(line(&record.entrypoint));
+        }
+    }
+
+    /// Versions that write subagents into the main file do not give them an id.
+    fn is_of_subagent(&self, record: &Record<'_>) -> bool {
+        let has_own_file = self.stem.starts_with("agent-")
+            || (!record.agent_id.is_empty() && self.stem != record.session_id.as_str());
+        record.is_sidechain.is_set() && has_own_file
+    }
+
+    fn link(&self, record: &Record<'_>, said: &Said<'_>) -> Link {
+        let kind = match said {
+            _ if record.is_sidechain.is_set() => Kind::Apart,
+            Said::Assistant(_) => Kind::Firm,
+            Said::User(User { is_human: true, results, .. })
+                if results.is_empty() && record.kind.as_str() == "user" =>
+            {
+                Kind::Firm
+            }
+            _ => Kind::Hanging,
+        };
+        let message = match said {
+            Said::Assistant(message) => message.id.or(record.request_id),
+            _ => Id::default(),
+        };
+        let from = record.forked_from.0.as_ref();
+        Link {
+            uuid: record.uuid,
+            parent: record.parent_uuid.or(record.logical_parent_uuid),
+            message,
+            kind,
+            is_copy: from.is_some_and(|from| from.message_uuid == record.uuid),
+            is_foreign: !record.session_id.is_empty() && self.stem != record.session_id.as_str(),
+            time: record.timestamp.0.map(jiff::Timestamp::as_millisecond),
+        }
+    }
+
+    fn assistant(
+        &mut self,
+        record: &Record<'_>,
+        message: Message<'_>,
+        place: Place,
+        feed: &mut Feed<'_>,
+    ) {
+        let mut event = Event {
+            role: Role::Assistant,
+            origin: place.agent(),
+            time: record.timestamp.0,
+            ..Event::default()
+        };
+        let tokens = message.usage.0.map(|tokens| tokens.usage());
+        let id = message.id.or(record.request_id);
+        if id.is_none() {
+            event.usage = tokens;
+        } else {
+            event.continues = self.counted.contains_key(&id);
+            let counted = self.counted.entry(id).or_default();
+            let more = tokens.map(|tokens| tokens.since(*counted));
+            event.usage = more.filter(|more| !event.continues || *more != Usage::default());
+            *counted += more.unwrap_or_default();
+        }
+        for block in message.content.0 {
+            match block.kind.as_str() {
+                "text" => said::add(&mut event.text, block.text),
+                "thinking" => {
+                    said::add(&mut event.reasoning, block.thinking(feed.wants_outputs()));
+                }
+                "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                    let arguments = block.arguments();
+                    event.calls.push(ToolCall { id: block.id, name: block.name, arguments });
+                }
+                // Of tools that run at the provider.
+                kind if kind.ends_with("_tool_result") => {
+                    let (is_error, text) = (block.is_error.is_set(), block.content());
+                    event.results.push(outcome::result_of(block.tool_use_id, text, is_error));
+                }
+                _ => {}
+            }
+        }
+        if place != Place::SubagentInside {
+            feed.head.model(&message.model);
+        }
+        feed.event(event);
+    }
+
+    fn user(&mut self, record: &Record<'_>, user: User<'_>, place: Place, feed: &mut Feed<'_>) {
+        let time = record.timestamp.0;
+        let is_summary = user.is_summary || origin::is_continuation(&user.words);
+        let mark = if is_summary {
+            // The boundary before it was an event of its own in newer versions.
+            (!mem::take(&mut self.at_summary)).then_some(Mark::Compacted)
+        } else {
+            origin::is_interruption(&user.words).then_some(Mark::Interrupted)
+        };
+        let feedback = user.results.iter().find_map(outcome::feedback);
+        let (role, origin, results) = (Role::Tool, place.agent(), user.results);
+        feed.event(Event { role, origin, results, time, ..Event::default() });
+        let (role, origin, text) = (Role::User, place.user(user.is_human), user.words);
+        feed.event(Event { role, origin, text, time, mark, ..Event::default() });
+        if let Some(text) = feedback {
+            let origin = place.person();
+            feed.event(Event { role, origin, text, time, ..Event::default() });
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What one record says, by its type. Knows nothing of the records around it.
+
+use super::origin;
+use super::outcome;
+use super::records::{Attachment, Message, Record, Source};
+use crate::event::{Mark, ToolResult};
+use crate::wire::Object;
+use crate::{Text, failure};
+
+/// Value of `version` in exports of Hermes sessions in this format. They have no `is_error`.
+pub(super) const HERMES: &str = "hermes-agent";
+
+/// Model of messages that the program wrote in the model's place, nearly all of them errors.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// The one of them that is none.
+const NO_RESPONSE: &str = "No response requested.";
+
+/// What a record says.
+pub(super) enum Said<'a> {
+    /// The model's answer, or one line of it.
+    Assistant(Message<'a>),
+    /// Words and results that were given to the model.
+    User(User<'a>),
+    /// Something that the program reports.
+    Notice { text: Text<'a>, mark: Option<Mark> },
+    /// Nothing of the conversation.
+    Nothing,
+}
+
+#[derive(Default)]
+pub(super) struct User<'a> {
+    /// Without what the program put into them.
+    pub(super) words: Text<'a>,
+    /// Whether a person typed them.
+    pub(super) is_human: bool,
+    /// Whether they are the summary after a compaction.
+    pub(super) is_summary: bool,
+    pub(super) results: Vec<ToolResult<'a>>,
+}
+
+impl<'a> Said<'a> {
+    /// Takes it out of the record; the output of calls that worked only if `outputs` are wanted.
+    pub(super) fn take(record: &mut Record<'a>, outputs: bool) -> Self {
+        let message = record.message.0.take();
+        match (record.kind.as_str(), message) {
+            ("user", Some(message)) => Said::User(user(record, message, outputs)),
+            ("assistant", Some(message)) => assistant(record, message),
+            ("system", _) => system(record),
+            ("attachment", _) => record.attachment.0.take().map_or(Said::Nothing, queued),
+            _ => Said::Nothing,
+        }
+    }
+}
+
+fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a> {
+    let is_harness = record.is_meta.is_set()
+        || record.is_compact_summary.is_set()
+        || record.is_visible_in_transcript_only.is_set()
+        || !is_person(&record.origin);
+    let is_hermes = record.version.as_str() == HERMES;
+    let mut user = User { is_summary: record.is_compact_summary.is_set(), ..User::default() };
+    for block in message.content.0 {
+        match block.kind.as_str() {
+            "tool_result" => {
+                let text = if outputs || is_hermes || block.is_error.is_set() {
+                    origin::without_reminders(block.content())
+                } else {
+                    Text::default()
+                };
+                user.results.push(if is_hermes && block.is_error.0.is_none() {
+                    ToolResult { call_id: block.tool_use_id, ..failure::result_of(text) }
+                } else {
+                    outcome::result_of(block.tool_use_id, text, block.is_error.is_set())
+                });
+            }
+            "text" if is_harness => add(&mut user.words, block.text),
+            "text" => add(&mut user.words, origin::without_notes(block.text)),
+            kind @ ("image" | "document") => add(&mut user.words, block.source.note(kind)),
+            _ => {}
+        }
+    }
+    user.is_human = !is_harness && !user.words.is_empty() && !origin::is_harness(&user.words);
+    user
+}
+
+/// Adds a paragraph.
+pub(super) fn add<'a>(words: &mut Text<'a>, more: Text<'a>) {
+    if words.is_empty() {
+        *words = more;
+    } else {
+        words.join(&more);
+    }
+}
+
+/// Newer versions name who is behind a text: `human`, `peer`, `task-notification`, …
+fn is_person(source: &Object<Source<'_>>) -> bool {
+    source.0.as_ref().is_none_or(|source| matches!(source.kind.as_str(), "" | "human"))
+}
+
+fn assistant<'a>(record: &Record<'a>, message: Message<'a>) -> Said<'a> {
+    if message.model.as_str() != SYNTHETIC && !record.is_api_error_message.is_set() {
+        return Said::Assistant(message);
+    }
+    let mut text = Text::default();
+    message.content.0.into_iter().for_each(|block| add(&mut text, block.text));
+    let mark = (text.as_str() != NO_RESPONSE).then_some(Mark::ApiError);
+    Said::Notice { text, mark }
+}
+
+fn system<'a>(record: &mut Record<'a>) -> Said<'a> {
+    let mark = match record.subtype.as_str() {
+        "compact_boundary" => Mark::Compacted,
+        "api_error" | "error" => Mark::ApiError,
+        _ => return Said::Nothing,
+    };
+    let mut text = std::mem::take(&mut record.content);
+    if let Some(failure) = record.error.0.take() {
+        let said = [failure.formatted, failure.message].into_iter().find(|said| !said.is_empty());
+        add(&mut text, said.unwrap_or_default());
+        if let Some(status) = failure.status.0
+            && text.is_empty()
+        {
+            text = format!("status {status}").into();
+        }
+    }
+    Said::Notice { text, mark: Some(mark) }
+}
+
+/// What was typed while the agent worked: no `user` record holds it.
+fn queued(attachment: Attachment<'_>) -> Said<'_> {
+    if attachment.kind.as_str() != "queued_command" {
+        return Said::Nothing;
+    }
+    let words = origin::without_notes(attachment.prompt.0);
+    let is_human = matches!(attachment.command_mode.as_str(), "" | "prompt")
+        && !attachment.is_meta.is_set()
+        && is_person(&attachment.origin)
+        && !words.is_empty()
+        && !origin::is_harness(&words);
+    Said::User(User { words, is_human, ..User::default() })
+}

@@ -1,0 +1,290 @@
+//! A session with counted totals, and each trap of the format on its own.
+
+use crate::mutation::survives_damage;
+use crate::{
+    Collector, Format, Mark, Origin, Outcome, ReadError, Reading, Role, Session, Source, Usage,
+    read,
+};
+
+/// One record after the other: a question, an answer on three lines with two parallel calls whose
+/// results come in reverse order, a refusal with words, an interruption, a compaction.
+const FIXTURE: &str = r#"
+{"type":"summary","summary":"Another day","leafUuid":"elsewhere"}
+{"type":"file-history-snapshot","messageId":"u1","snapshot":{},"isSnapshotUpdate":false}
+{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s-1","cwd":"/work/app","version":"2.1.3","entrypoint":"cli","timestamp":"2026-03-01T10:00:00Z","message":{"role":"user","content":[{"type":"text","text":"<ide_opened_file>The user opened /work/app/a.rs</ide_opened_file>"},{"type":"text","text":"make the test pass"}]}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s-1","timestamp":"2026-03-01T10:00:01Z","message":{"id":"m1","model":"opus","content":[{"type":"thinking","thinking":"look first","signature":"x"}],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":3}}}
+{"type":"assistant","uuid":"a2","parentUuid":"a1","sessionId":"s-1","timestamp":"2026-03-01T10:00:02Z","message":{"id":"m1","model":"opus","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cargo test"}}],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":3}}}
+{"type":"assistant","uuid":"a3","parentUuid":"a2","sessionId":"s-1","timestamp":"2026-03-01T10:00:03Z","message":{"id":"m1","model":"opus","content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"a.rs"}}],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":70}}}
+{"type":"progress","uuid":"p1","parentUuid":"a2","sessionId":"s-1","data":{"type":"bash_progress"}}
+{"type":"user","uuid":"r2","parentUuid":"a3","sessionId":"s-1","timestamp":"2026-03-01T10:00:04Z","toolUseResult":{"file":{"content":"fn main() {}"}},"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"fn main() {}\n<system-reminder>not malware</system-reminder>"}]}]}}
+{"type":"user","uuid":"r1","parentUuid":"a2","sessionId":"s-1","timestamp":"2026-03-01T10:00:05Z","toolUseResult":"Error: Exit code 101","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":"Exit code 101\ntest failed"}]}}
+{"type":"assistant","uuid":"a4","parentUuid":"r1","sessionId":"s-1","timestamp":"2026-03-01T10:00:06Z","message":{"id":"m2","model":"opus","content":[{"type":"text","text":"I see."},{"type":"tool_use","id":"t3","name":"Edit","input":{}}],"usage":{"input_tokens":1,"output_tokens":9}}}
+{"type":"user","uuid":"r3","parentUuid":"a4","sessionId":"s-1","timestamp":"2026-03-01T10:00:07Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t3","is_error":true,"content":"The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nnot that file"}]}}
+{"type":"user","uuid":"i1","parentUuid":"r3","sessionId":"s-1","timestamp":"2026-03-01T10:00:08Z","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}}
+{"type":"attachment","uuid":"q1","parentUuid":"i1","sessionId":"s-1","timestamp":"2026-03-01T10:00:09Z","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"the other one"}}
+{"type":"system","subtype":"compact_boundary","uuid":"c1","parentUuid":null,"logicalParentUuid":"q1","sessionId":"s-1","timestamp":"2026-03-01T10:00:10Z","content":"Conversation compacted"}
+{"type":"user","uuid":"c2","parentUuid":"c1","isCompactSummary":true,"sessionId":"s-1","timestamp":"2026-03-01T10:00:11Z","message":{"role":"user","content":"This session is being continued from a previous conversation. Summary: tests."}}
+{"type":"assistant","uuid":"a5","parentUuid":"c2","sessionId":"s-1","timestamp":"2026-03-01T10:00:12Z","message":{"id":"m3","model":"sonnet","content":[{"type":"tool_use","id":"t4","name":"Bash","input":{}}],"usage":{"input_tokens":2,"output_tokens":4}}}
+"#;
+
+fn collect(name: &str, text: &str) -> (Result<Reading, ReadError>, Vec<Session>) {
+    let mut collector = Collector::default();
+    let reading = read(&Source::bytes(name, text), &mut collector);
+    (reading, collector.into_sessions())
+}
+
+fn session(name: &str, text: &str) -> Session {
+    let (reading, mut sessions) = collect(name, text);
+    assert_eq!(reading.unwrap().format, Format::ClaudeCode);
+    assert_eq!(sessions.len(), 1);
+    sessions.remove(0)
+}
+
+/// A user record with that text.
+fn user(uuid: &str, parent: &str, text: &str) -> String {
+    let content = serde_json::to_string(text).unwrap();
+    format!(
+        r#"{{"type":"user","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"s-1","message":{{"content":{content}}}}}"#
+    ) + "\n"
+}
+
+/// An assistant record of that API message.
+fn assistant(uuid: &str, parent: &str, message: &str, block: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"s-1","message":{{"id":"{message}","model":"opus","content":[{block}]}}}}"#
+    ) + "\n"
+}
+
+/// The texts of a speaker.
+fn texts(session: &Session, role: Role, origin: Origin) -> Vec<&str> {
+    let said = session.events.iter().filter(|event| event.role == role && event.origin == origin);
+    said.map(|event| event.text.as_str()).collect()
+}
+
+#[test]
+fn the_fixture_has_its_counted_totals() {
+    let session = session("s-1.jsonl", FIXTURE);
+    let head = &session.head;
+    assert_eq!((head.id.as_str(), head.agent.as_str()), ("s-1", "claude-code"));
+    assert_eq!(head.agent_version.as_deref(), Some("2.1.3"));
+    assert_eq!((head.cwd.as_deref(), head.platform.as_deref()), (Some("/work/app"), Some("cli")));
+    assert_eq!(head.models, ["opus", "sonnet"]);
+    assert_eq!(head.parent, None);
+    assert_eq!(head.start.unwrap().to_string(), "2026-03-01T10:00:00Z");
+    assert_eq!(head.end.unwrap().to_string(), "2026-03-01T10:00:12Z");
+
+    let human = ["make the test pass", "not that file", "the other one"];
+    assert_eq!(texts(&session, Role::User, Origin::Human), human);
+    let harness = texts(&session, Role::User, Origin::Harness);
+    assert_eq!(harness.len(), 2, "{harness:?}");
+    let assistants: Vec<_> =
+        session.events.iter().filter(|event| event.role == Role::Assistant).collect();
+    assert_eq!(assistants.len(), 5);
+    assert_eq!(assistants.iter().filter(|event| !event.continues).count(), 3, "model calls");
+    assert_eq!(assistants[0].reasoning.as_str(), "look first");
+    let mut usage = Usage::default();
+    assistants.iter().filter_map(|event| event.usage).for_each(|more| usage += more);
+    assert_eq!(usage, Usage { input: 15 + 1 + 2, output: 70 + 9 + 4, cached: 100 });
+
+    let results: Vec<_> = session.events.iter().flat_map(|event| &event.results).collect();
+    let found: Vec<_> = results
+        .iter()
+        .map(|result| (result.call_id.as_str(), result.tool.as_str(), result.outcome))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("t2", "Read", Outcome::Ok),
+            ("t1", "Bash", Outcome::Failed),
+            ("t3", "Edit", Outcome::Rejected),
+            ("t4", "Bash", Outcome::Pending),
+        ]
+    );
+    assert_eq!(results[0].text.as_str(), "fn main() {}");
+    assert_eq!(results[1].exit_code, Some(101));
+    let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
+    assert_eq!(marks, [Mark::Interrupted, Mark::Compacted]);
+}
+
+#[test]
+fn what_is_no_conversation_is_counted() {
+    let (reading, _) = collect("s-1.jsonl", FIXTURE);
+    let notes = reading.unwrap().notes;
+    assert_eq!((notes.ignored_records, notes.dropped_records, notes.bad_records), (3, 0, 0));
+}
+
+#[test]
+fn summaries_alone_are_no_session() {
+    let only = r#"{"type":"summary","summary":"Another day","leafUuid":"elsewhere"}"#;
+    let (reading, sessions) = collect("x.jsonl", &format!("{only}\n{only}\n"));
+    let error = reading.unwrap_err();
+    assert!(matches!(error, ReadError::NoSession { format: Format::ClaudeCode, .. }), "{error}");
+    assert!(error.to_string().contains("2 records of other kinds"), "{error}");
+    assert!(sessions.is_empty());
+}
+
+#[test]
+fn an_abandoned_branch_is_left_out() {
+    let text = r#"{"type":"text","text":"answer"}"#;
+    let call = r#"{"type":"tool_use","id":"t1","name":"Bash","input":{}}"#;
+    let lines = [
+        user("u1", "", "first"),
+        assistant("a1", "u1", "m1", text),
+        user("u2", "a1", "a wrong turn"),
+        assistant("a2", "u2", "m2", call),
+        user("u3", "a1", "the right turn"),
+        assistant("a3", "u3", "m3", text),
+    ];
+    let (reading, sessions) = collect("s-1.jsonl", &lines.concat());
+    assert_eq!(texts(&sessions[0], Role::User, Origin::Human), ["first", "the right turn"]);
+    assert!(sessions[0].events.iter().all(|event| event.calls.is_empty()));
+    assert_eq!(reading.unwrap().notes.dropped_records, 2);
+}
+
+#[test]
+fn copies_of_an_older_session_are_left_out_and_name_the_parent() {
+    let older = [user("o1", "", "long ago"), user("o2", "o1", "and then")].concat();
+    let newer = user("u1", "o2", "go on").replace("s-1", "s-2");
+    let both = format!("{older}{newer}");
+    let resumed = session("s-2.jsonl", &both);
+    assert_eq!((resumed.head.id.as_str(), resumed.head.parent.as_deref()), ("s-2", Some("s-1")));
+    assert_eq!(texts(&resumed, Role::User, Origin::Human), ["go on"]);
+    // Not named after either session: nothing says that the older part is elsewhere.
+    let joined = session("joined.jsonl", &both);
+    assert_eq!(texts(&joined, Role::User, Origin::Human).len(), 3);
+
+    let copied = user("o1", "", "long ago").replace(
+        r#""sessionId":"s-1""#,
+        r#""sessionId":"s-2","forkedFrom":{"sessionId":"s-1","messageUuid":"o1"}"#,
+    );
+    let branched = session("s-2.jsonl", &format!("{copied}{newer}"));
+    assert_eq!(texts(&branched, Role::User, Origin::Human), ["go on"]);
+    assert_eq!(branched.head.parent.as_deref(), Some("s-1"));
+}
+
+#[test]
+fn a_subagent_inside_the_file_is_labelled() {
+    let inside = |line: String| line.replace(r#""sessionId""#, r#""isSidechain":true,"sessionId""#);
+    let text = r#"{"type":"text","text":"answer"}"#;
+    let lines = [
+        user("u1", "", "delegate it"),
+        assistant("a1", "u1", "m1", r#"{"type":"tool_use","id":"t1","name":"Task","input":{}}"#),
+        inside(user("x1", "", "you are a subagent")),
+        inside(assistant("x2", "x1", "m2", text)),
+        user("u2", "a1", "thanks"),
+    ];
+    let session = session("s-1.jsonl", &lines.concat());
+    assert_eq!(texts(&session, Role::User, Origin::Human), ["delegate it", "thanks"]);
+    assert_eq!(texts(&session, Role::User, Origin::Subagent), ["you are a subagent"]);
+    assert_eq!(texts(&session, Role::Assistant, Origin::Subagent), ["answer"]);
+}
+
+#[test]
+fn a_subagents_own_file_is_a_session_with_a_parent() {
+    let own = |line: String| {
+        line.replace(r#""sessionId""#, r#""isSidechain":true,"agentId":"ab12","sessionId""#)
+    };
+    let text = r#"{"type":"text","text":"answer"}"#;
+    let lines = [own(user("x1", "", "find it")), own(assistant("x2", "x1", "m2", text))].concat();
+    let session = session("agent-ab12.jsonl", &lines);
+    assert_eq!(session.head.id, "s-1/agent-ab12");
+    assert_eq!(session.head.parent.as_deref(), Some("s-1"));
+    assert_eq!(texts(&session, Role::User, Origin::Subagent), ["find it"]);
+    assert_eq!(texts(&session, Role::Assistant, Origin::Agent), ["answer"]);
+}
+
+#[test]
+fn errors_of_the_provider_are_no_model_calls() {
+    let synthetic = |text: &str| {
+        assistant("e", "u1", "x", &format!(r#"{{"type":"text","text":"{text}"}}"#))
+            .replace("opus", "<synthetic>")
+    };
+    let system = r#"{"type":"system","subtype":"api_error","uuid":"e2","parentUuid":"u1","sessionId":"s-1","error":{"status":529,"error":{"type":"overloaded"}}}"#;
+    let lines = [
+        user("u1", "", "hello"),
+        synthetic("API Error: 500"),
+        synthetic("No response requested."),
+        format!("{system}\n"),
+    ];
+    let session = session("s-1.jsonl", &lines.concat());
+    let said: Vec<_> = session.events[1..]
+        .iter()
+        .map(|event| (event.role, event.origin, event.text.as_str(), event.mark))
+        .collect();
+    let notice = |text, mark| (Role::System, Origin::Harness, text, mark);
+    assert_eq!(
+        said,
+        [
+            notice("API Error: 500", Some(Mark::ApiError)),
+            notice("No response requested.", None),
+            notice("status 529", Some(Mark::ApiError)),
+        ]
+    );
+    assert!(session.head.models.is_empty());
+}
+
+#[test]
+fn a_compaction_without_a_boundary_is_marked_by_its_summary() {
+    let summary = "This session is being continued from a previous conversation that ran out.";
+    let session = session("s-1.jsonl", &[user("u1", "", summary), user("u2", "u1", "on")].concat());
+    assert_eq!(session.events[0].mark, Some(Mark::Compacted));
+    assert_eq!(session.events[0].origin, Origin::Harness);
+    assert_eq!(texts(&session, Role::User, Origin::Human), ["on"]);
+}
+
+#[test]
+fn media_are_named_and_not_kept() {
+    let data = "QUJD".repeat(1000);
+    let image = format!(
+        r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#
+    );
+    let document =
+        image.replace("\"image\"", "\"document\"").replace("image/png", "application/pdf");
+    let line = user("u1", "", "@").replace(
+        r#""@""#,
+        &format!(r#"[{image},{document},{{"type":"text","text":"what is this?"}},{{"type":"tool_result","tool_use_id":"t1","content":[{image}]}}]"#),
+    );
+    let session = session("s-1.jsonl", &line);
+    assert_eq!(session.events[0].results[0].text.as_str(), "[image image/png 3 kB]");
+    assert_eq!(
+        session.events[1].text.as_str(),
+        "[image image/png 3 kB]\n[document application/pdf 3 kB]\nwhat is this?"
+    );
+    assert_eq!(session.events[1].origin, Origin::Human);
+}
+
+#[test]
+fn an_export_of_hermes_is_not_taken_for_claude_code() {
+    let hermes =
+        |line: String| line.replace(r#""sessionId""#, r#""version":"hermes-agent","sessionId""#);
+    let call = r#"{"type":"tool_use","id":"t1","name":"terminal","input":{}}"#;
+    let result = user("r1", "a1", "@").replace(
+        r#""@""#,
+        r#"[{"type":"tool_result","tool_use_id":"t1","content":"{\"output\":\"\",\"exit_code\":2,\"error\":null}"}]"#,
+    );
+    let lines = [user("u1", "", "run it"), assistant("a1", "u1", "", call), result].map(hermes);
+    let session = session("s-1.jsonl", &lines.concat());
+    assert_eq!(session.head.agent, "hermes");
+    assert_eq!(session.head.agent_version, None);
+    let result = &session.events[2].results[0];
+    assert_eq!((result.outcome, result.exit_code), (Outcome::Failed, Some(2)));
+}
+
+#[test]
+fn fields_of_another_type_lose_no_record() {
+    let odd = r#"{"type":"user","uuid":7,"parentUuid":[],"sessionId":{"a":1},"isMeta":"no","timestamp":true,"origin":"x","message":{"content":{"type":"text","text":"hello"},"usage":3}}
+{"type":"assistant","sessionId":"s-1","message":{"id":null,"model":5,"content":["plain",null,4,{"type":"tool_use","input":"text"}],"usage":[1]}}
+7
+{"type":"new-thing","sessionId":"s-1"}
+"#;
+    let (reading, sessions) = collect("odd.jsonl", odd);
+    assert_eq!(texts(&sessions[0], Role::User, Origin::Human), ["hello"]);
+    assert_eq!(texts(&sessions[0], Role::Assistant, Origin::Agent), ["plain"]);
+    assert_eq!(sessions[0].events[1].calls[0].arguments.as_str(), r#""text""#);
+    assert_eq!(reading.unwrap().notes.ignored_records, 2);
+}
+
+#[test]
+fn damage_does_no_harm() {
+    survives_damage(Format::ClaudeCode, FIXTURE.as_bytes());
+}

@@ -1,0 +1,38 @@
+//! Tokens of a rollout, from its running totals.
+
+use crate::event::Usage;
+
+/// Adds up the running totals of `token_count`. They begin anew when a session is resumed, and in
+/// a fork they go on from those of its parent.
+#[derive(Default)]
+pub(super) struct Meter {
+    before: Usage,
+    base: Usage,
+    last: Option<Usage>,
+}
+
+impl Meter {
+    /// The parent's total, on top of which this session counts.
+    pub(super) fn begin(&mut self, total: Option<Usage>) {
+        self.base = total.unwrap_or(self.base);
+    }
+
+    pub(super) fn see(&mut self, total: Option<Usage>) {
+        let Some(total) = total else { return };
+        let sum =
+            |usage: Usage| usage.input.saturating_add(usage.output).saturating_add(usage.cached);
+        if sum(total) < sum(self.last.unwrap_or(self.base)) {
+            self.before = self.total().unwrap_or_default();
+            self.base = Usage::default();
+        }
+        self.last = Some(total);
+    }
+
+    pub(super) fn total(&self) -> Option<Usage> {
+        self.last.map(|last| {
+            let mut total = self.before;
+            total += last.since(self.base);
+            total
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! The output of a tool, which has had five shapes, and what it says about success.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::content::Content;
+use crate::event::{Outcome, ToolResult};
+use crate::failure;
+use crate::text::Text;
+use crate::wire::{Int, Object, otherwise_default};
+
+/// Lines at the beginning of an output among which an exit code may stand.
+const HEADER_LINES: usize = 6;
+
+/// `output` of a tool: JSON in a string with `metadata.exit_code`, plain text, or a list or an
+/// object of text parts.
+#[derive(Default)]
+pub(super) struct Output {
+    text: Text<'static>,
+    /// From the metadata of the JSON shape.
+    exit_code: Option<i64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Structured<'a> {
+    #[serde(borrow)]
+    output: Text<'a>,
+    metadata: Object<Metadata>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Metadata {
+    exit_code: Int,
+}
+
+impl<'de> Deserialize<'de> for Output {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyOutput;
+
+        impl<'de> Visitor<'de> for AnyOutput {
+            type Value = Output;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("the output of a tool")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Output, E> {
+                // Before the text is bounded: the metadata stand at its end.
+                if text.starts_with('{')
+                    && let Ok(structured) = serde_json::from_str::<Structured<'_>>(text)
+                    && let Some(metadata) = structured.metadata.0
+                {
+                    let exit_code = metadata.exit_code.0;
+                    return Ok(Output { text: structured.output.into_owned(), exit_code });
+                }
+                Ok(Output { text: Text::new(text).into_owned(), exit_code: None })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Output, A::Error> {
+                let content = Content::deserialize(SeqAccessDeserializer::new(list))?;
+                Ok(Output { text: content.0.into_owned(), exit_code: None })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Output, A::Error> {
+                let text = Text::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Output { text: text.into_owned(), exit_code: None })
+            }
+
+            otherwise_default!(number boolean null);
+        }
+
+        deserializer.deserialize_any(AnyOutput)
+    }
+}
+
+impl Output {
+    /// Of its JSON. The text of a call that worked is left out where it is not `wanted`.
+    pub(super) fn read(json: Option<&RawValue>, wanted: bool) -> Self {
+        let Some(json) = json.map(RawValue::get) else { return Self::default() };
+        if !wanted && plainly_worked(json) {
+            return Self { text: Text::default(), exit_code: Some(0) };
+        }
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// The result, as far as the output alone tells.
+    pub(super) fn result(self) -> ToolResult<'static> {
+        let text = self.text;
+        if is_rejection(&text) {
+            return ToolResult { outcome: Outcome::Rejected, text, ..ToolResult::default() };
+        }
+        if let Some(exit_code) = self.exit_code.or_else(|| stated_exit_code(&text)) {
+            let outcome = if exit_code == 0 { Outcome::Ok } else { Outcome::Failed };
+            return ToolResult {
+                outcome,
+                exit_code: Some(exit_code),
+                text,
+                ..ToolResult::default()
+            };
+        }
+        if failed(&text) {
+            return ToolResult { outcome: Outcome::Failed, text, ..ToolResult::default() };
+        }
+        if text.starts_with("Success.") || text.as_str() == "Plan updated" {
+            return ToolResult { outcome: Outcome::Ok, text, ..ToolResult::default() };
+        }
+        failure::result_of(text)
+    }
+}
+
+/// Whether the JSON of a long output says outright, at its end or at its beginning, that the call
+/// worked. Looks at what is escaped: an output that holds such words itself has them escaped once
+/// more. What stands between the ends is not looked at.
+fn plainly_worked(json: &str) -> bool {
+    const SHORTEST: usize = 3 * LONGEST_REJECTION;
+    const ENDING: usize = 200;
+    const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
+    if json.len() < SHORTEST {
+        return false;
+    }
+    if json.starts_with(r#""Exit code: 0\n"#) {
+        return true;
+    }
+    let end = &json[json.ceil_char_boundary(json.len() - ENDING)..];
+    let after = end.rfind(METADATA).map(|at| &end[at + METADATA.len()..]);
+    json.starts_with(r#""{\"output\":\""#)
+        && after.is_some_and(|after| after.starts_with([',', '}']))
+}
+
+/// Longer texts are no rejections.
+const LONGEST_REJECTION: usize = 2000;
+
+/// Whether a human or a policy refused the call, or a human stopped it.
+pub(super) fn is_rejection(text: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = [
+        "rejected by user",
+        "rejected: ",
+        "aborted by user",
+        "This action was rejected",
+        "user rejected",
+    ];
+    let first = text.lines().next().unwrap_or_default();
+    text.len() < LONGEST_REJECTION
+        && (text == "aborted"
+            || text.starts_with("Wall time: ") && text.ends_with("\naborted by user")
+            || first.ends_with("rejected by user")
+            || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)))
+}
+
+/// `Exit code: 1`, `Process exited with code 1`, or `… execution error: …, exit code: 1, stdout`.
+fn stated_exit_code(text: &str) -> Option<i64> {
+    if text.starts_with("failed in sandbox") || text.starts_with("execution error") {
+        let (_, rest) = text.split_once("exit code: ")?;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
+        return rest[..end].parse().ok();
+    }
+    let header = text.lines().take(HEADER_LINES).take_while(|line| !line.starts_with("Output:"));
+    for line in header {
+        let code = line
+            .strip_prefix("Exit code: ")
+            .or_else(|| line.strip_prefix("Process exited with code "));
+        if let Some(code) = code {
+            return code.trim().parse().ok();
+        }
+    }
+    None
+}
+
+/// Beginnings of the texts with which Codex reports that a tool did not work.
+fn failed(text: &str) -> bool {
+    const BEGINNINGS: [&str; 8] = [
+        "failed in sandbox",
+        "execution error",
+        "failed to parse function arguments",
+        "unsupported call",
+        "unsupported custom tool call",
+        "apply_patch verification failed",
+        "command timed out",
+        "err: ",
+    ];
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is left out must not change what is known of the call.
+    fn same(json: &str) -> (Outcome, Option<i64>, usize) {
+        let raw: &RawValue = serde_json::from_str(json).unwrap();
+        let whole = Output::read(Some(raw), true).result();
+        let brief = Output::read(Some(raw), false).result();
+        assert_eq!((whole.outcome, whole.exit_code), (brief.outcome, brief.exit_code), "{json}");
+        (brief.outcome, brief.exit_code, brief.text.len())
+    }
+
+    fn structured(output: &str, code: i64) -> String {
+        let inner = format!(
+            r#"{{"output":{},"metadata":{{"exit_code":{code},"duration_seconds":0.1}}}}"#,
+            serde_json::to_string(output).unwrap()
+        );
+        serde_json::to_string(&inner).unwrap()
+    }
+
+    #[test]
+    fn a_long_output_of_a_call_that_worked_is_left_out() {
+        let long = "line\n".repeat(2000);
+        assert_eq!(same(&structured(&long, 0)), (Outcome::Ok, Some(0), 0));
+        assert_eq!(same(&structured(&long, 1)), (Outcome::Failed, Some(1), long.len()));
+        assert_eq!(same(&structured(&long, -1)).0, Outcome::Failed);
+        assert_eq!(same(&structured("rejected by user", 0)).0, Outcome::Rejected);
+        let plain = |head: &str| serde_json::to_string(&format!("{head}{long}")).unwrap();
+        assert_eq!(same(&plain("Exit code: 0\nWall time: 1\nOutput:\n")).2, 0);
+        assert_eq!(same(&plain("Exit code: 1\nWall time: 1\nOutput:\n")).0, Outcome::Failed);
+    }
+
+    proptest! {
+        #[test]
+        fn an_output_that_quotes_others_is_not_mistaken(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    Just("\"metadata\":{\"exit_code\":0}}".to_owned()),
+                    Just("{\"output\":\"".to_owned()),
+                    Just("Exit code: 0\n".to_owned()),
+                    "[a-z\"\\\\{}:,0]{0,12}",
+                    Just("x".repeat(7000)),
+                ],
+                0..6,
+            ),
+            code in -1..3_i64,
+        ) {
+            let text = parts.concat();
+            same(&structured(&text, code));
+            // Broken JSON between the right ends is not told from whole one.
+            if !text.starts_with("{\"output\":\"") {
+                same(&serde_json::to_string(&text).unwrap());
+            }
+        }
+    }
+}

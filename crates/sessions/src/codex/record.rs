@@ -1,0 +1,148 @@
+//! The records of a rollout as they stand in the file. All payloads share one struct: their
+//! fields do not clash, and a line is parsed once.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::content::Content;
+use crate::event::Usage;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::wire::{Flag, Int, Json, Object};
+
+/// One line.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Record<'a> {
+    pub(super) timestamp: Moment,
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) payload: Object<Box<Payload<'a>>>,
+}
+
+/// Any payload.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Payload<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    // session_meta
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    pub(super) timestamp: Moment,
+    #[serde(borrow)]
+    pub(super) cwd: Text<'a>,
+    #[serde(borrow)]
+    pub(super) originator: Text<'a>,
+    #[serde(borrow)]
+    pub(super) cli_version: Text<'a>,
+    pub(super) source: Json,
+    #[serde(borrow)]
+    pub(super) thread_source: Text<'a>,
+    #[serde(borrow)]
+    pub(super) forked_from_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) parent_thread_id: Text<'a>,
+    // turn_context, task_started
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) turn_id: Text<'a>,
+    // response_item
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Content<'a>,
+    #[serde(borrow)]
+    pub(super) summary: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    pub(super) arguments: Json,
+    #[serde(borrow)]
+    pub(super) input: Text<'a>,
+    pub(super) action: Json,
+    #[serde(borrow)]
+    pub(super) call_id: Text<'a>,
+    /// See [`super::output::Output`]: most are never looked at.
+    #[serde(borrow)]
+    pub(super) output: Option<&'a RawValue>,
+    // event_msg
+    #[serde(borrow)]
+    pub(super) message: Content<'a>,
+    pub(super) error: Json,
+    pub(super) info: TokenInfo,
+    pub(super) exit_code: Int,
+    pub(super) success: Flag,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) result: Object<McpResult<'a>>,
+    #[serde(borrow)]
+    pub(super) reason: Text<'a>,
+    pub(super) num_turns: Int,
+}
+
+impl Payload<'_> {
+    /// For a meta record: whether another agent started this session.
+    pub(super) fn is_subagent(&self) -> bool {
+        self.thread_source.as_str() == "subagent" || self.source.0.contains("\"subagent\"")
+    }
+}
+
+/// How a call to an MCP server ended: one of the two is there.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct McpResult<'a> {
+    #[serde(rename = "Ok")]
+    pub(super) ok: Object<McpOk>,
+    #[serde(borrow, rename = "Err")]
+    pub(super) err: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct McpOk {
+    #[serde(alias = "is_error", rename = "isError")]
+    pub(super) is_error: Flag,
+}
+
+/// `info` of a `token_count`; null while nothing is known.
+#[derive(Deserialize, Default)]
+#[serde(transparent)]
+pub(super) struct TokenInfo(Object<Totals>);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Totals {
+    total_token_usage: Object<Tokens>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Tokens {
+    #[serde(rename = "input_tokens")]
+    input: Int,
+    #[serde(rename = "cached_input_tokens")]
+    cached: Int,
+    #[serde(rename = "output_tokens")]
+    output: Int,
+}
+
+impl TokenInfo {
+    /// All tokens so far. The input includes what came from the cache, the output the thoughts.
+    pub(super) fn total(&self) -> Option<Usage> {
+        let tokens = self.0.0.as_ref()?.total_token_usage.0.as_ref()?;
+        let cached = tokens.cached.count();
+        Some(Usage {
+            input: tokens.input.count().saturating_sub(cached),
+            output: tokens.output.count(),
+            cached,
+        })
+    }
+}
+
+/// A name or a path for the head; `None` when there is none.
+pub(super) fn named(text: &Text<'_>) -> Option<String> {
+    (!text.is_empty()).then(|| selftest_text::one_line(text, 400))
+}

@@ -1,0 +1,90 @@
+//! Rollouts of forks and subagents begin with a copy of their parent's history, its meta record
+//! included. This finds where the copy ends.
+//!
+//! The copies carry new timestamps, all within the moment of the fork. Since records carry turn
+//! ids (UUID v7, which begin with a time), the first turn that is younger than the session is its
+//! own; in older files the first record after a pause is.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::record::Payload;
+use crate::time::Moment;
+
+/// A longer time between two records is no copying.
+const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+/// The copied history at the beginning of a rollout.
+#[derive(Default)]
+pub(super) struct Replay {
+    has_begun: bool,
+    active: bool,
+    parent: Option<String>,
+    /// When this session was made.
+    made: Option<Timestamp>,
+    /// Time of the last record of the copy.
+    last: Option<Timestamp>,
+}
+
+impl Replay {
+    /// Takes up the session's own meta record.
+    pub(super) fn begin(&mut self, meta: &Payload<'_>, time: Moment) {
+        self.has_begun = true;
+        let spawned_by = || {
+            let (_, rest) = meta.source.0.split_once("\"parent_thread_id\"")?;
+            rest.split('"').nth(1)
+        };
+        let named = [meta.forked_from_id.as_str(), meta.parent_thread_id.as_str()];
+        let parent = named.into_iter().find(|id| !id.is_empty()).or_else(spawned_by);
+        self.parent = parent.map(|id| selftest_text::one_line(id, 200));
+        self.active = !meta.forked_from_id.is_empty();
+        self.made = uuid_time(&meta.id).or(meta.timestamp.0).or(time.0);
+        self.last = time.0;
+    }
+
+    /// Whether the session's own meta record was read.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// A second meta record stands at the beginning: what follows is a copy.
+    pub(super) fn found_parent(&mut self, meta: &Payload<'_>) {
+        self.active = true;
+        if self.parent.is_none() && !meta.id.is_empty() {
+            self.parent = Some(selftest_text::one_line(&meta.id, 200));
+        }
+    }
+
+    /// The session from which this one comes.
+    pub(super) fn parent(&self) -> Option<&str> {
+        self.parent.as_deref()
+    }
+
+    /// Whether a record belongs to the copy.
+    pub(super) fn covers(&mut self, kind: &str, payload: &Payload<'_>, time: Moment) -> bool {
+        if !self.active {
+            return false;
+        }
+        let begins_turn = kind == "turn_context" || payload.kind.as_str() == "task_started";
+        let turn = uuid_time(&payload.turn_id).filter(|_| begins_turn);
+        let is_own = match (turn, time.0) {
+            (Some(turn), _) => self.made.is_some_and(|made| turn >= made),
+            (None, Some(now)) => {
+                let last = self.last.replace(self.last.map_or(now, |last| last.max(now)));
+                last.is_some_and(|last| now.duration_since(last) > PAUSE)
+            }
+            (None, None) => false,
+        };
+        self.active = !is_own;
+        self.active
+    }
+}
+
+/// When a UUID of version 7 was made.
+fn uuid_time(id: &str) -> Option<Timestamp> {
+    let bytes = id.as_bytes();
+    if bytes.len() != 36 || bytes[8] != b'-' || bytes[13] != b'-' || bytes[14] != b'7' {
+        return None;
+    }
+    let digits = format!("{}{}", id.get(..8)?, id.get(9..13)?);
+    Timestamp::from_millisecond(i64::from_str_radix(&digits, 16).ok()?).ok()
+}

@@ -1,0 +1,182 @@
+//! What of a session can be shown: one item for each thing said, called or given back, and how
+//! much it matters.
+
+use std::collections::HashMap;
+
+use super::arguments::arguments;
+use super::signals::{Deed, deed, is_verdict};
+use crate::{Event, Origin, Outcome, Role, Session, ToolResult};
+
+/// First and last user prompts that are always wanted (seed 003).
+const ENDS: usize = 5;
+/// Last results that belong to the outcome.
+const LAST_RESULTS: usize = 3;
+
+/// What an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Prompt,
+    Answer,
+    Call,
+    Result,
+    /// An interruption, a lost context, a failure of the provider.
+    Notice,
+}
+
+/// How much it matters, most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tier {
+    /// The first and the last prompts and the outcome.
+    Ends,
+    /// Reverts, thanks, complaints, interruptions.
+    Verdict,
+    /// What failed or was refused.
+    Error,
+    /// Edits, tests, calls that failed.
+    Key,
+    /// Other prompts.
+    Prompt,
+    /// Other answers.
+    Answer,
+    /// Everything else.
+    Other,
+}
+
+/// One thing that can be shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    /// Position in the session's events.
+    pub(super) event: usize,
+    /// Position among the calls or results of the event.
+    pub(super) part: usize,
+    pub(super) kind: Kind,
+    pub(super) tier: Tier,
+    /// Its share of the room beside others.
+    pub(super) weight: usize,
+}
+
+/// Everything that can be shown, in the session's order.
+pub(super) fn of(session: &Session) -> Vec<Item> {
+    let mut items = Vec::new();
+    let prompter = Prompter::of(session);
+    // By id of the call: its item, and whether it ran tests.
+    let mut calls: HashMap<&str, (usize, bool)> = HashMap::new();
+    for (event, what) in session.events.iter().enumerate() {
+        let mut add = |part, kind, tier| {
+            items.push(Item { event, part, kind, tier, weight: weight(kind, tier) });
+            items.len() - 1
+        };
+        if let Some((kind, tier)) = said(what, prompter) {
+            add(0, kind, tier);
+        }
+        for (part, call) in what.calls.iter().enumerate() {
+            let deed = deed(&call.name, &arguments(&call.arguments));
+            let tier = match deed {
+                Deed::Revert => Tier::Verdict,
+                Deed::Test | Deed::Edit => Tier::Key,
+                Deed::Other => Tier::Other,
+            };
+            let item = add(part, Kind::Call, tier);
+            if !call.id.is_empty() {
+                calls.insert(&call.id, (item, deed == Deed::Test));
+            }
+        }
+        let mut failed = Vec::new();
+        for (part, result) in what.results.iter().enumerate() {
+            let call = calls.get(result.call_id.as_str()).copied();
+            let tier = result_tier(result, call.is_some_and(|(_, tests)| tests));
+            add(part, Kind::Result, tier);
+            if tier == Tier::Error {
+                failed.extend(call);
+            }
+        }
+        for (call, _) in failed {
+            let call: &mut Item = &mut items[call];
+            call.tier = call.tier.min(Tier::Key);
+        }
+    }
+    mark_ends(&mut items);
+    items
+}
+
+/// Whose words count as the user's. A file may hold nothing but a subagent's work.
+#[derive(Clone, Copy, PartialEq)]
+enum Prompter {
+    Origin(Origin),
+    AnyUser,
+}
+
+impl Prompter {
+    fn of(session: &Session) -> Self {
+        let has = |origin| {
+            let mut events = session.events.iter();
+            events.any(|event| Prompter::Origin(origin).is(event))
+        };
+        let origins = [Origin::Human, Origin::Subagent].into_iter();
+        origins.filter(|&origin| has(origin)).map(Prompter::Origin).next().unwrap_or(Self::AnyUser)
+    }
+
+    fn is(self, event: &Event<'_>) -> bool {
+        let origin = match self {
+            Prompter::Origin(origin) => event.origin == origin,
+            Prompter::AnyUser => true,
+        };
+        origin && event.role == Role::User && !event.text.is_empty() && event.mark.is_none()
+    }
+}
+
+/// What the words of an event are; `None` where they are not shown.
+fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
+    if event.mark.is_some() {
+        return Some((Kind::Notice, Tier::Verdict));
+    }
+    if prompter.is(event) {
+        let tier = if is_verdict(&event.text) { Tier::Verdict } else { Tier::Prompt };
+        return Some((Kind::Prompt, tier));
+    }
+    if event.text.trim().is_empty() {
+        return None;
+    }
+    match (event.role, event.origin) {
+        (Role::Assistant, Origin::Subagent) => Some((Kind::Answer, Tier::Other)),
+        (Role::Assistant, _) => Some((Kind::Answer, Tier::Answer)),
+        (Role::Tool, _) if event.results.is_empty() => Some((Kind::Result, Tier::Other)),
+        _ => None,
+    }
+}
+
+fn result_tier(result: &ToolResult<'_>, tests: bool) -> Tier {
+    match result.outcome {
+        Outcome::Failed | Outcome::Rejected => Tier::Error,
+        _ if tests => Tier::Key,
+        _ => Tier::Other,
+    }
+}
+
+/// Who needs more room to be understood gets more.
+fn weight(kind: Kind, tier: Tier) -> usize {
+    match (kind, tier) {
+        (Kind::Prompt, _) => 4,
+        (Kind::Answer, _) | (Kind::Result, Tier::Error | Tier::Key) => 3,
+        // The code that was written stands in calls.
+        (Kind::Call, Tier::Key) => 5,
+        (Kind::Call | Kind::Result | Kind::Notice, _) => 1,
+    }
+}
+
+/// Lifts the first and the last prompts, the last answer and the last results.
+fn mark_ends(items: &mut [Item]) {
+    let of = |kind: Kind| -> Vec<usize> {
+        (0..items.len()).filter(|&at| items[at].kind == kind).collect()
+    };
+    let (prompts, answers, results) = (of(Kind::Prompt), of(Kind::Answer), of(Kind::Result));
+    let last = |list: &[usize], count| list[list.len().saturating_sub(count)..].to_vec();
+    let outcome = last(&answers, 1);
+    for &answer in &outcome {
+        items[answer].weight = 6;
+    }
+    let first = prompts.iter().take(ENDS).copied().collect();
+    for at in [first, last(&prompts, ENDS), outcome, last(&results, LAST_RESULTS)].concat() {
+        items[at].tier = Tier::Ends;
+    }
+}

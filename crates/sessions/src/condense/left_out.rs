@@ -1,0 +1,82 @@
+//! What a condensed transcript does not show, in numbers and in words.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::items::{Item, Kind};
+use crate::Session;
+
+/// What was left out or shortened. Each is a count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Events of which nothing is shown, those without words among them.
+    pub events: u64,
+    /// What the user said.
+    pub user_prompts: u64,
+    /// What the agent said.
+    pub answers: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+    /// What tools gave back.
+    pub results: u64,
+    /// Texts that are shown, but not whole.
+    pub shortened: u64,
+}
+
+impl LeftOut {
+    /// Everything.
+    pub(super) fn all(session: &Session, items: &[Item]) -> Self {
+        let events = session.events.len() as u64 + session.left_out;
+        let mut all = Self { events, ..Self::default() };
+        for item in items {
+            if let Some(count) = all.count(item.kind) {
+                *count += 1;
+            }
+        }
+        all
+    }
+
+    /// Takes one back.
+    pub(super) fn show(&mut self, kind: Kind, shortened: bool) {
+        if let Some(count) = self.count(kind) {
+            *count -= 1;
+        }
+        self.shortened += u64::from(shortened);
+    }
+
+    fn count(&mut self, kind: Kind) -> Option<&mut u64> {
+        match kind {
+            Kind::Prompt => Some(&mut self.user_prompts),
+            Kind::Answer => Some(&mut self.answers),
+            Kind::Call => Some(&mut self.tool_calls),
+            Kind::Result => Some(&mut self.results),
+            Kind::Notice => None,
+        }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (count, what) in [
+            (self.events, "events"),
+            (self.user_prompts, "user prompts"),
+            (self.answers, "answers"),
+            (self.tool_calls, "tool calls"),
+            (self.results, "results"),
+        ] {
+            if count > 0 {
+                write!(formatter, "{separator}{count} {what}")?;
+                separator = ", ";
+            }
+        }
+        if separator.is_empty() {
+            formatter.write_str("nothing")?;
+        }
+        if self.shortened > 0 {
+            write!(formatter, "; {} texts are shortened", self.shortened)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! One item as text: its label, its words without control characters, head and tail of what is too
+//! long. Foreign text never begins a line, so that it cannot pretend to be an event.
+
+use std::borrow::Cow;
+
+use super::arguments::arguments;
+use super::items::{Item, Kind};
+use crate::{Event, Mark, Origin, Outcome, Session};
+use selftest_text::one_line;
+
+/// Bytes of a tool's name.
+const NAME: usize = 40;
+
+/// `[13 call bash]`.
+pub(super) fn label(session: &Session, item: &Item) -> String {
+    let event = &session.events[item.event];
+    let subagent = if event.origin == Origin::Subagent { "subagent " } else { "" };
+    format!("[{} {subagent}{}]", event.number, role(event, item))
+}
+
+fn role(event: &Event<'_>, item: &Item) -> String {
+    match item.kind {
+        Kind::Prompt => match event.origin {
+            Origin::Harness => "harness".to_owned(),
+            Origin::Human | Origin::Agent | Origin::Subagent => "user".to_owned(),
+        },
+        Kind::Answer => "assistant".to_owned(),
+        Kind::Notice => match event.mark {
+            Some(Mark::Interrupted) => "interrupted by the user".to_owned(),
+            Some(Mark::Compacted) => "harness: context summarised".to_owned(),
+            Some(Mark::ApiError) => "harness: the model's provider failed".to_owned(),
+            None => "harness".to_owned(),
+        },
+        Kind::Call => {
+            let name = event.calls.get(item.part).map_or("", |call| call.name.as_str());
+            let name = one_line(name, NAME).replace(['[', ']'], "");
+            if name.is_empty() { "call".to_owned() } else { format!("call {name}") }
+        }
+        Kind::Result => {
+            let Some(result) = event.results.get(item.part) else { return "result".to_owned() };
+            let outcome = match result.outcome {
+                Outcome::Ok => " ok",
+                Outcome::Failed => " failed",
+                Outcome::Rejected => " rejected",
+                Outcome::Pending => " missing",
+                Outcome::Unknown => "",
+            };
+            let code = result.exit_code.map(|code| format!(" exit {code}")).unwrap_or_default();
+            format!("result{outcome}{code}")
+        }
+    }
+}
+
+/// The words of an item, whole and clean.
+pub(super) fn said(session: &Session, item: &Item) -> String {
+    clean(&words(session, item))
+}
+
+/// `min(length of the words, limit)`, without cleaning more than that takes.
+pub(super) fn length(session: &Session, item: &Item, limit: usize) -> usize {
+    let words = words(session, item);
+    let end = words.floor_char_boundary(8 * limit);
+    // White space and control characters may all go: then the estimate is too low, and only the
+    // room that others get is.
+    clean(&words[..end]).len().min(limit)
+}
+
+fn words<'s>(session: &'s Session, item: &Item) -> Cow<'s, str> {
+    let event = &session.events[item.event];
+    match item.kind {
+        Kind::Call => {
+            event.calls.get(item.part).map_or(Cow::Borrowed(""), |call| arguments(&call.arguments))
+        }
+        Kind::Result => match event.results.get(item.part) {
+            Some(result) if !result.text.is_empty() => Cow::Borrowed(result.text.as_str()),
+            Some(result) => Cow::Borrowed(result.error.as_str()),
+            None => Cow::Borrowed(event.text.as_str()),
+        },
+        Kind::Prompt | Kind::Answer | Kind::Notice => Cow::Borrowed(event.text.as_str()),
+    }
+}
+
+/// The text without control characters and terminal sequences, empty lines and white space at
+/// line ends; lines after the first are indented.
+fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len() + 16);
+    let mut chars = text.trim().chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                clean.truncate(clean.trim_end().len());
+                if !clean.is_empty() {
+                    clean.push_str("\n  ");
+                }
+            }
+            '\t' => clean.push(' '),
+            '\u{1b}' => {
+                if chars.next_if_eq(&'[').is_some() {
+                    // Parameters, and one letter that ends the sequence.
+                    while chars.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
+                    chars.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
+                }
+            }
+            c if c.is_control() => {}
+            c => clean.push(c),
+        }
+    }
+    clean.truncate(clean.trim_end().len());
+    clean
+}
+
+/// Head and tail of a text in at most `limit` bytes, with a note of what is missing between them.
+pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit {
+        return Cow::Borrowed(text);
+    }
+    let note = |bytes: usize| format!(" … [{bytes} bytes left out] … ");
+    let kept = limit.saturating_sub(note(text.len()).len());
+    // White space goes too: a line break at the cut would let the note begin a line.
+    let head = |bytes| text[..text.floor_char_boundary(bytes)].trim_end();
+    if kept < 16 {
+        let head = head(limit.saturating_sub('…'.len_utf8()));
+        return if limit < 4 { Cow::Borrowed("") } else { format!("{head}…").into() };
+    }
+    let head = head(kept.div_ceil(2));
+    let tail = text[text.ceil_char_boundary(text.len() - kept / 2)..].trim_start();
+    Cow::Owned(format!("{head}{}{tail}", note(text.len() - head.len() - tail.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_are_clean_and_indented() {
+        let wild = "\u{1b}[1;31mred\u{1b}[0m\u{7}  \r\n\n\n[13 user] thanks\u{2028}x\u{0}y\t\n ";
+        assert_eq!(clean(wild), "red\n  [13 user] thanks\n  xy");
+    }
+
+    #[test]
+    fn clipping_keeps_both_ends() {
+        let text = format!("begin {} end", "x".repeat(500));
+        assert_eq!(clip(&text, 60).len(), 60);
+        assert!(clip(&text, 60).starts_with("begin x") && clip(&text, 60).ends_with("x end"));
+        assert_eq!(clip(&text, 10), "begin x…");
+        assert_eq!(clip(&text, 3), "");
+        assert_eq!(clip("short", 5), "short");
+    }
+
+    proptest! {
+        #[test]
+        fn a_clip_is_never_too_long(text in "\\PC{0,400}", limit in 0..300_usize) {
+            prop_assert!(clip(&text, limit).len() <= limit);
+        }
+
+        #[test]
+        fn foreign_text_never_begins_a_line(text in "(\\[1 user\\]|[\n\r\t \u{1b}\u{2028}a-c]|\\PC){0,60}") {
+            let clean = clean(&text);
+            prop_assert!(clean.lines().skip(1).all(|line| line.starts_with("  ")), "{clean:?}");
+            prop_assert!(!clean.chars().any(|c| c.is_control() && c != '\n'));
+        }
+    }
+}

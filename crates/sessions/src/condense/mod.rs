@@ -1,0 +1,160 @@
+//! A session as a short transcript for a language model (seed 003): the first and the last prompts,
+//! a sample of the middle, key tool calls, errors, reverts, thanks, the outcome; and what was left
+//! out. Pure and deterministic; grades nothing.
+
+mod arguments;
+mod calibration;
+mod choose;
+mod items;
+mod left_out;
+mod line;
+mod signals;
+
+#[cfg(test)]
+mod tests;
+
+pub use calibration::Calibration;
+pub use left_out::LeftOut;
+
+use std::fmt::Write as _;
+
+use super::{Outcome, Session};
+use items::{Item, Kind};
+use selftest_text::one_line;
+
+/// How long a transcript may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget {
+    /// In tokens.
+    pub tokens: u32,
+    /// How many bytes a token is taken for; see [`Calibration`].
+    pub bytes_per_token: f64,
+}
+
+impl Budget {
+    /// The same in bytes; 0 where `bytes_per_token` is no positive number.
+    pub fn bytes(self) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "casts of floats saturate, NaN is 0"
+        )]
+        let bytes = (f64::from(self.tokens) * self.bytes_per_token) as usize;
+        bytes
+    }
+}
+
+/// A transcript that fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condensed {
+    /// At most [`Budget::bytes`]. Foreign text never stands at the beginning of a line.
+    pub text: String,
+    /// Estimated from its length.
+    pub tokens: u32,
+    /// What is missing.
+    pub left_out: LeftOut,
+}
+
+/// The session as a transcript within the budget.
+///
+/// Each line names the number of the event and who speaks, such as `[13 call bash] cargo test`;
+/// the text goes on in indented lines. Where events are missing a line says how many.
+pub fn condense(session: &Session, budget: Budget) -> Condensed {
+    let items = items::of(session);
+    let all = LeftOut::all(session, &items);
+    let mut text = header(session, &items);
+    // No count can be larger than that of all, and so no sentence longer.
+    let most = LeftOut { shortened: items.len() as u64, ..all };
+    let events = session.events.len() as u64 + session.left_out;
+    let gap = gap_line(events).len();
+    let reserved = text.len() + sentence(&most).len() + gap;
+    let limit = budget.bytes();
+    let chosen = choose::choose(session, &items, limit.saturating_sub(reserved), gap);
+
+    let mut left_out = all;
+    let mut body = String::new();
+    // The event from which on nothing has been shown or counted as missing.
+    let mut next = 0;
+    for (item, cap) in items.iter().zip(&chosen) {
+        let Some(cap) = cap else { continue };
+        if item.event > next {
+            body.push_str(&gap_line((item.event - next) as u64));
+        }
+        if item.event >= next {
+            left_out.events -= 1;
+        }
+        next = item.event + 1;
+        let whole = line::said(session, item);
+        let said = line::clip(&whole, *cap);
+        left_out.show(item.kind, said.len() < whole.len());
+        let label = line::label(session, item);
+        let _ = writeln!(body, "{}", format!("{label} {said}").trim_end());
+    }
+    let rest = session.events.len().saturating_sub(next) as u64 + session.left_out;
+    if rest > 0 {
+        body.push_str(&gap_line(rest));
+    }
+    text.push_str(&sentence(&left_out));
+    text.push_str(&body);
+    text.truncate(text.floor_char_boundary(limit));
+    Condensed { tokens: tokens(&text, budget), text, left_out }
+}
+
+/// What the session is, before anything of it is shown.
+fn header(session: &Session, items: &[Item]) -> String {
+    let head = &session.head;
+    let mut text = String::from("Session");
+    let mut add = |before: &str, words: &str| {
+        let words = one_line(words, 60);
+        if !words.is_empty() {
+            let _ = write!(text, "{before}{words}");
+        }
+    };
+    add(" of ", &head.agent);
+    add(" with ", &head.models.iter().take(3).cloned().collect::<Vec<_>>().join(", "));
+    if let (Some(start), Some(end)) = (head.start, head.end) {
+        add(" lasting ", &duration(end.duration_since(start).as_secs()));
+    }
+    let count = |kind: Kind| items.iter().filter(|item| item.kind == kind).count();
+    let failed = session.events.iter().flat_map(|event| &event.results);
+    let failed = failed.filter(|result| result.outcome == Outcome::Failed).count();
+    let _ = writeln!(
+        text,
+        ".\n{} events: {} user prompts, {} answers, {} tool calls, {failed} failed.",
+        session.events.len() as u64 + session.left_out,
+        count(Kind::Prompt),
+        count(Kind::Answer),
+        count(Kind::Call),
+    );
+    text
+}
+
+/// `2 h 5 min`; the larger two units.
+fn duration(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{} s", seconds.max(0)),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{} d {} h", seconds / 86400, seconds / 3600 % 24),
+    }
+}
+
+fn sentence(left_out: &LeftOut) -> String {
+    format!("Left out: {left_out}.\n")
+}
+
+fn gap_line(events: u64) -> String {
+    let s = if events == 1 { "" } else { "s" };
+    format!("[… {events} event{s} left out]\n")
+}
+
+fn tokens(text: &str, budget: Budget) -> u32 {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate; casts of floats saturate"
+    )]
+    let tokens = (text.len() as f64 / budget.bytes_per_token).ceil() as u32;
+    tokens
+}

@@ -1,0 +1,162 @@
+//! Takes the outline of a JSON value while it is read, so that a torn value leaves what came
+//! before. Memory does not grow with the value.
+
+use std::io::{BufReader, Read};
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess, Visitor};
+
+use super::outline::{INNER, MARKS, Outline};
+use crate::Text;
+use crate::repaired::repair;
+use crate::wire::otherwise_default;
+
+/// Keys of an object that are looked at.
+const KEYS: usize = 1000;
+
+/// Elements of a list that are looked at.
+const ELEMENTS: usize = 4;
+
+/// Lists inside of lists that are looked into.
+const DEEPEST: usize = 5;
+
+impl Outline {
+    /// `None` when the line is no complete JSON value of its own.
+    pub(super) fn of_line(line: &[u8]) -> Option<Self> {
+        let whole = |line: &[u8]| {
+            let mut deserializer = serde_json::Deserializer::from_slice(line);
+            let (outline, result) = Self::fill(&mut deserializer);
+            result.and_then(|()| deserializer.end()).map(|()| outline)
+        };
+        let outline = whole(line).or_else(|error| match repair(line) {
+            Some(repaired) if error.is_syntax() => whole(&repaired),
+            _ => Err(error),
+        });
+        outline.ok().filter(|outline| outline.is_list || !outline.keys.is_empty())
+    }
+
+    /// What is known when the bytes break off, which they do in a large document.
+    pub(super) fn of_beginning(bytes: &[u8]) -> Self {
+        let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
+        match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {
+            Some(repaired) => Self::fill(&mut serde_json::Deserializer::from_slice(&repaired)).0,
+            None => outline,
+        }
+    }
+
+    /// The same of a stream.
+    pub(super) fn of_stream(input: impl Read) -> Self {
+        let input = BufReader::with_capacity(256 * 1024, input);
+        Self::fill(&mut serde_json::Deserializer::from_reader(input)).0
+    }
+
+    /// The outline of what can be read, and whether that is all.
+    fn fill<'de, D: de::Deserializer<'de>>(deserializer: D) -> (Self, Result<(), D::Error>) {
+        let mut outline = Outline::default();
+        let result = Fill { outline: &mut outline, depth: 0 }.deserialize(deserializer);
+        (outline, result)
+    }
+}
+
+/// Fills an outline.
+struct Fill<'o> {
+    outline: &'o mut Outline,
+    depth: usize,
+}
+
+impl<'de> de::DeserializeSeed<'de> for Fill<'_> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fill<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.outline.is_object = true;
+        while let Some(key) = map.next_key::<String>()? {
+            let find = |names: &[&'static str]| names.iter().copied().find(|name| *name == key);
+            if self.outline.keys.len() >= KEYS || self.outline.has(&key) {
+                map.next_value::<de::IgnoredAny>()?;
+                continue;
+            }
+            self.outline.keys.push(key.clone());
+            if let Some(name) = find(&MARKS) {
+                if let Short(Some(value)) = map.next_value()? {
+                    self.outline.marks.push((name, value));
+                }
+            } else if key == "content" {
+                let Shell { fence, protocol } = map.next_value()?;
+                if fence {
+                    self.outline.keys.push("is:bash fence".to_owned());
+                }
+                if protocol {
+                    self.outline.keys.push("is:shell protocol".to_owned());
+                }
+            } else if let Some(name) = find(&INNER).filter(|_| self.depth < 3) {
+                self.outline.inner.push((name, Outline::default()));
+                if let Some((_, outline)) = self.outline.inner.last_mut() {
+                    map.next_value_seed(Fill { outline, depth: self.depth + 1 })?;
+                }
+            } else {
+                map.next_value::<de::IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.outline.is_list = true;
+        while self.outline.elements.len() < ELEMENTS && self.depth < DEEPEST {
+            self.outline.elements.push(Outline::default());
+            let outline = self.outline.elements.last_mut();
+            let Some(outline) = outline else { break };
+            let seed = Fill { outline, depth: self.depth + 1 };
+            if list.next_element_seed(seed)?.is_none() {
+                self.outline.elements.pop();
+                return Ok(());
+            }
+        }
+        while list.next_element::<de::IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    otherwise_default!(string number boolean null);
+}
+
+/// A short text; of anything else nothing.
+struct Short(Option<String>);
+
+impl<'de> Deserialize<'de> for Short {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Text::deserialize(deserializer)?;
+        Ok(Short((text.len() < 100).then(|| text.as_str().to_owned())))
+    }
+}
+
+/// Whether a text holds a fenced bash block, and words of mini-swe-agent's protocol.
+struct Shell {
+    fence: bool,
+    protocol: bool,
+}
+
+impl<'de> Deserialize<'de> for Shell {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
+        const PROTOCOL: [&str; 3] = [
+            "<returncode>",
+            "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+            "MINI_SWE_AGENT_FINAL_OUTPUT",
+        ];
+        let text = Text::deserialize(deserializer)?;
+        let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        Ok(Shell { fence: holds(&FENCES), protocol: holds(&PROTOCOL) })
+    }
+}

@@ -1,0 +1,191 @@
+//! The shape of a JSON value, and which format it shows.
+
+use crate::format::Format;
+
+/// The shape of a JSON value: the keys of an object, and a few short values that tell formats
+/// apart. Of a list, the shape of its first elements.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Outline {
+    pub(super) is_list: bool,
+    pub(super) is_object: bool,
+    pub(super) keys: Vec<String>,
+    /// See [`MARKS`].
+    pub(super) marks: Vec<(&'static str, String)>,
+    /// First elements of a list.
+    pub(super) elements: Vec<Outline>,
+    /// Outlines of the lists and objects named in [`INNER`].
+    pub(super) inner: Vec<(&'static str, Outline)>,
+}
+
+pub(super) const MARKS: [&str; 7] =
+    ["type", "kind", "role", "from", "source", "trajectory_format", "schema_version"];
+pub(super) const INNER: [&str; 6] =
+    ["payload", "message", "messages", "traj", "history", "conversations"];
+
+/// Record types of Claude Code that can stand at the beginning of a file.
+const CLAUDE_TYPES: [&str; 12] = [
+    "user",
+    "assistant",
+    "system",
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "attachment",
+    "progress",
+    "permission-mode",
+    "last-prompt",
+    "custom-title",
+    "ai-title",
+];
+
+/// Record types of a Codex rollout; its first lines may be torn away.
+const CODEX_TYPES: [&str; 5] =
+    ["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
+
+impl Outline {
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|own| own == key)
+    }
+
+    pub(super) fn mark(&self, name: &str) -> &str {
+        self.marks.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value)
+    }
+
+    fn inner(&self, name: &str) -> Option<&Outline> {
+        self.inner.iter().find(|(own, _)| *own == name).map(|(_, outline)| outline)
+    }
+
+    pub(super) fn format(&self) -> Option<Format> {
+        if self.is_list {
+            return self.format_of_list();
+        }
+        let kind = self.mark("type");
+        if self.mark("role") == "session_meta" {
+            return Some(Format::HermesGateway);
+        }
+        if self.mark("schema_version").starts_with("ATIF") {
+            return Some(Format::Atif);
+        }
+        if self.mark("trajectory_format").starts_with("mini-swe-agent") {
+            return Some(Format::MiniSweAgent);
+        }
+        if self.has("payload") && self.has("timestamp") && CODEX_TYPES.contains(&kind) {
+            return Some(Format::Codex);
+        }
+        if self.has("projectHash") && self.has("sessionId") || self.is_contents("history") {
+            return Some(Format::GeminiCli);
+        }
+        if self.has("session_id") && self.has("session_start") && self.has("messages") {
+            return Some(Format::HermesSnapshot);
+        }
+        if self.mark("kind").ends_with("Event") && self.has("source") {
+            return Some(Format::OpenHandsSdk);
+        }
+        if kind == "session" && self.has("id") {
+            return Some(Format::Pi);
+        }
+        if CLAUDE_TYPES.contains(&kind)
+            && ["sessionId", "message", "leafUuid", "messageId"].iter().any(|key| self.has(key))
+        {
+            return Some(Format::ClaudeCode);
+        }
+        // Codex before it wrapped records: a bare meta line, then bare response items.
+        if self.has("instructions") && self.has("timestamp") && self.has("id") && kind.is_empty() {
+            return Some(Format::Codex);
+        }
+        if self.has("trajectory") || self.is_swe_history() {
+            return Some(Format::SweAgent);
+        }
+        if self.inner("history").is_some_and(Outline::is_events) {
+            return Some(Format::OpenHands);
+        }
+        if self.has("source") && (self.has("action") || self.has("observation")) {
+            return Some(Format::OpenHands);
+        }
+        let is_chat = |name| {
+            self.inner(name).is_some_and(|inner| {
+                inner.elements.iter().any(|element| !element.mark("role").is_empty())
+            })
+        };
+        if self.has("info") && is_chat("messages") {
+            // The trajectory format is the last key, out of sight in a large file.
+            return Some(Format::MiniSweAgent);
+        }
+        if ["messages", "traj", "history"].into_iter().any(is_chat) {
+            return Some(Format::Chat);
+        }
+        let is_share_gpt =
+            |inner: &Outline| inner.elements.iter().any(|element| !element.mark("from").is_empty());
+        self.inner("conversations").is_some_and(is_share_gpt).then_some(Format::Chat)
+    }
+
+    /// A chat message by itself, as in JSON lines of them.
+    pub(super) fn is_message(&self) -> bool {
+        !self.mark("role").is_empty() && (self.has("content") || self.has("tool_calls"))
+    }
+
+    /// A list of Gemini's `Content`.
+    fn is_contents(&self, name: &str) -> bool {
+        self.inner(name).is_some_and(|list| list.elements.iter().any(Outline::is_content))
+    }
+
+    fn is_content(&self) -> bool {
+        self.has("parts") && ["user", "model"].contains(&self.mark("role"))
+    }
+
+    /// SWE-agent's history names the agent in each message and has no other list beside it.
+    fn is_swe_history(&self) -> bool {
+        self.inner("history").is_some_and(|history| {
+            let of_swe_agent =
+                |element: &Outline| element.has("agent") && !element.mark("role").is_empty();
+            !history.elements.is_empty() && history.elements.iter().all(of_swe_agent)
+        })
+    }
+
+    /// A list of `OpenHands` events. In older ones, nothing but action and observation tells, and
+    /// the two may stand together in a list of their own.
+    fn is_events(&self) -> bool {
+        let is_event = |element: &Outline| {
+            element.mark("role").is_empty() && (element.has("action") || element.has("observation"))
+        };
+        self.elements
+            .iter()
+            .any(|element| is_event(element) || (element.is_list && element.is_events()))
+    }
+
+    fn format_of_list(&self) -> Option<Format> {
+        let from_elements = self.elements.iter().find_map(Outline::format);
+        if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
+            return from_elements;
+        }
+        if self.elements.iter().any(Outline::is_content) {
+            return Some(Format::GeminiCli);
+        }
+        let messages = self.elements.iter().filter(|element| element.is_message()).count();
+        // The last one may be torn.
+        if messages == 0 || messages + 1 < self.elements.len() {
+            return None;
+        }
+        // A fence alone is any chat about a shell.
+        let says = |mark| self.elements.iter().any(|element| element.has(mark));
+        let is_agent = says("is:bash fence") && says("is:shell protocol");
+        Some(if is_agent { Format::MiniSweAgent } else { Format::Chat })
+    }
+
+    /// What it is instead of a session, for a person.
+    pub(super) fn describe(&self) -> String {
+        let mut keys: Vec<String> =
+            self.keys.iter().take(8).map(|key| selftest_text::one_line(key, 40)).collect();
+        if self.keys.len() > keys.len() {
+            keys.push("…".to_owned());
+        }
+        match self.elements.first() {
+            Some(first) if first.is_list => "lists inside of a list".to_owned(),
+            Some(first) if first.is_object => format!("a list of {}", first.describe()),
+            _ if self.is_list => "a list without objects".to_owned(),
+            _ if !keys.is_empty() => format!("objects with the keys {}", keys.join(", ")),
+            _ if self.is_object => "an empty object".to_owned(),
+            _ => "no JSON object was found in it".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Checkpoints of `/chat save`: `Content`s as Gemini's API takes them, with neither ids of
+//! messages nor times.
+
+use serde::Deserialize;
+
+use super::message::{FunctionResponse, exit_code, is_harness};
+use crate::content::Media;
+use crate::event::{Event, Origin, Outcome, Role, ToolCall, ToolResult};
+use crate::feed::Feed;
+use crate::text::Text;
+use crate::wire::{Flag, Json, List, Object};
+
+/// What the program answers itself to the context that it set up.
+const CANNED: &str = "Got it. Thanks for the context!";
+
+/// One `Content`.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Turn<'a> {
+    #[serde(borrow)]
+    role: Text<'a>,
+    #[serde(borrow)]
+    parts: List<Part<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
+    thought: Flag,
+    inline_data: Object<Media>,
+    #[serde(borrow)]
+    function_call: Object<FunctionCall<'a>>,
+    #[serde(borrow)]
+    function_response: Object<FunctionResponse<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct FunctionCall<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    args: Json,
+}
+
+impl Turn<'_> {
+    /// Sends the events of the turn.
+    pub(super) fn send(self, feed: &mut Feed<'_>) {
+        let (mut text, mut reasoning) = (Text::default(), Text::default());
+        let (mut calls, mut results) = (Vec::new(), Vec::new());
+        for part in self.parts.0 {
+            let said = if part.thought.is_set() { &mut reasoning } else { &mut text };
+            said.join(&part.text);
+            if let Some(media) = part.inline_data.0 {
+                text.join(&media.note("media"));
+            }
+            if let Some(call) = part.function_call.0 {
+                let FunctionCall { id, name, args } = call;
+                calls.push(ToolCall { id, name, arguments: args.0 });
+            }
+            results.extend(part.function_response.0.map(result));
+        }
+        if self.role.as_str() == "model" {
+            let is_canned = calls.is_empty() && text.as_str() == CANNED;
+            let origin = if is_canned { Origin::Harness } else { Origin::Agent };
+            let event =
+                Event { role: Role::Assistant, origin, text, reasoning, ..Event::default() };
+            feed.event(Event { calls, continues: is_canned, ..event });
+            return;
+        }
+        let (role, origin) = (Role::Tool, Origin::Agent);
+        feed.event(Event { role, origin, results, ..Event::default() });
+        let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
+        feed.event(Event { role: Role::User, origin, text, ..Event::default() });
+    }
+}
+
+fn result(function: FunctionResponse<'_>) -> ToolResult<'_> {
+    let response = function.response.0.unwrap_or_default();
+    let exit_code = exit_code(&response.output);
+    let cancelled = response.error.starts_with("[Operation Cancelled]");
+    let outcome = match exit_code {
+        _ if cancelled => Outcome::Rejected,
+        Some(code) if code != 0 => Outcome::Failed,
+        _ if !response.error.is_empty() => Outcome::Failed,
+        _ => Outcome::Ok,
+    };
+    ToolResult {
+        call_id: function.id,
+        tool: function.name,
+        text: response.output,
+        outcome,
+        exit_code,
+        error: response.error,
+    }
+}

@@ -1,0 +1,160 @@
+//! The form that is JSON lines: a header, messages, `{"$set": {…}}` and `{"$rewindTo": id}`.
+//!
+//! Nearly every message is written several times, first without its tokens and tool results: the
+//! last write of an id counts. So a first pass looks at ids alone, and a second one sends the
+//! writes that count, each at its own place.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::message::{Message, key};
+use crate::ReadError;
+use crate::feed::{Feed, Notes};
+use crate::source::Source;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::wire::{List, Object};
+
+/// A line for the first pass: only what decides which writes count.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Sketch<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow, rename = "$rewindTo")]
+    rewind_to: Text<'a>,
+    #[serde(borrow, rename = "$set")]
+    set: Object<SetSketch<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct SetSketch<'a> {
+    #[serde(borrow)]
+    messages: List<Identity<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Identity<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+}
+
+/// A line for the second pass, unless it is a message.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Header<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    session_id: Text<'a>,
+    #[serde(borrow)]
+    kind: Text<'a>,
+    start_time: Moment,
+    last_updated: Moment,
+    #[serde(borrow, rename = "$set")]
+    set: Object<Changes<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Changes<'a> {
+    #[serde(borrow)]
+    kind: Text<'a>,
+    last_updated: Moment,
+    #[serde(borrow)]
+    messages: List<Message<'a>>,
+}
+
+/// Reads a chat.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let standing = Standing::find(source)?;
+    let mut lines = source.lines()?;
+    let (mut scratch, mut again) = (Vec::new(), Vec::new());
+    let mut is_subagent = false;
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        let Some(header) = line.parse::<Header<'_>>(&mut scratch, &mut feed.notes) else {
+            continue;
+        };
+        if !header.id.is_empty() {
+            if standing.counts(&header.id, line.number, feed)
+                && let Some(message) = line.parse::<Message<'_>>(&mut again, &mut feed.notes)
+            {
+                message.send(is_subagent, feed);
+            }
+            continue;
+        }
+        let changes = header.set.0.unwrap_or_default();
+        is_subagent |= [&header.kind, &changes.kind].into_iter().any(|kind| **kind == *"subagent");
+        if feed.head.id.is_empty() {
+            feed.head.id = header.session_id.as_str().to_owned();
+        }
+        let moments = [header.start_time, header.last_updated, changes.last_updated];
+        moments.into_iter().filter_map(|moment| moment.0).for_each(|time| feed.head.saw(time));
+        for message in changes.messages.0 {
+            if standing.counts(&message.id, line.number, feed) {
+                message.send(is_subagent, feed);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The messages that stand at the end of the file.
+#[derive(Default)]
+struct Standing {
+    /// Line of the last write of each.
+    last: HashMap<u64, u64>,
+    /// In the order in which they first appeared.
+    order: Vec<u64>,
+}
+
+impl Standing {
+    fn find(source: &Source) -> Result<Self, ReadError> {
+        let mut standing = Self::default();
+        // What is wrong with the lines is noted by the second pass.
+        let mut notes = Notes::default();
+        let mut lines = source.lines()?;
+        let mut scratch = Vec::new();
+        while let Some(line) = lines.next(&mut notes)? {
+            let Some(sketch) = line.parse::<Sketch<'_>>(&mut scratch, &mut notes) else { continue };
+            if !sketch.rewind_to.is_empty() {
+                standing.rewind(key(&sketch.rewind_to));
+            } else if !sketch.id.is_empty() {
+                standing.write(key(&sketch.id), line.number);
+            } else if let Some(set) = sketch.set.0
+                && !set.messages.0.is_empty()
+            {
+                standing = Self::default();
+                for message in set.messages.0 {
+                    standing.write(key(&message.id), line.number);
+                }
+            }
+        }
+        Ok(standing)
+    }
+
+    fn write(&mut self, message: u64, line: u64) {
+        if self.last.insert(message, line).is_none() {
+            self.order.push(message);
+        }
+    }
+
+    /// Takes back a message and all that follow it; all of them where it is unknown, as the
+    /// program itself does.
+    fn rewind(&mut self, message: u64) {
+        let from = self.order.iter().position(|other| *other == message).unwrap_or(0);
+        for gone in self.order.drain(from..) {
+            self.last.remove(&gone);
+        }
+    }
+
+    /// Whether this is the write that counts. Notes the writes of messages that were taken back.
+    fn counts(&self, id: &str, line: u64, feed: &mut Feed<'_>) -> bool {
+        let last = self.last.get(&key(id)).copied();
+        feed.notes.dropped_records += u64::from(last.is_none());
+        last == Some(line)
+    }
+}

@@ -1,0 +1,221 @@
+//! A message of a recorded chat, and the events that it becomes.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::Deserialize;
+
+use crate::content::Content;
+use crate::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use crate::feed::Feed;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::wire::{Int, Json, List, Object};
+
+/// One message.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    timestamp: Moment,
+    #[serde(borrow)]
+    content: Content<'a>,
+    /// What the user typed, where `content` also holds the files that it names.
+    #[serde(borrow, rename = "displayContent")]
+    display: Content<'a>,
+    #[serde(borrow)]
+    model: Text<'a>,
+    #[serde(borrow)]
+    thoughts: List<Thought<'a>>,
+    #[serde(borrow, rename = "toolCalls")]
+    calls: List<Call<'a>>,
+    tokens: Object<Tokens>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Thought<'a> {
+    #[serde(borrow)]
+    subject: Text<'a>,
+    #[serde(borrow)]
+    description: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    args: Json,
+    #[serde(borrow)]
+    status: Text<'a>,
+    #[serde(borrow)]
+    result: List<ResultPart<'a>>,
+    #[serde(borrow, rename = "resultDisplay")]
+    display: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ResultPart<'a> {
+    #[serde(borrow, rename = "functionResponse")]
+    function: Object<FunctionResponse<'a>>,
+    #[serde(borrow)]
+    text: Text<'a>,
+}
+
+/// What a tool gave back to the model.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct FunctionResponse<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) response: Object<Response<'a>>,
+}
+
+/// Either an output or an error.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Response<'a> {
+    #[serde(borrow, alias = "content")]
+    pub(super) output: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Tokens {
+    input: Int,
+    output: Int,
+    cached: Int,
+    thoughts: Int,
+    tool: Int,
+}
+
+impl Tokens {
+    /// The input includes what came from the cache; thoughts and results of the provider's own
+    /// tools are counted apart.
+    fn usage(&self) -> Usage {
+        let cached = self.cached.count();
+        Usage {
+            input: self.input.count().saturating_sub(cached).saturating_add(self.tool.count()),
+            output: self.output.count().saturating_add(self.thoughts.count()),
+            cached,
+        }
+    }
+}
+
+/// Stands for the id of a message.
+pub(super) fn key(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Message<'_> {
+    /// Sends the events of the message.
+    pub(super) fn send(self, is_subagent: bool, feed: &mut Feed<'_>) {
+        let time = self.timestamp.0;
+        let of = |origin| if is_subagent { Origin::Subagent } else { origin };
+        let text = self.content.0;
+        match self.kind.as_str() {
+            "user" => {
+                let text = if self.display.0.is_empty() { text } else { self.display.0 };
+                let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
+                let (role, origin) = (Role::User, of(origin));
+                feed.event(Event { role, origin, text, time, ..Event::default() });
+            }
+            "gemini" => {
+                feed.head.model(&self.model);
+                let mut reasoning = Text::default();
+                for thought in self.thoughts.0 {
+                    reasoning.join(&thought.subject);
+                    reasoning.join(&thought.description);
+                }
+                let (mut calls, mut results) = (Vec::new(), Vec::new());
+                for call in self.calls.0 {
+                    results.extend(call.result());
+                    let Call { id, name, args, .. } = call;
+                    calls.push(ToolCall { id, name, arguments: args.0 });
+                }
+                let usage = self.tokens.0.as_ref().map(Tokens::usage);
+                let (role, origin) = (Role::Assistant, of(Origin::Agent));
+                let said = Event { role, origin, text, reasoning, calls, ..Event::default() };
+                feed.event(Event { usage, time, ..said });
+                let role = Role::Tool;
+                feed.event(Event { role, origin, results, time, ..Event::default() });
+            }
+            kind @ ("info" | "warning" | "error") => {
+                let mark = match kind {
+                    "error" if text.contains("API Error") => Some(Mark::ApiError),
+                    _ if text.starts_with("Request cancelled") => Some(Mark::Interrupted),
+                    _ => None,
+                };
+                let (role, origin) = (Role::System, of(Origin::Harness));
+                feed.event(Event { role, origin, text, time, mark, ..Event::default() });
+            }
+            _ => feed.notes.ignored_records += 1,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// What the call came to; `None` while it waits or runs.
+    fn result(&self) -> Option<ToolResult<'static>> {
+        let mut outcome = match self.status.as_str() {
+            "success" => Outcome::Ok,
+            "error" => Outcome::Failed,
+            "cancelled" => Outcome::Rejected,
+            "" if !self.result.0.is_empty() => Outcome::Unknown,
+            _ => return None,
+        };
+        let (mut text, mut error) = (Text::default(), Text::default());
+        for part in &self.result.0 {
+            text.join(&part.text);
+            let response = part.function.0.as_ref().and_then(|part| part.response.0.as_ref());
+            if let Some(response) = response {
+                text.join(&response.output);
+                error.join(&response.error);
+            }
+        }
+        if text.is_empty() && error.is_empty() {
+            text.join(&self.display);
+        }
+        let exit_code = exit_code(&text);
+        match (outcome, exit_code) {
+            (Outcome::Ok | Outcome::Unknown, Some(code)) if code != 0 => outcome = Outcome::Failed,
+            (Outcome::Unknown, _) if !error.is_empty() => outcome = Outcome::Failed,
+            _ => {}
+        }
+        let call_id = self.id.clone().into_owned();
+        Some(ToolResult { call_id, text, outcome, exit_code, error, ..ToolResult::default() })
+    }
+}
+
+/// The shell tool reports success whatever the program did; the exit code stands in a line of its
+/// output. Older versions write `(none)` where there is none.
+pub(super) fn exit_code(text: &str) -> Option<i64> {
+    if !text.starts_with("Command: ") && !text.starts_with("Output: ") {
+        return None;
+    }
+    text.lines().rev().find_map(|line| line.strip_prefix("Exit Code: "))?.trim().parse().ok()
+}
+
+/// Whether the program wrote this user message itself.
+pub(super) fn is_harness(text: &str) -> bool {
+    const BEGINNINGS: [&str; 3] = [
+        "<session_context>",
+        "<state_snapshot>",
+        "This is the Gemini CLI. We are setting up the context",
+    ];
+    let text = text.trim_start();
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}

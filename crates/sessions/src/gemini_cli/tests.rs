@@ -1,0 +1,199 @@
+//! Gemini CLI chats in all their shapes, from hand-written files to counted totals.
+
+use crate::mutation::survives_damage;
+use crate::{Collector, Format, Mark, Notes, Origin, Outcome, Role, Session, Source, Usage, read};
+
+/// Counted by hand: 1 human message, 1 of the harness; 3 model calls; 5 tool calls: 1 ok, 2
+/// failed (one by its status, one by its exit code), 1 cancelled, 1 pending; 2 notices.
+const CHAT: &str = r##"{
+  "sessionId": "5f0c-uuid", "projectHash": "abc", "startTime": "2026-03-01T08:00:00.000Z",
+  "lastUpdated": "2026-03-01T08:05:00.000Z",
+  "messages": [
+    {"id":"m0","timestamp":"2026-03-01T08:00:00.000Z","type":"user","content":"<session_context>\nThis is the Gemini CLI.</session_context>"},
+    {"id":"m1","timestamp":"2026-03-01T08:00:01.000Z","type":"user","content":[{"text":"what is in @a.md\n--- Content from referenced files ---\nlong"}],"displayContent":[{"text":"what is in @a.md"}]},
+    {"id":"m2","timestamp":"2026-03-01T08:00:02.000Z","type":"gemini","content":"","model":"gemini-3-pro",
+     "thoughts":[{"subject":"Reading","description":"I look at it.","timestamp":"2026-03-01T08:00:02.000Z"}],
+     "tokens":{"input":100,"output":10,"cached":60,"thoughts":5,"tool":1,"total":116},
+     "toolCalls":[
+      {"id":"t1","name":"read_file","args":{"absolute_path":"/a.md"},"status":"success","result":[{"functionResponse":{"id":"t1","name":"read_file","response":{"output":"# A"}}}],"resultDisplay":""},
+      {"id":"t2","name":"list_directory","args":{"path":"."},"status":"error","result":[{"functionResponse":{"id":"t2","name":"list_directory","response":{"error":"Path must be absolute: ."}}}],"resultDisplay":"Path must be absolute: ."}]},
+    {"id":"m3","timestamp":"2026-03-01T08:00:03.000Z","type":"gemini","content":"Building.","model":"gemini-3-pro","thoughts":[],
+     "tokens":{"input":50,"output":3,"cached":0,"thoughts":0,"tool":0,"total":53},
+     "toolCalls":[
+      {"id":"t3","name":"run_shell_command","args":{"command":"make"},"status":"success","result":[{"functionResponse":{"id":"t3","name":"run_shell_command","response":{"output":"Command: make\nDirectory: (root)\nOutput: no rule\nExit Code: 2\nSignal: (none)"}}}]},
+      {"id":"t4","name":"run_shell_command","args":{"command":"top"},"status":"cancelled","result":[{"functionResponse":{"id":"t4","name":"run_shell_command","response":{"error":"[Operation Cancelled] Reason: User cancelled the operation."}}}]},
+      {"id":"t5","name":"write_file","args":{},"status":"awaiting_approval"}]},
+    {"id":"m4","timestamp":"2026-03-01T08:00:04.000Z","type":"info","content":"Request cancelled."},
+    {"id":"m5","timestamp":"2026-03-01T08:00:05.000Z","type":"error","content":"[API Error: quota]"},
+    {"id":"m6","timestamp":"2026-03-01T08:00:06.000Z","type":"gemini","content":"It is a list."}
+  ]
+}"##;
+
+fn session(name: &str, text: &str) -> (Session, Notes) {
+    let mut collector = Collector::default();
+    let reading = read(&Source::bytes(name, text), &mut collector).unwrap();
+    assert_eq!(reading.format, Format::GeminiCli);
+    let mut sessions = collector.into_sessions();
+    assert_eq!(sessions.len(), 1);
+    (sessions.remove(0), reading.notes)
+}
+
+fn said(session: &Session, role: Role) -> Vec<&str> {
+    let events = session.events.iter().filter(|event| event.role == role);
+    events.map(|event| event.text.as_str()).collect()
+}
+
+fn outcomes(session: &Session) -> Vec<(&str, Outcome, Option<i64>)> {
+    let results = session.events.iter().flat_map(|event| &event.results);
+    results.map(|result| (result.tool.as_str(), result.outcome, result.exit_code)).collect()
+}
+
+fn usage(session: &Session) -> Usage {
+    let mut usage = Usage::default();
+    session.events.iter().filter_map(|event| event.usage).for_each(|more| usage += more);
+    usage
+}
+
+#[test]
+fn the_totals_of_a_chat() {
+    let (session, _) = session("session-1.json", CHAT);
+    let count = |role, origin| {
+        session.events.iter().filter(|event| (event.role, event.origin) == (role, origin)).count()
+    };
+    assert_eq!(count(Role::User, Origin::Human), 1);
+    assert_eq!(count(Role::User, Origin::Harness), 1);
+    assert_eq!(count(Role::Assistant, Origin::Agent), 3);
+    assert_eq!(count(Role::System, Origin::Harness), 2);
+    assert_eq!(said(&session, Role::User)[1], "what is in @a.md");
+    assert_eq!(
+        outcomes(&session),
+        [
+            ("read_file", Outcome::Ok, None),
+            ("list_directory", Outcome::Failed, None),
+            ("run_shell_command", Outcome::Failed, Some(2)),
+            ("run_shell_command", Outcome::Rejected, None),
+            ("write_file", Outcome::Pending, None),
+        ]
+    );
+    let results = &session.events[3].results;
+    assert_eq!((results[0].text.as_str(), results[1].text.as_str()), ("# A", ""));
+    assert_eq!(results[1].error.as_str(), "Path must be absolute: .");
+    assert_eq!(session.events[2].reasoning.as_str(), "Reading\nI look at it.");
+    assert_eq!(usage(&session), Usage { input: 91, output: 18, cached: 60 });
+    let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
+    assert_eq!(marks, [Mark::Interrupted, Mark::ApiError]);
+
+    let head = &session.head;
+    assert_eq!((head.id.as_str(), head.agent.as_str()), ("5f0c-uuid", "gemini-cli"));
+    assert_eq!(head.models, ["gemini-3-pro"]);
+    assert_eq!(head.end.unwrap().to_string(), "2026-03-01T08:05:00Z");
+}
+
+#[test]
+fn the_same_chat_on_one_line() {
+    let one_line: serde_json::Value = serde_json::from_str(CHAT).unwrap();
+    let (compact, _) = session("session-1.json", &one_line.to_string());
+    assert_eq!(compact, session("session-1.json", CHAT).0);
+}
+
+const HEADER: &str = r#"{"sessionId":"l-1","projectHash":"abc","startTime":"2026-03-01T08:00:00Z","lastUpdated":"2026-03-01T08:00:00Z"}"#;
+
+fn message(id: &str, kind: &str, text: &str, more: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","timestamp":"2026-03-01T08:00:01Z","type":"{kind}","content":"{text}"{more}}}"#
+    )
+}
+
+#[test]
+fn of_json_lines_the_last_write_of_a_message_counts() {
+    let tokens = r#","tokens":{"input":5,"output":2,"cached":1}"#;
+    let call = r#","tokens":{"input":5,"output":2,"cached":1},"toolCalls":[{"id":"t","name":"f","args":{},"status":"success","result":"done"}]"#;
+    let lines = [
+        HEADER.to_owned(),
+        message("u1", "user", "hello", ""),
+        r#"{"$set":{"lastUpdated":"2026-03-01T08:01:00Z"}}"#.to_owned(),
+        message("g1", "gemini", "hi", ""),
+        message("g1", "gemini", "hi", tokens),
+        message("g1", "gemini", "hi", call),
+    ];
+    for name in ["session-1.jsonl", "session-1.json"] {
+        let (session, notes) = session(name, &lines.join("\n"));
+        assert_eq!(said(&session, Role::User), ["hello"]);
+        assert_eq!(said(&session, Role::Assistant), ["hi"]);
+        assert_eq!(outcomes(&session), [("f", Outcome::Ok, None)]);
+        assert_eq!(usage(&session), Usage { input: 4, output: 2, cached: 1 });
+        assert_eq!(session.head.id, "l-1");
+        assert_eq!(session.head.end.unwrap().to_string(), "2026-03-01T08:01:00Z");
+        assert_eq!((notes.dropped_records, notes.bad_records), (0, 0));
+    }
+}
+
+#[test]
+fn rewound_and_replaced_messages_are_dropped() {
+    let lines = [
+        HEADER.to_owned(),
+        message("1", "user", "one", ""),
+        message("2", "user", "two", ""),
+        message("3", "user", "three", ""),
+        r#"{"$rewindTo":"2"}"#.to_owned(),
+        message("4", "user", "four", ""),
+    ];
+    let (rewound, notes) = session("s.jsonl", &lines.join("\n"));
+    assert_eq!(said(&rewound, Role::User), ["one", "four"]);
+    assert_eq!(notes.dropped_records, 2);
+
+    let summary = message("s", "user", "summary", "");
+    let set = format!(r#"{{"$set":{{"messages":[{summary},{}]}}}}"#, lines[5]);
+    let all = [lines.join("\n"), set, message("6", "user", "six", "")];
+    let (replaced, notes) = session("s.jsonl", &all.join("\n"));
+    assert_eq!(said(&replaced, Role::User), ["summary", "four", "six"]);
+    assert_eq!(notes.dropped_records, 3);
+
+    let unknown = [lines[..3].join("\n"), r#"{"$rewindTo":"x"}"#.to_owned(), lines[5].clone()];
+    let (emptied, _) = session("s.jsonl", &unknown.join("\n"));
+    assert_eq!(said(&emptied, Role::User), ["four"]);
+}
+
+#[test]
+fn in_a_subagent_all_is_said_by_the_subagent() {
+    let header = HEADER.replace('}', r#","kind":"subagent"}"#);
+    let lines = [header, message("1", "user", "look", ""), message("2", "gemini", "seen", "")];
+    let (session, _) = session("s.jsonl", &lines.join("\n"));
+    assert!(session.events.iter().all(|event| event.origin == Origin::Subagent));
+}
+
+#[test]
+fn a_checkpoint_is_bare_contents() {
+    let contents = r#"[
+      {"role":"user","parts":[{"text":"This is the Gemini CLI. We are setting up the context for our chat."}]},
+      {"role":"model","parts":[{"text":"Got it. Thanks for the context!"}]},
+      {"role":"user","parts":[{"text":"list it"}]},
+      {"role":"model","parts":[{"text":"hm","thought":true},{"text":"Yes."},{"functionCall":{"id":"c1","name":"list_directory","args":{"path":"/"}}}]},
+      {"role":"user","parts":[{"functionResponse":{"id":"c1","name":"list_directory","response":{"error":"no such folder"}}}]},
+      {"role":"model","parts":[{"text":"It is not there."}]}]"#;
+    let (bare, _) = session("checkpoint-a.json", contents);
+    let wrapped = format!(r#"{{"history":{contents},"authType":"x"}}"#);
+    assert_eq!(session("checkpoint-a.json", &wrapped).0, bare);
+    assert_eq!(bare.head.id, "checkpoint-a-a7ab7292");
+    let human = bare.events.iter().filter(|event| event.origin == Origin::Human);
+    assert_eq!(human.map(|event| event.text.as_str()).collect::<Vec<_>>(), ["list it"]);
+    assert_eq!(outcomes(&bare), [("list_directory", Outcome::Failed, None)]);
+    assert_eq!(bare.events[3].reasoning.as_str(), "hm");
+    let own = bare.events.iter().filter(|e| e.role == Role::Assistant && !e.continues);
+    assert_eq!(own.count(), 2);
+}
+
+#[test]
+fn damage_does_no_harm() {
+    survives_damage(Format::GeminiCli, CHAT.as_bytes());
+    let set = format!(r#"{{"$set":{{"messages":[{}]}}}}"#, message("4", "gemini", "x", ""));
+    let lines = [
+        HEADER.to_owned(),
+        message("1", "user", "one", ""),
+        message("2", "gemini", "two", r#","toolCalls":[{"id":"t","name":"f","status":"error"}]"#),
+        r#"{"$rewindTo":"2"}"#.to_owned(),
+        set,
+        message("5", "user", "five", ""),
+    ];
+    survives_damage(Format::GeminiCli, lines.join("\n").as_bytes());
+}

@@ -1,0 +1,66 @@
+//! The older gateway's transcript, `~/.hermes/sessions/<id>.jsonl`: first a line about the
+//! session, then a message in each line. The session's id is the name of the file.
+
+use serde::Deserialize;
+
+use crate::ReadError;
+use crate::feed::{Feed, Notes};
+use crate::source::Source;
+use crate::text::Text;
+use crate::wire::Object;
+
+use super::message::{AGENT, Message};
+
+/// What a line says about the session, and its message. The tools' schemas are skipped.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct About<'a> {
+    #[serde(borrow)]
+    model: Text<'a>,
+    #[serde(borrow)]
+    platform: Text<'a>,
+    #[serde(borrow)]
+    cwd: Text<'a>,
+    #[serde(borrow)]
+    session_id: Text<'a>,
+}
+
+/// Reads a transcript.
+pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut lines = source.lines()?;
+    let (mut scratch, mut again) = (Vec::new(), Vec::new());
+    AGENT.clone_into(&mut feed.head.agent);
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        let Some(record) = line.parse::<Object<Message<'_>>>(&mut scratch, &mut feed.notes) else {
+            continue;
+        };
+        let Some(message) = record.0 else {
+            feed.notes.ignored_records += 1;
+            continue;
+        };
+        if message.role.as_str() == "session_meta"
+            && let Some(about) = line.parse::<About<'_>>(&mut again, &mut Notes::default())
+        {
+            about.note(feed);
+            if let Some(time) = message.timestamp.0 {
+                feed.head.saw(time);
+            }
+        }
+        message.send(feed);
+    }
+    Ok(())
+}
+
+impl About<'_> {
+    fn note(&self, feed: &mut Feed<'_>) {
+        let known =
+            |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
+        let head = &mut feed.head;
+        head.model(&self.model);
+        head.platform = known(&self.platform).or(head.platform.take());
+        head.cwd = known(&self.cwd).or(head.cwd.take());
+        if let Some(id) = known(&self.session_id) {
+            head.id = id;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! One message as all three stores write it, and what it becomes in the neutral model.
+
+use serde::Deserialize;
+
+use crate::content::Content;
+use crate::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
+use crate::feed::Feed;
+use crate::function_call::Function;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::wire::{Flag, Json, List, Object};
+use crate::{failure, thinking};
+
+use super::{prompt, steer};
+
+/// Name of the agent in every session of these stores.
+pub(super) const AGENT: &str = "hermes";
+
+/// A message. Its role is `user`, `assistant`, `tool` or `system`; anything else is no message.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Content<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning: Text<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Text<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning_details: Text<'a>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_calls: List<Call<'a>>,
+    #[serde(borrow)]
+    pub(super) tool_call_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    pub(super) timestamp: Moment,
+    #[serde(rename = "_compressed_summary")]
+    pub(super) is_summary: Flag,
+    /// How the agent's own pages show it: `hidden` and `internal_notification` are not a
+    /// person's.
+    #[serde(borrow)]
+    pub(super) display_kind: Text<'a>,
+}
+
+/// A tool call; `name` and `arguments` may stand in `function` or beside it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
+pub(super) struct Call<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    call_id: Text<'a>,
+    #[serde(borrow)]
+    function: Object<Function<'a>>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    arguments: Json,
+    input: Json,
+}
+
+impl<'a> Call<'a> {
+    fn into_call(self) -> ToolCall<'a> {
+        let function = self.function.0.unwrap_or_default();
+        let first = |one: Text<'a>, other: Text<'a>| if one.is_empty() { other } else { one };
+        ToolCall {
+            id: first(self.id, self.call_id),
+            name: first(function.name, self.name),
+            arguments: first(function.arguments.0, first(self.arguments.0, self.input.0)),
+        }
+    }
+}
+
+impl Message<'_> {
+    /// Hands it to the feed, as one or two events.
+    pub(super) fn send(self, feed: &mut Feed<'_>) {
+        match self.role.as_str() {
+            "user" => self.send_prompt(feed),
+            "assistant" => self.send_answer(feed),
+            "tool" => self.send_result(feed),
+            "system" | "developer" => {
+                let (text, time) = (self.content.0, self.timestamp.0);
+                let mark = prompt::is_summary(&text).then_some(Mark::Compacted);
+                feed.event(Event { text, time, mark, ..Event::default() });
+            }
+            _ => feed.notes.ignored_records += 1,
+        }
+    }
+
+    fn send_prompt(self, feed: &mut Feed<'_>) {
+        let mut prompt = prompt::sort(self.content.0, self.is_summary.is_set());
+        if matches!(self.display_kind.as_str(), "hidden" | "internal_notification") {
+            prompt.harness.join(&std::mem::take(&mut prompt.human));
+        }
+        let mark = prompt.is_summary.then_some(Mark::Compacted);
+        let (role, time) = (Role::User, self.timestamp.0);
+        let (text, origin) = (prompt.harness, Origin::Harness);
+        feed.event(Event { role, origin, text, time, mark, ..Event::default() });
+        let (text, origin) = (prompt.human, Origin::Human);
+        feed.event(Event { role, origin, text, time, ..Event::default() });
+    }
+
+    fn send_answer(self, feed: &mut Feed<'_>) {
+        let time = self.timestamp.0;
+        let calls: Vec<_> = self.tool_calls.0.into_iter().map(Call::into_call).collect();
+        let (thought, mut text) = thinking::split(self.content.0);
+        if self.is_summary.is_set() || prompt::is_summary(&text) {
+            let summary = prompt::sort(text, self.is_summary.is_set());
+            let mark = Some(Mark::Compacted);
+            // Not as an assistant's: no model was called for it.
+            feed.event(Event { text: summary.harness, time, mark, ..Event::default() });
+            // It may stand in front of an answer.
+            text = summary.human;
+            if text.is_empty() && calls.is_empty() {
+                return;
+            }
+        }
+        let mut reasoning = self.reasoning;
+        thinking::add(&mut reasoning, self.reasoning_content);
+        if reasoning.is_empty() {
+            reasoning = self.reasoning_details;
+        }
+        thinking::add(&mut reasoning, thought);
+        let (role, origin) = (Role::Assistant, Origin::Agent);
+        feed.event(Event { role, origin, text, reasoning, calls, time, ..Event::default() });
+    }
+
+    fn send_result(self, feed: &mut Feed<'_>) {
+        let Content(text) = self.content;
+        let time = self.timestamp.0;
+        let steered =
+            steer::split(&text).map(|(output, said)| (output.to_owned(), said.to_owned()));
+        let (text, said) = match steered {
+            Some((output, said)) => (output.into(), said.into()),
+            None => (text, Text::default()),
+        };
+        let mut result = ToolResult {
+            call_id: self.tool_call_id,
+            tool: if self.tool_name.is_empty() { self.name } else { self.tool_name },
+            ..failure::result_of(text)
+        };
+        if result.outcome == Outcome::Unknown && self.finish_reason.as_str() == "error" {
+            result.outcome = Outcome::Failed;
+        }
+        let (role, origin, results) = (Role::Tool, Origin::Agent, vec![result]);
+        feed.event(Event { role, origin, results, time, ..Event::default() });
+        let (role, origin, text) = (Role::User, Origin::Human, said);
+        feed.event(Event { role, origin, text, time, ..Event::default() });
+    }
+}

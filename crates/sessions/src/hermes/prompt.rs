@@ -1,0 +1,233 @@
+//! Who wrote a `user` record. Hermes puts skills, summaries, reviews and notices into them, so
+//! that only a part, or nothing, was typed by a person.
+
+use std::ops::Range;
+
+use crate::Text;
+
+use super::steer;
+
+/// Beginnings of the prompts of the background review, which old builds stored as user turns.
+const REVIEWS: [&str; 4] = [
+    "Review the conversation above and update the skill library",
+    "Review the conversation above and consider saving to memory",
+    "Review the conversation above and update two things",
+    "Review the conversation above and consider two things",
+];
+
+/// Beginnings of a summary that stands for earlier messages.
+const SUMMARIES: [&str; 4] =
+    ["[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:", "[PRIOR CONTEXT", "CONTEXT COMPACTION —"];
+
+/// Ends a summary that was put in front of a message.
+const END_OF_SUMMARY: &str = "--- END OF CONTEXT SUMMARY";
+
+/// Beginnings of a skill that was put in front of what a person typed, which comes last.
+const SKILLS: [&str; 2] =
+    ["[SYSTEM: The user has invoked the \"", "[IMPORTANT: The user has invoked the \""];
+const INSTRUCTION: &str =
+    "The user has provided the following instruction alongside the skill invocation: ";
+const AFTER_INSTRUCTION: [&str; 2] = ["\n\n[Runtime note:", "\n\n[This skill has supporting files"];
+
+/// Of several skills at once, the instruction comes first.
+const BUNDLE: &str = " skill bundle,";
+const BUNDLE_INSTRUCTION: &str = "\nUser instruction: ";
+const AFTER_BUNDLE_INSTRUCTION: &str = "\n\n[Loaded as part of the ";
+
+/// A skill that the gateway loads by itself; its last words.
+const AUTO_LOADED: &str = "\" skill is auto-loaded. Follow its instructions for this session.]";
+const END_OF_SKILL: &str = "then run them with the terminal tool using the absolute path.";
+
+/// Notices in brackets in front of a message, or alone.
+const NOTICES: [&str; 6] = [
+    "[SYSTEM:",
+    "[System note:",
+    "[IMPORTANT:",
+    "[Your active task list was preserved",
+    "[Note: model was just switched",
+    "[ASYNC DELEGATION",
+];
+
+/// A notice in front of the prompt of a scheduled job: nobody types it now.
+const SCHEDULED: &str = "scheduled cron job";
+
+/// A user record, sorted by who wrote it. Either part may be empty.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Prompt<'a> {
+    pub(super) harness: Text<'a>,
+    pub(super) human: Text<'a>,
+    /// The harness part is a summary of earlier messages.
+    pub(super) is_summary: bool,
+}
+
+/// Sorts the text of a user record; `is_summary` where the record itself says that it is one.
+pub(super) fn sort(text: Text<'_>, is_summary: bool) -> Prompt<'_> {
+    let looks_like_summary = self::is_summary(&text);
+    if is_summary && !looks_like_summary {
+        return Prompt { harness: text, is_summary, ..Prompt::default() };
+    }
+    let is_summary = looks_like_summary;
+    let Some(human) = human_part(&text) else {
+        return Prompt { human: text, ..Prompt::default() };
+    };
+    if human.is_empty() {
+        return Prompt { harness: text, is_summary, ..Prompt::default() };
+    }
+    let harness = format!("{}\n{}", &text[..human.start], &text[human.end..]);
+    let harness = harness.trim().to_owned().into();
+    let human = text[human].trim().to_owned().into();
+    Prompt { harness, human, is_summary }
+}
+
+/// Whether a text is a summary of earlier messages, whoever is said to speak.
+pub(super) fn is_summary(text: &str) -> bool {
+    let text = text.trim_start();
+    SUMMARIES.iter().any(|beginning| text.starts_with(beginning))
+}
+
+/// The part that a person typed, perhaps empty; `None` when that is everything.
+fn human_part(text: &str) -> Option<Range<usize>> {
+    let begin = text.len() - text.trim_start().len();
+    let from = &text[begin..];
+    if is_summary(from) {
+        let behind = from.rfind(END_OF_SUMMARY).and_then(|end| {
+            // The rest of that line still belongs to the summary.
+            from[end..].find('\n').map(|line| begin + end + line)
+        });
+        return Some(behind.unwrap_or(text.len())..text.len());
+    }
+    if REVIEWS.iter().any(|beginning| from.starts_with(beginning)) {
+        return Some(0..0);
+    }
+    if let Some(("", said)) = steer::split(from) {
+        let start = text.rfind(said)?;
+        return Some(start..start + said.len());
+    }
+    if SKILLS.iter().any(|beginning| from.starts_with(beginning)) {
+        return Some(instruction(text).unwrap_or(0..0));
+    }
+    if from.starts_with("[IMPORTANT: The \"") && from.contains(AUTO_LOADED) {
+        let end = text.rfind(END_OF_SKILL).map_or(text.len(), |at| at + END_OF_SKILL.len());
+        return Some(end..text.len());
+    }
+    behind_notices(text, begin)
+}
+
+/// What was typed behind `/skill`.
+fn instruction(text: &str) -> Option<Range<usize>> {
+    let is_bundle = text.lines().next().is_some_and(|line| line.contains(BUNDLE));
+    if is_bundle {
+        let start = text.find(BUNDLE_INSTRUCTION)? + BUNDLE_INSTRUCTION.len();
+        let length = text[start..].find(AFTER_BUNDLE_INSTRUCTION);
+        return Some(start..length.map_or(text.len(), |length| start + length));
+    }
+    // The skill may itself quote these words: the last ones count.
+    let start = text.rfind(INSTRUCTION)? + INSTRUCTION.len();
+    let ends = AFTER_INSTRUCTION.iter().filter_map(|end| text[start..].find(end)).min();
+    Some(start..ends.map_or(text.len(), |length| start + length))
+}
+
+/// What stands behind notices in brackets.
+fn behind_notices(text: &str, begin: usize) -> Option<Range<usize>> {
+    let mut at = begin;
+    while NOTICES.iter().any(|beginning| text[at..].starts_with(beginning)) {
+        let length = closing_bracket(&text[at..]).unwrap_or(text.len() - at);
+        if text[at..at + length].contains(SCHEDULED) {
+            return Some(0..0);
+        }
+        at += length;
+        at += text[at..].len() - text[at..].trim_start().len();
+    }
+    (at > begin).then_some(at..text.len())
+}
+
+/// Length of the bracket at the beginning of a text, brackets inside of it included.
+fn closing_bracket(text: &str) -> Option<usize> {
+    let mut depth = 0_u32;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' => depth += 1,
+            b']' if depth == 1 => return Some(at + 1),
+            b']' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(text: &str) -> (String, String) {
+        let prompt = sort(text.into(), false);
+        (prompt.harness.as_str().to_owned(), prompt.human.as_str().to_owned())
+    }
+
+    #[test]
+    fn only_what_a_person_typed_is_human() {
+        let skill = |instruction: &str| {
+            format!(
+                "[SYSTEM: The user has invoked the \"pr\" skill, indicating they want you to \
+                 follow its instructions. The full skill content is loaded below.]\n\n# PR\n\
+                 {INSTRUCTION}quoted\n{instruction}"
+            )
+        };
+        let typed = format!("\n{INSTRUCTION}open one\n\n[Runtime note: x]");
+        let bundle = "[IMPORTANT: The user has invoked the \"/a /b\" skill bundle, loading 2.]\n\
+                      User instruction: do both\n\n[Loaded as part of the bundle]\nbody";
+        let auto = format!(
+            "[IMPORTANT: The \"ops{AUTO_LOADED}\n\nbody\nResolve, {END_OF_SKILL}\n\nis it up?"
+        );
+        for (text, human) in [
+            ("fix the test".to_owned(), "fix the test"),
+            (skill(&typed), "open one"),
+            (bundle.to_owned(), "do both"),
+            (auto, "is it up?"),
+            ("[SYSTEM: Background process [x] ended.\nOutput: y]".to_owned(), ""),
+            (
+                "[System note: your turn was cut [short].]\n\nplease go on".to_owned(),
+                "please go on",
+            ),
+            (
+                "[IMPORTANT: You are running as a scheduled cron job. [SILENT]]\n\nnews".to_owned(),
+                "",
+            ),
+            (format!("{} Be ACTIVE.", REVIEWS[0]), ""),
+            (
+                "Review the conversation above and tell me more".to_owned(),
+                "Review the conversation above and tell me more",
+            ),
+            (
+                "[OUT-OF-BAND USER MESSAGE — x]\nwait\n[/OUT-OF-BAND USER MESSAGE]".to_owned(),
+                "wait",
+            ),
+            ("[x] is not done".to_owned(), "[x] is not done"),
+            ("[SYSTEM: never closed".to_owned(), ""),
+        ] {
+            assert_eq!(sorted(&text).1, human, "{text}");
+        }
+        let bare = "[SYSTEM: The user has invoked the \"pr\" skill.]\n\nbody";
+        assert_eq!(sorted(bare), (bare.to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_summary_is_the_harness_however_it_is_written() {
+        for text in [
+            "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns",
+            "[CONTEXT COMPACTION - REFERENCE ONLY] Earlier turns",
+            "[CONTEXT COMPACTION – REFERENCE ONLY] Earlier turns",
+            "[CONTEXT SUMMARY]: Earlier turns",
+        ] {
+            let prompt = sort(text.into(), false);
+            assert!(prompt.is_summary && prompt.human.is_empty(), "{text}");
+            assert_eq!(prompt.harness.as_str(), text);
+        }
+        let flagged = sort("what was said".into(), true);
+        assert!(flagged.is_summary && flagged.human.is_empty());
+        let merged = format!("[CONTEXT SUMMARY]: old\n{END_OF_SUMMARY} — go on ---\n\nand now?");
+        let prompt = sort(merged.as_str().into(), false);
+        assert!(prompt.is_summary);
+        assert_eq!(prompt.human.as_str(), "and now?");
+    }
+}

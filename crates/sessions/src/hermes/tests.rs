@@ -1,0 +1,121 @@
+//! Fixtures of the snapshot and the gateway's transcript, with totals counted by hand.
+
+use crate::mutation::survives_damage;
+use crate::{Collector, Format, Mark, Origin, Outcome, Reading, Role, Session, Source, read};
+
+/// 2 human messages, of which one in front of a summary's end and one by `/steer`; 4 of the
+/// harness (a summary, a review, a skill, the rules); 3 model calls; 5 tool calls: ok by its
+/// meaning, failed, rejected, a file that landed, one never answered.
+const SNAPSHOT: &str = r#"{
+  "session_id": "20260429_200500_ab12cd", "model": "m-1", "platform": "cli",
+  "session_start": "2026-04-29T20:05:00", "last_updated": "2026-04-29T20:06:00.5",
+  "model_config": {"cwd": "/work"}, "system_prompt": "rules", "message_count": 13,
+  "tools": [{"type": "function", "function": {"name": "terminal"}}],
+  "messages": [
+    {"role": "system", "content": "rules"},
+    {"role": "user", "content": "[CONTEXT COMPACTION – REFERENCE ONLY] earlier"},
+    {"role": "user", "content": "[SYSTEM: The user has invoked the \"pr\" skill. The full skill content is loaded below.]\n\n# PR\n\nThe user has provided the following instruction alongside the skill invocation: open one"},
+    {"role": "assistant", "content": "<think>\nlook\n</think>\nOn it.", "reasoning": "look",
+     "reasoning_content": "look", "finish_reason": "tool_calls", "tool_calls": [
+       {"id": "c1", "call_id": "c1", "type": "function",
+        "function": {"name": "terminal", "arguments": "{\"command\": \"grep x y\"}"}},
+       {"id": "c2", "name": "terminal", "arguments": {"command": "false"}},
+       {"call_id": "c3", "name": "terminal", "input": {}}]},
+    {"role": "tool", "tool_call_id": "c1", "tool_name": "terminal", "content": "{\"output\": \"\", \"exit_code\": 1, \"error\": null, \"exit_code_meaning\": \"No matches found (not an error)\"}\n\n[Tool loop warning: same call]"},
+    {"role": "tool", "tool_call_id": "c2", "name": "terminal", "content": "{\"output\": \"\", \"exit_code\": 2, \"error\": null}\n\n[OUT-OF-BAND USER MESSAGE — direct]\nuse rg\n[/OUT-OF-BAND USER MESSAGE]"},
+    {"role": "tool", "tool_call_id": "c3", "content": "{\"output\": \"\", \"exit_code\": -1, \"error\": \"BLOCKED\", \"status\": \"blocked\"}"},
+    {"role": "assistant", "content": "", "tool_calls": [
+       {"id": "c4", "function": {"name": "write_file", "arguments": "{}"}},
+       {"id": "c5", "function": {"name": "patch", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c4", "content": "{\"bytes_written\": 3}"},
+    {"role": "user", "content": "Review the conversation above and update the skill library. Be ACTIVE."},
+    {"role": "assistant", "content": [{"type": "text", "text": "Nothing to save."}],
+     "reasoning_details": [{"type": "reasoning.text", "text": "why"}]},
+    {"role": "session_meta"}, 7
+  ]
+}"#;
+
+const GATEWAY: &str = concat!(
+    r#"{"role":"session_meta","tools":[{"a":1}],"model":"m-1","platform":"slack","timestamp":"2026-04-29T20:05:00.214"}"#,
+    "\n",
+    r#"{"role":"user","content":"hello","timestamp":"2026-04-29T20:05:05"}"#,
+    "\nnot json\n",
+    r#"{"role":"assistant","content":"hi \ud83d","reasoning":"greet","timestamp":"2026-04-29T20:05:07"}"#,
+    "\n",
+    r#"{"role":"assistant","content":"torn"#,
+);
+
+fn session(name: &str, text: &str, format: Format) -> (Session, Reading) {
+    let mut collector = Collector::default();
+    let reading = read(&Source::bytes(name, text), &mut collector).unwrap();
+    assert_eq!(reading.format, format);
+    (collector.into_sessions().remove(0), reading)
+}
+
+#[test]
+fn a_whole_snapshot() {
+    let (session, reading) = session("session_x.json", SNAPSHOT, Format::HermesSnapshot);
+    let head = &session.head;
+    assert_eq!((head.id.as_str(), head.agent.as_str()), ("20260429_200500_ab12cd", "hermes"));
+    assert_eq!((head.cwd.as_deref(), head.platform.as_deref()), (Some("/work"), Some("cli")));
+    assert_eq!(head.start.unwrap().to_string(), "2026-04-29T20:05:00Z");
+    assert_eq!(head.end.unwrap().to_string(), "2026-04-29T20:06:00.5Z");
+    assert_eq!((reading.notes.ignored_records, reading.notes.bad_records), (1, 1));
+
+    let of = |role: Role, origin: Origin| -> Vec<&str> {
+        let events = session.events.iter();
+        let events = events.filter(|event| (event.role, event.origin) == (role, origin));
+        events.map(|event| event.text.as_str()).collect()
+    };
+    assert_eq!(of(Role::User, Origin::Human), ["open one", "use rg"]);
+    assert_eq!(of(Role::User, Origin::Harness).len(), 3);
+    assert_eq!(of(Role::System, Origin::Harness), ["rules"]);
+    assert_eq!(of(Role::Assistant, Origin::Agent), ["On it.", "", "Nothing to save."]);
+    assert_eq!(session.events[1].mark, Some(Mark::Compacted));
+    let thoughts = session.events.iter().map(|event| event.reasoning.as_str());
+    assert_eq!(thoughts.filter(|thought| !thought.is_empty()).collect::<Vec<_>>(), ["look", "why"]);
+
+    let results: Vec<_> = session
+        .events
+        .iter()
+        .flat_map(|event| &event.results)
+        .map(|result| (result.call_id.as_str(), result.tool.as_str(), result.outcome))
+        .collect();
+    assert_eq!(
+        results,
+        [
+            ("c1", "terminal", Outcome::Ok),
+            ("c2", "terminal", Outcome::Failed),
+            ("c3", "terminal", Outcome::Rejected),
+            ("c4", "write_file", Outcome::Ok),
+            ("c5", "patch", Outcome::Pending),
+        ]
+    );
+    let arguments = session.events.iter().flat_map(|event| &event.calls);
+    let arguments: Vec<_> = arguments.map(|call| call.arguments.as_str()).collect();
+    assert_eq!(
+        arguments,
+        [r#"{"command": "grep x y"}"#, r#"{"command": "false"}"#, "{}", "{}", "{}"]
+    );
+}
+
+#[test]
+fn a_torn_transcript_of_the_gateway() {
+    let (session, reading) = session("20260429_x.jsonl", GATEWAY, Format::HermesGateway);
+    assert_eq!((reading.notes.bad_records, reading.notes.repaired_records), (1, 1));
+    assert_eq!(reading.notes.torn.as_deref(), Some("line 5"));
+    let head = &session.head;
+    assert_eq!((head.id.as_str(), head.platform.as_deref()), ("20260429_x", Some("slack")));
+    assert_eq!(head.models, ["m-1"]);
+    assert_eq!(head.start.unwrap().to_string(), "2026-04-29T20:05:00.214Z");
+    assert_eq!(head.end.unwrap().to_string(), "2026-04-29T20:05:07Z");
+    assert_eq!(session.events.len(), 2);
+    assert_eq!(session.events[0].origin, Origin::Human);
+    assert_eq!(session.events[1].reasoning.as_str(), "greet");
+}
+
+#[test]
+fn damage_does_no_harm() {
+    survives_damage(Format::HermesSnapshot, SNAPSHOT.as_bytes());
+    survives_damage(Format::HermesGateway, GATEWAY.as_bytes());
+}

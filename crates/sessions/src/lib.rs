@@ -1,0 +1,118 @@
+//! Recorded agent sessions: one neutral model, and one reader for each format that agents write.
+//!
+//! A reader streams: it hands events to a [`Sink`] while it reads, so that memory does not grow
+//! with the file. Nothing here grades, prints or stores, and no foreign text becomes a path.
+
+mod bounded;
+mod buffer;
+mod collect;
+mod condense;
+mod content;
+mod detect;
+mod digest;
+mod event;
+mod failure;
+mod feed;
+mod find;
+mod format;
+mod function_call;
+mod lines;
+#[cfg(test)]
+mod mutation;
+mod naming;
+mod pairing;
+mod repaired;
+mod source;
+mod text;
+mod thinking;
+mod time;
+mod tokens;
+mod wire;
+
+mod atif;
+mod chat;
+mod claude_code;
+mod codex;
+mod gemini_cli;
+mod hermes;
+mod homes;
+mod mini_swe_agent;
+mod open_hands;
+mod open_hands_sdk;
+mod pi;
+mod swe_agent;
+
+pub use collect::{Collector, Session};
+pub use condense::{Budget, Calibration, Condensed, LeftOut, condense};
+pub use digest::Digest;
+pub use event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+pub use feed::{Notes, Sink};
+pub use find::{Found, find};
+pub use format::Format;
+pub use homes::{Home, homes};
+pub use source::Source;
+pub use text::Text;
+
+use feed::Feed;
+
+/// What reading one source came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The format that its content showed.
+    pub format: Format,
+    /// Sessions that were handed to the sink.
+    pub sessions: u64,
+    /// What was skipped, cut or torn.
+    pub notes: Notes,
+}
+
+/// Why a source holds no session.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It could not be read at all.
+    #[error("cannot read: {0}")]
+    Io(#[from] std::io::Error),
+    /// It is empty.
+    #[error("the file is empty")]
+    Empty,
+    /// No known format.
+    #[error("no known session format: {0}")]
+    Unrecognised(String),
+    /// A known format, but nothing in it that was said or done.
+    #[error("{format}: {reason}")]
+    NoSession {
+        /// The format that its content showed.
+        format: Format,
+        /// What is in it instead.
+        reason: String,
+    },
+}
+
+/// Reads every session of a source into `sink`, in the format that its content shows.
+///
+/// A torn or partly broken source is read as far as it goes; [`Reading::notes`] says so.
+///
+/// ```
+/// use selftest_sessions::{Collector, Format, Source, read};
+///
+/// let chat = r#"[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]"#;
+/// let mut collector = Collector::default();
+/// let reading = read(&Source::bytes("chat.json", chat), &mut collector)?;
+/// assert_eq!(reading.format, Format::Chat);
+/// assert_eq!(collector.into_sessions()[0].events[1].text.as_str(), "hi");
+/// # Ok::<(), selftest_sessions::ReadError>(())
+/// ```
+pub fn read(source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
+    read_as(detect::detect(source)?, source, sink)
+}
+
+/// Reads every session of a source as that format, whatever its content looks like.
+pub fn read_as(format: Format, source: &Source, sink: &mut dyn Sink) -> Result<Reading, ReadError> {
+    let mut feed = Feed::new(source, format, sink);
+    format.read(source, &mut feed)?;
+    let (sessions, notes) = feed.finish();
+    if sessions == 0 {
+        return Err(ReadError::NoSession { format, reason: notes.emptiness() });
+    }
+    Ok(Reading { format, sessions, notes })
+}

@@ -1,0 +1,260 @@
+//! mini-swe-agent trajectories: a bare list of messages (old), or `{info, messages,
+//! trajectory_format}`.
+//!
+//! The only tool is a shell. Its command stands in a fence of the answer, in `tool_calls` or in
+//! `extra.actions`; its result is the next message that is not the model's. No message but an
+//! interruption is typed by a person: the first one is a template around the task.
+
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::ReadError;
+use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
+use super::failure;
+use super::feed::Feed;
+use super::function_call::Function;
+use super::source::{Document, Source};
+use super::text::Text;
+use super::wire::{Object, each, otherwise_default};
+use message::{Info, Message, command_of, split_fence, split_returncode};
+
+/// Reads a trajectory.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    source.document::<Trajectory>(feed)
+}
+
+struct Trajectory;
+
+impl Document for Trajectory {
+    fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), D::Error> {
+        "mini-swe-agent".clone_into(&mut feed.head.agent);
+        feed.call_run();
+        deserializer.deserialize_any(Root { feed })
+    }
+}
+
+struct Root<'f, 's> {
+    feed: &'f mut Feed<'s>,
+}
+
+impl<'de> Visitor<'de> for Root<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a trajectory")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let mut run = Run::default();
+        while let Some(message) = list.next_element::<Object<Message<'de>>>()? {
+            run.send(message, self.feed);
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (mut run, mut info) = (Run::default(), Info::default());
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
+                "messages" => map.next_value_seed(each(|message| run.send(message, self.feed)))?,
+                "instance_id" => {
+                    self.feed.call_run_of(&map.next_value::<Text<'de>>()?);
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        run.note(info, self.feed);
+        Ok(())
+    }
+
+    otherwise_default!(scalar);
+}
+
+/// Where a run is.
+#[derive(Default)]
+struct Run {
+    calls: u64,
+    /// Calls without result, oldest first.
+    open: VecDeque<String>,
+    has_ended: bool,
+}
+
+impl Run {
+    fn send(&mut self, message: Object<Message<'_>>, feed: &mut Feed<'_>) {
+        let Some(message) = message.0 else {
+            feed.notes.bad_records += 1;
+            return;
+        };
+        match message.role.as_str() {
+            "assistant" => self.answer(message, feed),
+            "" if message.object.as_str() == "response" => self.answer(message, feed),
+            "" if message.kind.as_str() == "function_call_output" => self.result(message, feed),
+            "tool" => self.result(message, feed),
+            "user" => self.user(message, feed),
+            "exit" => self.exit(message, feed),
+            _ => {
+                let time = message.extra.0.unwrap_or_default().timestamp.0;
+                feed.event(Event { text: message.content.0, time, ..Event::default() });
+            }
+        }
+    }
+
+    fn answer(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+        let extra = message.extra.0.unwrap_or_default();
+        let response = extra.response.0.unwrap_or_default();
+        for model in [&message.model, &response.model] {
+            feed.head.model(model);
+        }
+        let tokens = message.usage.0.or(response.usage.0);
+        let content = if message.content.0.is_empty() { message.output } else { message.content.0 };
+        let (mut text, fenced) = split_fence(&content);
+        let mut calls: Vec<ToolCall<'_>> = Vec::new();
+        for action in extra.actions.0 {
+            let (id, arguments) = (action.tool_call_id, action.command);
+            calls.push(ToolCall { id, name: "bash".into(), arguments });
+        }
+        if calls.is_empty() {
+            for call in message.tool_calls.0 {
+                let Function { name, arguments } = call.function.0.unwrap_or_default();
+                calls.push(ToolCall { id: call.id, name, arguments: command_of(arguments) });
+            }
+        }
+        if calls.is_empty() {
+            calls.extend(fenced.map(|command| ToolCall {
+                name: "bash".into(),
+                arguments: command.into(),
+                ..ToolCall::default()
+            }));
+        }
+        if calls.is_empty() {
+            text = content.as_str();
+        }
+        for call in &mut calls {
+            self.calls += 1;
+            if call.id.is_empty() {
+                call.id = format!("call {}", self.calls).into();
+            }
+        }
+        self.open = calls.iter().map(|call| call.id.as_str().to_owned()).collect();
+        feed.event(Event {
+            role: Role::Assistant,
+            origin: Origin::Agent,
+            text: text.into(),
+            reasoning: message.reasoning_content,
+            calls,
+            usage: tokens.and_then(|tokens| tokens.usage()),
+            time: extra.timestamp.0,
+            ..Event::default()
+        });
+    }
+
+    /// A message to the model: the task, a result, or what a person or the harness says of the
+    /// last answer.
+    fn user(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+        let kind = message.extra.0.as_ref().map_or("", |extra| extra.interrupt_type.as_str());
+        let text = message.content.0.as_str();
+        let is_rejection =
+            kind == "UserRejection" || text.starts_with("Command not executed. The user");
+        let is_interruption = kind == "UserInterruption" || text.starts_with("Interrupted by user");
+        let is_human = is_rejection || is_interruption || kind.starts_with("User");
+        let is_notice = is_human || !kind.is_empty();
+        if !is_notice && !self.open.is_empty() {
+            self.result(message, feed);
+            return;
+        }
+        let time = message.extra.0.as_ref().and_then(|extra| extra.timestamp.0);
+        if is_rejection {
+            self.close(Outcome::Rejected, time, feed);
+        }
+        feed.event(Event {
+            role: Role::User,
+            origin: if is_human { Origin::Human } else { Origin::Harness },
+            text: message.content.0,
+            time,
+            mark: is_interruption.then_some(Mark::Interrupted),
+            ..Event::default()
+        });
+    }
+
+    fn result(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+        let extra = message.extra.0.unwrap_or_default();
+        let content = if message.content.0.is_empty() { message.output } else { message.content.0 };
+        let given = [message.tool_call_id, message.call_id];
+        let call_id = match given.into_iter().find(|id| !id.is_empty()) {
+            Some(id) => {
+                self.open.retain(|open| *open != id.as_str());
+                id
+            }
+            None => self.open.pop_front().map(Text::from).unwrap_or_default(),
+        };
+        let (stated, text) = split_returncode(&content);
+        let code = extra.returncode.0.or(stated);
+        let mut result = match code {
+            Some(code) => ToolResult {
+                text: text.into(),
+                outcome: if code == 0 { Outcome::Ok } else { Outcome::Failed },
+                exit_code: Some(code),
+                ..ToolResult::default()
+            },
+            None => failure::result_of(text.into()),
+        };
+        let timed_out =
+            text.starts_with("The last command <command>") && text.contains("timed out");
+        if timed_out || !extra.exception_info.is_empty() {
+            result.outcome = Outcome::Failed;
+        }
+        result.error = extra.exception_info;
+        let results = vec![ToolResult { call_id, ..result }];
+        let (role, origin, time) = (Role::Tool, Origin::Agent, extra.timestamp.0);
+        feed.event(Event { role, origin, results, time, ..Event::default() });
+    }
+
+    /// The end of a run. The command that submits has no result of its own: the run ends in it.
+    fn exit(&mut self, message: Message<'_>, feed: &mut Feed<'_>) {
+        let extra = message.extra.0.unwrap_or_default();
+        if extra.exit_status.as_str() == "Submitted" {
+            self.close(Outcome::Ok, extra.timestamp.0, feed);
+        }
+        self.end(&extra.exit_status, extra.timestamp.0, feed);
+    }
+
+    /// Gives the open calls a result.
+    fn close(&mut self, outcome: Outcome, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+        let result =
+            |id: String| ToolResult { call_id: id.into(), outcome, ..ToolResult::default() };
+        let results = self.open.drain(..).map(result).collect();
+        let (role, origin) = (Role::Tool, Origin::Agent);
+        feed.event(Event { role, origin, results, time, ..Event::default() });
+    }
+
+    fn end(&mut self, status: &str, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
+        if !status.is_empty() && !self.has_ended {
+            self.has_ended = true;
+            let text = format!("exit status: {}", selftest_text::one_line(status, 200)).into();
+            feed.event(Event { text, time, ..Event::default() });
+        }
+    }
+
+    fn note(&mut self, info: Info<'_>, feed: &mut Feed<'_>) {
+        if !info.mini_version.is_empty() {
+            feed.head.agent_version = Some(selftest_text::one_line(&info.mini_version, 60));
+        }
+        // The same model under the name of the configuration would count as another one.
+        if feed.head.models.is_empty()
+            && let Some(model) = info.config.0.and_then(|config| config.model.0)
+        {
+            feed.head.model(&model.model_name);
+        }
+        self.end(&info.exit_status, None, feed);
+    }
+}

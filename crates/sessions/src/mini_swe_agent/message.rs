@@ -1,0 +1,145 @@
+//! The wire form of mini-swe-agent messages, and what stands inside their text.
+
+use serde::Deserialize;
+
+use crate::content::Content;
+use crate::function_call::Call;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::tokens::Counts;
+use crate::wire::{Int, Json, List, Object};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Info<'a> {
+    #[serde(borrow)]
+    pub(super) exit_status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) mini_version: Text<'a>,
+    #[serde(borrow)]
+    pub(super) config: Object<Config<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Config<'a> {
+    #[serde(borrow)]
+    pub(super) model: Object<Model<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Model<'a> {
+    #[serde(borrow)]
+    pub(super) model_name: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Content<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_calls: List<Call<'a>>,
+    #[serde(borrow)]
+    pub(super) tool_call_id: Text<'a>,
+    /// Of the responses interface: `message`, `function_call_output`.
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) call_id: Text<'a>,
+    /// Of the responses interface: the items of an answer, or the result of a call.
+    #[serde(borrow)]
+    pub(super) output: Text<'a>,
+    #[serde(borrow)]
+    pub(super) object: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    pub(super) usage: Object<Counts>,
+    #[serde(borrow)]
+    pub(super) extra: Object<Extra<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Extra<'a> {
+    #[serde(borrow)]
+    pub(super) actions: List<Action<'a>>,
+    pub(super) returncode: Int,
+    #[serde(borrow)]
+    pub(super) exception_info: Text<'a>,
+    #[serde(borrow)]
+    pub(super) response: Object<Response<'a>>,
+    pub(super) timestamp: Moment,
+    #[serde(borrow)]
+    pub(super) interrupt_type: Text<'a>,
+    #[serde(borrow)]
+    pub(super) exit_status: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Action<'a> {
+    #[serde(borrow)]
+    pub(super) command: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_call_id: Text<'a>,
+}
+
+/// The provider's reply; its choices repeat the message.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Response<'a> {
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    pub(super) usage: Object<Counts>,
+}
+
+/// The text before the only fenced command of an answer, and the command.
+pub(super) fn split_fence(content: &str) -> (&str, Option<&str>) {
+    let mut found = None;
+    for opening in ["```bash", "```mswea_bash_command"] {
+        for (at, _) in content.match_indices(opening) {
+            let rest = &content[at + opening.len()..];
+            let Some((_, body)) = rest.split_once('\n').filter(|(line, _)| line.trim().is_empty())
+            else {
+                continue;
+            };
+            let Some((command, _)) = body.split_once("\n```") else { continue };
+            if found.is_some() {
+                // The agent refuses an answer with several commands.
+                return (content, None);
+            }
+            found = Some((content[..at].trim_end(), command.trim()));
+        }
+    }
+    found.map_or((content, None), |(text, command)| (text, Some(command)))
+}
+
+/// The exit code that a message states, and the output without the tags around it.
+pub(super) fn split_returncode(content: &str) -> (Option<i64>, &str) {
+    let Some((_, rest)) = content.split_once("<returncode>") else { return (None, content) };
+    let Some((code, rest)) = rest.split_once("</returncode>") else { return (None, content) };
+    let Ok(code) = code.trim().parse() else { return (None, content) };
+    let output = rest.trim();
+    let output = output.strip_prefix("<output>").unwrap_or(output);
+    let output = output.strip_suffix("</output>").unwrap_or(output);
+    (Some(code), output.trim_matches('\n'))
+}
+
+/// The command in the arguments of a call, or the arguments where they hold none.
+pub(super) fn command_of(arguments: Json) -> Text<'static> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Arguments {
+        command: Json,
+    }
+    match serde_json::from_str::<Arguments>(&arguments.0) {
+        Ok(inner) if !inner.command.0.is_empty() => inner.command.0,
+        _ => arguments.0,
+    }
+}

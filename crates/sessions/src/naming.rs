@@ -1,0 +1,265 @@
+//! Ids of sessions that have none of their own.
+//!
+//! Where the agent names a file by its session, the name is the id. Else two files may well have
+//! one name, and one file many sessions: then a digest of how the session begins follows the name.
+//! It is the same wherever the file lies and however much is added to it later.
+
+use std::collections::HashMap;
+use std::hash::Hasher as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use twox_hash::XxHash3_64;
+
+use super::event::{Event, Origin, Role};
+use super::{Format, Source};
+
+/// Bytes of a text that count.
+const COUNTED: usize = 4096;
+
+/// Events that count in a session whose agent never answers.
+const MOST_EVENTS: u32 = 64;
+
+/// Bytes of a name, before the digest.
+const LONGEST: usize = 180;
+
+/// Ids made up in one source that are remembered.
+const MOST_GIVEN: usize = 100_000;
+
+/// Names the sessions of one source.
+pub(super) struct Naming {
+    path: PathBuf,
+    /// Name of the file without extensions.
+    stem: String,
+    /// The agent gives each file the name of its session.
+    stem_is_id: bool,
+    /// Another name than the file's for the current session.
+    name: Option<String>,
+    beginning: Beginning,
+    /// How often an id was made up in this reading, by its digest.
+    given: HashMap<u64, u32>,
+}
+
+impl Naming {
+    pub(super) fn new(source: &Source, format: Format) -> Self {
+        let stem_is_id = match format {
+            Format::HermesSnapshot
+            | Format::HermesGateway
+            | Format::HermesState
+            | Format::ClaudeCode
+            | Format::Codex
+            | Format::Pi => true,
+            // A folder is a conversation.
+            Format::OpenHands | Format::OpenHandsSdk => matches!(source, Source::Folder { .. }),
+            Format::GeminiCli
+            | Format::Atif
+            | Format::SweAgent
+            | Format::MiniSweAgent
+            | Format::Chat => false,
+        };
+        Self {
+            path: source.path().to_owned(),
+            stem: source.stem(),
+            stem_is_id,
+            name: None,
+            beginning: Beginning::default(),
+            given: HashMap::new(),
+        }
+    }
+
+    /// Name of the file without folders and extensions.
+    pub(super) fn stem(&self) -> &str {
+        &self.stem
+    }
+
+    /// Calls the current session so. What tells it from others of that name is added.
+    pub(super) fn call(&mut self, name: &str) {
+        self.name = Some(name.to_owned());
+    }
+
+    /// Calls the current session a run of a benchmark's instance: an instance is run many times,
+    /// and what tells the runs apart is their folder, or the one around it where each instance
+    /// has a folder of its own.
+    pub(super) fn call_run_of(&mut self, instance: &str) {
+        if instance.is_empty() {
+            return;
+        }
+        let path =
+            if self.path.is_relative() { std::path::absolute(&self.path).ok() } else { None };
+        let path = path.as_deref().filter(|path| path.is_file()).unwrap_or(&self.path);
+        let names = path.ancestors().skip(1).filter_map(Path::file_name);
+        let mut names = names.map(|name| selftest_text::one_line(&name.to_string_lossy(), 80));
+        self.name = Some(match names.find(|name| !name.starts_with(instance)) {
+            Some(folder) => format!("{folder}/{instance}"),
+            None => instance.to_owned(),
+        });
+    }
+
+    /// The same, where only the name of the file says which instance.
+    pub(super) fn call_run(&mut self) {
+        let stem = self.stem.clone();
+        self.call_run_of(&stem);
+    }
+
+    /// Takes note of an event of the current session.
+    pub(super) fn see(&mut self, event: &Event<'_>) {
+        if !self.stem_is_id && !self.beginning.is_complete {
+            self.beginning.see(event);
+        }
+    }
+
+    /// The id of the current session as far as it is known, unless it stands in the file.
+    pub(super) fn id(&self, start: Option<Timestamp>) -> String {
+        let name = match &self.name {
+            None if self.stem_is_id => return self.stem.clone(),
+            None => &self.stem,
+            Some(name) => name,
+        };
+        let name = selftest_text::one_line(name, LONGEST);
+        format!("{name}-{:08x}", self.beginning.digest(start) & 0xffff_ffff)
+    }
+
+    /// The same at the end of the session; never the same twice.
+    pub(super) fn last_id(&mut self, start: Option<Timestamp>) -> String {
+        let id = self.id(start);
+        let key = XxHash3_64::oneshot(id.as_bytes());
+        if self.given.len() >= MOST_GIVEN && !self.given.contains_key(&key) {
+            return id;
+        }
+        let given = self.given.entry(key).or_default();
+        *given += 1;
+        if *given == 1 { id } else { format!("{id}#{given}") }
+    }
+
+    /// Forgets the current session.
+    pub(super) fn end(&mut self) {
+        self.name = None;
+        self.beginning = Beginning::default();
+    }
+
+    /// Forgets all sessions: the source is read again.
+    pub(super) fn restart(&mut self) {
+        self.end();
+        self.given.clear();
+    }
+}
+
+/// What was said up to the first answer of the agent. Nothing of it depends on what a sink wants,
+/// and a session without an answer has no grade that another id would lose.
+#[derive(Default)]
+struct Beginning {
+    /// Not made before it is needed: most sessions have ids.
+    hasher: Option<XxHash3_64>,
+    events: u32,
+    is_complete: bool,
+}
+
+impl Beginning {
+    fn see(&mut self, event: &Event<'_>) {
+        let (who, is_answer) = match event.role {
+            Role::System => (b's', false),
+            Role::User => (b'u', false),
+            Role::Assistant => (b'a', event.origin != Origin::Harness),
+            // Whether the output of a tool is there depends on the sink.
+            Role::Tool => return,
+        };
+        let hasher = self.hasher.get_or_insert_default();
+        hasher.write(&[who]);
+        let texts = event.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
+        for text in [&event.text].into_iter().chain(texts) {
+            hasher.write(&text.as_bytes()[..text.len().min(COUNTED)]);
+            hasher.write(&[0xff]);
+        }
+        self.events += 1;
+        let says_something = !event.text.is_empty() || !event.calls.is_empty();
+        self.is_complete = (is_answer && says_something) || self.events >= MOST_EVENTS;
+    }
+
+    fn digest(&self, start: Option<Timestamp>) -> u64 {
+        let mut hasher = self.hasher.clone().unwrap_or_default();
+        if let Some(start) = start {
+            hasher.write(&start.as_nanosecond().to_le_bytes());
+        }
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::{Collector, read};
+    use super::*;
+
+    fn ids(source: &Source) -> Vec<String> {
+        let mut collector = Collector::default();
+        read(source, &mut collector).unwrap();
+        collector.into_sessions().into_iter().map(|session| session.head.id).collect()
+    }
+
+    fn messages(answers: &[&str]) -> String {
+        let message = |role: &str, text: &str| format!(r#"{{"role":"{role}","content":"{text}"}}"#);
+        let mut all = vec![message("user", "hello")];
+        for answer in answers {
+            all.extend([message("assistant", answer), message("user", "more")]);
+        }
+        format!("[{}]", all.join(","))
+    }
+
+    #[test]
+    fn an_id_stays_when_a_chat_grows_and_differs_between_chats_of_one_name() {
+        let id = |name: &str, answers: &[&str]| ids(&Source::bytes(name, messages(answers)));
+        let first = id("chat.json", &["hi"]);
+        // Written down: an id must not change with a version of this program.
+        assert_eq!(first, ["chat-7cf8f3b7"]);
+        for name in ["chat.json", "A/chat.json", "/elsewhere/chat.jsonl"] {
+            assert_eq!(id(name, &["hi", "on and on", "end"]), first, "{name}");
+        }
+        assert_ne!(id("chat.json", &["ho"]), first);
+        assert_ne!(id("other.json", &["hi"]), first);
+    }
+
+    #[test]
+    fn every_session_of_a_file_has_an_id_of_its_own() {
+        let chat = |answer: &str| format!(r#"{{"messages":{}}}"#, messages(&[answer]));
+        let lines = [chat("a"), chat("b"), chat("a")].join("\n");
+        let found = ids(&Source::bytes("chats.jsonl", lines));
+        assert_eq!(found.len(), 3);
+        assert_ne!(found[0], found[1]);
+        assert_eq!(found[2], format!("{}#2", found[0]));
+        let batch = r#"{"conversations":[{"from":"human","value":"go"},{"from":"gpt","value":"ok"}],"timestamp":"T"}"#;
+        let batch =
+            ["2026-01-01T00:00:00", "2026-01-02T00:00:00"].map(|time| batch.replace('T', time));
+        let found = ids(&Source::bytes("trajectory_samples.jsonl", batch.join("\n")));
+        assert_ne!(found[0], found[1]);
+        assert!(found.iter().all(|id| id.starts_with("trajectory_samples-")), "{found:?}");
+        let rows = r#"[{"id":7,"messages":M},{"id":"its-own","messages":M}]"#;
+        let found = ids(&Source::bytes("rows.json", rows.replace('M', &messages(&["a"]))));
+        assert!(found[0].starts_with("rows#7-"), "{found:?}");
+        assert_eq!(found[1], "its-own");
+    }
+
+    #[test]
+    fn runs_of_an_instance_are_told_apart_by_the_folder_of_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = r#"{"trajectory":[{"action":"ls","observation":"","response":"I look."}],"history":[]}"#;
+        for (place, beginning) in [
+            ("one/i-1/i-1.traj", "one/i-1-"),
+            ("two/i-1/i-1.traj", "two/i-1-"),
+            ("three/i-1.traj", "three/i-1-"),
+        ] {
+            let path = folder.path().join(place);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, run).unwrap();
+            let found = ids(&Source::file(path));
+            assert!(found[0].starts_with(beginning), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_the_agent_names_by_its_session_keeps_its_name() {
+        let meta = r#"{"role":"session_meta","model":"m"}"#;
+        let text = format!("{meta}\n{}", r#"{"role":"user","content":"hello"}"#);
+        assert_eq!(ids(&Source::bytes("20260101_x.jsonl", text)), ["20260101_x"]);
+    }
+}

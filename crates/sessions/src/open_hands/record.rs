@@ -1,0 +1,292 @@
+//! The wire form of `OpenHands` events and evaluated runs.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::content::Content;
+use crate::event::Event;
+use crate::feed::Feed;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::tokens::Counts;
+use crate::wire::{Flag, Int, Json, Object, otherwise_default};
+
+/// An event, or an evaluated run with its events in `history`.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Record<'a> {
+    pub(super) id: Int,
+    pub(super) timestamp: Moment,
+    #[serde(borrow)]
+    pub(super) source: Text<'a>,
+    /// What the user interface shows.
+    #[serde(borrow)]
+    pub(super) message: Text<'a>,
+    #[serde(borrow)]
+    pub(super) action: Text<'a>,
+    #[serde(borrow)]
+    pub(super) observation: Text<'a>,
+    pub(super) cause: Int,
+    pub(super) args: Args,
+    #[serde(borrow)]
+    pub(super) content: Content<'a>,
+    #[serde(borrow)]
+    pub(super) extras: Object<Extras<'a>>,
+    pub(super) success: Flag,
+    #[serde(borrow)]
+    pub(super) tool_call_metadata: Object<ToolCallMetadata<'a>>,
+    pub(super) llm_metrics: Object<Metrics>,
+    // Before 2025, arguments and results stood beside the rest.
+    #[serde(borrow)]
+    pub(super) command: Text<'a>,
+    #[serde(borrow)]
+    pub(super) code: Text<'a>,
+    #[serde(borrow)]
+    pub(super) path: Text<'a>,
+    #[serde(borrow)]
+    pub(super) url: Text<'a>,
+    #[serde(borrow)]
+    pub(super) browser_actions: Text<'a>,
+    #[serde(borrow)]
+    pub(super) thought: Text<'a>,
+    pub(super) exit_code: Int,
+    pub(super) wait_for_response: Flag,
+    // Of an evaluated run.
+    #[serde(borrow)]
+    pub(super) history: Entries<'a>,
+    #[serde(borrow)]
+    pub(super) instance_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) issue: Object<Issue<'a>>,
+    #[serde(borrow)]
+    pub(super) error: Text<'a>,
+    #[serde(borrow)]
+    pub(super) metadata: Object<Metadata<'a>>,
+    pub(super) metrics: Object<Metrics>,
+}
+
+impl Record<'_> {
+    /// Notes what is said of a run as a whole.
+    pub(super) fn note_run(self, feed: &mut Feed<'_>) {
+        match (self.instance_id.is_empty(), self.issue.0) {
+            (false, _) => feed.call_run_of(&self.instance_id),
+            (true, Some(issue)) => {
+                feed.call_run_of(&format!("{}/{}#{}", issue.owner, issue.repo, issue.number));
+            }
+            (true, None) => {}
+        }
+        let head = &mut feed.head;
+        if let Some(config) = self.metadata.0.and_then(|metadata| metadata.llm_config.0) {
+            head.model(&config.model);
+        }
+        if let Some(metrics) = self.metrics.0 {
+            metrics.note(feed);
+        }
+        if !self.error.is_empty() {
+            let text = format!("error: {}", self.error).into();
+            feed.event(Event { text, ..Event::default() });
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Issue<'a> {
+    #[serde(borrow)]
+    owner: Text<'a>,
+    #[serde(borrow)]
+    repo: Text<'a>,
+    #[serde(borrow)]
+    number: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Metadata<'a> {
+    #[serde(borrow)]
+    llm_config: Object<LlmConfig<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LlmConfig<'a> {
+    #[serde(borrow)]
+    model: Text<'a>,
+}
+
+/// Sums so far: the last ones are those of the session.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Metrics {
+    accumulated_token_usage: Object<Counts>,
+}
+
+impl Metrics {
+    pub(super) fn note(&self, feed: &mut Feed<'_>) {
+        let total = self.accumulated_token_usage.0.as_ref().and_then(Counts::usage);
+        feed.head.usage = total.or(feed.head.usage);
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Extras<'a> {
+    pub(super) exit_code: Int,
+    #[serde(borrow)]
+    pub(super) metadata: Object<CommandMetadata<'a>>,
+    /// Of a browser: whether the page failed.
+    pub(super) error: Flag,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct CommandMetadata<'a> {
+    pub(super) exit_code: Int,
+    #[serde(borrow)]
+    pub(super) working_dir: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct ToolCallMetadata<'a> {
+    #[serde(borrow)]
+    pub(super) function_name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model_response: Object<Response<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Response<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    pub(super) usage: Object<Counts>,
+}
+
+/// Arguments of an action: those of the tool as JSON, and what `OpenHands` keeps among them.
+#[derive(Default)]
+pub(super) struct Args {
+    /// A JSON object; empty where there are none.
+    pub(super) of_tool: String,
+    pub(super) content: Text<'static>,
+    pub(super) thought: Text<'static>,
+    pub(super) final_thought: Text<'static>,
+    pub(super) summary: Text<'static>,
+    pub(super) agent_state: Text<'static>,
+}
+
+impl<'de> Deserialize<'de> for Args {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyArgs)
+    }
+}
+
+struct AnyArgs;
+
+impl<'de> Visitor<'de> for AnyArgs {
+    type Value = Args;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("arguments")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Args, A::Error> {
+        let mut args = Args::default();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            let value = map.next_value::<Box<RawValue>>()?;
+            let text = || match serde_json::from_str::<Json>(value.get()) {
+                Ok(Json(text)) => text,
+                Err(_) => Text::default(),
+            };
+            match key.as_str() {
+                "thought" => args.thought = text(),
+                "final_thought" => args.final_thought = text(),
+                "summary" => args.summary = text(),
+                "agent_state" => args.agent_state = text(),
+                "outputs" => {
+                    let outputs = serde_json::from_str::<Text<'_>>(value.get());
+                    let outputs = outputs.map(Text::into_owned).unwrap_or_default();
+                    args.content = if args.content.is_empty() { outputs } else { args.content };
+                }
+                // How the harness handles the call, and the call in other words.
+                "blocking"
+                | "hidden"
+                | "confirmation_state"
+                | "keep_prompt"
+                | "impl_source"
+                | "security_risk"
+                | "include_extra"
+                | "kernel_init_code"
+                | "translated_ipython_code" => {}
+                key => {
+                    if key == "content" {
+                        args.content = text();
+                    }
+                    args.push(key, value.get());
+                }
+            }
+        }
+        if !args.of_tool.is_empty() {
+            args.of_tool.push('}');
+        }
+        Ok(args)
+    }
+
+    otherwise_default!(scalar list);
+}
+
+impl Args {
+    /// Adds an argument that says something.
+    fn push(&mut self, key: &str, value: &str) {
+        const MOST: usize = 256 * 1024;
+        if matches!(value, "null" | "false") || self.of_tool.len() > MOST {
+            return;
+        }
+        self.of_tool.push(if self.of_tool.is_empty() { '{' } else { ',' });
+        self.of_tool.push_str(&serde_json::Value::from(key).to_string());
+        self.of_tool.push(':');
+        self.of_tool.push_str(value);
+    }
+}
+
+/// Records of a list; in older histories the elements are themselves lists of an action and its
+/// observation. What is neither is dropped.
+#[derive(Default)]
+pub(super) struct Entries<'a>(pub(super) Vec<Record<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyEntries;
+
+        impl<'de> Visitor<'de> for AnyEntries {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("events")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut all = Vec::new();
+                while let Some(Entries(records)) = list.next_element()? {
+                    all.extend(records);
+                }
+                Ok(Entries(all))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Record::deserialize(MapAccessDeserializer::new(map))
+                    .map(|record| Entries(vec![record]))
+            }
+
+            otherwise_default!(scalar);
+        }
+
+        deserializer.deserialize_any(AnyEntries)
+    }
+}

@@ -1,0 +1,237 @@
+//! From the events of one `OpenHands` run to those of the neutral model.
+
+use super::record::{Record, ToolCallMetadata};
+use crate::content::Content;
+use crate::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use crate::failure;
+use crate::feed::Feed;
+use crate::tokens::Counts;
+
+/// What the evaluation says in the place of a user who has nothing to add.
+const STAND_IN: &str = "Please continue working on the task on whatever approach you think";
+
+/// Where a run is.
+#[derive(Default)]
+pub(super) struct Run {
+    is_evaluation: bool,
+    has_begun: bool,
+    calls: u64,
+    /// Id of the last call without result, for events that name no cause.
+    open: Option<String>,
+    /// The last reply of the model.
+    reply: String,
+    /// Subagents at work, one inside the other.
+    subagents: u32,
+}
+
+impl Run {
+    /// A run whose user is a program.
+    pub(super) fn of_evaluation() -> Self {
+        Self { is_evaluation: true, ..Self::default() }
+    }
+
+    /// Hands an event on.
+    pub(super) fn send(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        "open-hands".clone_into(&mut feed.head.agent);
+        if let Some(metrics) = &record.llm_metrics.0 {
+            metrics.note(feed);
+        }
+        match (record.action.is_empty(), record.observation.is_empty()) {
+            (false, _) => self.action(record, feed),
+            (true, false) => self.observation(record, feed),
+            (true, true) => feed.notes.ignored_records += 1,
+        }
+    }
+
+    fn agent(&self) -> Origin {
+        if self.subagents > 0 { Origin::Subagent } else { Origin::Agent }
+    }
+
+    fn action(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        let time = record.timestamp.0;
+        let is_user = record.source.as_str() == "user";
+        match record.action.as_str() {
+            "message" => self.message(record, feed),
+            "system" => {
+                feed.event(Event { text: record.args.content, time, ..Event::default() });
+            }
+            "finish" | "reject" => self.last_word(record, feed),
+            "change_agent_state"
+                if is_user && matches!(record.args.agent_state.as_str(), "stopped" | "paused") =>
+            {
+                let (role, origin) = (Role::User, Origin::Human);
+                let mark = Some(Mark::Interrupted);
+                feed.event(Event { role, origin, time, mark, ..Event::default() });
+            }
+            "condensation" => {
+                let (text, mark) = (record.args.summary, Some(Mark::Compacted));
+                feed.event(Event { text, time, mark, ..Event::default() });
+            }
+            "null"
+            | "change_agent_state"
+            | "recall"
+            | "start"
+            | "pause"
+            | "resume"
+            | "stop"
+            | "summarize"
+            | "condensation_request"
+            | "loop_recovery" => {
+                feed.notes.ignored_records += 1;
+            }
+            // A command that a person ran beside the agent.
+            _ if is_user => feed.notes.ignored_records += 1,
+            _ => self.call(record, feed),
+        }
+    }
+
+    fn message(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        let text =
+            if record.args.content.is_empty() { record.content.0 } else { record.args.content };
+        let is_agent = match record.source.as_str() {
+            // Before 2025 nothing but this told agent and user apart.
+            "" => self.has_begun && record.wait_for_response.is_set(),
+            source => source == "agent",
+        };
+        self.has_begun = true;
+        let time = record.timestamp.0;
+        if is_agent {
+            let (continues, usage) = self.reply(record.tool_call_metadata.0.as_ref(), feed);
+            let (role, origin) = (Role::Assistant, self.agent());
+            feed.event(Event { role, origin, text, usage, time, continues, ..Event::default() });
+            return;
+        }
+        let is_program = self.is_evaluation
+            || record.source.as_str() == "environment"
+            || text.starts_with(STAND_IN);
+        let origin = if is_program { Origin::Harness } else { Origin::Human };
+        feed.event(Event { role: Role::User, origin, text, time, ..Event::default() });
+    }
+
+    /// The end in the agent's own words: a call by form, but nothing ever answers it.
+    fn last_word(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        let (continues, usage) = self.reply(record.tool_call_metadata.0.as_ref(), feed);
+        let args = record.args;
+        let said = [args.final_thought, args.thought, args.content, record.message];
+        let text = said.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+        let (role, origin, time) = (Role::Assistant, self.agent(), record.timestamp.0);
+        feed.event(Event { role, origin, text, usage, time, continues, ..Event::default() });
+    }
+
+    fn call(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        let metadata = record.tool_call_metadata.0;
+        let (continues, usage) = self.reply(metadata.as_ref(), feed);
+        self.calls += 1;
+        let id = match record.id.0 {
+            Some(id) if id >= 0 => id.to_string(),
+            _ => format!("call {}", self.calls),
+        };
+        let named = metadata.map(|metadata| metadata.function_name).filter(|name| !name.is_empty());
+        let beside = [record.command, record.code, record.browser_actions, record.path, record.url];
+        let arguments = match record.args.of_tool {
+            args if args.is_empty() => {
+                beside.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+            }
+            args => args.into(),
+        };
+        let thought = record.args.thought;
+        let is_delegation = record.action.as_str() == "delegate";
+        let call =
+            ToolCall { id: id.as_str().into(), name: named.unwrap_or(record.action), arguments };
+        feed.event(Event {
+            role: Role::Assistant,
+            origin: self.agent(),
+            text: if thought.is_empty() { record.thought } else { thought },
+            calls: vec![call],
+            usage,
+            time: record.timestamp.0,
+            continues,
+            ..Event::default()
+        });
+        self.subagents += u32::from(is_delegation);
+        self.open = Some(id);
+    }
+
+    /// Whether an event belongs to the same reply of the model as an earlier one, and the tokens
+    /// of the reply if not.
+    fn reply(
+        &mut self,
+        metadata: Option<&ToolCallMetadata<'_>>,
+        feed: &mut Feed<'_>,
+    ) -> (bool, Option<Usage>) {
+        let Some(reply) = metadata.and_then(|metadata| metadata.model_response.0.as_ref()) else {
+            return (false, None);
+        };
+        feed.head.model(&reply.model);
+        if !reply.id.is_empty() && self.reply == reply.id.as_str() {
+            return (true, None);
+        }
+        reply.id.as_str().clone_into(&mut self.reply);
+        (false, reply.usage.0.as_ref().and_then(Counts::usage))
+    }
+
+    fn observation(&mut self, record: Record<'_>, feed: &mut Feed<'_>) {
+        let kind = record.observation.as_str();
+        let time = record.timestamp.0;
+        // Those of a person's own commands carry the person as source.
+        let is_noise =
+            matches!(kind, "agent_state_changed" | "null" | "recall" | "chat" | "message");
+        if is_noise || (record.source.as_str() == "user" && kind != "user_rejected") {
+            feed.notes.ignored_records += 1;
+            return;
+        }
+        let Content(text) = record.content;
+        if kind == "condense" {
+            let mark = Some(Mark::Compacted);
+            feed.event(Event { text, time, mark, ..Event::default() });
+            return;
+        }
+        if kind == "delegate" {
+            self.subagents = self.subagents.saturating_sub(1);
+        }
+        let cause = record.cause.0.filter(|cause| *cause >= 0).map(|cause| cause.to_string());
+        let open = self.open.take();
+        let Some(call_id) = cause.or(open) else {
+            // An error of the harness itself.
+            feed.event(Event { text, time, ..Event::default() });
+            return;
+        };
+        let extras = record.extras.0.unwrap_or_default();
+        let metadata = extras.metadata.0.unwrap_or_default();
+        if feed.head.cwd.is_none() && !metadata.working_dir.is_empty() {
+            feed.head.cwd = Some(selftest_text::one_line(&metadata.working_dir, 400));
+        }
+        let code = metadata.exit_code.0.or(extras.exit_code.0).or(record.exit_code.0);
+        // -1 stands for a command that has not ended yet.
+        let exit_code = code.filter(|code| *code >= 0);
+        let failed = kind == "error"
+            || extras.error.is_set()
+            || exit_code.is_some_and(|code| code != 0)
+            || (code.is_none() && record.success.0 == Some(false))
+            || is_traceback(&text);
+        let outcome = match (kind, failed, code) {
+            ("user_rejected", ..) => Outcome::Rejected,
+            (_, true, _) => Outcome::Failed,
+            (_, _, Some(0)) => Outcome::Ok,
+            (_, _, Some(_)) => Outcome::Unknown,
+            (_, _, None) if failure::is_failure_text(&text) => Outcome::Failed,
+            // A failure of these is an observation `error`.
+            ("success" | "read" | "write" | "edit" | "think" | "delegate", ..) => Outcome::Ok,
+            ("browse", ..) if extras.error.0 == Some(false) => Outcome::Ok,
+            (_, _, None) => Outcome::Unknown,
+        };
+        let call_id = call_id.into();
+        let result = ToolResult { call_id, text, outcome, exit_code, ..ToolResult::default() };
+        let (role, origin, results) = (Role::Tool, self.agent(), vec![result]);
+        feed.event(Event { role, origin, results, time, ..Event::default() });
+    }
+}
+
+/// Whether a text begins as `IPython` begins to report an exception.
+fn is_traceback(text: &str) -> bool {
+    let mut lines = text.trim_start().lines();
+    let first = lines.next().unwrap_or_default();
+    (first.starts_with("-----")
+        && lines.next().is_some_and(|line| line.ends_with("Traceback (most recent call last)")))
+        || first.starts_with("Cell In[")
+}

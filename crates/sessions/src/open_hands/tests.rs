@@ -1,0 +1,232 @@
+//! Fixtures of `OpenHands` before its SDK, written and counted by hand. Must not hold anything of a real session.
+
+use std::fs;
+
+use crate::mutation::survives_damage;
+use crate::{Collector, Format, Mark, Origin, Outcome, Role, Session, Source, Usage, read};
+
+/// 1 system, 2 texts of a person and 1 stop, 1 stand-in of the harness; 6 answers of 5 replies, 6 calls;
+/// results: 1 ok, 3 failed, 1 rejected, 1 still running, 0 pending; 1 error of the harness, 1
+/// summary; 4 records of noise.
+const LIST: &str = r#"[
+  {"id": 0, "timestamp": "2025-01-27T23:16:49", "source": "agent", "action": "system",
+   "args": {"content": "You are OpenHands", "tools": [{"name": "execute_bash"}]}},
+  {"id": 1, "timestamp": "2025-01-27T23:16:50.239610", "source": "user", "message": "Rename it",
+   "action": "message", "args": {"content": "Rename it", "image_urls": null}},
+  {"id": 2, "source": "user", "action": "recall", "args": {"query": "Rename it"}},
+  {"id": 3, "source": "environment", "observation": "agent_state_changed", "content": "", "extras": {"agent_state": "running"}},
+  {"id": 4, "source": "agent", "message": "Running", "action": "run",
+   "args": {"command": "mv a b", "thought": "I rename it.", "blocking": true, "hidden": false},
+   "tool_call_metadata": {"function_name": "execute_bash", "tool_call_id": "t1", "total_calls_in_response": 2,
+     "model_response": {"id": "r1", "model": "model-x", "choices": [{"message": {"content": "I rename it."}}],
+       "usage": {"prompt_tokens": 100, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 60}}}}},
+  {"id": 5, "source": "agent", "action": "read", "args": {"path": "/w/b", "start": 0, "thought": ""},
+   "tool_call_metadata": {"function_name": "str_replace_editor", "tool_call_id": "t2",
+     "model_response": {"id": "r1", "model": "model-x", "usage": {"prompt_tokens": 100, "completion_tokens": 9}}}},
+  {"id": 6, "source": "agent", "cause": 5, "observation": "error", "content": "ERROR: no such file",
+   "tool_call_metadata": {"model_response": {"id": "r1", "usage": {"prompt_tokens": 100}}}},
+  {"id": 7, "source": "agent", "cause": 4, "observation": "run", "content": "",
+   "extras": {"command": "mv a b", "metadata": {"exit_code": 0, "working_dir": "/w"}}, "success": true},
+  {"id": 8, "source": "agent", "action": "run", "args": {"command": "ls -x", "thought": ""}},
+  {"id": 9, "source": "agent", "cause": 8, "observation": "run", "content": "bad option",
+   "extras": {"exit_code": 2}, "success": false},
+  {"id": 10, "source": "agent", "action": "run", "args": {"command": "rm -r /", "thought": ""}},
+  {"id": 11, "source": "user", "cause": 10, "observation": "user_rejected", "content": "Action was rejected"},
+  {"id": 12, "source": "agent", "action": "run", "args": {"command": "sleep 99"}},
+  {"id": 13, "source": "agent", "cause": 12, "observation": "run", "content": "no new output",
+   "extras": {"metadata": {"exit_code": -1}}, "success": false},
+  {"id": 14, "source": "agent", "action": "run_ipython", "args": {"code": "1/0"}},
+  {"id": 15, "source": "agent", "cause": 14, "observation": "run_ipython",
+   "content": "---------------------------------\nZeroDivisionError          Traceback (most recent call last)\nCell In[1]"},
+  {"id": 16, "source": "user", "action": "message", "args": {"content": "Please continue working on the task on whatever approach you think is suitable."}},
+  {"id": 17, "source": "environment", "observation": "error", "content": "STATUS$ERROR"},
+  {"id": 18, "source": "agent", "action": "condensation", "args": {"summary": "so far: renamed"}},
+  {"id": 19, "source": "user", "action": "change_agent_state", "args": {"agent_state": "stopped", "thought": ""}},
+  {"id": 20, "source": "environment", "action": "change_agent_state", "args": {"agent_state": "running"}},
+  {"id": 21, "source": "environment", "observation": "null", "content": ""},
+  {"id": 22, "source": "user", "action": "message", "args": {"content": "Finish"}},
+  {"id": 23, "timestamp": "2025-01-27T23:20:00", "source": "agent", "message": "All done!", "action": "finish",
+   "args": {"outputs": {}, "thought": "", "final_thought": ""},
+   "llm_metrics": {"accumulated_token_usage": {"prompt_tokens": 900, "completion_tokens": 90, "cache_read_tokens": 400}}}
+]"#;
+
+fn sessions(source: &Source) -> (Vec<Session>, crate::Notes) {
+    let mut collector = Collector::default();
+    let reading = read(source, &mut collector).unwrap();
+    assert_eq!(reading.format, Format::OpenHands);
+    (collector.into_sessions(), reading.notes)
+}
+
+fn count(session: &Session, role: Role, origin: Origin) -> usize {
+    session.events.iter().filter(|event| event.role == role && event.origin == origin).count()
+}
+
+fn outcomes(session: &Session) -> Vec<(String, Outcome, Option<i64>)> {
+    let results = session.events.iter().flat_map(|event| &event.results);
+    results
+        .map(|result| (result.tool.as_str().to_owned(), result.outcome, result.exit_code))
+        .collect()
+}
+
+fn check_list(session: &Session) {
+    assert_eq!(count(session, Role::User, Origin::Human), 3);
+    assert_eq!(count(session, Role::User, Origin::Harness), 1);
+    assert_eq!(count(session, Role::System, Origin::Harness), 3);
+    assert_eq!(count(session, Role::Assistant, Origin::Agent), 7);
+    let calls =
+        session.events.iter().filter(|event| event.role == Role::Assistant && !event.continues);
+    assert_eq!(calls.count(), 6);
+    let of = |tool: &str, outcome, code| (tool.to_owned(), outcome, code);
+    assert_eq!(
+        outcomes(session),
+        [
+            of("str_replace_editor", Outcome::Failed, None),
+            of("execute_bash", Outcome::Ok, Some(0)),
+            of("run", Outcome::Failed, Some(2)),
+            of("run", Outcome::Rejected, None),
+            of("run", Outcome::Unknown, None),
+            of("run_ipython", Outcome::Failed, None),
+        ]
+    );
+    let usages: Vec<_> = session.events.iter().filter_map(|event| event.usage).collect();
+    assert_eq!(usages, [Usage { input: 40, output: 9, cached: 60 }]);
+    assert_eq!(session.head.usage, Some(Usage { input: 500, output: 90, cached: 400 }));
+    assert_eq!(session.head.models, ["model-x"]);
+    assert_eq!(session.head.cwd.as_deref(), Some("/w"));
+    assert_eq!(session.head.start.unwrap().to_string(), "2025-01-27T23:16:49Z");
+    let marks: Vec<_> = session.events.iter().filter_map(|event| event.mark).collect();
+    assert_eq!(marks, [Mark::Compacted, Mark::Interrupted]);
+    let last = session.events.last().unwrap();
+    assert_eq!((last.text.as_str(), last.calls.len()), ("All done!", 0));
+}
+
+#[test]
+fn a_list_of_events() {
+    let (sessions, notes) = sessions(&Source::bytes("trajectory.json", LIST));
+    assert_eq!(sessions.len(), 1);
+    check_list(&sessions[0]);
+    assert_eq!(notes.ignored_records, 4);
+    let call = &sessions[0].events.iter().find(|event| !event.calls.is_empty()).unwrap();
+    assert_eq!(call.text.as_str(), "I rename it.");
+    assert_eq!(call.calls[0].arguments.as_str(), r#"{"command":"mv a b"}"#);
+}
+
+#[test]
+fn the_same_events_one_file_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let events: Vec<serde_json::Value> = serde_json::from_str(LIST).unwrap();
+    let mut files = Vec::new();
+    for (number, event) in events.iter().enumerate() {
+        let path = folder.path().join(format!("{number}.json"));
+        fs::write(&path, serde_json::to_string_pretty(event).unwrap()).unwrap();
+        files.push(path);
+    }
+    files.push(folder.path().join("gone.json"));
+    let source = Source::Folder { path: folder.path().join("session-7"), files };
+    let mut collector = Collector::default();
+    let reading = crate::read_as(Format::OpenHands, &source, &mut collector).unwrap();
+    assert_eq!(reading.notes.bad_records, 1);
+    let session = &collector.into_sessions()[0];
+    check_list(session);
+    assert_eq!(session.head.id, "session-7");
+}
+
+/// Two evaluated runs in the old layout, without ids and sources, and in the new one. Run 1:
+/// 1 user of the harness, 3 answers (2 calls), 2 results (1 failed), 1 error. Run 2: 1 user of the
+/// harness, 1 answer (1 call), 1 result.
+const LINES: &str = concat!(
+    r#"{"issue":{"owner":"o","repo":"r","number":5},"instruction":"Fix it","history":["#,
+    r#"{"content":"Fix it","wait_for_response":false,"action":"message"},"#,
+    r#"{"command":"touch L","thought":"I add it.","keep_prompt":true,"action":"run"},"#,
+    r#"{"content":"$","command_id":-1,"command":"touch L","exit_code":0,"observation":"run"},"#,
+    r#"{"code":"x","thought":"","action":"run_ipython"},"#,
+    r#"{"content":"Cell In[1], line 1\nSyntaxError","code":"x","observation":"run_ipython"},"#,
+    r#"{"content":"Is this right?","wait_for_response":true,"action":"message"}],"#,
+    r#""metrics":{"accumulated_cost":0.1},"success":true,"error":"Agent reached maximum iteration"}"#,
+    "\nnot json\n",
+    r#"{"instance_id":"i-2","instruction":"Fix it","history":[["#,
+    r#"{"id":0,"source":"user","action":"message","args":{"content":"Fix it"}},{"observation":"null","content":""}],["#,
+    r#"{"id":2,"source":"agent","action":"run","args":{"command":"ls"}},"#,
+    r#"{"id":3,"cause":2,"source":"agent","observation":"run","content":"a","extras":{"metadata":{"exit_code":0}}}]],"#,
+    r#""metadata":{"llm_config":{"model":"model-y"}},"#,
+    r#""metrics":{"accumulated_token_usage":{"prompt_tokens":10,"completion_tokens":2}},"error":null}"#,
+    "\n{\"instance_id\":\"i-3\",\"history\":[]}\n",
+);
+
+#[test]
+fn evaluated_runs_one_per_line() {
+    let (sessions, notes) = sessions(&Source::bytes("output.jsonl", LINES));
+    assert_eq!(sessions.len(), 2);
+    assert_eq!((notes.bad_records, notes.ignored_records), (1, 2));
+    let first = &sessions[0];
+    assert_eq!(first.head.id, "o/r#5-b095eb1b");
+    assert_eq!(count(first, Role::User, Origin::Harness), 1);
+    assert_eq!(count(first, Role::Assistant, Origin::Agent), 3);
+    assert_eq!(first.events[1].calls[0].arguments.as_str(), "touch L");
+    assert_eq!(
+        outcomes(first),
+        [
+            ("run".to_owned(), Outcome::Ok, Some(0)),
+            ("run_ipython".to_owned(), Outcome::Failed, None)
+        ]
+    );
+    assert_eq!(
+        first.events.last().unwrap().text.as_str(),
+        "error: Agent reached maximum iteration"
+    );
+    let second = &sessions[1];
+    assert!(second.head.id.starts_with("i-2-"), "{}", second.head.id);
+    assert_eq!(second.events.len(), 3);
+    assert_eq!(second.head.models, ["model-y"]);
+    assert_eq!(second.head.usage, Some(Usage { input: 10, output: 2, cached: 0 }));
+}
+
+#[test]
+fn one_evaluated_run_written_over_many_lines() {
+    let line = LINES.lines().next().unwrap();
+    let value: serde_json::Value = serde_json::from_str(line).unwrap();
+    let pretty = serde_json::to_string_pretty(&value).unwrap();
+    let (sessions, _) = sessions(&Source::bytes("run.json", pretty));
+    assert_eq!(sessions.len(), 1);
+    assert_eq!((sessions[0].head.id.as_str(), sessions[0].events.len()), ("o/r#5-b095eb1b", 7));
+}
+
+#[test]
+fn what_a_subagent_does_is_labelled() {
+    use Origin::{Agent, Human, Subagent};
+    let json = r#"[{"id":1,"source":"user","action":"message","args":{"content":"go"}},
+      {"id":2,"source":"agent","action":"delegate","args":{"agent":"Browser","inputs":{"task":"look"}}},
+      {"id":3,"source":"agent","action":"browse","args":{"url":"http://x"}},
+      {"id":4,"cause":3,"source":"agent","observation":"browse","content":"gone","extras":{"error":true}},
+      {"id":5,"cause":2,"source":"agent","observation":"delegate","content":"done"},
+      {"id":6,"source":"agent","action":"message","args":{"content":"ok"}}]"#;
+    let (sessions, _) = sessions(&Source::bytes("t.json", json));
+    let origins: Vec<_> = sessions[0].events.iter().map(|event| event.origin).collect();
+    assert_eq!(origins, [Human, Agent, Subagent, Subagent, Agent, Agent]);
+    assert_eq!(outcomes(&sessions[0])[0], ("browse".to_owned(), Outcome::Failed, None));
+}
+
+#[test]
+fn results_without_an_exit_code() {
+    for (kind, content, extras, outcome) in [
+        ("read", "text", "{}", Outcome::Ok),
+        ("edit", "ERROR:\\nno match", "{}", Outcome::Failed),
+        ("think", "Your thought has been logged.", "{}", Outcome::Ok),
+        ("browse", "page", r#"{"error":false}"#, Outcome::Ok),
+        ("run_ipython", "2", "{}", Outcome::Unknown),
+        ("run", "x", r#"{"metadata":"odd","exit_code":"0"}"#, Outcome::Ok),
+    ] {
+        let json = format!(
+            r#"[{{"id":1,"source":"agent","action":"{kind}","args":{{"x":1}}}},
+            {{"id":2,"cause":1,"source":"agent","observation":"{kind}","content":"{content}","extras":{extras}}}]"#
+        );
+        let (sessions, _) = sessions(&Source::bytes("t.json", json));
+        assert_eq!(sessions[0].events[1].results[0].outcome, outcome, "{kind} {content}");
+    }
+}
+
+#[test]
+fn damage_does_no_harm() {
+    survives_damage(Format::OpenHands, LIST.as_bytes());
+    survives_damage(Format::OpenHands, LINES.as_bytes());
+}

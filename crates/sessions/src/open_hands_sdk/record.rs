@@ -1,0 +1,267 @@
+//! The wire form of `OpenHands` SDK events and of a conversation's state.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::content::Content;
+use crate::event::Usage;
+use crate::feed::Feed;
+use crate::text::Text;
+use crate::time::Moment;
+use crate::tokens::Counts;
+use crate::wire::{Flag, Int, Json, Object, otherwise_default};
+
+/// An event of any kind.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Record<'a> {
+    #[serde(borrow)]
+    pub(super) kind: Text<'a>,
+    pub(super) timestamp: Moment,
+    #[serde(borrow)]
+    pub(super) source: Text<'a>,
+    #[serde(borrow)]
+    pub(super) llm_response_id: Text<'a>,
+    // Messages.
+    #[serde(borrow)]
+    pub(super) llm_message: Object<Message<'a>>,
+    #[serde(borrow)]
+    pub(super) system_prompt: Text<'a>,
+    #[serde(borrow)]
+    pub(super) summary: Text<'a>,
+    // Calls.
+    #[serde(borrow)]
+    pub(super) thought: Content<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Text<'a>,
+    pub(super) action: Json,
+    #[serde(borrow)]
+    pub(super) tool_name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_call_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_call: Object<Call<'a>>,
+    // Results.
+    #[serde(borrow)]
+    pub(super) observation: Object<Observation<'a>>,
+    #[serde(borrow)]
+    pub(super) rejection_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Text<'a>,
+    // Errors of the conversation.
+    #[serde(borrow)]
+    pub(super) code: Text<'a>,
+    #[serde(borrow)]
+    pub(super) detail: Text<'a>,
+    // Calls of an agent that is driven from outside.
+    #[serde(borrow)]
+    pub(super) title: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_kind: Text<'a>,
+    pub(super) raw_input: Json,
+    pub(super) raw_output: Json,
+    pub(super) is_error: Flag,
+    #[serde(borrow)]
+    pub(super) parent_tool_call_id: Text<'a>,
+    // State updates.
+    #[serde(borrow)]
+    pub(super) key: Text<'a>,
+    pub(super) value: Object<State>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Content<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Call<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    pub(super) arguments: Json,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Observation<'a> {
+    #[serde(borrow)]
+    pub(super) content: Content<'a>,
+    /// In the place of `content` in the first versions, with `error`.
+    #[serde(borrow)]
+    pub(super) output: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Text<'a>,
+    pub(super) is_error: Flag,
+    exit_code: Int,
+    #[serde(borrow)]
+    metadata: Object<Metadata<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Metadata<'a> {
+    exit_code: Int,
+    #[serde(borrow)]
+    working_dir: Text<'a>,
+}
+
+impl Observation<'_> {
+    pub(super) fn code(&self) -> Option<i64> {
+        let of_metadata = self.metadata.0.as_ref().and_then(|metadata| metadata.exit_code.0);
+        self.exit_code.0.or(of_metadata)
+    }
+
+    /// Notes the working folder.
+    pub(super) fn note_folder(&self, feed: &mut Feed<'_>) {
+        if let Some(metadata) = &self.metadata.0 {
+            note_folder(&metadata.working_dir, feed);
+        }
+    }
+}
+
+fn note_folder(folder: &str, feed: &mut Feed<'_>) {
+    if feed.head.cwd.is_none() && !folder.is_empty() {
+        feed.head.cwd = Some(selftest_text::one_line(folder, 400));
+    }
+}
+
+/// The value of a state update: `stats`, or the whole state with `stats` in it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct State {
+    usage_to_metrics: Totals,
+    stats: Object<Stats>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Stats {
+    usage_to_metrics: Totals,
+}
+
+impl State {
+    /// Notes the sums so far; later ones replace them.
+    pub(super) fn note(self, feed: &mut Feed<'_>) {
+        self.usage_to_metrics.note(feed);
+        if let Some(stats) = self.stats.0 {
+            stats.usage_to_metrics.note(feed);
+        }
+    }
+}
+
+/// `base_state.json`.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct BaseState<'a> {
+    #[serde(borrow)]
+    agent: Object<Agent<'a>>,
+    #[serde(borrow)]
+    workspace: Object<Workspace<'a>>,
+    stats: Object<Stats>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Agent<'a> {
+    #[serde(borrow)]
+    llm: Object<Llm<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Llm<'a> {
+    #[serde(borrow)]
+    model: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Workspace<'a> {
+    #[serde(borrow)]
+    working_dir: Text<'a>,
+}
+
+impl BaseState<'_> {
+    /// Notes what the events do not say.
+    pub(super) fn note(self, feed: &mut Feed<'_>) {
+        if let Some(llm) = self.agent.0.and_then(|agent| agent.llm.0) {
+            feed.head.model(&llm.model);
+        }
+        if let Some(workspace) = self.workspace.0 {
+            note_folder(&workspace.working_dir, feed);
+        }
+        if let Some(stats) = self.stats.0 {
+            stats.usage_to_metrics.note(feed);
+        }
+    }
+}
+
+/// Sums of tokens by use (the agent, the condenser, …), added up.
+#[derive(Default)]
+struct Totals {
+    usage: Usage,
+    models: Vec<String>,
+}
+
+impl Totals {
+    fn note(self, feed: &mut Feed<'_>) {
+        if self.usage != Usage::default() {
+            feed.head.usage = Some(self.usage);
+        }
+        self.models.iter().for_each(|model| feed.head.model(model));
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Metrics<'a> {
+    #[serde(borrow)]
+    model_name: Text<'a>,
+    accumulated_token_usage: Object<Counts>,
+}
+
+impl<'de> Deserialize<'de> for Totals {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyTotals;
+
+        impl<'de> Visitor<'de> for AnyTotals {
+            type Value = Totals;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("metrics by use")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Totals, A::Error> {
+                const MOST_MODELS: usize = 32;
+                let mut totals = Totals::default();
+                while map.next_key::<IgnoredAny>()?.is_some() {
+                    let Object(Some(metrics)) = map.next_value::<Object<Metrics<'de>>>()? else {
+                        continue;
+                    };
+                    let tokens = metrics.accumulated_token_usage.0;
+                    let Some(usage) = tokens.as_ref().and_then(Counts::usage) else { continue };
+                    totals.usage += usage;
+                    if totals.models.len() < MOST_MODELS {
+                        totals.models.push(metrics.model_name.as_str().to_owned());
+                    }
+                }
+                Ok(totals)
+            }
+
+            otherwise_default!(scalar list);
+        }
+
+        deserializer.deserialize_any(AnyTotals)
+    }
+}

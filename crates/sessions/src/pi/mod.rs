@@ -1,0 +1,201 @@
+//! pi sessions: JSON lines of a header and entries, format versions 1 to 3.
+//!
+//! From version 2 on entries form a tree by `id` and `parentId`: going back in a session and
+//! typing something else begins another branch in the same file. The branch of the last entry
+//! counts. Most files have one branch and are read once; where a fork shows, the file is read
+//! again without the entries of the other branches.
+
+mod record;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use super::ReadError;
+use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::failure;
+use super::feed::Feed;
+use super::source::Source;
+use super::text::Text;
+use record::{Entry, Message};
+use tree::Tree;
+
+/// Reads a session.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut tree = Tree::default();
+    pass(source, feed, |_, entry| {
+        tree.add(entry);
+        true
+    })?;
+    if let Some(branch) = tree.branch() {
+        feed.restart();
+        pass(source, feed, |number, _| branch.get(number).copied().unwrap_or(true))?;
+    }
+    Ok(())
+}
+
+/// Reads the file once, sending the entries that `keep` wants. It is given the number of the
+/// entry, from 0 and without the header.
+fn pass(
+    source: &Source,
+    feed: &mut Feed<'_>,
+    mut keep: impl FnMut(usize, &Entry<'_>) -> bool,
+) -> Result<(), ReadError> {
+    feed.head.agent = "pi".into();
+    let mut lines = source.lines()?;
+    let mut scratch = Vec::new();
+    let mut number = 0;
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        let Some(entry) = line.parse::<Entry<'_>>(&mut scratch, &mut feed.notes) else { continue };
+        if entry.kind.as_str() == "session" {
+            header(&entry, feed);
+            continue;
+        }
+        if keep(number, &entry) {
+            send(entry, feed);
+        } else {
+            feed.notes.dropped_records += 1;
+        }
+        number += 1;
+    }
+    Ok(())
+}
+
+/// The first header counts.
+fn header(entry: &Entry<'_>, feed: &mut Feed<'_>) {
+    if !feed.head.id.is_empty() {
+        feed.notes.ignored_records += 1;
+        return;
+    }
+    entry.id.as_str().clone_into(&mut feed.head.id);
+    let named = |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
+    feed.head.cwd = named(&entry.cwd);
+    // A path to the other session's file; its name ends in its id.
+    feed.head.parent = named(&entry.parent_session).map(|path| {
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(&path);
+        let stem = name.strip_suffix(".jsonl").unwrap_or(name);
+        stem.rsplit_once('_').map_or(stem, |(_, id)| id).to_owned()
+    });
+    if let Some(time) = entry.timestamp.0 {
+        feed.head.saw(time);
+    }
+}
+
+fn send(entry: Entry<'_>, feed: &mut Feed<'_>) {
+    let time = entry.timestamp.0;
+    let event = match entry.kind.as_str() {
+        "message" => entry.message.0.and_then(|message| message.event(feed)),
+        "custom_message" => {
+            let text = entry.content.text;
+            Some(Event { role: Role::User, origin: Origin::Harness, text, ..Event::default() })
+        }
+        "compaction" => Some(notice(entry.summary, Some(Mark::Compacted))),
+        "branch_summary" => Some(notice(entry.summary, None)),
+        _ => None,
+    };
+    match event {
+        Some(event) => feed.event(Event { time: time.or(event.time), ..event }),
+        None => feed.notes.ignored_records += 1,
+    }
+}
+
+fn notice(text: Text<'_>, mark: Option<Mark>) -> Event<'_> {
+    Event { role: Role::System, origin: Origin::Harness, text, mark, ..Event::default() }
+}
+
+impl<'a> Message<'a> {
+    /// `None` for a role that is not known.
+    fn event(self, feed: &mut Feed<'_>) -> Option<Event<'a>> {
+        let time = self.timestamp.0;
+        let event = match self.role.as_str() {
+            "user" => user(self.content.text),
+            "assistant" => {
+                feed.head.model(&self.model);
+                self.assistant()
+            }
+            "toolResult" => {
+                let results = vec![self.result()];
+                Event { role: Role::Tool, origin: Origin::Agent, results, ..Event::default() }
+            }
+            // Run by the user, not by the model: no tool call.
+            "bashExecution" => {
+                let mut text = Text::from(format!("$ {}", self.command));
+                text.join(&self.output);
+                Event { role: Role::User, origin: Origin::Harness, text, ..Event::default() }
+            }
+            "custom" | "hookMessage" => {
+                let text = self.content.text;
+                Event { role: Role::User, origin: Origin::Harness, text, ..Event::default() }
+            }
+            "compactionSummary" => notice(self.summary, Some(Mark::Compacted)),
+            "branchSummary" => notice(self.summary, None),
+            _ => return None,
+        };
+        Some(Event { time, ..event })
+    }
+
+    fn assistant(self) -> Event<'a> {
+        let mark = match self.stop_reason.as_str() {
+            "aborted" => Some(Mark::Interrupted),
+            "error" => Some(Mark::ApiError),
+            _ => None,
+        };
+        let mut text = self.content.text;
+        if mark == Some(Mark::ApiError) {
+            text.join(&self.error);
+        }
+        let usage = self.usage.0.map(|usage| Usage {
+            input: usage.input.count().saturating_add(usage.cache_write.count()),
+            output: usage.output.count(),
+            cached: usage.cache_read.count(),
+        });
+        let (reasoning, calls) = (self.content.thinking, self.content.calls);
+        let (role, origin) = (Role::Assistant, Origin::Agent);
+        Event { role, origin, text, reasoning, calls, usage, mark, ..Event::default() }
+    }
+
+    fn result(self) -> ToolResult<'a> {
+        let mut result = match self.is_error.0 {
+            Some(_) => ToolResult { text: self.content.text, ..ToolResult::default() },
+            None => failure::result_of(self.content.text),
+        };
+        match self.is_error.0 {
+            Some(false) => result.outcome = Outcome::Ok,
+            Some(true) if is_refusal(&result.text) => result.outcome = Outcome::Rejected,
+            Some(true) => {
+                result.outcome = Outcome::Failed;
+                result.exit_code = exit_code(&result.text);
+            }
+            None => {}
+        }
+        ToolResult { call_id: self.tool_call_id, tool: self.tool_name, ..result }
+    }
+}
+
+/// What a person typed; of a skill that was called by name only what stands below its text.
+fn user(text: Text<'_>) -> Event<'_> {
+    let (mut origin, mut text) = (Origin::Human, text);
+    if text.starts_with("<skill ")
+        && let Some((_, request)) = text.split_once("</skill>")
+    {
+        let request = request.trim();
+        if request.is_empty() {
+            origin = Origin::Harness;
+        } else {
+            text = Text::from(request.to_owned());
+        }
+    }
+    Event { role: Role::User, origin, text, ..Event::default() }
+}
+
+/// The last line of a failed `bash` call.
+fn exit_code(text: &str) -> Option<i64> {
+    text.lines().next_back()?.strip_prefix("Command exited with code ")?.trim().parse().ok()
+}
+
+/// Whether a person stopped the tool, or an extension refused it.
+fn is_refusal(text: &str) -> bool {
+    let last = text.lines().next_back().unwrap_or_default();
+    ["Command aborted", "Operation aborted", "Skipped due to queued user message."].contains(&last)
+        || text.starts_with("Tool execution was blocked")
+        || text.starts_with("Blocked by user")
+}

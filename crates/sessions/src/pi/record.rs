@@ -1,0 +1,166 @@
+//! The lines of a pi session as they stand in the file.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+
+use super::{Text, ToolCall};
+use crate::content::Media;
+use crate::time::Moment;
+use crate::wire::{Flag, Int, Json, Object, otherwise_default};
+
+/// A header or an entry.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Entry<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) parent_id: ParentId<'a>,
+    pub(super) timestamp: Moment,
+    #[serde(borrow)]
+    pub(super) cwd: Text<'a>,
+    #[serde(borrow, alias = "branchedFrom")]
+    pub(super) parent_session: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Object<Message<'a>>,
+    #[serde(borrow)]
+    pub(super) content: Blocks<'a>,
+    #[serde(borrow)]
+    pub(super) summary: Text<'a>,
+}
+
+/// `parentId`: null at the root, absent in version 1.
+#[derive(Default)]
+pub(super) struct ParentId<'a> {
+    pub(super) is_there: bool,
+    pub(super) id: Text<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ParentId<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self { is_there: true, id: Text::deserialize(deserializer)? })
+    }
+}
+
+/// `message` of an entry.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Blocks<'a>,
+    pub(super) timestamp: Moment,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    pub(super) usage: Object<Tokens>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Text<'a>,
+    #[serde(borrow, rename = "errorMessage")]
+    pub(super) error: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_call_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_name: Text<'a>,
+    pub(super) is_error: Flag,
+    #[serde(borrow)]
+    pub(super) command: Text<'a>,
+    #[serde(borrow)]
+    pub(super) output: Text<'a>,
+    #[serde(borrow)]
+    pub(super) summary: Text<'a>,
+}
+
+/// Tokens of one model call; those of the cache are counted apart.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Tokens {
+    pub(super) input: Int,
+    pub(super) output: Int,
+    pub(super) cache_read: Int,
+    pub(super) cache_write: Int,
+}
+
+/// `content` of a message: a string or a list of blocks.
+#[derive(Default)]
+pub(super) struct Blocks<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) thinking: Text<'a>,
+    pub(super) calls: Vec<ToolCall<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(borrow)]
+    thinking: Text<'a>,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    arguments: Json,
+    data: Media,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Blocks<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyBlocks;
+
+        impl<'de> Visitor<'de> for AnyBlocks {
+            type Value = Blocks<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("text or a list of blocks")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Blocks { text: Text::new(text), ..Blocks::default() })
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Blocks { text: Text::new(text).into_owned(), ..Blocks::default() })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut blocks = Blocks::default();
+                while let Some(Object(block)) = list.next_element::<Object<Block<'de>>>()? {
+                    if let Some(block) = block {
+                        blocks.add(block);
+                    }
+                }
+                Ok(blocks)
+            }
+
+            otherwise_default!(number boolean null object);
+        }
+
+        deserializer.deserialize_any(AnyBlocks)
+    }
+}
+
+impl<'a> Blocks<'a> {
+    fn add(&mut self, block: Block<'a>) {
+        /// Most messages have one text: it stays borrowed.
+        fn join<'a>(all: &mut Text<'a>, text: Text<'a>) {
+            if all.is_empty() { *all = text } else { all.join(&text) }
+        }
+        match block.kind.as_str() {
+            "text" => join(&mut self.text, block.text),
+            "thinking" => join(&mut self.thinking, block.thinking),
+            "toolCall" => {
+                let Block { id, name, arguments, .. } = block;
+                self.calls.push(ToolCall { id, name, arguments: arguments.0 });
+            }
+            "image" => join(&mut self.text, block.data.note("image")),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Text from a session file: bounded, without base64 media, and borrowed where it can be.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use memchr::memmem;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
+
+/// A longer text keeps this many bytes at each end: the error is usually in the last lines.
+const KEPT_END: usize = 16 * 1024;
+
+/// Runs of base64 longer than this are replaced by a note, if they stand behind `;base64,`.
+const LONGEST_BASE64: usize = 256;
+
+/// The same of runs by themselves, as an image in the JSON of a tool's result.
+const LONGEST_BARE_BASE64: usize = 1024;
+
+/// A long text is cut at a line break or at a space, if there is one so near: the half of a secret
+/// is no shape that would be known as one.
+const NEAR: usize = 2048;
+
+/// What stands before it.
+static BASE64: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(";base64,"));
+
+/// Foreign text of at most about 32 KiB.
+///
+/// Deserializes from any JSON value, so that one odd field never loses a record: `null` is empty,
+/// numbers and booleans are written out, lists are joined by line breaks, and of an object its
+/// `text`, `content` or `output` counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text<'a> {
+    value: Cow<'a, str>,
+    /// Bytes that were left out.
+    cut: usize,
+}
+
+impl<'a> Text<'a> {
+    /// Bounds a text.
+    pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
+        let (mut value, mut cut) = (text.into(), 0);
+        if value.len() <= LONGEST_BASE64 {
+            return Self { value, cut };
+        }
+        for without in [without_base64, without_bare_base64] {
+            if let Some((without, more)) = without(&value) {
+                value = Cow::Owned(without);
+                cut += more;
+            }
+        }
+        let rest = Self::bounded(value);
+        Self { cut: rest.cut + cut, ..rest }
+    }
+
+    fn bounded(value: Cow<'a, str>) -> Self {
+        if value.len() <= 2 * KEPT_END {
+            return Self { value, cut: 0 };
+        }
+        let head = without_half_word(&value[..value.floor_char_boundary(KEPT_END)]);
+        let tail = &value[value.ceil_char_boundary(value.len() - KEPT_END)..];
+        let tail = without_half_word_before(tail);
+        let cut = value.len() - head.len() - tail.len();
+        let text = format!("{head}\n… [{cut} bytes left out] …\n{tail}");
+        Self { value: Cow::Owned(text), cut }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.value
+    }
+
+    /// Bytes that were left out.
+    pub fn cut(&self) -> usize {
+        self.cut
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// A copy that owns its text.
+    pub fn into_owned(self) -> Text<'static> {
+        Text { value: Cow::Owned(self.value.into_owned()), cut: self.cut }
+    }
+
+    /// Adds a paragraph.
+    pub fn join(&mut self, other: &Text<'_>) {
+        if other.is_empty() {
+            return;
+        }
+        let mut text = std::mem::take(&mut self.value).into_owned();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&other.value);
+        let bounded = Self::bounded(Cow::Owned(text));
+        self.cut += other.cut + bounded.cut;
+        self.value = bounded.value;
+    }
+
+    /// The text as `change` makes it; `None` leaves it as it is. What was cut stays counted.
+    pub(super) fn map(self, change: impl FnOnce(&str) -> Option<String>) -> Self {
+        match change(&self.value) {
+            Some(value) => Self { value: Cow::Owned(value), cut: self.cut },
+            None => self,
+        }
+    }
+
+    /// Stands for media: `[image image/png 531 kB]`. `encoded` is the length of the base64 text.
+    pub fn media(kind: &str, media_type: &str, encoded: usize) -> Text<'static> {
+        let bytes = encoded / 4 * 3;
+        let media_type = selftest_text::one_line(media_type, 60);
+        let size = if bytes < 1000 { format!("{bytes} B") } else { format!("{} kB", bytes / 1000) };
+        let value = format!("[{kind} {media_type} {size}]").replace("  ", " ");
+        Text { value: Cow::Owned(value), cut: encoded }
+    }
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.value
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Text<'static> {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.value)
+    }
+}
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.value)
+    }
+}
+
+/// What is left of the beginning of a text without the half word at its end.
+fn without_half_word(head: &str) -> &str {
+    let near = &head[head.ceil_char_boundary(head.len().saturating_sub(NEAR))..];
+    let kept = near.rfind('\n').or_else(|| near.rfind(ends_word)).unwrap_or(near.len());
+    &head[..head.len() - near.len() + kept]
+}
+
+/// What is left of the end of a text without the half word at its beginning.
+fn without_half_word_before(tail: &str) -> &str {
+    let near = &tail[..tail.floor_char_boundary(NEAR)];
+    let left_out = near.find('\n').or_else(|| near.find(ends_word));
+    &tail[left_out.map_or(0, |at| at + 1)..]
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_ascii_whitespace() || matches!(c, ',' | ';' | '&')
+}
+
+/// The text with long base64 runs behind `;base64,` replaced, and how many bytes that took away.
+fn without_base64(text: &str) -> Option<(String, usize)> {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte);
+    let runs = BASE64.find_iter(text.as_bytes()).filter_map(|hit| {
+        let start = hit + ";base64,".len();
+        let run = text.as_bytes()[start..].iter().take_while(|byte| is_base64(byte)).count();
+        (run > LONGEST_BASE64).then_some(start..start + run)
+    });
+    without_runs(text, runs)
+}
+
+/// The same of longer runs by themselves.
+fn without_bare_base64(text: &str) -> Option<(String, usize)> {
+    let mut from = 0;
+    without_runs(
+        text,
+        std::iter::from_fn(|| {
+            let run = bare_base64(text.as_bytes(), from)?;
+            from = run.end;
+            Some(run)
+        }),
+    )
+}
+
+/// The next long run of base64. Looks only at one byte in so many where there is none.
+fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
+    let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let mut at = from + LONGEST_BARE_BASE64;
+    while at < text.len() {
+        let before = text[from..at].iter().rev().take_while(is_base64).count();
+        let after = text[at..].iter().take_while(is_base64).count();
+        let run = at - before..at + after;
+        // Of all kinds of characters, unlike hexadecimal digits or a line of dashes.
+        let has = |kind: fn(&u8) -> bool| text[run.clone()].iter().any(kind);
+        if after > 0
+            && run.len() > LONGEST_BARE_BASE64
+            && has(u8::is_ascii_digit)
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+        {
+            return Some(run);
+        }
+        at = run.end + LONGEST_BARE_BASE64;
+    }
+    None
+}
+
+/// The text with these runs of base64 replaced, and how many bytes that took away.
+fn without_runs(text: &str, runs: impl Iterator<Item = Range<usize>>) -> Option<(String, usize)> {
+    let (mut result, mut from, mut cut) = (String::new(), 0, 0);
+    for run in runs.filter(|run| run.len() > LONGEST_BASE64) {
+        result.push_str(&text[from..run.start]);
+        result.push_str(&format!("[{} bytes of base64 left out]", run.len()));
+        from = run.end;
+        cut += run.len();
+    }
+    result.push_str(&text[from..]);
+    (cut > 0).then_some((result, cut))
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyText)
+    }
+}
+
+struct AnyText;
+
+impl<'de> Visitor<'de> for AnyText {
+    type Value = Text<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("text")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, value: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text::new(value))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Text<'de>, E> {
+        // Bounded first, so that no long copy is made.
+        let bounded = Text::new(value);
+        Ok(Text { value: Cow::Owned(bounded.value.into_owned()), cut: bounded.cut })
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Text<'de>, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Text<'de>, E> {
+        Ok(Text::new(value.to_string()))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Text<'de>, E> {
+        Ok(Text::new(value.to_string()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Text<'de>, E> {
+        Ok(Text::new(value.to_string()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Text<'de>, E> {
+        Ok(Text::new(value.to_string()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Text<'de>, A::Error> {
+        let mut all = Text::default();
+        while let Some(text) = list.next_element::<Text<'de>>()? {
+            if all.is_empty() && all.cut == 0 {
+                all = text;
+            } else {
+                all.join(&text);
+            }
+        }
+        Ok(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text<'de>, A::Error> {
+        let (mut found, mut rank) = (Text::default(), 0);
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            let this = match &*key {
+                "text" => 3,
+                "content" => 2,
+                "output" => 1,
+                _ => 0,
+            };
+            if this > rank {
+                (found, rank) = (map.next_value()?, this);
+            } else {
+                map.next_value::<de::IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_json_value_is_some_text() {
+        for (json, text) in [
+            (r#""a\nb""#, "a\nb"),
+            ("null", ""),
+            ("12", "12"),
+            ("[\"a\", {\"type\": \"text\", \"text\": \"b\"}, {\"x\": 1}]", "a\nb"),
+            (r#"{"content": [{"text": "deep"}], "id": 3}"#, "deep"),
+        ] {
+            assert_eq!(serde_json::from_str::<Text>(json).unwrap().as_str(), text, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_keeps_head_and_tail_and_says_what_was_cut() {
+        let long = format!("begin{}end", "é".repeat(40_000));
+        let text = Text::new(long.as_str());
+        assert!(text.starts_with("begin") && text.ends_with("end"));
+        assert!(text.len() < 2 * KEPT_END + 100);
+        assert_eq!(text.cut(), 80_008 - (text.len() - "\n… [47240 bytes left out] …\n".len()));
+        assert!(text.contains("bytes left out"), "{}", &text[KEPT_END - 5..KEPT_END + 60]);
+    }
+
+    #[test]
+    fn no_word_is_cut_in_half() {
+        let key = "sk-proj-a1B2c3D4e5F6g7H8i9J0";
+        for space in [" ", "\n", ","] {
+            for shift in 0..key.len() {
+                // The key across the end of the beginning, and across the beginning of the end.
+                let filler = format!("{}{space}", "x".repeat(99)).repeat(200);
+                let filler = &filler[..KEPT_END - shift];
+                let (before, after) = filler.split_at(filler.len() - 200);
+                let text = format!(
+                    "{before}{space}{after}{space}{key}{space}{filler}{space}{key}{space}{filler}"
+                );
+                let text = Text::new(text);
+                assert!(text.cut() > 0);
+                let rest = text.replace(key, "");
+                assert!(!rest.contains("sk-") && !rest.contains("J0"), "{shift} {space:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn base64_is_left_out() {
+        let text = format!("see data:image/png;base64,{} and on", "QUJD".repeat(200));
+        let text = Text::new(text);
+        assert_eq!(
+            text.as_str(),
+            "see data:image/png;base64,[800 bytes of base64 left out] and on"
+        );
+        assert_eq!(text.cut(), 800);
+        let data = "iVBORw0KGgo/".repeat(200);
+        let json = format!(r#"{{"type":"image","data":"{data}","more":"{data}"}}"#);
+        let note = "[2400 bytes of base64 left out]";
+        let text = Text::new(json.as_str());
+        assert_eq!(text.as_str(), json.replace(&data, note));
+        assert_eq!(text.cut(), 4800);
+        assert_eq!(Text::new(data).as_str(), note);
+        for other in ["0123456789abcdef".repeat(200), "-".repeat(2000), "aB3 ".repeat(2000)] {
+            assert_eq!(Text::new(other.as_str()).as_str(), other);
+        }
+        assert_eq!(Text::media("image", "image/png", 708_000).as_str(), "[image image/png 531 kB]");
+    }
+}

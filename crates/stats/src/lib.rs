@@ -1,0 +1,41 @@
+//! What numbers can and cannot say: intervals, tests, agreement. Pure arithmetic; decides nothing.
+
+pub mod plot;
+pub mod score;
+
+mod agreement;
+mod auc;
+mod fisher;
+mod holm;
+mod interval;
+mod mean;
+mod paired;
+mod quantile;
+mod ranks;
+
+pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
+pub use auc::{Auc, auc};
+pub use fisher::fisher_exact;
+pub use holm::holm;
+pub use interval::{Interval, wilson, wilson_clustered};
+pub use mean::{mean, mean_interval};
+pub use paired::{PairedDifference, paired_difference, sign_test};
+pub use quantile::{Quantile, quantile};
+pub use ranks::mann_whitney;
+
+/// Half the width of a two-sided 95 % interval, in standard errors.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// The direction of a one-sided test: what the first sample is held to be, against the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// It tends to be lower.
+    Less,
+    /// It tends to be higher.
+    Greater,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of sessions and cases are far below 2^53")]
+fn real(count: usize) -> f64 {
+    count as f64
+}

@@ -1,0 +1,160 @@
+//! The database: what was graded, when and how. SQLite by default, or PostgreSQL.
+//!
+//! One text of each statement for both; `dialect` has the exceptions.
+//! One file per table family. Nothing is decided here, no session file is opened, and nothing is
+//! redacted: callers have done so, the store only bounds what it is given. Rows that another
+//! program wrote are read as far as they make sense; [`Rows::unreadable`] counts the others.
+
+mod address;
+mod bound;
+mod browse;
+mod changes;
+mod dialect;
+mod error;
+mod files;
+mod gaps;
+mod grade_row;
+mod grades;
+mod insert;
+mod jobs;
+mod migrations;
+mod overrides;
+mod page;
+mod proposals;
+mod quality;
+mod queue_database;
+mod reflections;
+mod row;
+mod save;
+mod skills;
+mod sort;
+mod weekly;
+
+#[cfg(test)]
+mod tests;
+
+pub use browse::{SessionQuery, SessionRow};
+pub use changes::Changes;
+pub use error::StoreError;
+pub use files::{FileOutcome, FileRecord, KnownFile};
+pub use jobs::JobRun;
+pub use page::{Cursor, Page};
+pub use proposals::Decision;
+pub use queue_database::{QueueDatabase, QueuePool};
+pub use reflections::{NewReflection, ReflectionQuery};
+pub use row::Rows;
+pub use save::{FileResult, Lost};
+pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
+pub use sort::SessionSort;
+pub use weekly::StoredReport;
+
+use std::time::{Duration, Instant};
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{Any, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
+
+use address::Place;
+use dialect::Engine;
+
+use selftest_grading::grade::quality::RUBRIC_VERSION;
+
+/// An open database. Clones share its connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: AnyPool,
+    engine: Engine,
+    place: String,
+    /// Grades by models count when they are by this version of the rubric.
+    rubric: u32,
+}
+
+impl Store {
+    /// Opens a database and brings its tables up to date.
+    ///
+    /// `address` is a path, or a URL `sqlite:<path>` or `postgres://<user>@<host>/<database>`.
+    /// Folders and file of a path are created where they are missing, the file readable by its
+    /// owner only. `:memory:` is a database that is gone with the last clone. A database that the
+    /// program of seed 000 made is taken over with its rows.
+    ///
+    /// A server is waited for at most 10 s. When it was started anew, the next call gets a new
+    /// connection; what was running fails with [`StoreError::Unreachable`] and has changed
+    /// nothing, unless the connection was lost while it was being committed.
+    ///
+    /// Must be called in a tokio runtime.
+    pub async fn open(address: &str) -> Result<Self, StoreError> {
+        let place = Place::parse(address)?;
+        place.create()?;
+        sqlx::any::install_default_drivers();
+        let (engine, name) = (place.engine(), place.name());
+        let failed = |error| StoreError::of(engine, &name, error);
+        let options: AnyConnectOptions = place.url().parse().map_err(failed)?;
+        let options = options.disable_statement_logging();
+        // Not the pool first: it tries again and again where the file is no database, and does not
+        // say why a server cannot be reached.
+        let first = tokio::time::timeout(engine.patience(), options.connect()).await;
+        let mut first = first.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
+        let begun = Instant::now();
+        while let Err(error) = first.execute(engine.setup()).await.map_err(failed) {
+            // Of two processes that make the same database SQLite refuses one at once.
+            if !matches!(error, StoreError::Busy { .. }) || begun.elapsed() > engine.patience() {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let mut pool = AnyPoolOptions::new()
+            .max_connections(4)
+            .acquire_timeout(engine.patience())
+            .after_connect(move |connection, _| {
+                Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
+            });
+        if place == Place::Memory {
+            // Each connection would be a database of its own, and closing it the end of it.
+            pool = pool.max_connections(1).idle_timeout(None).max_lifetime(None);
+        }
+        let pool = pool.connect_with(options).await.map_err(failed)?;
+        first.close().await.map_err(failed)?;
+        let store = Self { pool, engine, place: name, rubric: RUBRIC_VERSION };
+        if let Err(error) = store.migrate().await {
+            // Waits until its locks are given back.
+            store.close().await;
+            return Err(error);
+        }
+        Ok(store)
+    }
+
+    /// Waits for running queries and tidies up the files beside the database.
+    pub async fn close(self) {
+        self.pool.close().await;
+    }
+
+    /// Path or address of the database, for messages; without a password.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// A transaction that may write, and the only one that does: what it reads stays true until
+    /// it ends.
+    async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        let begun = self.pool.begin_with(self.engine.begin()).await;
+        let mut writing = begun.map_err(|error| self.failed(error))?;
+        if let Some(turn) = self.engine.take_turn() {
+            // Not in the statement that begins: where that fails, nobody would roll back.
+            writing.execute(turn).await.map_err(|error| self.failed(error))?;
+        }
+        Ok(writing)
+    }
+
+    /// Ends a transaction without its changes. Dropped, it would hold its locks until the pool has
+    /// the connection back.
+    async fn roll_back(&self, transaction: Transaction<'static, Any>) -> Result<(), StoreError> {
+        transaction.rollback().await.map_err(|error| self.failed(error))
+    }
+
+    async fn commit(&self, transaction: Transaction<'static, Any>) -> Result<(), StoreError> {
+        transaction.commit().await.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: sqlx::Error) -> StoreError {
+        StoreError::of(self.engine, &self.place, error)
+    }
+}

@@ -1,0 +1,141 @@
+//! The tables as they came to be, in the words of each engine.
+//!
+//! A migration that was released is never changed. Both texts of one make the same tables with
+//! the same columns; a test holds them against each other.
+
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _, SqlSafeStr as _};
+
+use super::dialect::Engine;
+use super::{Store, StoreError};
+
+/// Of its own, so that a database can hold the tables of other programs beside ours.
+const MIGRATIONS_TABLE: &str = "selftest_migrations";
+
+/// One change of the tables.
+struct Change {
+    /// The number and the name.
+    file: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+/// A file of this name stands in the folder of each engine.
+macro_rules! changes {
+    ($($file:literal),+ $(,)?) => {
+        &[$(Change {
+            file: $file,
+            sqlite: include_str!(concat!("../migrations/sqlite/", $file, ".sql")),
+            postgres: include_str!(concat!("../migrations/postgres/", $file, ".sql")),
+        }),+]
+    };
+}
+
+/// In the order of their numbers.
+const CHANGES: &[Change] = changes![
+    "0001_grades",
+    "0002_files",
+    "0003_overrides",
+    "0004_quality",
+    "0005_browsing",
+    "0006_reflections",
+    "0007_skills",
+    "0008_gaps",
+    "0009_jobs",
+    "0010_rules",
+    "0011_rubrics",
+];
+
+impl Change {
+    fn text(&self, engine: Engine) -> &'static str {
+        match engine {
+            Engine::Sqlite => self.sqlite,
+            Engine::Postgres => self.postgres,
+        }
+    }
+
+    /// Number and name. A test sees to it that each has a number.
+    fn label(&self) -> (i64, &'static str) {
+        let (number, name) = self.file.split_once('_').unwrap_or(("", self.file));
+        (number.parse().unwrap_or_default(), name)
+    }
+}
+
+impl Store {
+    /// Brings the tables up to date, in one transaction that holds the write lock, so that of
+    /// several processes that open a fresh database one makes the tables and the others find
+    /// them.
+    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+        let migrator = self.migrator();
+        if self.is_up_to_date(&migrator).await {
+            return Ok(());
+        }
+        let mut writing = self.begin().await?;
+        if self.is_foreign(&mut writing).await? {
+            let served = self.engine == Engine::Postgres;
+            return Err(StoreError::Foreign { place: self.place.clone(), served });
+        }
+        let done = migrator.run_direct(None, &mut *writing, false).await;
+        done.map_err(|error| StoreError::of_migration(self.engine, &self.place, error))?;
+        self.commit(writing).await
+    }
+
+    fn migrator(&self) -> Migrator {
+        let changes = CHANGES.iter().map(|change| {
+            let ((version, name), kind) = (change.label(), MigrationType::Simple);
+            let text = change.text(self.engine).into_sql_str();
+            Migration::new(version, name.into(), kind, text, false)
+        });
+        let mut migrator = Migrator::with_migrations(changes.collect());
+        migrator.dangerous_set_table_name(MIGRATIONS_TABLE);
+        // The transaction has the lock already, and gives it back however it ends.
+        migrator.set_locking(false);
+        migrator
+    }
+
+    /// Whether these changes have been made and no others. To see it takes neither the write lock
+    /// nor the right to make tables. What cannot be told is told by the attempt.
+    async fn is_up_to_date(&self, migrator: &Migrator) -> bool {
+        let made = format!("SELECT version, checksum FROM {MIGRATIONS_TABLE} ORDER BY version");
+        let made = sqlx::query(AssertSqlSafe(made)).fetch_all(&self.pool).await;
+        made.is_ok_and(|made| {
+            let known = migrator.iter().map(|change| (change.version, &*change.checksum));
+            let made = made.iter().map(|row| {
+                Some((row.try_get::<i64, _>(0).ok()?, row.try_get::<Vec<u8>, _>(1).ok()?))
+            });
+            made.eq(known.map(|(version, checksum)| Some((version, checksum.to_vec()))))
+        })
+    }
+
+    /// Whether there are tables, but neither ours nor the seed's: an address given by mistake.
+    async fn is_foreign(&self, connection: &mut AnyConnection) -> Result<bool, StoreError> {
+        let tables = sqlx::query(self.engine.tables()).fetch_all(connection).await;
+        let tables = tables.map_err(|error| self.failed(error))?;
+        let is_ours = |name: &str| matches!(name, MIGRATIONS_TABLE | "session_grades");
+        let names = tables.iter().map(|row| row.try_get::<String, _>(0).unwrap_or_default());
+        let names: Vec<String> = names.collect();
+        Ok(!names.is_empty() && !names.iter().any(|name| is_ours(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_both_folders_is_in_the_list() {
+        let listed: Vec<&str> = CHANGES.iter().map(|change| change.file).collect();
+        let numbers: Vec<i64> = CHANGES.iter().map(|change| change.label().0).collect();
+        assert!(numbers[0] == 1 && numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+        for folder in ["sqlite", "postgres"] {
+            let folder = format!("{}/migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
+            let files = std::fs::read_dir(&folder).unwrap();
+            let mut found: Vec<String> = files
+                .map(|file| file.unwrap().file_name().to_str().unwrap().to_owned())
+                .map(|name| name.strip_suffix(".sql").unwrap().to_owned())
+                .collect();
+            found.sort();
+            assert_eq!(found, listed, "{folder}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Lists of sessions: every order, filter and page.
+
+use super::*;
+use crate::dialect::Engine;
+use crate::{Cursor, SessionQuery, SessionRow, SessionSort};
+use selftest_grading::grade::QualityGrade;
+
+on_every_engine! {
+    every_order_pages_through_every_session_once_with_nulls_last,
+    filters_narrow_the_list_and_its_count,
+    a_cursor_of_another_order_finds_nothing,
+    a_row_that_cannot_be_read_does_not_end_the_list,
+    averages_are_of_the_readers_rubric,
+}
+
+pub(super) fn quality(session_id: &str, overall: Option<f64>) -> QualityGrade {
+    QualityGrade {
+        session_id: session_id.to_owned(),
+        model: "m".to_owned(),
+        rubric_version: 1,
+        ts: at("2026-11-20T08:00:00Z"),
+        problem_solved: overall,
+        tests_added: overall,
+        code_clean: None,
+        edge_cases: None,
+        overall,
+        reasoning: None,
+        details: None,
+    }
+}
+
+/// 12 sessions `s00` to `s11`; values repeat and are missing.
+async fn filled(on: &Databases) -> Store {
+    let store = on.store().await;
+    let sessions = (0_u8..12).map(|number| {
+        let mut grade = grade_at(&format!("s{number:02}"), "2026-11-20T08:00:00Z");
+        grade.details.counts_at += jiff::SignedDuration::from_hours(i64::from(number / 2));
+        grade.details.agent = ["pi", "codex", "hermes"][usize::from(number % 3)].to_owned();
+        grade.details.task_type = TaskType::ALL[usize::from(number % 4)];
+        grade.task_completed = number % 2 == 0;
+        grade.tool_calls_efficient = level(1 + number % 5);
+        grade.total_errors = u64::from(number % 4) * 5;
+        grade.total_api_calls = u64::from(number);
+        grade.duration_seconds = (number % 3 != 0).then(|| f64::from(number) / 7.0);
+        grade.task_summary = Some(format!("Fix 100% of É_{number}!"));
+        file(&grade.session_file.clone(), vec![grade])
+    });
+    store.save(&sessions.collect::<Vec<_>>()).await.unwrap();
+    for number in 0..6_u8 {
+        let overall = (number > 0).then(|| f64::from(number / 2) / 3.0);
+        store.save_quality(&quality(&format!("s{number:02}"), overall)).await.unwrap();
+    }
+    // A row of the seed's own program has none of the columns that were added.
+    execute(
+        &store,
+        "UPDATE session_grades SET agent = NULL, task_type = NULL, counts_at = NULL \
+         WHERE session_id IN ('s04', 's07')",
+    )
+    .await;
+    store
+}
+
+async fn all(store: &Store, mut query: SessionQuery) -> Vec<SessionRow> {
+    let mut rows = Vec::new();
+    loop {
+        let page = store.sessions(&query).await.unwrap();
+        assert!(page.items.len() <= query.limit as usize);
+        rows.extend(page.items);
+        match page.next {
+            // As it comes back in a URL.
+            Some(next) => query.after = Some(next.to_string().parse::<Cursor>().unwrap()),
+            None => return rows,
+        }
+    }
+}
+
+fn ids(rows: &[SessionRow]) -> Vec<&str> {
+    rows.iter().map(|row| row.session_id.as_str()).collect()
+}
+
+/// The value that a list is sorted by, as JSON, which compares as numbers and texts do.
+fn value(row: &SessionRow, sort: SessionSort) -> serde_json::Value {
+    let row = serde_json::to_value(row).unwrap();
+    row[match sort {
+        SessionSort::Time => "counts_at",
+        SessionSort::Quality => "quality",
+        SessionSort::Completed => "task_completed",
+        SessionSort::Efficiency => "tool_calls_efficient",
+        SessionSort::Response => "response_quality",
+        SessionSort::Errors => "total_errors",
+        SessionSort::Calls => "total_api_calls",
+        SessionSort::Duration => "duration_seconds",
+        SessionSort::Agent => "agent",
+        SessionSort::TaskType => "task_type",
+    }]
+    .clone()
+}
+
+fn in_order(a: &serde_json::Value, b: &serde_json::Value) -> std::cmp::Ordering {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => (a.as_bool(), a.as_str()).cmp(&(b.as_bool(), b.as_str())),
+    }
+}
+
+async fn every_order_pages_through_every_session_once_with_nulls_last(on: &Databases) {
+    let store = filled(on).await;
+    for sort in SessionSort::ALL {
+        assert_eq!(sort.name().parse(), Ok(sort));
+        for descending in [true, false] {
+            let query = SessionQuery { sort, descending, limit: 500, ..SessionQuery::default() };
+            let whole = all(&store, query.clone()).await;
+            assert_eq!(whole.len(), 12, "{sort} {descending}");
+            for pair in whole.windows(2) {
+                let (a, b) = (value(&pair[0], sort), value(&pair[1], sort));
+                let (id_a, id_b) = (&pair[0].session_id, &pair[1].session_id);
+                assert!(!a.is_null() || b.is_null(), "{sort}: {id_a} has no value, {id_b} has");
+                if a.is_null() != b.is_null() {
+                    continue;
+                }
+                let order = in_order(&a, &b).then(id_a.cmp(id_b));
+                assert_eq!(order.is_gt(), descending, "{sort}: {a} {id_a}, {b} {id_b}");
+            }
+            for limit in [1, 5, 11, 12] {
+                let paged = all(&store, SessionQuery { limit, ..query.clone() }).await;
+                assert_eq!(paged, whole, "{sort} {descending} by {limit}");
+            }
+        }
+    }
+}
+
+async fn filters_narrow_the_list_and_its_count(on: &Databases) {
+    let store = filled(on).await;
+    let query = || SessionQuery { descending: false, limit: 4, ..SessionQuery::default() };
+    let search = |words: &str| SessionQuery { search: Some(words.to_owned()), ..query() };
+    for (query, expected) in [
+        (SessionQuery { agent: Some("codex".into()), ..query() }, &["s01", "s10"][..]),
+        (SessionQuery { task_type: Some(TaskType::ALL[3]), ..query() }, &["s03", "s11"]),
+        (SessionQuery { min_quality: Some(0.3), ..query() }, &["s02", "s03", "s05", "s04"]),
+        (search("s0"), &["s00", "s01", "s02", "s03", "s05", "s06", "s08", "s09", "s04", "s07"]),
+        (search("fix 100%"), &["s00"]),
+        (search("É_1!"), &["s01"]),
+        (search("%5"), &[]),
+        (search("' OR 1=1 --"), &[]),
+        (search("\0"), &["s00"]),
+    ] {
+        let found = all(&store, query.clone()).await;
+        assert_eq!(store.count_sessions(&query).await.unwrap(), found.len() as u64);
+        let found = ids(&found);
+        if matches!(query.search.as_deref(), Some("fix 100%" | "\0")) {
+            assert_eq!(found.len(), 12, "{query:?}");
+        } else {
+            assert_eq!(found, expected, "{query:?}");
+        }
+    }
+    let both = SessionQuery { completed: Some(true), agent: Some("pi".into()), ..query() };
+    assert_eq!(ids(&all(&store, both).await), ["s00", "s06"]);
+    let open = SessionQuery { completed: Some(false), ..query() };
+    assert_eq!(store.count_sessions(&open).await.unwrap(), 6);
+    assert_eq!(store.agents().await.unwrap(), ["codex", "hermes", "pi"]);
+}
+
+async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {
+    let store = filled(on).await;
+    let text =
+        Cursor { value: Some("pi".into()), id: "s01".into(), order: Some("agent.desc".into()) };
+    let none = Cursor { value: None, ..text.clone() };
+    assert!(SessionSort::Agent.fits(true, &text) && SessionSort::Agent.fits(true, &none));
+    assert!(!SessionSort::Agent.fits(false, &text) && !SessionSort::Agent.fits(false, &none));
+    assert!(!SessionSort::Agent.fits(true, &Cursor { order: None, ..text.clone() }));
+    for sort in SessionSort::ALL.into_iter().filter(|sort| *sort != SessionSort::Agent) {
+        assert!(!sort.fits(true, &text) && !sort.fits(true, &none), "{sort}");
+    }
+    let order = |sort: SessionSort| Some(sort.order(true));
+    let (quality, errors) = (SessionSort::Quality, SessionSort::Errors);
+    let odd = Cursor { value: Some("NaN".into()), id: "s01".into(), order: order(quality) };
+    assert!(!quality.fits(true, &odd));
+    assert!(!errors.fits(true, &Cursor { value: None, order: order(errors), ..odd }));
+    let query = SessionQuery { sort: SessionSort::Errors, after: Some(text), ..Default::default() };
+    assert_eq!(all(&store, query).await, []);
+}
+
+async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
+    let store = filled(on).await;
+    // SQLite takes a text for a number.
+    let errors = if on.engine() == Engine::Sqlite { "'many'" } else { "-1" };
+    let odd = format!(
+        "UPDATE session_grades SET total_errors = {errors}, tool_calls_efficient = 9 \
+         WHERE session_id IN ('s02', 's03')"
+    );
+    execute(&store, &odd).await;
+    for sort in SessionSort::ALL {
+        for limit in [1, 3, 50] {
+            let query = SessionQuery { sort, limit, ..SessionQuery::default() };
+            if limit == 1 && sort == SessionSort::Errors {
+                // Nothing in the only row of a page says where the next one begins.
+                continue;
+            }
+            assert_eq!(all(&store, query).await.len(), 10, "{sort} by {limit}");
+        }
+    }
+}
+
+/// Seed 003, "Tests": a new version of the rubric invalidates old grades on read.
+async fn averages_are_of_the_readers_rubric(on: &Databases) {
+    let store = filled(on).await;
+    let of = async |store: &Store| {
+        let least = SessionQuery { min_quality: Some(0.3), ..SessionQuery::default() };
+        let best = SessionQuery { sort: SessionSort::Quality, limit: 1, ..least.clone() };
+        let best = store.sessions(&best).await.unwrap();
+        let recent = store.recent_quality(None, 100, None).await.unwrap().items;
+        let best = best.items.first().map(|row| (row.session_id.clone(), row.quality.unwrap()));
+        (best, store.count_sessions(&least).await.unwrap(), recent.len())
+    };
+    let old = of(&store).await;
+    assert_eq!(old, (Some(("s05".to_owned(), 2.0 / 3.0)), 4, 6));
+    let newer = store.clone().by_rubric(2).await.unwrap();
+    assert_eq!(of(&newer).await, (None, 0, 0));
+    let again = QualityGrade { rubric_version: 2, ..quality("s05", Some(0.5)) };
+    newer.save_quality(&again).await.unwrap();
+    assert_eq!(of(&newer).await, (Some(("s05".to_owned(), 0.5)), 1, 1));
+    assert_eq!(newer.quality_of("s05").await.unwrap().items, [again]);
+    assert_eq!(newer.quality_of("s04").await.unwrap().items, []);
+    assert_eq!(newer.quality_grades().await.unwrap().items.len(), 1);
+    // Whoever goes back finds what was there.
+    let back = newer.by_rubric(1).await.unwrap();
+    assert_eq!(of(&back).await, old);
+}

@@ -1,0 +1,140 @@
+//! Fresh databases for tests, on either engine, that are gone with the test.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, Once};
+
+use sqlx::any::AnyConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
+use tempfile::TempDir;
+
+use crate::Store;
+use crate::dialect::Engine;
+
+/// The variable with the address of a server; its user may create schemas.
+const SERVER: &str = "SELFTEST_TEST_POSTGRES";
+
+/// Makes each test two: one on SQLite, and one on PostgreSQL where there is one.
+macro_rules! on_every_engine {
+    ($($test:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(&crate::tests::databases::Databases::sqlite()).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                if let Some(on) = crate::tests::databases::Databases::postgres() {
+                    super::$test(&on).await;
+                }
+            })+
+        }
+    };
+}
+pub(super) use on_every_engine;
+
+/// Where the databases of a test are.
+pub(super) enum Databases {
+    Sqlite(TempDir),
+    Postgres {
+        server: String,
+        /// Of these names; each with tables of its own.
+        schemas: Mutex<Vec<String>>,
+    },
+}
+
+impl Databases {
+    pub(super) fn sqlite() -> Self {
+        Databases::Sqlite(tempfile::tempdir().unwrap())
+    }
+
+    /// Nothing where no server is given, and it is said once.
+    pub(super) fn postgres() -> Option<Self> {
+        static SAID: Once = Once::new();
+        let skip = |why: &str| {
+            // Not by a macro, whose words nobody sees as long as tests pass.
+            SAID.call_once(|| {
+                let _ = writeln!(std::io::stderr(), "SKIPPED: tests on PostgreSQL: {why}");
+            });
+            None
+        };
+        if !cfg!(feature = "postgres") {
+            return skip("this build has none");
+        }
+        match std::env::var(SERVER) {
+            Ok(server) if !server.is_empty() => {
+                Some(Databases::Postgres { server, schemas: Mutex::default() })
+            }
+            _ => skip(&format!("{SERVER} is not set; scripts/test starts a server")),
+        }
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        match self {
+            Databases::Sqlite(_) => Engine::Sqlite,
+            Databases::Postgres { .. } => Engine::Postgres,
+        }
+    }
+
+    /// The address of a database without tables, that several processes could use.
+    pub(super) async fn address(&self) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        match self {
+            Databases::Sqlite(folder) => {
+                folder.path().join(format!("{number}.db")).to_str().unwrap().to_owned()
+            }
+            Databases::Postgres { server, schemas } => {
+                let schema = format!("test_{}_{number}", std::process::id());
+                run(server, &format!("CREATE SCHEMA {schema}")).await.unwrap();
+                let sign = if server.contains('?') { '&' } else { '?' };
+                let address = format!("{server}{sign}options=-csearch_path%3D{schema}");
+                schemas.lock().unwrap().push(schema);
+                address
+            }
+        }
+    }
+
+    /// A new database; of SQLite one in memory.
+    pub(super) async fn store(&self) -> Store {
+        match self {
+            Databases::Sqlite(_) => Store::open(":memory:").await.unwrap(),
+            Databases::Postgres { .. } => Store::open(&self.address().await).await.unwrap(),
+        }
+    }
+}
+
+/// Runs a statement on a connection of its own.
+async fn run(server: &str, sql: &str) -> Result<(), sqlx::Error> {
+    sqlx::any::install_default_drivers();
+    let options: AnyConnectOptions = server.parse()?;
+    let mut connection = options.connect().await?;
+    connection.execute(AssertSqlSafe(sql.to_owned())).await?;
+    connection.close().await
+}
+
+impl Drop for Databases {
+    fn drop(&mut self) {
+        let Databases::Postgres { server, schemas } = self else { return };
+        let drops = schemas
+            .get_mut()
+            .unwrap()
+            .iter()
+            .fold("SET lock_timeout = '10s';".to_owned(), |sql, schema| {
+                format!("{sql}DROP SCHEMA {schema} CASCADE;")
+            });
+        let server = server.clone();
+        // The runtime of the test cannot be waited for here. A connection that it has not given
+        // back yet can hold a table: then the schemas go with the server.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(run(&server, &drops))
+        });
+        if let Ok(Err(error)) = dropped.join() {
+            let _ = writeln!(std::io::stderr(), "left behind on PostgreSQL: {error}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The store as its callers see it, on SQLite in memory and on the disk, and on PostgreSQL.
+
+mod databases;
+
+mod browsing;
+mod finding;
+mod foreign_rows;
+mod gaps;
+mod opening;
+mod other_tables;
+mod reflections;
+mod saving;
+mod schema;
+#[cfg(feature = "postgres")]
+mod server;
+mod skill_executions;
+mod skills;
+mod writers;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use databases::{Databases, on_every_engine};
+
+use super::{FileOutcome, FileRecord, FileResult, Store};
+use selftest_grading::grade::{
+    Details, ErrorClass, ErrorCount, Evidence, GradeRecord, Level, Point, TaskType, ToolUse,
+};
+use selftest_sessions::{Format, Usage};
+
+fn at(time: &str) -> Timestamp {
+    time.parse().unwrap()
+}
+
+fn level(level: u8) -> Level {
+    Level::new(level).unwrap()
+}
+
+/// A grade with something in every field.
+fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
+    GradeRecord {
+        session_id: session_id.to_owned(),
+        session_file: file.to_owned(),
+        graded_at: at("2026-11-22T10:00:00.123456789Z"),
+        task_completed: true,
+        tool_calls_efficient: level(4),
+        response_quality: level(2),
+        errors_recovered: false,
+        total_api_calls: 12,
+        model: Some("some-model".to_owned()),
+        platform: None,
+        session_start: Some(at("2026-11-20T08:00:00Z")),
+        duration_seconds: Some(61.5),
+        task_summary: Some("fix the bug".to_owned()),
+        total_errors: 2,
+        error_types: vec![ErrorClass::Timeout, ErrorClass::ApiError],
+        tools_with_errors: vec!["bash".to_owned()],
+        had_repeated_errors: false,
+        had_infinite_loop_risk: true,
+        had_user_clarification: false,
+        details: Details {
+            agent: "pi".to_owned(),
+            task_type: TaskType::Debugging,
+            counts_at: at("2026-11-20T08:00:00Z"),
+            messages,
+            tool_calls: 7,
+            rejected_calls: 1,
+            pending_calls: 0,
+            tools: BTreeMap::from([("bash".to_owned(), ToolUse { calls: 7, errors: 2 })]),
+            errors: vec![ErrorCount {
+                class: ErrorClass::Timeout,
+                tool: "bash".to_owned(),
+                count: 2,
+                first_event: 3,
+                example: "timed out".to_owned(),
+            }],
+            longest_error_run: 1,
+            tokens: Usage { input: 100, output: 20, cached: 5 },
+            evidence: vec![Evidence {
+                point: Point::SaysDone,
+                worth: 1.0,
+                event: Some(9),
+                words: "done".to_owned(),
+            }],
+        },
+    }
+}
+
+/// A grade that counts at that time.
+fn grade_at(session_id: &str, time: &str) -> GradeRecord {
+    let mut grade = grade(session_id, &format!("/s/{session_id}.json"), 3);
+    grade.details.counts_at = at(time);
+    grade
+}
+
+/// The rules that graded every file.
+const RULES: &str = "rules of today";
+
+/// A file with these grades.
+fn file(path: &str, grades: Vec<GradeRecord>) -> FileResult {
+    let count = grades.len() as u64;
+    let file = FileRecord {
+        path: path.to_owned(),
+        size: 1000,
+        modified_ns: 1_795_000_000_000_000_000,
+        digest: "ab".repeat(32),
+        scanned_at: at("2026-11-22T10:00:00Z"),
+        outcome: if count > 0 { FileOutcome::Graded } else { FileOutcome::NoSession },
+        reason: None,
+        format: Some(Format::Pi),
+        sessions: count,
+        graded: count,
+        notes_json: Some(r#"{"bad_records":1}"#.to_owned()),
+        rules: Some(RULES.to_owned()),
+    };
+    FileResult { file, grades }
+}
+
+/// A file that holds one session.
+fn session(path: &str, session_id: &str, messages: u64) -> FileResult {
+    file(path, vec![grade(session_id, path, messages)])
+}
+
+async fn execute(store: &Store, sql: &str) {
+    sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&store.pool).await.unwrap();
+}

@@ -1,0 +1,196 @@
+//! Saving: what replaces what, and which of two files counts.
+
+use super::*;
+use crate::{KnownFile, Lost};
+
+on_every_engine! {
+    grades_and_files_come_back_as_they_were,
+    grading_again_changes_the_row_and_adds_none,
+    the_file_with_more_of_a_session_counts_in_whatever_order,
+    a_file_with_another_session_stays_graded,
+    a_session_twice_in_one_file_is_one,
+    a_session_that_left_its_file_loses_its_grade_to_whoever_else_holds_it,
+    a_file_that_cannot_be_read_for_now_keeps_its_grades,
+    a_file_that_was_moved_takes_its_session_along,
+    whatever_is_too_long_is_shortened,
+    paths_that_begin_alike_are_two_however_long,
+    what_is_missing_may_come_first,
+}
+
+async fn outcome(store: &Store, path: &str) -> (FileOutcome, u64) {
+    let file = store.file(path).await.unwrap().unwrap();
+    (file.outcome, file.graded)
+}
+
+async fn file_of(store: &Store, session_id: &str) -> Option<String> {
+    store.grade(session_id).await.unwrap().map(|grade| grade.session_file)
+}
+
+fn lost(session_id: &str, file: &str, kept: &str) -> Lost {
+    Lost { session_id: session_id.to_owned(), file: file.to_owned(), kept: kept.to_owned() }
+}
+
+async fn grades_and_files_come_back_as_they_were(on: &Databases) {
+    let store = on.store().await;
+    let mut given = session("/s/a.json", "a", 3);
+    given.grades[0].error_types.clear();
+    given.grades[0].session_start = None;
+    given.grades[0].duration_seconds = None;
+    assert_eq!(store.save(std::slice::from_ref(&given)).await.unwrap(), []);
+    assert_eq!(store.grade("a").await.unwrap().unwrap(), given.grades[0]);
+    assert_eq!(store.file("/s/a.json").await.unwrap().unwrap(), given.file);
+    assert_eq!(store.file("/s/b.json").await.unwrap(), None);
+    let known = store.known_files(RULES).await.unwrap();
+    let FileRecord { size, modified_ns, digest, .. } = given.file;
+    assert_eq!(known["/s/a.json"], KnownFile { size, modified_ns, digest, by_these_rules: true });
+}
+
+async fn grading_again_changes_the_row_and_adds_none(on: &Databases) {
+    let store = on.store().await;
+    store.save(&[session("/s/a.json", "a", 5)]).await.unwrap();
+    // Fewer messages than before, but the same file.
+    let mut again = session("/s/a.json", "a", 2);
+    again.grades[0].task_completed = false;
+    assert_eq!(store.save(&[again]).await.unwrap(), []);
+    let grades = store.find_grades("").await.unwrap().items;
+    assert_eq!(grades.len(), 1);
+    assert_eq!((grades[0].details.messages, grades[0].task_completed), (2, false));
+}
+
+async fn the_file_with_more_of_a_session_counts_in_whatever_order(on: &Databases) {
+    for in_one_batch in [true, false] {
+        let store = on.store().await;
+        let files = [
+            session("/s/short.json", "a", 3),
+            session("/s/long.json", "a", 9),
+            session("/s/equal.json", "a", 9),
+        ];
+        let mut all = Vec::new();
+        for batch in files.chunks(if in_one_batch { 3 } else { 1 }) {
+            all.extend(store.save(batch).await.unwrap());
+        }
+        assert_eq!(
+            all,
+            [
+                lost("a", "/s/short.json", "/s/long.json"),
+                lost("a", "/s/equal.json", "/s/long.json")
+            ]
+        );
+        assert_eq!(file_of(&store, "a").await.unwrap(), "/s/long.json");
+        assert_eq!(outcome(&store, "/s/short.json").await, (FileOutcome::Duplicate, 0));
+        assert_eq!(outcome(&store, "/s/long.json").await, (FileOutcome::Graded, 1));
+        assert_eq!(outcome(&store, "/s/equal.json").await, (FileOutcome::Duplicate, 0));
+        let reason = store.file("/s/short.json").await.unwrap().unwrap().reason.unwrap();
+        assert_eq!(reason, "session a is graded from /s/long.json");
+    }
+}
+
+async fn a_file_with_another_session_stays_graded(on: &Databases) {
+    let store = on.store().await;
+    let two = vec![grade("a", "/s/two.json", 3), grade("b", "/s/two.json", 3)];
+    store.save(&[file("/s/two.json", two), session("/s/a.json", "a", 4)]).await.unwrap();
+    assert_eq!(outcome(&store, "/s/two.json").await, (FileOutcome::Graded, 1));
+}
+
+async fn a_session_twice_in_one_file_is_one(on: &Databases) {
+    let store = on.store().await;
+    let both = vec![grade("a", "/s/a.json", 8), grade("a", "/s/a.json", 3)];
+    assert_eq!(store.save(&[file("/s/a.json", both)]).await.unwrap(), []);
+    assert_eq!(store.grade("a").await.unwrap().unwrap().details.messages, 8);
+    assert_eq!(outcome(&store, "/s/a.json").await, (FileOutcome::Graded, 1));
+}
+
+async fn a_session_that_left_its_file_loses_its_grade_to_whoever_else_holds_it(on: &Databases) {
+    let store = on.store().await;
+    let copy = session("/s/copy.json", "a", 3);
+    store.save(&[session("/s/a.json", "a", 3), copy.clone()]).await.unwrap();
+    store.save(&[session("/s/a.json", "b", 3)]).await.unwrap();
+    assert_eq!(file_of(&store, "a").await, None);
+    assert_eq!(file_of(&store, "b").await.unwrap(), "/s/a.json");
+    let known = store.known_files(RULES).await.unwrap();
+    assert!(known.contains_key("/s/a.json") && !known.contains_key("/s/copy.json"));
+    store.save(&[copy]).await.unwrap();
+    assert_eq!(file_of(&store, "a").await.unwrap(), "/s/copy.json");
+    assert!(store.known_files(RULES).await.unwrap().contains_key("/s/copy.json"));
+}
+
+async fn a_file_that_cannot_be_read_for_now_keeps_its_grades(on: &Databases) {
+    let store = on.store().await;
+    store.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
+    let mut unreadable = file("/s/a.json", vec![]);
+    unreadable.file.outcome = FileOutcome::Unreadable;
+    store.save(&[unreadable]).await.unwrap();
+    assert_eq!(file_of(&store, "a").await.unwrap(), "/s/a.json");
+    store.save(&[file("/s/a.json", vec![])]).await.unwrap();
+    assert_eq!(file_of(&store, "a").await, None);
+}
+
+async fn a_file_that_was_moved_takes_its_session_along(on: &Databases) {
+    let store = on.store().await;
+    store.save(&[session("/s/old.json", "a", 3)]).await.unwrap();
+    store.release_files(&["/s/old.json".to_owned()]).await.unwrap();
+    assert_eq!(file_of(&store, "a").await.unwrap(), "/s/old.json");
+    store.save(&[session("/s/new.json", "a", 3)]).await.unwrap();
+    assert_eq!(file_of(&store, "a").await.unwrap(), "/s/new.json");
+    assert_eq!(outcome(&store, "/s/old.json").await, (FileOutcome::Duplicate, 0));
+}
+
+async fn whatever_is_too_long_is_shortened(on: &Databases) {
+    let store = on.store().await;
+    let long = "é\0".repeat(2_000);
+    let mut given = session("/s/a.json", "a", 3);
+    let record = &mut given.grades[0];
+    record.session_id.clone_from(&long);
+    record.task_summary = Some(long.clone());
+    record.tools_with_errors = vec![long.clone(); 200];
+    let evidence = Evidence { words: long.clone(), ..record.details.evidence[0].clone() };
+    record.details.evidence = vec![evidence; 200];
+    for number in 0..1000 {
+        let tool = ToolUse { calls: number, errors: 0 };
+        record.details.tools.insert(format!("{number} {long}"), tool);
+    }
+    store.save(&[given]).await.unwrap();
+    let kept = store.grade(&long).await.unwrap().unwrap();
+    assert!(kept.session_id.starts_with("éé") && kept.session_id.len() < 600);
+    assert!(kept.task_summary.unwrap().len() < 5000);
+    assert_eq!(kept.tools_with_errors.len(), 100);
+    assert_eq!((kept.details.evidence.len(), kept.details.tools.len()), (100, 100));
+    assert!(kept.details.tools.values().all(|tool| tool.calls >= 900));
+    assert_eq!(kept.details.messages, 3);
+}
+
+async fn paths_that_begin_alike_are_two_however_long(on: &Databases) {
+    let store = on.store().await;
+    // Of different characters, so that no engine can make them short.
+    let long: String = (0..3_000_u32).map(|at| char::from(b'!' + (at * at % 89) as u8)).collect();
+    let paths = [format!("/{long}/a.json"), format!("/{long}/b.json")];
+    store.save(&[session(&paths[0], "a", 3), session(&paths[1], "b", 3)]).await.unwrap();
+    assert_eq!(store.known_files(RULES).await.unwrap().len(), 2);
+    for path in &paths {
+        assert_eq!(outcome(&store, path).await, (FileOutcome::Graded, 1));
+    }
+    let ones = file_of(&store, "a").await.unwrap();
+    assert!(ones.starts_with('/') && ones.len() < 2600);
+    store.release_files(&paths).await.unwrap();
+    assert!(store.known_files(RULES).await.unwrap().is_empty());
+}
+
+/// A statement is prepared for what it is first given.
+async fn what_is_missing_may_come_first(on: &Databases) {
+    let store = on.store().await;
+    let durations = [None, Some(0.1), None, Some(1e300)];
+    for (number, seconds) in durations.into_iter().cycle().take(12).enumerate() {
+        let mut given = session("/s/a.json", "a", 3 + number as u64);
+        given.grades[0].duration_seconds = seconds;
+        given.file.reason = seconds.map(|_| "why".to_owned());
+        store.save(std::slice::from_ref(&given)).await.unwrap();
+        assert_eq!(store.grade("a").await.unwrap().unwrap().duration_seconds, seconds);
+        let mut quality = browsing::quality("a", seconds.map(|_| 0.8));
+        quality.edge_cases = Some(0.1);
+        store.save_quality(&quality).await.unwrap();
+        assert_eq!(store.quality_of("a").await.unwrap().items, [quality]);
+        let least = seconds.filter(|&seconds| seconds < 1.0);
+        let found = store.recent_quality(least, 9, None).await.unwrap().items;
+        assert_eq!(found.len(), 1, "{least:?}");
+    }
+}

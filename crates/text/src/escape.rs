@@ -1,0 +1,310 @@
+//! Foreign text made safe for Markdown and terminals: what a model, a system under test or a
+//! file says is shown as text and can be nothing else. Knows nothing of reports.
+
+use std::fmt::{self, Write as _};
+
+/// Stands between characters that a renderer would turn into a link.
+const WORD_JOINER: char = '\u{2060}';
+
+/// Text that is safe to put into a Markdown document. Only this module makes it, so a view
+/// that holds nothing else cannot let foreign text through.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Markdown(String);
+
+impl fmt::Display for Markdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Markdown {
+    /// The Markdown source.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A text of at most `limit` bytes before escaping, on one line, for a table cell, a list item
+/// or a heading. It renders as itself at any of these places: no markup, HTML, link or image.
+///
+/// Addresses are broken with an invisible word joiner, because some renderers link bare
+/// addresses even where their punctuation is escaped.
+pub fn inline(text: &str, limit: usize) -> Markdown {
+    let line = visible(&crate::one_line(text, limit));
+    let characters: Vec<char> = line.chars().collect();
+    let marker = block_marker(&characters);
+    let mut escaped = String::with_capacity(line.len() + 16);
+    for (position, &c) in characters.iter().enumerate() {
+        let before = position.checked_sub(1).and_then(|index| characters.get(index)).copied();
+        let after = characters.get(position + 1).copied();
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            // A backslash before a bar is read differently by different table parsers.
+            '|' => escaped.push_str("&#124;"),
+            '\\' | '`' | '*' | '[' | ']' | '~' | '$' => escaped.extend(['\\', c]),
+            '_' if !(is_word(before) && is_word(after)) => escaped.push_str("\\_"),
+            _ if marker == Some(position) => escaped.extend(['\\', c]),
+            _ => escaped.push(c),
+        }
+        let starts_address = c == '@'
+            || (c == ':' && after == Some('/'))
+            || (c == '.' && follows_www(&characters[..position]));
+        if starts_address {
+            escaped.push(WORD_JOINER);
+        }
+    }
+    Markdown(escaped)
+}
+
+/// A text of at most `limit` bytes as a fenced block, shown as it is. The fence is longer than
+/// any run of backticks inside.
+pub fn fenced(text: &str, limit: usize) -> Markdown {
+    let body = block(text, limit);
+    let fence = "`".repeat(longest_run(&body, '`').max(2) + 1);
+    Markdown(format!("{fence}text\n{}\n{fence}", body.trim_end_matches('\n')))
+}
+
+/// A path or file name as the target of a link: everything but letters, digits and `/._-` is
+/// percent-encoded.
+pub fn link_target(path: &str) -> Markdown {
+    let mut target = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            target.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(target, "%{byte:02X}");
+        }
+    }
+    Markdown(target)
+}
+
+/// A text of at most `limit` bytes before escaping, on one line, without anything that a
+/// terminal would obey.
+pub fn terminal(text: &str, limit: usize) -> String {
+    visible(&crate::one_line(text, limit))
+}
+
+/// A text of at most `limit` bytes before escaping, its lines kept, without anything that hides
+/// or reorders it. For places that escape markup themselves.
+pub fn block(text: &str, limit: usize) -> String {
+    visible(&crate::clip(&text.replace("\r\n", "\n").replace('\r', "\n"), limit))
+}
+
+/// Shows characters that hide or reorder text, or steer a terminal, by their number. Line
+/// feeds and tabs stay.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_treacherous(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(shown, "⟨U+{:04X}⟩", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Control, bidirectional, invisible and tag characters. The two joiners that emoji and some
+/// scripts need are not among them.
+fn is_treacherous(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'
+            | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn is_word(c: Option<char>) -> bool {
+    c.is_some_and(char::is_alphanumeric)
+}
+
+fn follows_www(before: &[char]) -> bool {
+    before.len() >= 3 && before[before.len() - 3..].iter().all(|c| c.eq_ignore_ascii_case(&'w'))
+}
+
+/// Position of the character that would start a heading, list or rule if the text began a block.
+fn block_marker(characters: &[char]) -> Option<usize> {
+    let digits = characters.iter().take_while(|c| c.is_ascii_digit()).count();
+    match characters.get(digits)? {
+        '#' | '-' | '+' | '=' if digits == 0 => Some(0),
+        '.' | ')' if digits > 0 && characters.get(digits + 1).is_none_or(|c| *c == ' ') => {
+            Some(digits)
+        }
+        _ => None,
+    }
+}
+
+fn longest_run(text: &str, wanted: char) -> usize {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == wanted { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+
+    /// What a `CommonMark` parser with GitHub's extensions makes of a document.
+    fn events(document: &str) -> Vec<Event<'_>> {
+        let options = Options::ENABLE_TABLES
+            | Options::ENABLE_FOOTNOTES
+            | Options::ENABLE_STRIKETHROUGH
+            | Options::ENABLE_TASKLISTS
+            | Options::ENABLE_HEADING_ATTRIBUTES
+            | Options::ENABLE_MATH;
+        Parser::new_ext(document, options).collect()
+    }
+
+    fn count(events: &[Event<'_>], wanted: impl Fn(&Tag<'_>) -> bool) -> usize {
+        events.iter().filter(|event| matches!(event, Event::Start(tag) if wanted(tag))).count()
+    }
+
+    fn plain_text(events: &[Event<'_>]) -> String {
+        events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Text(text) => Some(text.as_ref()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Pieces that break naive escaping, mixed with arbitrary characters.
+    fn hostile() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            prop::sample::select(vec![
+                "|",
+                "\\|",
+                "\\",
+                "`",
+                "```",
+                "~~~",
+                "<script>",
+                "</td>",
+                "<!--",
+                "-->",
+                "&lt;",
+                "![x](http://e.x/i.png)",
+                "[a](javascript:b)",
+                "[a]: http://e.x",
+                "[^1]",
+                "# ",
+                "\n# forged",
+                "\n\n## forged\n",
+                "\n---\n",
+                "\n| a | b |\n|---|---|\n",
+                "- [x] ",
+                "1. ",
+                "> ",
+                "\r",
+                "\t",
+                "*",
+                "**",
+                "_",
+                "__",
+                "$x$",
+                "$$",
+                "http://e.x",
+                "<a@b.c>",
+                "<http://e.x>",
+                "www.e.x",
+                "a@b.co",
+                "\u{202e}",
+                "\u{1b}[31m",
+                "\u{0}",
+                "\u{2028}",
+                "=",
+                "===",
+                "+ ",
+                "    code",
+                "~~x~~",
+                ":::",
+                "{#id}",
+                "</pre>",
+                "```\n# x\n",
+            ])
+            .prop_map(str::to_owned),
+            any::<char>().prop_map(String::from),
+            "[ -~]{0,12}",
+        ];
+        prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    #[test]
+    fn ordinary_words_stay_readable() {
+        let same = "ambiguous_request COMPLETE 0.94 (below threshold 0.74), at 12:30 - 3 lines";
+        assert_eq!(inline(same, 200).as_str(), same);
+        assert_eq!(
+            inline("a|b <i> `c` http://x", 80).as_str(),
+            "a&#124;b &lt;i&gt; \\`c\\` http:\u{2060}//x"
+        );
+        assert_eq!(inline("# no heading", 80).as_str(), "\\# no heading");
+        assert_eq!(inline("1. no list", 80).as_str(), "1\\. no list");
+        assert_eq!(inline("a\u{202e}b\u{1b}c", 80).as_str(), "a⟨U+202E⟩b c");
+    }
+
+    #[test]
+    fn a_fence_outgrows_what_it_holds() {
+        assert_eq!(fenced("a\n````\nb", 80).as_str(), "`````text\na\n````\nb\n`````");
+        assert_eq!(fenced("", 80).as_str(), "```text\n\n```");
+    }
+
+    #[test]
+    fn link_targets_are_inert() {
+        assert_eq!(link_target("../a b/(c)|é.json").as_str(), "../a%20b/%28c%29%7C%C3%A9.json");
+    }
+
+    proptest! {
+        #[test]
+        fn inline_text_is_only_text(text in hostile()) {
+            let safe = inline(&text, 400);
+            let document = format!(
+                "# Top {safe}\n\n| a | b |\n|---|---|\n| {safe} | {safe} |\n| x | y |\n\n- {safe}\n- Got: {safe}\n\nend {safe}\n"
+            );
+            let events = events(&document);
+            let only_known = events.iter().all(|event| matches!(event,
+                Event::Text(_) | Event::Start(Tag::Heading { .. } | Tag::Paragraph | Tag::Table(_)
+                    | Tag::TableHead | Tag::TableRow | Tag::TableCell | Tag::List(None) | Tag::Item)
+                | Event::End(_)));
+            prop_assert!(only_known, "{document}\n{events:?}");
+            prop_assert_eq!(count(&events, |tag| matches!(tag, Tag::Heading { .. })), 1);
+            prop_assert_eq!(count(&events, |tag| matches!(tag, Tag::TableRow)), 2);
+            prop_assert_eq!(count(&events, |tag| matches!(tag, Tag::TableCell)), 6);
+            prop_assert_eq!(count(&events, |tag| matches!(tag, Tag::Item)), 2);
+            prop_assert_eq!(count(&events, |tag| matches!(tag, Tag::List(_))), 1);
+            prop_assert!(!safe.as_str().contains("://"));
+        }
+
+        #[test]
+        fn inline_text_renders_as_itself(text in hostile()) {
+            let document = format!("x {} y", inline(&text, 400));
+            let rendered = plain_text(&events(&document)).replace(WORD_JOINER, "");
+            prop_assert_eq!(rendered, format!("x {} y", terminal(&text, 400)));
+        }
+
+        #[test]
+        fn a_fenced_block_is_one_code_block(text in hostile()) {
+            let document = format!("{}\n\nend\n", fenced(&text, 400));
+            let events = events(&document);
+            prop_assert_eq!(count(&events, |tag| matches!(tag, Tag::CodeBlock(_))), 1);
+            prop_assert_eq!(count(&events, |_| true), 2, "{}", document);
+            prop_assert!(plain_text(&events).ends_with("end"));
+        }
+
+        #[test]
+        fn terminals_get_nothing_to_obey(text in any::<String>()) {
+            prop_assert!(!terminal(&text, 200).chars().any(|c| c.is_control() || is_treacherous(c)));
+        }
+    }
+}

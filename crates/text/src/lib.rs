@@ -1,0 +1,57 @@
+//! Foreign text made safe: bounded, put on one line, escaped, redacted, digested, taken apart into
+//! words. Knows nothing of where a text comes from or goes to.
+
+pub mod digest;
+pub mod escape;
+pub mod file;
+pub mod redact;
+pub mod wording;
+pub mod words;
+
+/// At most `limit` bytes of a text, cut at a character boundary, with a note of what was left out.
+pub fn clip(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(limit);
+    format!("{}… [{} bytes left out]", &text[..end], text.len() - end)
+}
+
+/// A text on one line: white space folded, control characters dropped, clipped.
+pub fn one_line(text: &str, limit: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(limit));
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > limit {
+            break;
+        }
+    }
+    if line.len() > limit {
+        line.truncate(line.floor_char_boundary(limit));
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clipping_keeps_characters_whole() {
+        assert_eq!(clip("héllo", 2), "h… [5 bytes left out]");
+        assert_eq!(clip("hello", 5), "hello");
+    }
+
+    #[test]
+    fn one_line_is_one_line() {
+        assert_eq!(one_line(" a\n\tb\u{1b}[31mc ", 80), "a b [31mc");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+    }
+}

@@ -1,0 +1,75 @@
+//! Numbers in words: shares, counts, durations, dates. Pure.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// A share in whole per cent. Only all is 100 and only none is 0.
+pub fn percent(share: f64) -> String {
+    let rounded = (share * 100.0).round();
+    let honest = if share > 0.0 && share < 1.0 { rounded.clamp(1.0, 99.0) } else { rounded };
+    format!("{honest:.0}")
+}
+
+/// `10 trials of 2 cases`.
+pub fn trials(count: u32, of: u32) -> String {
+    format!("{} of {}", plural(count, "trial"), cases(of))
+}
+
+/// A word of a command line, quoted where a shell would take it for anything else.
+pub fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// `1 case`, `2 cases`.
+pub fn cases(count: u32) -> String {
+    plural(count, "case")
+}
+
+/// A count with its noun.
+pub fn plural(count: impl Into<u64>, noun: &str) -> String {
+    let count: u64 = count.into();
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// `850 ms`, `12.3 s`, `4 min 05 s`.
+pub fn duration(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => {
+            // Tenths, rounded down, so that nothing below a minute shows as 60.0 s.
+            format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100)
+        }
+        _ => format!("{} min {:02} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
+    }
+}
+
+/// `2026-02-06 12:34:56`, in UTC.
+pub fn date_time(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// `2026-02-06`, in UTC.
+pub fn date(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_all_is_a_hundred_per_cent() {
+        let shown = [0.0, 0.001, 0.8, 0.999, 1.0].map(percent);
+        assert_eq!(shown, ["0", "1", "80", "99", "100"]);
+    }
+
+    #[test]
+    fn durations() {
+        let shown = [850, 12_399, 59_999, 245_000].map(duration);
+        assert_eq!(shown, ["850 ms", "12.3 s", "59.9 s", "4 min 05 s"]);
+    }
+}
