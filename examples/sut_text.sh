@@ -27,4 +27,4 @@ if [ -f README.md ]; then
 else
     echo "There is no README.md in this project."
 fi
-printf 'It has %s entries at the top.\n' "$(ls | wc -l | tr -d ' ')"
+printf 'It has %s entries at the top.\n' "$(find . -maxdepth 1 ! -name '.*' | wc -l | tr -d ' ')"

@@ -56,5 +56,7 @@ mod hostile_output;
 // Everything around it.
 mod architecture;
 mod cli;
+#[cfg(unix)]
+mod prepare;
 mod readme;
 mod real_sessions;
