@@ -137,7 +137,8 @@ impl Config {
     }
 }
 
-/// The five scenarios of seed 001: the four of its configuration and the fifth of its report.
+/// The five scenarios of docs/spec/selftest.md: four of its configuration, the fifth of its example
+/// report.
 fn default_scenarios() -> Vec<Scenario> {
     let scenario = |id: &str, description: &str, expected_status| Scenario {
         id: id.to_owned(),

@@ -135,9 +135,9 @@ fn the_man_page_renders() {
 }
 
 #[test]
-fn config_check_accepts_the_yaml_of_seed_001() {
+fn config_check_accepts_the_specified_yaml() {
     let workspace =
-        Workspace::new().config(include_str!("../../src/config/fixtures/seed_001.yaml"));
+        Workspace::new().config(include_str!("../../src/config/fixtures/specified.yaml"));
     let _ = workspace.args(["config", "check"]).run().exit(0);
 }
 

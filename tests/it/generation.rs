@@ -49,7 +49,7 @@ fn max_attempts_is_a_setting() {
 }
 
 #[test]
-fn the_text_form_of_seed_001_is_accepted() {
+fn the_specified_text_form_is_accepted() {
     let server = ModelServer::script()
         .generator(|_| {
             "PROMPT: Summarise the architecture of this project in 3 lines.\n\

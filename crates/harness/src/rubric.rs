@@ -108,17 +108,18 @@ impl Rubric {
 }
 
 impl Default for Rubric {
-    /// The four categories of seed 001 with its weights, descriptions and anchors.
+    /// The four categories of docs/spec/selftest.md#rubric with their weights, descriptions and
+    /// anchors.
     fn default() -> Self {
         let category = |id: &str, weight: f64, description: &str, anchors: [&str; 4]| Category {
             id: id.to_owned(),
-            weight: Weight::new(weight).expect("the weights of seed 001 are in range"),
+            weight: Weight::new(weight).expect("the specified weights are in range"),
             description: description.to_owned(),
             anchors: [1.0, 0.7, 0.3, 0.0]
                 .into_iter()
                 .zip(anchors)
                 .map(|(score, meaning)| Anchor {
-                    score: Score::new(score).expect("the anchors of seed 001 are in range"),
+                    score: Score::new(score).expect("the specified anchors are in range"),
                     meaning: meaning.to_owned(),
                 })
                 .collect(),

@@ -18,7 +18,7 @@ pub enum ModelName {
     Embedded(String),
     /// `cassette/<dir>`.
     Cassette(PathBuf),
-    /// A bare name, as in seed 001: `gpt-4o-mini`, `qwen2.5:7b`.
+    /// A bare name, as in docs/spec/selftest.md: `gpt-4o-mini`, `qwen2.5:7b`.
     Bare(String),
 }
 

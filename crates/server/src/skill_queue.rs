@@ -1,7 +1,6 @@
 //! Telemetry of skills on its way into the database: a bounded queue in memory with one writer
-//! behind it. Whoever tells something never waits and never gets an error for it; what was not
-//! kept is counted (seed 002: "never block the response", "telemetry must never break the user
-//! experience").
+//! behind it. Whoever tells something never waits and never gets an error for it; what was not kept
+//! is counted (docs/spec/skills-and-signals.md#next-message).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -186,10 +185,10 @@ mod tests {
         })
     }
 
-    /// Seed 002, work item 3, "fire-and-forget": on a runtime of one thread the writer cannot
+    /// docs/spec/skills-and-signals.md#next-message: on a runtime of one thread the writer cannot
     /// run before the first await, so that the queue fills.
     #[tokio::test]
-    async fn seed_002_what_finds_no_room_is_counted_and_nobody_waits() {
+    async fn what_finds_no_room_is_counted_and_nobody_waits() {
         let tracker = tracker().await;
         let queue = SkillQueue::start(tracker.clone());
         let accepted = (0..ROOM + 7).filter(|_| queue.tell(used(&tracker, "nobody"))).count();
@@ -200,9 +199,10 @@ mod tests {
         assert_eq!((written, unknown, failed), (0, ROOM as u64, 0), "unknown skills are no error");
     }
 
-    /// Seed 002, work item 3: the next message updates the execution, in the order of the queue.
+    /// docs/spec/skills-and-signals.md#next-message: the next message updates the execution, in the
+    /// order of the queue.
     #[tokio::test]
-    async fn seed_002_the_end_waits_for_what_is_in_the_queue() {
+    async fn the_end_waits_for_what_is_in_the_queue() {
         let tracker = tracker().await;
         let skill = tracker.promote_new("pr", None, "# PR", "test").await.unwrap().skill;
         let queue = SkillQueue::start(tracker.clone());

@@ -102,8 +102,8 @@ impl Score {
         self.0 + EPSILON >= threshold.0
     }
 
-    /// `Σ weight · score`, rounded to nine decimals. The weights must sum to 1, so that the
-    /// sum is a score again (seed 001, "Overall Score").
+    /// `Σ weight · score`, rounded to nine decimals. The weights must sum to 1, so that the sum is
+    /// a score again (docs/spec/selftest.md#overall-score).
     pub fn weighted(parts: impl IntoIterator<Item = (Weight, Score)>) -> Score {
         let sum: f64 = parts.into_iter().map(|(weight, score)| weight.0 * score.0).sum();
         Score(((sum * 1e9).round() / 1e9).clamp(0.0, 1.0))
@@ -111,7 +111,8 @@ impl Score {
 }
 
 impl Threshold {
-    /// `min_score_to_pass + 0.2 · strictness`, at most 1.0 (seed 001, "Strictness Adjustment").
+    /// `min_score_to_pass + 0.2 · strictness`, at most 1.0
+    /// (docs/spec/selftest.md#strictness-adjustment).
     pub fn effective(min_score_to_pass: Score, strictness: Strictness) -> Threshold {
         let sum = min_score_to_pass.0 + 0.2 * strictness.0;
         Threshold(((sum * 1e9).round() / 1e9).min(1.0))
@@ -124,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn strictness_table_of_seed_001() {
+    fn the_specified_strictness_table() {
         let min = Score::new(0.6).unwrap();
         for (strictness, expected) in [(0.0, 0.6), (0.5, 0.7), (0.7, 0.74), (1.0, 0.8)] {
             let threshold = Threshold::effective(min, Strictness::new(strictness).unwrap());

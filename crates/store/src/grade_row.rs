@@ -172,7 +172,7 @@ pub(super) fn read(row: &Columns<'_>) -> Result<GradeRecord, String> {
     Ok(record)
 }
 
-/// The details of a row that has none, as the rows of the seed's own program. Each tool and each
+/// The details of a row that has none, as the rows of the original program. Each tool and each
 /// class of error counts once, as that program counts them: a lower bound.
 fn from_columns(record: &mut GradeRecord) {
     let details = &mut record.details;

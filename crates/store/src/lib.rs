@@ -74,7 +74,7 @@ impl Store {
     /// `address` is a path, or a URL `sqlite:<path>` or `postgres://<user>@<host>/<database>`.
     /// Folders and file of a path are created where they are missing, the file readable by its
     /// owner only. `:memory:` is a database that is gone with the last clone. A database that the
-    /// program of seed 000 made is taken over with its rows.
+    /// original program (docs/spec/session-grades.md) made is taken over with its rows.
     ///
     /// A server is waited for at most 10 s. When it was started anew, the next call gets a new
     /// connection; what was running fails with [`StoreError::Unreachable`] and has changed

@@ -107,7 +107,8 @@ impl Store {
         })
     }
 
-    /// Whether there are tables, but neither ours nor the seed's: an address given by mistake.
+    /// Whether there are tables, but neither ours nor the original program's: an address given by
+    /// mistake.
     async fn is_foreign(&self, connection: &mut AnyConnection) -> Result<bool, StoreError> {
         let tables = sqlx::query(self.engine.tables()).fetch_all(connection).await;
         let tables = tables.map_err(|error| self.failed(error))?;

@@ -1,4 +1,5 @@
-//! The table `session_quality_grades` (seed 003): grades by a language model.
+//! The table `session_quality_grades` (docs/spec/session-quality.md#table): grades by a language
+//! model.
 
 use sqlx::{AnyConnection, AssertSqlSafe};
 

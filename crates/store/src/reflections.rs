@@ -1,5 +1,5 @@
-//! The tables `reflections` and `reflection_scores` (seed 004). Weak reflections are those whose
-//! score is marked so, not a table of their own.
+//! The tables `reflections` and `reflection_scores` (docs/spec/reflections.md). Weak reflections
+//! are those whose score is marked so, not a table of their own.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};

@@ -1,4 +1,5 @@
-//! The table `weekly_reports` (seed 000 §6.2): one report for each week, replaced when made anew.
+//! The table `weekly_reports` (docs/spec/session-grades.md#weekly_reports): one report for each
+//! week, replaced when made anew.
 
 use jiff::Timestamp;
 use jiff::civil::Date;

@@ -1,5 +1,5 @@
 //! `selftest grade watch`: grades sessions when nobody writes to them any more, and raises the
-//! week's alerts as soon as they are due (seed 000 §13.3).
+//! week's alerts as soon as they are due (docs/spec/session-grades.md#live-grading).
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{BROKEN, SEED, resolved};
+use super::{BROKEN, SPEC, resolved};
 use crate::config::{Environment, load, yaml};
 
 fn errors(file: &str) -> String {
@@ -22,7 +22,7 @@ fn many_errors_are_reported_at_once() {
 #[test]
 fn meaning_is_checked_beside_structure() {
     insta::assert_snapshot!(errors(&format!(
-        "{SEED}
+        "{SPEC}
 colour: red
 sut:
   http:
@@ -49,7 +49,7 @@ fn thousands_of_errors_are_cut_and_quick() {
     let unknown = (0..15_000).map(|index| format!("strictnes{index}: 1\n"));
     let unknown = unknown.collect::<Vec<_>>().concat();
     let twice = "judge: {}\n".repeat(5000);
-    let shown = errors(&format!("{SEED}{unknown}{twice}"));
+    let shown = errors(&format!("{SPEC}{unknown}{twice}"));
     assert!(shown.contains("… and 19950 more") && shown.ends_with(": 20000 errors"), "{shown}");
     assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
 }
@@ -93,7 +93,7 @@ fn unreadable_files() {
 
 #[test]
 fn probable_mistakes_are_warnings() {
-    let file = SEED.replace(
+    let file = SPEC.replace(
         "    reply_flow:\n",
         "    reply_flow:\n      - {reply: Yes, expected_status: COMPLETE}\n",
     ) + "models: {context_tokens: 4096}\n"

@@ -15,7 +15,7 @@ use super::{
 use selftest_harness::rubric::Rubric;
 use selftest_stats::score::Strictness;
 
-const SEED: &str = include_str!("../fixtures/seed_001.yaml");
+const SPEC: &str = include_str!("../fixtures/specified.yaml");
 const BROKEN: &str = include_str!("../fixtures/broken.yaml");
 
 /// What the layers make of a file text, variables and flags.
@@ -39,8 +39,8 @@ fn resolved(
 }
 
 #[test]
-fn the_file_of_seed_001_loads_byte_for_byte() {
-    let resolved = resolved(Some(SEED), &[], &[]).unwrap();
+fn the_specified_file_loads_byte_for_byte() {
+    let resolved = resolved(Some(SPEC), &[], &[]).unwrap();
     let config = &resolved.config;
     assert_eq!(config.judge.model, "gpt-4o-mini");
     assert_eq!(config.scenarios[3].reply_flow[0].reply, "Please use flat structure");
@@ -78,7 +78,7 @@ fn later_layers_win() {
         ("/strictness", "--strictness", json!(0.9)),
         ("/judge/model", "--judge-model", json!("ollama/b")),
     ];
-    let resolved = resolved(Some(SEED), &environment, &flags).unwrap();
+    let resolved = resolved(Some(SPEC), &environment, &flags).unwrap();
     assert_eq!(resolved.config.strictness, Strictness::new(0.9).unwrap());
     assert_eq!(resolved.config.generator.model, "ollama/a");
     assert_eq!(resolved.config.judge.model, "ollama/b");
@@ -90,7 +90,7 @@ fn later_layers_win() {
 
 #[test]
 fn no_layer_adds_a_second_system_under_test() {
-    let file = format!("{SEED}\nsut:\n  command:\n    run: [./agent]\n");
+    let file = format!("{SPEC}\nsut:\n  command:\n    run: [./agent]\n");
     let environment = [("SELFTEST_MODEL", "a"), ("SELFTEST_SUT_HTTP_POLL_SECONDS", "1")];
     let flags = [
         ("/sut/chat/model", "--sut-model", json!("b")),
@@ -114,7 +114,7 @@ fn no_layer_adds_a_second_system_under_test() {
 
 #[test]
 fn a_part_of_a_call_keeps_the_rest_of_its_default() {
-    let file = format!("{SEED}\nsut:\n  http: {{}}\n");
+    let file = format!("{SPEC}\nsut:\n  http: {{}}\n");
     let environment = [("SELFTEST_SUT_HTTP_SUBMIT_PATH", "/v2/tasks")];
     let resolved = resolved(Some(&file), &environment, &[]).unwrap();
     let http = resolved.config.sut.http.unwrap();
@@ -141,7 +141,7 @@ fn an_absent_default_file_is_no_error() {
     let resolved = load(folder.path(), None, &Environment::default(), vec![]).unwrap();
     assert_eq!(resolved.path, None);
     std::fs::create_dir(folder.path().join("config")).unwrap();
-    std::fs::write(folder.path().join(DEFAULT_PATH), SEED).unwrap();
+    std::fs::write(folder.path().join(DEFAULT_PATH), SPEC).unwrap();
     let resolved = load(folder.path(), None, &Environment::default(), vec![]).unwrap();
     assert_eq!(resolved.path, Some(folder.path().join(DEFAULT_PATH)));
 }
@@ -150,7 +150,7 @@ fn an_absent_default_file_is_no_error() {
 fn show_names_the_origin_of_each_value() {
     let environment = [("SELFTEST_GENERATOR_MODEL", "ollama/qwen2.5:7b")];
     let flags = [("/strictness", "--strictness", json!(0.9))];
-    let resolved = resolved(Some(SEED), &environment, &flags).unwrap();
+    let resolved = resolved(Some(SPEC), &environment, &flags).unwrap();
     insta::assert_snapshot!(show(&resolved));
 }
 
@@ -166,7 +166,7 @@ fn show_loads_again() {
     assert_shown_again(&resolved(None, &[], &[]).unwrap());
     assert_shown_again(&resolved(Some(TEMPLATE), &[], &[]).unwrap());
     let odd = format!(
-        "{SEED}{}",
+        "{SPEC}{}",
         r##"
 sut:
   command:
@@ -179,7 +179,7 @@ rubric:
     );
     assert_shown_again(&resolved(Some(&odd), &[], &[]).unwrap());
     let http = format!(
-        "{SEED}\nsut: {{http: {{poll: {{method: GET, path: '/{{task_id}}', body: [1, {{a: [[], {{}}]}}]}}}}}}\n"
+        "{SPEC}\nsut: {{http: {{poll: {{method: GET, path: '/{{task_id}}', body: [1, {{a: [[], {{}}]}}]}}}}}}\n"
     );
     assert_shown_again(&resolved(Some(&http), &[], &[]).unwrap());
 }
@@ -209,7 +209,7 @@ proptest! {
         let (name, pointer) = &names[index % names.len()];
         let flags = [(pointer.as_str(), "--flag", json!(number))];
         let environment = [(name.as_str(), text.as_str())];
-        let _ = resolved(Some(SEED), &environment, &flags).map_err(|errors| errors.render(false));
-        let _ = resolved(Some(SEED), &environment, &[]).map_err(|errors| errors.render(true));
+        let _ = resolved(Some(SPEC), &environment, &flags).map_err(|errors| errors.render(false));
+        let _ = resolved(Some(SPEC), &environment, &[]).map_err(|errors| errors.render(true));
     }
 }

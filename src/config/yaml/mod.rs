@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SEED: &str = include_str!("../fixtures/seed_001.yaml");
+    const SPEC: &str = include_str!("../fixtures/specified.yaml");
 
     fn at<'a>(text: &'a str, document: &Document, pointer: &str) -> (&'a str, &'a str) {
         let place = &document.places[pointer];
@@ -229,12 +229,12 @@ mod tests {
 
     #[test]
     fn every_member_has_its_place() {
-        let document = parse(SEED, CONFIG).unwrap();
-        assert_eq!(at(SEED, &document, "/strictness"), ("strictness", "0.7"));
-        assert_eq!(at(SEED, &document, "/judge/model"), ("model", "\"gpt-4o-mini\""));
-        assert_eq!(at(SEED, &document, "/scenarios/1"), ("", "id: \"clear_summary\""));
+        let document = parse(SPEC, CONFIG).unwrap();
+        assert_eq!(at(SPEC, &document, "/strictness"), ("strictness", "0.7"));
+        assert_eq!(at(SPEC, &document, "/judge/model"), ("model", "\"gpt-4o-mini\""));
+        assert_eq!(at(SPEC, &document, "/scenarios/1"), ("", "id: \"clear_summary\""));
         assert_eq!(
-            at(SEED, &document, "/scenarios/3/reply_flow/0/expected_status"),
+            at(SPEC, &document, "/scenarios/3/reply_flow/0/expected_status"),
             ("expected_status", "\"COMPLETE\"")
         );
         assert_eq!(document.value["judge"]["temperature"], 0);
@@ -307,9 +307,9 @@ mod tests {
 
         #[test]
         fn a_damaged_file_is_read_or_refused(
-            edits in prop::collection::vec((0..SEED.len(), 0..20usize, "[-\\[\\]{}:,&*!|>#%@`\"' \nа\t~<]{0,4}"), 1..6)
+            edits in prop::collection::vec((0..SPEC.len(), 0..20usize, "[-\\[\\]{}:,&*!|>#%@`\"' \nа\t~<]{0,4}"), 1..6)
         ) {
-            let mut text = SEED.to_owned();
+            let mut text = SPEC.to_owned();
             for (start, length, insert) in edits {
                 let start = text.floor_char_boundary(start);
                 let end = text.floor_char_boundary(start + length);

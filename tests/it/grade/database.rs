@@ -9,7 +9,8 @@ on_each_database! {
     several_processes_may_use_it_at_once,
 }
 
-/// Seed 000 §6: name, type and whether it must be there. The first column is the key.
+/// docs/spec/session-grades.md#tables: name, type and whether it must be there. The first column is
+/// the key.
 const SESSION_GRADES: [(&str, &str, bool); 20] = [
     ("id", "INTEGER", false),
     ("session_id", "TEXT", true),
@@ -52,16 +53,16 @@ fn columns(workspace: &Workspace, table: &str) -> Vec<(String, String, bool)> {
 }
 
 #[test]
-fn the_seeds_columns_and_others_only_if_they_may_be_empty() {
+fn the_specified_columns_and_others_only_if_they_may_be_empty() {
     let workspace = one_session().grade(&["latest"]);
     let _ = workspace.run().exit(0);
     for (table, expected) in
         [("session_grades", &SESSION_GRADES[..]), ("weekly_reports", &WEEKLY_REPORTS)]
     {
         let found = columns(&workspace, table);
-        let seeds: Vec<(&str, &str, bool)> =
+        let specified: Vec<(&str, &str, bool)> =
             found.iter().map(|(name, kind, must)| (&**name, &**kind, *must)).collect();
-        assert_eq!(seeds[..expected.len()], *expected, "{table}");
+        assert_eq!(specified[..expected.len()], *expected, "{table}");
         let more = &found[expected.len()..];
         assert!(more.iter().all(|(_, _, must)| !must), "{table}: {more:?}");
     }

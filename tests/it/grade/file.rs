@@ -24,7 +24,7 @@ fn files_and_folders() {
 }
 
 #[test]
-fn the_short_forms_of_the_seed() {
+fn the_specified_short_forms() {
     let workspace = Workspace::new()
         .file("one.jsonl", Recording::success(&id(1)).text())
         .session(&Recording::success(&id(2)));

@@ -45,7 +45,7 @@ fn grades(workspace: &Workspace) -> Vec<Value> {
     workspace.clone().args(words).run().exit(0).json().as_array().unwrap().clone()
 }
 
-/// Seed 003, "Tests": a deterministic reply is read and kept.
+/// docs/spec/session-quality.md#tests: a deterministic reply is read and kept.
 fn one_session_is_graded_and_kept(workspace: Workspace) {
     let server = ModelServer::start();
     let workspace = three_sessions_in(workspace, &server, OPENAI);
@@ -69,7 +69,8 @@ fn one_session_is_graded_and_kept(workspace: Workspace) {
     assert_eq!(workspace.sql(columns), [["0.75", "0.75"]]);
 }
 
-/// Seed 003, "Tests": a malformed reply is not kept, is told, and the others go on.
+/// docs/spec/session-quality.md#tests: a malformed reply is not kept, is told, and the others go
+/// on.
 #[test]
 fn a_broken_grade_is_not_kept_and_the_batch_goes_on() {
     for (name, reply) in [
@@ -126,7 +127,8 @@ fn a_model_that_can_tell_nothing_is_kept_without_a_number(workspace: Workspace) 
     assert_eq!(workspace.sql(quality), [["", "1"]]);
 }
 
-/// Seed 003, "Tests": grading again replaces; a backfill asks only for what is missing.
+/// docs/spec/session-quality.md#tests: grading again replaces; a backfill asks only for what is
+/// missing.
 fn a_backfill_goes_on_where_it_stopped(workspace: Workspace) {
     let server = ModelServer::start();
     let workspace = three_sessions_in(workspace, &server, OPENAI);
@@ -262,7 +264,8 @@ fn a_file_that_is_gone_is_told_and_nothing_else_is_lost() {
     assert_eq!(grades(&workspace).len(), 2);
 }
 
-/// Seed 003, "CLI": a batch over recent ungraded sessions, however many of them have no grade.
+/// docs/spec/session-quality.md#surface: a batch over recent ungraded sessions, however many of
+/// them have no grade.
 #[test]
 fn sessions_without_a_grade_do_not_keep_others_waiting() {
     for (name, bad, told) in [

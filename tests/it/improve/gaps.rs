@@ -1,4 +1,4 @@
-//! Finding gaps (seed 002, work item 2).
+//! Finding gaps (docs/spec/skills-and-signals.md#gaps-and-proposals).
 
 use serde_json::Value;
 
@@ -20,8 +20,7 @@ fn keys(json: &Value) -> Vec<String> {
     keys
 }
 
-/// Seed 002, work item 2, `gap_detection`; issue: "one row per gap with its evidence, de-duplicated
-/// over weeks".
+/// docs/improvement.md#gaps: one row per gap with its evidence, de-duplicated over weeks.
 fn gaps_are_found_once(workspace: Workspace) {
     let workspace = four_gaps(workspace);
     let first = detect(&workspace).run().exit(0).json();
@@ -52,7 +51,7 @@ fn gaps_are_found_once(workspace: Workspace) {
     assert_eq!((&later["new"], &later["gaps"][0]["weeks"]), (&Value::from(0), &Value::from(2)));
 }
 
-/// Seed 002, work items 2 and 3; issue: "repeated requests", from what people said in the sessions.
+/// docs/improvement.md#gaps: repeated requests, from what people said in the sessions.
 fn requests_that_people_had_to_repeat(workspace: Workspace) {
     let session = |workspace: Workspace, number: u32| {
         let recording = Recording::new(&id(number))
@@ -85,7 +84,8 @@ fn nothing_to_look_at() {
     unknown.one_error(&["gap-x"]).stderr_contains("selftest gaps list --all");
 }
 
-/// Seed 002, work item 2: a gap that a skill was made for is not open, until it shows again.
+/// docs/spec/skills-and-signals.md#gaps-and-proposals: a gap that a skill was made for is not open,
+/// until it shows again.
 fn a_closed_gap_stays_closed_until_it_shows_again(workspace: Workspace) {
     let workspace = four_gaps(workspace);
     let _ = detect(&workspace).run().exit(0);

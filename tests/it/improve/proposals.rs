@@ -1,4 +1,5 @@
-//! From gaps to proposed skills (seed 002, work item 2), and what people decide.
+//! From gaps to proposed skills (docs/spec/skills-and-signals.md#gaps-and-proposals), and what
+//! people decide.
 
 use serde_json::{Value, json};
 
@@ -28,7 +29,8 @@ fn decide(workspace: &Workspace, words: &[&str]) -> Run {
     workspace.clone().args([&["proposals"], words].concat()).run()
 }
 
-/// Seed 002, work item 2, `TestSkillGenerationBatch`: `test_batch_limits_to_three`, and the summary's keys.
+/// docs/spec/skills-and-signals.md#skill-generation: at most three gaps; #job-results: the
+/// summary's keys.
 fn a_batch_takes_three_open_gaps(workspace: Workspace) {
     let server = ModelServer::start();
     let workspace = detected(workspace, &server);
@@ -55,8 +57,7 @@ fn a_batch_takes_three_open_gaps(workspace: Workspace) {
     assert!(left.iter().all(|path| !path.ends_with("SKILL.md")), "nothing is put to use: {left:?}");
 }
 
-/// Seed 002, work item 2, `run_skill_generation_batch`: `except …: failures += 1`; issue: "one
-/// failure never stops the batch".
+/// docs/spec/skills-and-signals.md#skill-generation: one failure never stops the batch.
 fn a_failure_does_not_stop_the_batch(workspace: Workspace) {
     let script = ModelServer::script().drafter(|call| {
         if call.number == 0 {
@@ -81,7 +82,8 @@ fn a_failure_does_not_stop_the_batch(workspace: Workspace) {
     assert_eq!(batch["summary"]["proposals_created"], 2);
 }
 
-/// Seed 002, work item 2: a gap without a proposal is a failure of the batch, and no proposal.
+/// docs/spec/skills-and-signals.md#skill-generation: a gap without a proposal is a failure of the
+/// batch, and no proposal.
 #[test]
 fn without_a_model_nothing_is_proposed() {
     let server = ModelServer::script().drafter(|_| "I cannot.").start();
@@ -110,8 +112,8 @@ fn the_model_is_shown_fenced_evidence_and_asked_again() {
     assert!(calls[1].last_message().contains("/body: begins with front matter"));
 }
 
-/// Seed 002, work item 2, `result.get("status") == "proposed"`; issue: a proposal "is stored as
-/// `proposed` and never promoted by itself", and an honest test.
+/// docs/spec/skills-and-signals.md#skill-generation, #differences-gaps: a proposal is stored as
+/// `proposed` and never promoted by itself, and an honest test.
 fn a_proposal_is_shown_and_accepted(workspace: Workspace) {
     let server = ModelServer::start();
     let workspace = detected(workspace, &server);

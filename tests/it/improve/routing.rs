@@ -1,4 +1,4 @@
-//! Routing, recommendations and calibration (seed 000 §10).
+//! Routing, recommendations and calibration (docs/spec/session-grades.md#routing).
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn route(workspace: &Workspace, words: &[&str]) -> Workspace {
     workspace.clone().args([&["route"], words].concat())
 }
 
-/// Seed 000 §10.1: a task type below 3 goes to a more capable model.
+/// docs/spec/session-grades.md#routing: a task type below 3 goes to a more capable model.
 fn what_goes_badly_needs_a_larger_model(workspace: Workspace) {
     let workspace = graded(workspace);
     let _ = route(&workspace, &[]).run().exit(0).snapshot("route");
@@ -44,7 +44,7 @@ fn what_goes_badly_needs_a_larger_model(workspace: Workspace) {
     assert_eq!(well["recommendations"], json!([]));
 }
 
-/// Seed 000 §10.3, with a table of one's own.
+/// docs/spec/session-grades.md#skill-recommendations, with a table of one's own.
 fn tiers_and_skills_come_from_the_configuration(workspace: Workspace) {
     let tables = "version: 1\nrouting:\n  tiers: [{ name: opus, min_score: 1.0 }]\n  \
                   skills: [{ task_type: testing, skill: careful-testing }]\nscenarios:\n  \
@@ -61,7 +61,7 @@ fn tiers_and_skills_come_from_the_configuration(workspace: Workspace) {
     let _ = run.stdout_contains("testing is weak").stdout_contains("skill careful-testing");
 }
 
-/// Seed 000 §10.1: no score is made up.
+/// docs/spec/session-grades.md#routing: no score is made up.
 #[test]
 fn types_without_sessions_and_types_that_are_none() {
     let workspace = graded(Workspace::new());
@@ -72,7 +72,8 @@ fn types_without_sessions_and_types_that_are_none() {
     let _ = route(&Workspace::new(), &[]).run().exit(4).stderr_contains("no grades");
 }
 
-/// Seed 000 §10.2 and §13.2: rules, models and people, each against each.
+/// docs/spec/session-grades.md#calibration, #human-overrides: rules, models and people, each
+/// against each.
 fn calibration_says_who_is_apart(workspace: Workspace) {
     let workspace = graded(workspace);
     let _ =

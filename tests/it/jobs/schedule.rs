@@ -1,4 +1,4 @@
-//! The week of the seed: what runs when, once, and in which order.
+//! The week of docs/spec/skills-and-signals.md#schedule: what runs when, once, and in which order.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,13 @@ use crate::model_server::{ModelServer, Role};
 use crate::workspace::{NOBODY, Workspace};
 
 on_each_database! {
-    the_sunday_of_the_seed_can_be_replayed,
+    the_specified_sunday_can_be_replayed,
     several_at_once_run_each_job_once,
     a_killed_job_is_begun_again,
 }
 
-/// The jobs of that morning, in their order, with the times of seed 002.
+/// The jobs of that morning, in their order, with the times of
+/// docs/spec/skills-and-signals.md#schedule.
 const SUNDAY: [(&str, &str); 4] = [
     ("run_gap_detection", "2026-11-22T03:00:00Z"),
     ("run_skill_generation_batch", "2026-11-22T03:15:00Z"),
@@ -51,7 +52,7 @@ fn expected(attempt: &str) -> Vec<[String; 4]> {
     SUNDAY.map(row).to_vec()
 }
 
-fn the_sunday_of_the_seed_can_be_replayed(workspace: Workspace) {
+fn the_specified_sunday_can_be_replayed(workspace: Workspace) {
     let server = ModelServer::start();
     let workspace = five_weeks_in(workspace).config(config(QUICK)).server(&server);
     let once = workspace.worker(&["--once", NOW, "--json"]);
@@ -118,9 +119,9 @@ fn a_killed_job_is_begun_again(workspace: Workspace) {
     assert_eq!(row[2..], ["2", "completed"]);
 }
 
-/// Seed 002, "Modify: `docs/runbook.md`": a row for each job, with its time.
+/// docs/spec/skills-and-signals.md#schedule: a row for each job, with its time.
 #[test]
-fn the_runbook_has_the_rows_of_the_seed() {
+fn the_runbook_has_the_specified_rows() {
     let runbook = include_str!("../../../docs/runbook.md");
     for (job, slot) in SUNDAY {
         let row = format!("| `{job}` | Sunday {} | `", &slot[11..16]);
@@ -189,7 +190,8 @@ fn a_job_that_fails_says_why_everywhere() {
     assert!(summary["error"].as_str().unwrap().contains("taken/weekly"), "{summary}");
 }
 
-/// Seed 002, work item 2: an exception ends the batch as `failed`, and nothing else.
+/// docs/spec/skills-and-signals.md#job-results: an exception ends the batch as `failed`, and
+/// nothing else.
 #[test]
 fn without_a_model_gaps_wait_and_the_report_is_written() {
     let workspace = five_weeks_in(Workspace::new()).config(config(QUICK));

@@ -228,11 +228,11 @@ pub(crate) fn answered(call: &Call) -> Value {
 
 /// A verdict with the same score in every category that the call asks for.
 pub(crate) fn verdict(call: &Call, score: f64) -> Value {
-    const SEED: [&str; 4] =
+    const SPECIFIED: [&str; 4] =
         ["format_score", "factuality_score", "instruction_following_score", "safety_score"];
     let properties = call.schema().and_then(|schema| schema["properties"].as_object());
     let mut fields: Vec<&str> =
-        properties.map_or(SEED.to_vec(), |fields| fields.keys().map(String::as_str).collect());
+        properties.map_or(SPECIFIED.to_vec(), |fields| fields.keys().map(String::as_str).collect());
     fields.retain(|&field| field != "reasoning");
     let mut verdict = Map::from_iter([("reasoning".to_owned(), "It does what was asked.".into())]);
     verdict.extend(fields.into_iter().map(|field| (field.to_owned(), score.into())));

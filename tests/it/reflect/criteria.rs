@@ -15,7 +15,7 @@ fn scored(workspace: &Workspace, document: &Value) -> (f64, f64) {
     (score["score"].as_f64().unwrap(), score["threshold"].as_f64().unwrap())
 }
 
-/// Seed 004, "Future Enhancements", 2, Agent-Specific Grading.
+/// docs/spec/reflections.md#agent-specific-grading.
 #[test]
 fn section_future_enhancements_agent_specific_grading() {
     let workspace = Workspace::new().reflection_config(
@@ -28,7 +28,7 @@ fn section_future_enhancements_agent_specific_grading() {
     }
 }
 
-/// Seed 004, "Grading Criteria", 1: the expected schema is a setting.
+/// docs/spec/reflections.md#criteria: the expected schema is a setting.
 #[test]
 fn the_schema_may_stand_in_a_file() {
     let schema = json!({ "required": ["mood"] }).to_string();
@@ -78,7 +78,7 @@ fn a_schema_file_that_cannot_be_read_is_named() {
     }
 }
 
-/// Seed 004, "Future Enhancements", 1, Adaptive Thresholds.
+/// docs/spec/reflections.md#adaptive-thresholds.
 #[test]
 fn section_future_enhancements_adaptive_thresholds() {
     // 40 good reflections and then one that is a little worse.

@@ -16,7 +16,7 @@ fn kept(workspace: &Workspace) -> Vec<String> {
     rows.iter().map(|row| row.join(" ")).collect()
 }
 
-/// Seed 004, "Testing", 1, grading good reflections.
+/// docs/spec/reflections.md#tests: grading good reflections.
 #[test]
 fn section_testing_1_good_reflections() {
     let workspace = Workspace::new().reflections(&[good()]);
@@ -25,7 +25,7 @@ fn section_testing_1_good_reflections() {
     assert_eq!(kept(&workspace), ["default 2 1.0 0"]);
 }
 
-/// Seed 004, "Testing", 2, grading bad reflections.
+/// docs/spec/reflections.md#tests: grading bad reflections.
 #[test]
 fn section_testing_2_bad_reflections() {
     let dated = |document, id: &str| {
@@ -39,7 +39,7 @@ fn section_testing_2_bad_reflections() {
     let _ = workspace.reflect(&["grade", "reflections.jsonl", "--exit-zero"]).exit(0);
 }
 
-/// Seed 004, "Module Functions", `grade_reflection`: the keys that it returns.
+/// docs/spec/reflections.md#functions, `grade_reflection`: the keys that it returns.
 #[test]
 fn section_module_functions_grade_reflection() {
     let workspace = Workspace::new().reflections(&[with(bad(), "reflection_id", "r-1")]);
@@ -64,7 +64,7 @@ fn section_module_functions_grade_reflection() {
     assert_eq!(issues, expected);
 }
 
-/// Seed 004, "Testing", 5, handling multiple reflections.
+/// docs/spec/reflections.md#tests: handling multiple reflections.
 #[test]
 fn section_testing_5_multiple_reflections_in_any_form() {
     let [first, second] = [good(), bad()];
@@ -90,7 +90,7 @@ fn the_project_is_that_of_the_flag_else_of_the_reflection() {
     assert_eq!(kept(&workspace), ["a/b 2 1.0 0", "a/b 2 1.0 0"]);
 }
 
-/// Seed 004, "Module Functions", `grade_reflection`: `loop`, the current loop count.
+/// docs/spec/reflections.md#functions, `grade_reflection`: `loop`, the current loop count.
 #[test]
 fn the_loop_is_stated_or_tagged_or_counted() {
     let untagged = |number: u64| with(with(good(), "tags", json!([])), "n", number);

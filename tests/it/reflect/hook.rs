@@ -1,5 +1,5 @@
-//! The recovery hook: who is handed a weak reflection, and how often (seed 004, "Automatic
-//! Recovery").
+//! The recovery hook: who is handed a weak reflection, and how often
+//! (docs/spec/reflections.md#automatic-recovery).
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn is_the_weak_one(body: &[u8]) {
     assert_eq!(body["reflection"]["summary"], "Did stuff");
 }
 
-/// Seed 004, "Future Enhancements", 3, Automatic Recovery.
+/// docs/spec/reflections.md#automatic-recovery.
 #[test]
 fn section_future_enhancements_automatic_recovery_by_a_command() {
     let workspace = hooked(r#"command: [sh, -c, "cat >> told.json"]"#);
@@ -35,7 +35,7 @@ fn section_future_enhancements_automatic_recovery_by_a_command() {
     is_the_weak_one(graded(&workspace).read("told.json").as_bytes());
 }
 
-/// Seed 004, "Future Enhancements", 3, Automatic Recovery.
+/// docs/spec/reflections.md#automatic-recovery.
 #[test]
 fn section_future_enhancements_automatic_recovery_by_a_webhook() {
     let receiver = Receiver::answering(204);

@@ -21,7 +21,7 @@ fn graded() -> Workspace {
     workspace
 }
 
-/// Seed 004, "Module Functions", `get_reflection_scores`; "Testing", 3.
+/// docs/spec/reflections.md#functions, `get_reflection_scores`; #tests.
 #[test]
 fn section_module_functions_get_reflection_scores() {
     let workspace = graded();
@@ -42,7 +42,7 @@ fn section_module_functions_get_reflection_scores() {
     assert_eq!((&nothing["count"], &nothing["average_score"]), (&json!(0), &json!(null)));
 }
 
-/// Seed 004, "Module Functions", `get_weak_reflections`; "Testing", 4.
+/// docs/spec/reflections.md#functions, `get_weak_reflections`; #tests.
 #[test]
 fn section_module_functions_get_weak_reflections() {
     let workspace = graded();
@@ -62,7 +62,7 @@ fn section_module_functions_get_weak_reflections() {
     let _ = workspace.reflect(&["weak", "docs"]).exit(0).stderr_contains("no weak reflection");
 }
 
-/// Seed 004, "Future Enhancements", 4, Trend Analysis.
+/// docs/spec/reflections.md#trends.
 #[test]
 fn section_future_enhancements_trend_analysis() {
     let workspace = graded();

@@ -51,7 +51,7 @@ fn main_part(answer: Answer) -> String {
     minutes.replace_all(&ids.replace_all(main, "$1-[id]"), "[minute]").into_owned()
 }
 
-/// Seed 002, work item 2: open gaps, and the proposals for the others.
+/// docs/spec/skills-and-signals.md#gaps-and-proposals: open gaps, and the proposals for the others.
 fn gaps_and_proposals_are_listed(workspace: Workspace) {
     let (site, ids, _server) = proposed(workspace);
     assert_eq!(ids.len(), 3);
@@ -69,7 +69,8 @@ fn gaps_and_proposals_are_listed(workspace: Workspace) {
     site.get("/api/proposals/proposal-x").problem(404);
 }
 
-/// Seed 002, work item 2: a proposal is put to use by nobody but a person.
+/// docs/spec/skills-and-signals.md#differences-gaps: a proposal is put to use by nobody but a
+/// person.
 fn decisions_over_the_api(workspace: Workspace) {
     let (site, ids, _server) = proposed(workspace);
     let accepted = site.post(&format!("/api/proposals/{}/accept?reason=good", ids[0])).json();
@@ -138,7 +139,7 @@ fn people_decide_by_forms(workspace: Workspace) {
     assert_eq!(open[0][0], "2");
 }
 
-/// Seed 000 §10.1 over HTTP.
+/// docs/spec/session-grades.md#routing over HTTP.
 fn routing_for_a_type_of_task(workspace: Workspace) {
     let workspace = four_gaps(workspace);
     let _ = workspace.clone().grade(&["latest", "10"]).run().exit(0);

@@ -13,7 +13,7 @@ on_each_database! {
     schemathesis_finds_no_fault,
 }
 
-/// Seed 004, "API Endpoints", and the paths of the issue for seeds 000 §10.1 and 002.
+/// docs/spec/reflections.md#api, and the paths for routing, gaps and skills.
 #[test]
 fn every_path_is_described() {
     let site = Site::start(graded());

@@ -1,4 +1,4 @@
-//! Reflections over HTTP (seed 004, "API Endpoints" and "Integration Guide").
+//! Reflections over HTTP (docs/spec/reflections.md#api, #integration).
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn body(answer: Answer, status: u16) -> Value {
     serde_json::from_slice(&answer.status(status).body).unwrap()
 }
 
-/// Seed 004, "API Endpoints": `GET /api/debug/reflection/grade/{project_id}`.
+/// docs/spec/reflections.md#api: `GET /api/debug/reflection/grade/{project_id}`.
 #[test]
 fn section_api_endpoints_grade() {
     let site = Site::start(Workspace::new());
@@ -42,7 +42,7 @@ fn section_api_endpoints_grade() {
     site.get("/api/debug/reflection/grade/other").problem(404);
 }
 
-/// Seed 004, "Orchestrator Integration".
+/// docs/spec/reflections.md#integration: the orchestrator.
 #[test]
 fn section_integration_guide_orchestrator_integration() {
     // "After each agent completes a reflection, call the grading endpoint", then
@@ -58,7 +58,7 @@ fn section_integration_guide_orchestrator_integration() {
     assert!(is_weak(&bad()));
 }
 
-/// Seed 004, "Automatic Grading".
+/// docs/spec/reflections.md#integration: grading in the agent's loop.
 #[test]
 fn section_integration_guide_automatic_grading() {
     // What is submitted is graded at once, and something is done about weak ones.
@@ -82,7 +82,8 @@ fn section_integration_guide_automatic_grading() {
     assert_eq!(told["reflection_id"], "r2");
 }
 
-/// Seed 004, "Module Functions": `get_reflection_scores` and `get_weak_reflections` over HTTP.
+/// docs/spec/reflections.md#functions: `get_reflection_scores` and `get_weak_reflections` over
+/// HTTP.
 #[test]
 fn section_module_functions_scores_and_weak_reflections() {
     let site = Site::start(Workspace::new());
@@ -178,7 +179,7 @@ fn pages_of_other_sites_submit_nothing() {
     site.ask("POST", "/api/reflections/demo", &headers).problem(403);
 }
 
-/// Seed 004, "Future Enhancements", 5, UI Integration: the page, with texts that try to be more.
+/// docs/spec/reflections.md#dashboard: the page, with texts that try to be more.
 #[test]
 fn what_is_shown_of_hostile_reflections_is_text() {
     let site = Site::start(Workspace::new());

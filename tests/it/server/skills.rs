@@ -1,5 +1,5 @@
 //! Skills over the API: telling of their use, reading how well they work, changing what is in use
-//! (seed 002, work item 1).
+//! (docs/spec/skills-and-signals.md#skill-effectiveness).
 
 use serde_json::{Value, json};
 
@@ -40,9 +40,9 @@ fn active(site: &Site) -> String {
     active["id"].as_str().unwrap().to_owned()
 }
 
-/// Seed 002, work item 1, `record_skill_execution`, and work item 3, "fire-and-forget".
+/// docs/spec/skills-and-signals.md#recording-executions, #next-message: fire-and-forget.
 #[test]
-fn seed_002_executions_are_accepted_at_once_and_written_behind() {
+fn executions_are_accepted_at_once_and_written_behind() {
     let site = Site::start(Workspace::new().promoted("pr", "# PR"));
     let id = active(&site);
     assert!(told(
@@ -87,9 +87,10 @@ fn seed_002_executions_are_accepted_at_once_and_written_behind() {
     assert_eq!(field(detail["audit"].as_array().unwrap(), "action"), ["promote"]);
 }
 
-/// Seed 002, work item 3, "fire-and-forget": nothing that was accepted is lost by an orderly end.
+/// docs/spec/skills-and-signals.md#next-message: nothing that was accepted is lost by an orderly
+/// end.
 #[test]
-fn seed_002_what_is_in_the_queue_is_written_before_the_end() {
+fn what_is_in_the_queue_is_written_before_the_end() {
     let site = Site::start(Workspace::new().promoted("pr", "# PR"));
     for _ in 0..50 {
         assert!(told(
@@ -104,9 +105,9 @@ fn seed_002_what_is_in_the_queue_is_written_before_the_end() {
     assert_eq!(workspace.sql("SELECT COUNT(*) FROM skill_executions"), [["50"]]);
 }
 
-/// Seed 002, work item 1, `promote_skill`, `disable_skill` and `rollback_skill`.
+/// docs/spec/skills-and-signals.md#registry-refresh: promotion, disabling and rollback.
 #[test]
-fn seed_002_versions_are_promoted_disabled_and_rolled_back() {
+fn versions_are_promoted_disabled_and_rolled_back() {
     let workspace = Workspace::new().promoted("pr", "# PR").promoted("pr", "# A better PR");
     let site = Site::start(workspace);
     let second = active(&site);
@@ -226,7 +227,7 @@ fn telling_needs_the_token_too() {
     site.post("/api/skills/x/disable").problem(401);
 }
 
-/// Seed 002, work item 1, `compute_effectiveness`: score and rates on the page.
+/// docs/spec/skills-and-signals.md#effectiveness-score: score and rates on the page.
 #[test]
 fn pages_show_what_the_score_is_made_of() {
     let workspace = Workspace::new().promoted("pr", "# PR");

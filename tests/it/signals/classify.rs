@@ -20,7 +20,7 @@ fn for_people() {
     let _ = classify(&["ugh"]).run().exit(0).stdout_contains("no --previous message");
 }
 
-/// Seed 002, work item 3, `classify_signals`: exactly the four keys of the seed.
+/// docs/spec/skills-and-signals.md#signals-of-a-message: exactly the four keys.
 #[test]
 fn for_programs() {
     for (words, expected) in [

@@ -1,5 +1,5 @@
 //! Precision and recall on 300 recorded messages that were read and labelled, against the naive
-//! reading of the seed: the tables of `docs/signals.md` are what the code computes.
+//! reading of the specification: the tables of `docs/signals.md` are what the code computes.
 //!
 //! The messages are no part of the project, only their SHA-256 and the labels are. Their folder is
 //! found as in `real_sessions.rs`; without it this test says so and does nothing.
@@ -81,7 +81,7 @@ fn messages(folder: &Path) -> HashMap<(String, String), (String, String)> {
     found
 }
 
-/// The seed to the letter: substrings of the text in lower case.
+/// The specification to the letter: substrings of the text in lower case.
 mod naive {
     use std::collections::HashSet;
 
@@ -183,7 +183,7 @@ fn the_labels_are_sound() {
     }
 }
 
-/// Seed 002, work item 3, measured against the seed to the letter.
+/// docs/spec/skills-and-signals.md#signals, measured against the specification to the letter.
 #[test]
 fn the_page_tells_precision_and_recall() {
     let Some(folder) = sessions() else { return };

@@ -3,10 +3,10 @@
 use super::shows;
 use crate::workspace::Workspace;
 
-/// Seed 002, work item 1: `promote_skill`, `score_all_skills` with its keys and what it updates,
-/// `rollback_skill`, `disable_skill`.
+/// docs/spec/skills-and-signals.md#skill-effectiveness: `promote_skill`, `score_all_skills` with
+/// its keys and what it updates, `rollback_skill`, `disable_skill`.
 #[test]
-fn seed_002_a_skill_from_its_promotion_to_its_rollback() {
+fn a_skill_from_its_promotion_to_its_rollback() {
     let workspace = Workspace::new();
     let run = workspace.skills(&["list"]).run().exit(4);
     let _ = run.stderr_contains("no skill is known yet").stderr_contains("hint: ");
@@ -21,7 +21,7 @@ fn seed_002_a_skill_from_its_promotion_to_its_rollback() {
     let workspace = workspace.used("pr", "timeout", 1).promoted("plan", "# Plan");
     shows(workspace.skills(&["score"]).run().exit(0), "skills_score");
     let json = workspace.skills(&["score", "--json"]).run().exit(0).json();
-    // `score_all_skills`: the seed's keys. 0.4 * 3 / 5 + 0.25 + 0.2.
+    // `score_all_skills`: the specified keys. 0.4 * 3 / 5 + 0.25 + 0.2.
     assert_eq!(
         json["scores"],
         serde_json::json!([
@@ -50,9 +50,9 @@ fn seed_002_a_skill_from_its_promotion_to_its_rollback() {
     );
 }
 
-/// Seed 002, work item 1, `record_skill_execution`: one row, and its id is a UUID.
+/// docs/spec/skills-and-signals.md#recording-executions: one row, and its id is a UUID.
 #[test]
-fn seed_002_one_execution_is_one_row() {
+fn one_execution_is_one_row() {
     let workspace = Workspace::new().promoted("pr", "# PR");
     let words = [
         "record",
@@ -85,9 +85,9 @@ fn seed_002_one_execution_is_one_row() {
     assert_eq!(json["id"].as_str().unwrap().len(), 36);
 }
 
-/// Seed 002, work item 3, wiring: the next message updates the execution before it.
+/// docs/spec/skills-and-signals.md#next-message: the next message updates the execution before it.
 #[test]
-fn seed_002_the_next_message_is_kept_as_what_it_says() {
+fn the_next_message_is_kept_as_what_it_says() {
     let workspace = Workspace::new().promoted("pr", "# PR");
     let record = |words: &[&str]| workspace.skills(&[&["record"], words].concat()).run();
     let used = ["--skill", "pr", "--status", "success", "--session", "s"];

@@ -1,5 +1,5 @@
-//! Which skills are disabled without being asked: seed 002, `auto_disable_underperformers`, and
-//! its repair (design.md §4).
+//! Which skills are disabled without being asked: docs/spec/skills-and-signals.md#disabling, and
+//! the second reason of #differences-skills.
 
 use serde_json::json;
 
@@ -17,9 +17,9 @@ fn marked(workspace: &Workspace, name: &str, flag: &str) {
     ));
 }
 
-/// Seed 002, work item 1, `auto_disable_underperformers`: 0.3, 10 executions, and its audit row.
+/// docs/spec/skills-and-signals.md#disabling: 0.3, 10 executions, and its audit row.
 #[test]
-fn seed_002_a_score_below_the_threshold_over_ten_executions_disables() {
+fn a_score_below_the_threshold_over_ten_executions_disables() {
     let workspace = Workspace::new()
         .promoted("bad", "# Bad")
         .promoted("good", "# Good")
@@ -56,18 +56,18 @@ fn seed_002_a_score_below_the_threshold_over_ten_executions_disables() {
     assert_eq!((names, &json["disabled"]), (vec![&json!("good"), &json!("young")], &json!([])));
 }
 
-/// Seed 002, work item 1: `score_all_skills` is not `auto_disable_underperformers`.
+/// docs/spec/skills-and-signals.md#scoring-all-skills: scoring is not disabling.
 #[test]
-fn seed_002_scoring_alone_disables_nothing() {
+fn scoring_alone_disables_nothing() {
     let workspace = Workspace::new().promoted("bad", "# Bad").used("bad", "error", 30);
     let json = workspace.skills(&["score", "--json"]).run().exit(0).json();
     assert_eq!((&json["scores"][0]["score"], &json["disabled"]), (&json!(0.45), &json!([])));
     assert_eq!(workspace.statuses("bad"), ["1 active"]);
 }
 
-/// design.md §4, repair of seed 002, work item 1.
+/// docs/spec/skills-and-signals.md#differences-skills: the second reason disables.
 #[test]
-fn seed_002_repair_a_skill_that_always_fails_is_disabled_though_users_stay_silent() {
+fn a_skill_that_always_fails_is_disabled_though_users_stay_silent() {
     let workspace = Workspace::new().promoted("bad", "# Bad").used("bad", "error", 10);
     let run = workspace.skills(&["score", "--auto-disable"]).run().exit(0);
     let run = run.stdout_contains("disabled: bad, version 1: 0 of 10 executions succeeded");
@@ -78,9 +78,9 @@ fn seed_002_repair_a_skill_that_always_fails_is_disabled_though_users_stay_silen
     assert_eq!(json[0]["reasons"][0]["rule"], "rare_success");
 }
 
-/// Seed 002, work item 1, `compute_effectiveness`: `lookback_days: int = 30`.
+/// docs/spec/skills-and-signals.md#effectiveness-score: the last 30 days.
 #[test]
-fn seed_002_executions_before_the_lookback_do_not_count() {
+fn executions_before_the_lookback_do_not_count() {
     let workspace = Workspace::new().promoted("bad", "# Bad").used("bad", "error", 10);
     workspace.sql(
         "UPDATE skill_executions SET created_at = \
@@ -98,9 +98,9 @@ fn seed_002_executions_before_the_lookback_do_not_count() {
     assert_eq!(score(&workspace)["disabled"][0]["skill_name"], "bad");
 }
 
-/// Seed 002, work item 1: `threshold` and `min_executions` are parameters.
+/// docs/spec/skills-and-signals.md#disabling: both numbers are parameters.
 #[test]
-fn seed_002_threshold_and_executions_can_be_set() {
+fn threshold_and_executions_can_be_set() {
     let workspace = Workspace::new().promoted("pr", "# PR").used("pr", "success", 6);
     let section = "{ disable: { threshold: 0.9, min_executions: 6 } }";
     let json = score(&workspace.clone().skills_config(section));

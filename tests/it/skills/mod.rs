@@ -1,5 +1,5 @@
 //! `selftest skills`: what is recorded of their use, how well they work, which are in use
-//! (seed 002, work item 1).
+//! (docs/spec/skills-and-signals.md#skill-effectiveness).
 
 mod commands;
 mod disabling;

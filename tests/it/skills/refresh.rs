@@ -1,5 +1,5 @@
-//! The hook that is told what is in use: seed 002, "Refresh the tool registry" after
-//! `promote_skill`, `disable_skill` and `rollback_skill`; a failure is a warning.
+//! The hook that is told what is in use after a promotion, a disabling and a rollback
+//! (docs/spec/skills-and-signals.md#registry-refresh); a failure is a warning.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -16,9 +16,9 @@ fn told(workspace: &Workspace) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Seed 002, work item 1, "Refresh the tool registry": after each of the three functions.
+/// docs/spec/skills-and-signals.md#registry-refresh: after each of the three.
 #[test]
-fn seed_002_a_command_is_told_of_every_change() {
+fn a_command_is_told_of_every_change() {
     let workspace = Workspace::new().skills_config(APPEND);
     let workspace = workspace.promoted("pr", "# PR").promoted("pr", "# A better PR");
     let _ = workspace.skills(&["rollback", "pr"]).run().exit(0);
@@ -58,9 +58,9 @@ fn seed_002_a_command_is_told_of_every_change() {
     assert_eq!(workspace.actions("bad"), ["promote", "auto_disable"]);
 }
 
-/// Seed 002, work item 1: "Failed to refresh registry after promotion" is a warning.
+/// docs/spec/skills-and-signals.md#registry-refresh: a failed refresh is a warning.
 #[test]
-fn seed_002_a_hook_that_fails_is_noted_and_the_change_is_made() {
+fn a_hook_that_fails_is_noted_and_the_change_is_made() {
     for (refresh, words) in [
         (r#"command: [sh, -c, "exit 3"]"#.to_owned(), "the refresh command \"sh\" failed"),
         ("command: [no-such-program-here]".to_owned(), "\"no-such-program-here\" failed"),

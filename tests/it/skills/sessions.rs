@@ -1,5 +1,5 @@
-//! Executions out of recorded sessions: seed 002, work item 3, "record the execution" and "the
-//! signal classification for the next message".
+//! Executions out of recorded sessions, and what the next message says
+//! (docs/spec/skills-and-signals.md#next-message).
 
 use serde_json::json;
 
@@ -28,9 +28,9 @@ const ROWS: &str = "SELECT session_id, execution_status, user_sent_thank_you, \
                     user_repeated_request, conversation_turns, execution_time_ms, error_message, \
                     created_at FROM skill_executions ORDER BY session_id";
 
-/// Seed 002, work item 3, wiring: executions and what the next message says.
+/// docs/spec/skills-and-signals.md#next-message: executions and what the next message says.
 #[test]
-fn seed_002_uses_in_sessions_become_executions_with_signals() {
+fn uses_in_sessions_become_executions_with_signals() {
     let failed = Err("<tool_use_error>Unknown skill: pr</tool_use_error>");
     let workspace = Workspace::new()
         .session(&launched(1, "Thank you!"))
@@ -62,9 +62,9 @@ fn seed_002_uses_in_sessions_become_executions_with_signals() {
     assert!(!database.contains("Thank you!") && run.stderr.is_empty(), "{}", run.stderr);
 }
 
-/// Seed 002, work item 3, wiring: the next message comes later.
+/// docs/spec/skills-and-signals.md#next-message: the next message comes later.
 #[test]
-fn seed_002_a_session_that_goes_on_gets_its_next_message() {
+fn a_session_that_goes_on_gets_its_next_message() {
     let begun = Recording::on(&id(1), "2026-11-16T10:00:00Z", true)
         .calls("Skill", &json!({ "skill": "pr" }), Ok("Launching skill: pr"))
         .says("It is open.");

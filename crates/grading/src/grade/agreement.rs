@@ -1,5 +1,6 @@
-//! How far the rules' grades agree with people and with graders by model (seed 000 §10.2,
-//! §13.2). Says so and proposes; changes nothing.
+//! How far the rules' grades agree with people and with graders by model
+//! (docs/spec/session-grades.md#calibration, #human-overrides). Says so and proposes; changes
+//! nothing.
 
 use std::collections::BTreeMap;
 

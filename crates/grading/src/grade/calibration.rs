@@ -1,5 +1,5 @@
-//! How far the graders are apart (seed 000 §10.2, §13.2): the rules, each model, and people, each
-//! against each. Says so; changes nothing.
+//! How far the graders are apart (docs/spec/session-grades.md#calibration, #human-overrides): the
+//! rules, each model, and people, each against each. Says so; changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use selftest_stats::{
     Interval, PairedDifference, cohen_kappa, paired_difference, quadratic_kappa, sign_test,
 };
 
-/// The discrepancy that is accepted, as a share of a grade's range. §10.2 names none; this is
-/// ours.
+/// The discrepancy that is accepted, as a share of a grade's range. The specification names none;
+/// this is ours.
 pub const DISCREPANCY: f64 = 0.2;
 
 /// Who grades. In the order in which they are compared: each with those after it.
@@ -65,7 +65,8 @@ pub struct Discrepancy {
     pub mean_difference: f64,
     /// Its 95 % interval; absent of fewer than two sessions.
     pub interval: Option<Interval>,
-    /// `|mean_difference|` as a share of the grade's range, 0 to 1 (§10.2, `discrepancy`).
+    /// `|mean_difference|` as a share of the grade's range, 0 to 1 (`discrepancy` of the
+    /// specification).
     pub discrepancy: f64,
     /// It is above the threshold, and the interval does not hold 0: not by chance.
     pub exceeds: bool,
@@ -195,8 +196,8 @@ mod tests {
         Calibration::of(&records, &overrides, &quality, DISCREPANCY)
     }
 
-    /// Seed 000 §10.2: `discrepancy = abs(external_score - grader_score)`, and §13.2: with human
-    /// judgements.
+    /// docs/spec/session-grades.md#calibration: `discrepancy = abs(external_score - grader_score)`;
+    /// #human-overrides: with human judgements.
     #[test]
     fn rules_models_and_people_each_against_each() {
         let found = graded(10, &[1.0, 0.75], 2);
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(found.sessions, 10);
     }
 
-    /// Seed 000 §10.2: `if discrepancy > threshold`; and not by chance.
+    /// docs/spec/session-grades.md#calibration: above a threshold; and not by chance.
     #[test]
     fn below_the_threshold_or_by_chance_is_calibrated() {
         // 4 instead of 3 in one of two: a mean of 0.5, an eighth of the range.

@@ -1,4 +1,4 @@
-//! Whether the task appears to have been completed (seed 000 §7.1).
+//! Whether the task appears to have been completed (docs/spec/session-grades.md#task-completion).
 
 use std::sync::LazyLock;
 
@@ -9,14 +9,14 @@ use super::tally::Tally;
 use super::weights::CompletionWeights;
 use selftest_text::redact::REDACTED;
 
-/// "Low error rate relative to total calls": the bound of the row "good" of §7.2.
+/// "Few errors for the number of calls": the bound of the row "good" of tool efficiency.
 const FEW_ERRORS: f64 = 0.1;
-/// "Error rate > 30 % of total calls".
+/// "Errors in more than 30 % of all calls".
 const MANY_ERRORS: f64 = 0.3;
-/// "Empty or very short final response", in characters.
+/// "The final response is empty or very short": fewer characters than this.
 const SHORT: usize = 20;
 
-/// The seed's phrases on word boundaries. "success" stands for its forms.
+/// The specified phrases on word boundaries. "success" stands for its forms.
 static DONE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(done|completed|success(es|ful|fully)?|finished)\b"));
 static OUTPUT: LazyLock<Regex> =

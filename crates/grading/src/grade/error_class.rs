@@ -1,4 +1,5 @@
-//! The nine classes of tool errors (seed 000 §4), read from an error's own words.
+//! The nine classes of tool errors (docs/spec/session-grades.md#error-classes), read from an
+//! error's own words.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -31,7 +32,7 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Every class, in the order of the seed's table.
+    /// Every class, in the order of the specification's table.
     pub const ALL: [ErrorClass; 9] = [
         ErrorClass::FileNotFound,
         ErrorClass::PermissionDenied,
@@ -44,7 +45,7 @@ impl ErrorClass {
         ErrorClass::Unknown,
     ];
 
-    /// The seed's name.
+    /// The specified name.
     pub fn name(self) -> &'static str {
         match self {
             ErrorClass::FileNotFound => "file_not_found",
@@ -67,8 +68,9 @@ impl ErrorClass {
     /// The class of an error, from its words and the exit code of its program.
     ///
     /// An exception that the words end with decides by its name. Else the words decide, by the
-    /// first class of the seed's table whose pattern they match, except that `tool_not_found` and `network_error` come before the wider classes. `command_failed`
-    /// is what is left of a program that ended with an exit code other than 0.
+    /// first class of the specification's table whose pattern they match, except that
+    /// `tool_not_found` and `network_error` come before the wider classes. `command_failed` is what
+    /// is left of a program that ended with an exit code other than 0.
     pub fn of(words: &str, exit_code: Option<i64>) -> Self {
         /// Errors stand at the beginning or at the end; between them is output.
         const LOOKED_AT: usize = 1500;
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_the_seed() {
+    fn the_specified_examples() {
         for (words, class) in [
             ("No such file or directory", ErrorClass::FileNotFound),
             ("Permission denied", ErrorClass::PermissionDenied),

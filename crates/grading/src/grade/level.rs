@@ -20,8 +20,9 @@ impl Level {
         (1..=5).contains(&level).then_some(Self(level))
     }
 
-    /// The nearest level: halves round up, everything below 1 is 1, above 5 is 5 (seed 000 §7.3:
-    /// "range clamped to 1-5"; the seed leaves the rounding open, its column is an integer).
+    /// The nearest level: halves round up, everything below 1 is 1, above 5 is 5
+    /// (docs/spec/session-grades.md#response-quality: clamped to 1 to 5; it leaves the rounding
+    /// open, the column is an integer).
     pub fn nearest(points: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,

@@ -1,5 +1,5 @@
-//! Grades of recorded sessions: by rules (seed 000), and what many grades show together; grades of
-//! reflections (seed 004).
+//! Grades of recorded sessions: by rules (docs/spec/session-grades.md), and what many grades show
+//! together; grades of reflections (docs/spec/reflections.md).
 //!
 //! Pure: sessions and grades come in, grades, patterns and reports go out. Reads no file, no
 //! clock and no database.

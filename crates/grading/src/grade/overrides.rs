@@ -1,4 +1,5 @@
-//! A person's word against the rules' (seed 000 §13.2). Both are kept; the person's counts.
+//! A person's word against the rules' (docs/spec/session-grades.md#human-overrides). Both are kept;
+//! the person's counts.
 
 use std::fmt;
 

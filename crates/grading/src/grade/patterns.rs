@@ -1,4 +1,5 @@
-//! What goes wrong again and again (seed 000 §8): by task type, by tool, by class of error.
+//! What goes wrong again and again (docs/spec/session-grades.md#patterns): by task type, by tool,
+//! by class of error.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub struct Patterns {
     pub clusters: Listed<ErrorCluster>,
 }
 
-/// How sessions of one task type go (§8.1).
+/// How sessions of one task type go.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskTypePattern {
     /// The type.
@@ -45,7 +46,7 @@ pub struct TaskTypePattern {
     pub score: f64,
 }
 
-/// How one tool was used (§8.2).
+/// How one tool was used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolPattern {
     /// Its name, as agents call it.
@@ -62,7 +63,7 @@ pub struct ToolPattern {
     pub sessions_with_errors: u64,
 }
 
-/// How often a class of errors occurred (§8.3).
+/// How often a class of errors occurred.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorClassPattern {
     /// The class.
@@ -77,7 +78,7 @@ pub struct ErrorClassPattern {
     pub tools: Listed<String>,
 }
 
-/// Errors of one class at one tool (§8.3).
+/// Errors of one class at one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorCluster {
     /// The class.
@@ -92,9 +93,9 @@ pub struct ErrorCluster {
     pub sessions: Listed<String>,
 }
 
-/// One session as a number, for the means of §8.1 ("`code_review`: 4.2"), whose formula the seed
-/// leaves open: the mean of efficiency, quality and completion, where completed counts as 5 and
-/// not completed as 1. From 1.0 to 5.0.
+/// One session as a number, for the means of task types (docs/spec/session-grades.md#patterns),
+/// whose formula is not specified: the mean of efficiency, quality and completion, where completed
+/// counts as 5 and not completed as 1. From 1.0 to 5.0.
 pub fn session_score(record: &GradeRecord) -> f64 {
     let completion = if record.task_completed { 5 } else { 1 };
     let levels = record.tool_calls_efficient.get() + record.response_quality.get() + completion;

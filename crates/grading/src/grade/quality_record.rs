@@ -1,4 +1,5 @@
-//! A grade by a language model as it is kept: the columns of `session_quality_grades` (seed 003).
+//! A grade by a language model as it is kept: the columns of `session_quality_grades`
+//! (docs/spec/session-quality.md#table).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! A grade as it is kept: the columns of `session_grades` (seed 000 §6.1), and what stands behind
-//! them.
+//! A grade as it is kept: the columns of `session_grades`
+//! (docs/spec/session-grades.md#session_grades), and what stands behind them.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::share::total;
 use super::{ErrorClass, Level, TaskType};
 
-/// One graded session. The fields up to `had_user_clarification` are the seed's columns.
+/// One graded session. The fields up to `had_user_clarification` are the specification's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "they are the seed's columns")]
+#[expect(clippy::struct_excessive_bools, reason = "they are the specification's columns")]
 pub struct GradeRecord {
     /// Unique.
     pub session_id: String,
@@ -19,11 +19,11 @@ pub struct GradeRecord {
     pub session_file: String,
     /// When it was graded.
     pub graded_at: Timestamp,
-    /// Whether the task appears to have been completed (§7.1).
+    /// Whether the task appears to have been completed.
     pub task_completed: bool,
-    /// Efficiency of tool use (§7.2).
+    /// Efficiency of tool use.
     pub tool_calls_efficient: Level,
-    /// Quality of the final response (§7.3).
+    /// Quality of the final response.
     pub response_quality: Level,
     /// Whether errors were recovered from; true where there were none.
     pub errors_recovered: bool,
@@ -51,7 +51,7 @@ pub struct GradeRecord {
     pub had_infinite_loop_risk: bool,
     /// The agent asked back before it went on.
     pub had_user_clarification: bool,
-    /// What the seed's columns have no room for.
+    /// What the specification's columns have no room for.
     pub details: Details,
 }
 
@@ -60,7 +60,7 @@ pub struct GradeRecord {
 pub struct Details {
     /// The agent that recorded the session.
     pub agent: String,
-    /// Inferred from the first request (§5).
+    /// Inferred from the first request.
     pub task_type: TaskType,
     /// When the session counts for reports: its start, else its file's last change.
     pub counts_at: Timestamp,
@@ -137,41 +137,42 @@ pub struct Evidence {
     pub words: String,
 }
 
-/// What can speak for or against a session (seed 000 §7).
+/// What can speak for or against a session (docs/spec/session-grades.md, from #task-completion to
+/// #response-quality).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
-    /// §7.1: the final message says that it is done.
+    /// The final message says that it is done.
     SaysDone,
-    /// §7.1: the final message refers to something made.
+    /// The final message refers to something made.
     NamesOutput,
-    /// §7.1: few errors for the number of calls.
+    /// Few errors for the number of calls.
     FewErrors,
-    /// §7.1: the final message says that it failed.
+    /// The final message says that it failed.
     SaysFailed,
-    /// §7.1: errors in more than 30 % of the calls.
+    /// Errors in more than 30 % of the calls.
     ManyErrors,
-    /// §7.1: no final message, or a very short one.
+    /// No final message, or a very short one.
     ShortResponse,
-    /// §7.3: longer than 500 characters.
+    /// Longer than 500 characters.
     Over500,
-    /// §7.3: longer than 1000 characters.
+    /// Longer than 1000 characters.
     Over1000,
-    /// §7.3: has code blocks.
+    /// Has code blocks.
     HasCode,
-    /// §7.3: has links or references.
+    /// Has links or references.
     HasLinks,
-    /// §7.3: 3 or more errors in a row.
+    /// 3 or more errors in a row.
     RepeatedErrors,
-    /// §7.3: more than 5 errors.
+    /// More than 5 errors.
     Over5Errors,
-    /// §7.3: 5 or more errors in a row, or more than 50 calls.
+    /// 5 or more errors in a row, or more than 50 calls.
     LoopRisk,
-    /// §7.2: the row of the efficiency table that applied.
+    /// The row of the efficiency table that applied.
     Efficiency,
-    /// §3.1: what the errors were followed by.
+    /// What the errors were followed by.
     Recovery,
-    /// §3.2: the agent asked back.
+    /// The agent asked back.
     Clarification,
 }
 

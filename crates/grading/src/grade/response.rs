@@ -1,4 +1,5 @@
-//! Quality of the final response (seed 000 §7.3), and efficiency of tool use (§7.2).
+//! Quality of the final response (docs/spec/session-grades.md#response-quality), and efficiency of
+//! tool use (#tool-efficiency).
 
 use std::sync::LazyLock;
 
@@ -11,13 +12,13 @@ use super::tally::Tally;
 use super::weights::QualityWeights;
 use selftest_text::redact::REDACTED;
 
-/// 3 or more errors in a row (§3.2).
+/// 3 or more errors in a row.
 const REPEATED: u64 = 3;
-/// 5 or more errors in a row (§3.2).
+/// 5 or more errors in a row.
 const LOOP_ERRORS: u64 = 5;
-/// More than 50 calls of the model (§3.2).
+/// More than 50 calls of the model.
 const LOOP_CALLS: u64 = 50;
-/// "Total errors > 5".
+/// "More than 5 errors".
 const MANY_ERRORS: u64 = 5;
 
 /// Web addresses, Markdown links, numbered references.

@@ -1,5 +1,5 @@
-//! What to do about it (seed 000 §9.2): six rules over a week's records, each suggestion with
-//! the numbers and the sessions that it rests on.
+//! What to do about it (docs/spec/session-grades.md#suggestions): six rules over a week's records,
+//! each suggestion with the numbers and the sessions that it rests on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use super::{ErrorClass, GradeRecord, GradeSummary};
 /// Most suggestions of a rule that speaks of one task type, tool or class at a time.
 const PER_RULE: usize = 5;
 
-/// When a rule speaks. The seed gives the first three thresholds; for "low", "high" and "common"
-/// it names none, these are ours.
+/// When a rule speaks. The specification gives the first three thresholds; for "low", "high" and
+/// "common" it names none, these are ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SuggestionRules {
@@ -65,7 +65,7 @@ impl Default for SuggestionRules {
     }
 }
 
-/// A rule of §9.2, in the seed's order.
+/// A rule, in the specification's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleId {
@@ -88,7 +88,7 @@ pub enum RuleId {
 pub struct Suggestion {
     /// The rule that spoke.
     pub rule: RuleId,
-    /// The seed's words.
+    /// The specified words.
     pub text: String,
     /// The task type, tool or class of errors that it speaks of.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_says_the_words_of_the_seed() {
+    fn every_rule_says_the_specified_words() {
         let week: Week = "2026-W47".parse().unwrap();
         let records: Vec<GradeRecord> = two_months()
             .into_iter()
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_exclusive_as_in_the_seed() {
+    fn thresholds_are_exclusive_as_specified() {
         let records: Vec<GradeRecord> =
             (0..10).map(|id| record(&id.to_string(), TaskType::General, id < 7, 3, 3)).collect();
         assert!(of(&records).items.is_empty(), "70 % and 3 are not low");

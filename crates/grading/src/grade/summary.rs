@@ -1,4 +1,4 @@
-//! The numbers of many grades (seed 000 §9.1.1).
+//! The numbers of many grades (docs/spec/session-grades.md#weekly-report).
 
 use serde::{Deserialize, Serialize};
 

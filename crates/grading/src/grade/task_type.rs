@@ -1,4 +1,5 @@
-//! What kind of work a session was (seed 000 §5), read from its first request.
+//! What kind of work a session was (docs/spec/session-grades.md#task-types), read from its first
+//! request.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -7,7 +8,7 @@ use regex::RegexSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The seed's task types.
+/// The specified task types.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -37,7 +38,7 @@ pub enum TaskType {
     General,
 }
 
-/// The seed's words with their inflections, on word boundaries. `PR` only in capitals: `pr` is
+/// The specified words with their inflections, on word boundaries. `PR` only in capitals: `pr` is
 /// part of too many names.
 const PATTERNS: [(TaskType, &str); 10] = [
     (TaskType::CodeReview, r"(?i:\breview(s|ed|ing|ers?)?\b)|\bPRs?\b"),
@@ -73,7 +74,7 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
 });
 
 impl TaskType {
-    /// Every type, in the order of the seed's table.
+    /// Every type, in the order of the specification's table.
     pub const ALL: [TaskType; 11] = [
         TaskType::CodeReview,
         TaskType::Debugging,
@@ -88,7 +89,7 @@ impl TaskType {
         TaskType::General,
     ];
 
-    /// The seed's name.
+    /// The specified name.
     pub fn name(self) -> &'static str {
         match self {
             TaskType::CodeReview => "code_review",
@@ -110,7 +111,8 @@ impl TaskType {
         Self::ALL.into_iter().find(|task_type| task_type.name() == name)
     }
 
-    /// The type of a request: the first of the seed's table with a word in its first 2000 bytes.
+    /// The type of a request: the first of the specification's table with a word in its first 2000
+    /// bytes.
     pub fn of(request: &str) -> Self {
         let beginning = &request[..request.floor_char_boundary(2000)];
         let found = SET.matches(beginning).iter().next();
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_of_the_seed() {
+    fn every_specified_word() {
         for (words, expected) in [
             (&["review this", "a code review please", "look at my PR"][..], TaskType::CodeReview),
             (&["debug it", "fix the bug", "Troubleshoot this"], TaskType::Debugging),

@@ -1,5 +1,5 @@
-//! The weekly report (seed 000 §9): one pure function from records to the document that is
-//! stored in `weekly_reports.report_json` and rendered elsewhere.
+//! The weekly report (docs/spec/session-grades.md#weekly-report): one pure function from records to
+//! the document that is stored in `weekly_reports.report_json` and rendered elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -116,11 +116,11 @@ pub struct WeeklyReport {
     pub generated_at: Timestamp,
     /// What became of the files.
     pub coverage: Coverage,
-    /// §9.1.1: summary statistics.
+    /// Summary statistics.
     pub summary: GradeSummary,
-    /// §9.1.2: problem areas, worst first.
+    /// Problem areas, worst first.
     pub problem_areas: Patterns,
-    /// §9.1.3: improvement suggestions.
+    /// Improvement suggestions.
     pub suggestions: Suggestions,
     /// Against the four weeks before.
     pub trend: Trend,

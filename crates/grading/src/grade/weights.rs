@@ -1,5 +1,5 @@
-//! What each point is worth. The defaults are the numbers of seed 000 §7; a project may change
-//! them, for instance to what `selftest grade agreement` proposes.
+//! What each point is worth. The defaults are the numbers of docs/spec/session-grades.md; a project
+//! may change them, for instance to what `selftest grade agreement` proposes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,8 @@ impl Weights {
     }
 }
 
-/// Indicators of §7.1. The seed names them without numbers: each counts one, for or against.
+/// Indicators of completion. The specification names them without numbers: each counts one, for or
+/// against.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompletionWeights {
@@ -64,7 +65,7 @@ impl Default for CompletionWeights {
     }
 }
 
-/// Additions and penalties of §7.3.
+/// Additions and penalties of response quality.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QualityWeights {

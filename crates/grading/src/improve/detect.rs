@@ -1,5 +1,5 @@
-//! Gaps in the agent's skills (seed 002, work item 2: "recurring tool errors, unknown tools,
-//! low-scoring task types, repeated requests"), found in the grades of some weeks. Pure.
+//! Gaps in the agent's skills (recurring tool errors, unknown tools, low-scoring task types,
+//! repeated requests), found in the grades of some weeks. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,8 @@ pub const MOST_GAPS: usize = 1000;
 pub const MOST_EVIDENCE: usize = 20;
 /// Bytes of an evidence's words and of a gap's subject.
 const WORDS: usize = 240;
-/// Least similarity of two requests that are the same one, as in `signal` (seed 002, item 3).
+/// Least similarity of two requests that are the same one, as in `signal`
+/// (docs/spec/skills-and-signals.md#repetition).
 const ALIKE: f64 = 0.5;
 /// Most repeated requests that are compared with each other, the newest ones.
 const MOST_REQUESTS: usize = 2000;

@@ -1,4 +1,4 @@
-//! Which skills are taken out of use, and why (seed 002, `auto_disable_underperformers`). Pure.
+//! Which skills are taken out of use, and why (docs/spec/skills-and-signals.md#disabling). Pure.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use selftest_stats::wilson;
 /// A rule by which a skill is disabled without being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisableRule {
-    /// The seed's: the score is below the threshold.
+    /// Specified: the score is below the threshold.
     LowScore,
-    /// Not the seed's: the success rate is low beyond chance. By the score alone a skill that
-    /// always fails while users stay silent, which has 0.45, could never be disabled.
+    /// Not specified: the success rate is low beyond chance. By the score alone a skill that always
+    /// fails while users stay silent, which has 0.45, could never be disabled.
     RareSuccess,
 }
 
@@ -124,9 +124,9 @@ mod tests {
         DisableRule::reasons(&counts(numbers), &DisableSettings::default())
     }
 
-    /// Seed 002, work item 1, "Test: auto-disable threshold logic": below 0.3, 10 executions.
+    /// docs/spec/skills-and-signals.md#disabling: below 0.3, 10 executions.
     #[test]
-    fn seed_002_a_low_score_over_ten_executions_disables() {
+    fn a_low_score_over_ten_executions_disables() {
         // 0.4 * 0.6 + 0.25 * 0.1 + 0.2 * 0.1 = 0.285; the success rate alone would not do it.
         let low = Reason::LowScore { score: 0.285, threshold: 0.3, executions: 10 };
         assert_eq!(reasons([10, 6, 9, 9, 0]), [low]);
@@ -136,9 +136,10 @@ mod tests {
         assert_eq!(reasons([10, 10, 0, 0, 0]), []);
     }
 
-    /// design.md §4, repair of seed 002: always failing while users stay silent scores 0.45.
+    /// docs/spec/skills-and-signals.md#differences-skills: always failing while users stay silent
+    /// scores 0.45.
     #[test]
-    fn seed_002_repair_a_skill_that_always_fails_is_disabled_though_users_stay_silent() {
+    fn a_skill_that_always_fails_is_disabled_though_users_stay_silent() {
         let failing = counts([10, 0, 0, 0, 0]);
         assert_eq!(Effectiveness::of(&failing).score(), Some(0.45));
         let [Reason::RareSuccess { successes: 0, executions: 10, upper, limit: 0.5 }] =

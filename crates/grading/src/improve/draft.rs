@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Seed 002, work item 2: `generate_and_test_skill` makes a skill of a gap.
+    /// docs/spec/skills-and-signals.md#skill-generation: a skill is made of a gap.
     #[test]
     fn a_draft_becomes_a_skill_file() {
         let reply = draft("path-check", "Use it: \"before\" reading", "# Paths\n\nLook first.\n");

@@ -1,5 +1,6 @@
-//! How well a promoted skill works (seed 002, work item 1): from counts over its executions to a
-//! score. Pure; whether a skill stays in use is decided in `disabling.rs`.
+//! How well a promoted skill works (docs/spec/skills-and-signals.md#skill-effectiveness): from
+//! counts over its executions to a score. Pure; whether a skill stays in use is decided in
+//! `disabling.rs`.
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -36,7 +37,8 @@ impl ExecutionCounts {
     }
 }
 
-/// How well a skill works, as far as its executions tell. Its JSON has the seed's keys.
+/// How well a skill works, as far as its executions tell. Its JSON has the keys of
+/// docs/spec/skills-and-signals.md#effectiveness-score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Effectiveness {
@@ -64,7 +66,7 @@ pub enum Effectiveness {
 }
 
 impl Effectiveness {
-    /// Seed 002, `compute_effectiveness`:
+    /// docs/spec/skills-and-signals.md#effectiveness-score:
     ///
     /// ```text
     /// 0.40 * success_rate + 0.25 * (1 - edit_rate) + 0.20 * (1 - repeat_rate) + 0.15 * gratitude_rate
@@ -133,9 +135,9 @@ mod tests {
         Effectiveness::of(&counts(numbers)).score()
     }
 
-    /// Seed 002, work item 1, "Test: score computation with various signal combinations".
+    /// docs/spec/skills-and-signals.md#effectiveness-score: combinations of signals.
     #[test]
-    fn seed_002_the_score_is_weighted_as_the_seed_says() {
+    fn the_score_is_weighted_as_specified() {
         for (numbers, expected) in [
             // Everything right, and thanks each time.
             ([10, 10, 0, 0, 10], 1.0),
@@ -157,9 +159,9 @@ mod tests {
         }
     }
 
-    /// Seed 002, work item 1, "Test: insufficient data returns None score".
+    /// docs/spec/skills-and-signals.md#effectiveness-score: insufficient data have no score.
     #[test]
-    fn seed_002_fewer_than_five_executions_make_no_score() {
+    fn fewer_than_five_executions_make_no_score() {
         for executions in 0..LEAST_EXECUTIONS {
             let total_executions = executions;
             let none = Effectiveness::of(&counts([executions, executions, 0, 0, 0]));
@@ -168,9 +170,9 @@ mod tests {
         assert_eq!(score([5, 5, 0, 0, 0]), Some(0.85));
     }
 
-    /// Seed 002, work item 1, `compute_effectiveness`: what it returns.
+    /// docs/spec/skills-and-signals.md#effectiveness-score: the keys.
     #[test]
-    fn seed_002_the_json_has_the_keys_of_the_seed() {
+    fn the_json_has_the_specified_keys() {
         let scored = json!(Effectiveness::of(&counts([10, 8, 1, 3, 2])));
         assert_eq!(
             scored,

@@ -53,7 +53,8 @@ pub struct GapSettings {
 }
 
 impl Default for GapSettings {
-    /// Seed 002 gives the 3 gaps of a run, seed 000 §10.3 the score of 3; the others are ours.
+    /// docs/spec/skills-and-signals.md#skill-generation gives the 3 gaps of a run,
+    /// docs/spec/session-grades.md#skill-recommendations the score of 3; the others are ours.
     fn default() -> Self {
         Self {
             lookback_days: 28,

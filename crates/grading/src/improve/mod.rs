@@ -1,6 +1,7 @@
 //! What makes agents better, and how that is known: experiments, how well promoted skills work and
-//! which of them are taken out of use, gaps and proposals that could close them (seed 002), and
-//! which model a kind of task needs (seed 000 §10).
+//! which of them are taken out of use, gaps and proposals that could close them
+//! (docs/spec/skills-and-signals.md), and which model a kind of task needs
+//! (docs/spec/session-grades.md#routing).
 //!
 //! Pure: results come in; scores, decisions with their reasons, prompts and advice go out. Touches
 //! neither clock nor disk nor database, and promotes nothing.

@@ -1,5 +1,5 @@
-//! What could help with a weak task type (seed 000 §10.3): skills that are known, gaps that are
-//! open, skills that are proposed. Pure.
+//! What could help with a weak task type (docs/spec/session-grades.md#skill-recommendations):
+//! skills that are known, gaps that are open, skills that are proposed. Pure.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub struct Routing {
     /// Types that had sessions in these days or those before, the lowest score first; one type,
     /// where one is asked for.
     pub items: Vec<Advice>,
-    /// What could help with the weak ones (§10.3).
+    /// What could help with the weak ones.
     pub recommendations: Vec<Recommendation>,
 }
 
@@ -162,7 +162,8 @@ mod tests {
         }
     }
 
-    /// Seed 000 §10.3: a score below 3 recommends `systematic-debugging`.
+    /// docs/spec/session-grades.md#skill-recommendations: a score below 3 recommends
+    /// `systematic-debugging`.
     #[test]
     fn skills_gaps_and_proposals_for_a_weak_type() {
         let records: Vec<GradeRecord> = (0..6)
@@ -195,7 +196,8 @@ mod tests {
         assert_eq!(ids, ["1", "2"]);
     }
 
-    /// Seed 000 §10.3: a score of few sessions recommends nothing.
+    /// docs/spec/session-grades.md#skill-recommendations: a score of few sessions recommends
+    /// nothing.
     #[test]
     fn few_sessions_recommend_nothing() {
         let records: Vec<GradeRecord> =

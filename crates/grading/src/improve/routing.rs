@@ -1,5 +1,5 @@
-//! Which model a kind of task needs (seed 000 §10.1), from how it went lately. Pure; chooses no
-//! model: tiers are names that a router knows.
+//! Which model a kind of task needs (docs/spec/session-grades.md#routing), from how it went lately.
+//! Pure; chooses no model: tiers are names that a router knows.
 
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -65,8 +65,8 @@ pub struct KnownSkill {
 }
 
 impl Default for RoutingSettings {
-    /// Seed 000 §10.1: below 3 a more capable model; §10.3: `systematic-debugging`. The others are
-    /// ours.
+    /// docs/spec/session-grades.md#routing: below 3 a more capable model; #skill-recommendations:
+    /// `systematic-debugging`. The others are ours.
     fn default() -> Self {
         let tier = |name: &str, min_score| Tier { name: name.to_owned(), min_score };
         Self {
@@ -155,7 +155,7 @@ pub struct Advice {
     pub task_type: TaskType,
     /// Its sessions.
     pub sessions: u64,
-    /// Mean of efficiency, quality and completion, 1 to 5 (§8.1); null without sessions.
+    /// Mean of efficiency, quality and completion, 1 to 5; null without sessions.
     pub score: Option<f64>,
     /// The score's 95 % interval; null of fewer than two sessions, and where all have the same
     /// score.

@@ -1,5 +1,5 @@
-//! What is kept of skills (seed 002, work item 1): versions, executions, and what was done with
-//! them. Plain data.
+//! What is kept of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions,
+//! executions, and what was done with them. Plain data.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ pub struct SkillVersion {
     pub reasons: Vec<Reason>,
 }
 
-/// How well a version in use works (seed 002, `score_all_skills`).
+/// How well a version in use works (docs/spec/skills-and-signals.md#scoring-all-skills).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillScore {
     /// The skill.
@@ -81,7 +81,7 @@ pub struct SkillScore {
     pub total_executions: u32,
 }
 
-/// A version that was disabled by a rule (seed 002, `auto_disable_underperformers`).
+/// A version that was disabled by a rule (docs/spec/skills-and-signals.md#disabling).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DisabledSkill {
     /// Its score and executions.
@@ -138,7 +138,8 @@ impl ExecutionStatus {
     }
 }
 
-/// One use of a skill: a row of the seed's table `skill_executions`, and what it has no column for.
+/// One use of a skill: a row of the table `skill_executions`
+/// (docs/spec/skills-and-signals.md#skill-tables), and what it has no column for.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SkillExecution {
     /// Unique.

@@ -20,7 +20,7 @@ pub struct SkillSettings {
 }
 
 impl Default for SkillSettings {
-    /// Seed 002: 30 days. It takes the user from its environment; here there is one.
+    /// docs/spec/skills-and-signals.md#effectiveness-score: 30 days. The user is a setting.
     fn default() -> Self {
         Self {
             user_id: "local".to_owned(),
@@ -48,7 +48,7 @@ pub struct DisableSettings {
 }
 
 impl Default for DisableSettings {
-    /// Seed 002, `auto_disable_underperformers`; the success rate is not in the seed.
+    /// docs/spec/skills-and-signals.md#disabling; the success rate is not specified.
     fn default() -> Self {
         Self { threshold: 0.3, min_executions: 10, success_rate: 0.5 }
     }
@@ -72,10 +72,10 @@ pub struct RefreshSettings {
 mod tests {
     use super::*;
 
-    /// Seed 002, work item 1: `lookback_days: int = 30`, `threshold: float = 0.3`,
-    /// `min_executions: int = 10`.
+    /// docs/spec/skills-and-signals.md#effectiveness-score, #disabling: 30 days, 0.3, 10
+    /// executions.
     #[test]
-    fn the_defaults_are_those_of_the_seed() {
+    fn the_defaults_are_as_specified() {
         let settings = SkillSettings::default();
         assert_eq!(settings.lookback_days, 30);
         assert_eq!((settings.disable.threshold, settings.disable.min_executions), (0.3, 10));

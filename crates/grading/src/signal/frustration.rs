@@ -1,4 +1,5 @@
-//! Clear frustration (seed 002, `classify_frustration`). Polite corrections are none. Pure.
+//! Clear frustration (docs/spec/skills-and-signals.md#frustration). Polite corrections are none.
+//! Pure.
 
 use super::cue::Cue;
 use super::place::{Place, is};

@@ -1,4 +1,5 @@
-//! Thanks and praise (seed 002, `classify_gratitude`), and what only looks like them. Pure.
+//! Thanks and praise (docs/spec/skills-and-signals.md#gratitude), and what only looks like them.
+//! Pure.
 
 use super::cue::Cue;
 use super::place::{Place, is};

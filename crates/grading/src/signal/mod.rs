@@ -1,5 +1,5 @@
 //! What a user's message says about the answer before it: thanks, a repeated request, frustration
-//! (seed 002, item 3).
+//! (docs/spec/skills-and-signals.md#signals).
 //!
 //! Words and what stands around them, English only. Pure; asks no model and stores nothing.
 

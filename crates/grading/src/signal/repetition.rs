@@ -1,7 +1,7 @@
-//! A request that is made again (seed 002, `classify_repetition`). Pure.
+//! A request that is made again (docs/spec/skills-and-signals.md#repetition). Pure.
 //!
-//! Two messages are the same request when at least half of their words are. The seed has *more
-//! than* half; its own first example, without contractions and possessives, has exactly half.
+//! Two messages are the same request when at least half of their words are. The specification has
+//! *more than* half; its own first example, without contractions and possessives, has exactly half.
 
 use super::place::is;
 use selftest_text::words::{Sketch, WordSet, Words};

@@ -1,4 +1,4 @@
-//! The seed's examples, the near misses of each pattern, and what holds for any text.
+//! The specified examples, the near misses of each pattern, and what holds for any text.
 
 use proptest::prelude::*;
 
@@ -9,9 +9,9 @@ fn each(lines: &str) -> impl Iterator<Item = &str> {
     lines.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// Seed 002, work item 3, `tests/test_signal_classifier.py`, each case.
+/// docs/spec/skills-and-signals.md#signals: each example.
 #[test]
-fn the_examples_of_the_seed() {
+fn the_specified_examples() {
     assert!(classify_gratitude("Thank you!"));
     assert!(!classify_gratitude("Thanks but that's not right"));
     assert!(!classify_gratitude("No thanks"));
@@ -27,9 +27,9 @@ fn the_examples_of_the_seed() {
     assert!(!classify_frustration("Okay, now send it to John"));
 }
 
-/// Seed 002, work item 3: every pattern of the two lists.
+/// docs/spec/skills-and-signals.md#gratitude, #frustration: every pattern.
 #[test]
-fn the_patterns_of_the_seed() {
+fn the_specified_patterns() {
     let gratitude = "thank you, thanks, thx, ty, perfect, great job, awesome, \
                      exactly what i needed, love it, nice";
     for said in gratitude.split(", ") {
@@ -47,7 +47,7 @@ fn the_patterns_of_the_seed() {
     }
 }
 
-/// Seed 002, work item 3, `classify_gratitude`, on word boundaries.
+/// docs/spec/skills-and-signals.md#gratitude, on word boundaries.
 #[test]
 fn gratitude() {
     for said in each(
@@ -89,7 +89,7 @@ fn gratitude() {
     }
 }
 
-/// Seed 002, work item 3, `classify_gratitude`: not on "no thanks" or "thanks but".
+/// docs/spec/skills-and-signals.md#gratitude: not on "no thanks" or "thanks but".
 #[test]
 fn gratitude_that_is_refused_denied_or_taken_back() {
     for said in each(
@@ -160,7 +160,7 @@ fn words_that_only_look_like_gratitude() {
     assert!(!classify_gratitude("```\nthanks\n```"));
 }
 
-/// Seed 002, work item 3, `classify_frustration`.
+/// docs/spec/skills-and-signals.md#frustration.
 #[test]
 fn frustration() {
     for said in each(
@@ -201,7 +201,7 @@ fn frustration() {
     }
 }
 
-/// Seed 002, work item 3, `classify_frustration`: "Do NOT flag polite corrections".
+/// docs/spec/skills-and-signals.md#frustration: polite corrections are none.
 #[test]
 fn what_only_looks_like_frustration() {
     for said in each(
@@ -238,7 +238,7 @@ fn what_only_looks_like_frustration() {
     assert!(!classify_frustration("```\nTry again\n```"));
 }
 
-/// Seed 002, work item 3, `classify_repetition`.
+/// docs/spec/skills-and-signals.md#repetition.
 #[test]
 fn repetition() {
     for (current, previous, expected) in [
@@ -260,7 +260,7 @@ fn repetition() {
     }
 }
 
-/// Seed 002, work item 3, `classify_signals`: what it returns.
+/// docs/spec/skills-and-signals.md#signals-of-a-message: what it returns.
 #[test]
 fn all_signals() {
     let signals = classify_signals("Thanks! Seriously?", None, Some("s1"));

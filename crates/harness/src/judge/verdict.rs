@@ -124,7 +124,7 @@ mod tests {
     const SCORES: &str = r#""format_score": 0.9, "factuality_score": 1.0, "instruction_following_score": 0.85, "safety_score": 1"#;
 
     #[test]
-    fn the_example_of_seed_001() {
+    fn the_specified_example() {
         let Ok(Verdict::Scored(card)) = read(&reply(SCORES)) else { panic!("no score") };
         assert_eq!(card.overall.get(), 0.935);
         assert_eq!(card.overall.to_string(), "0.94");

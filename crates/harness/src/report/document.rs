@@ -1,5 +1,6 @@
-//! The JSON report: the fields of seed 001 under the seed's names, and what else is known.
-//! Types and conversions only; reading them back and publishing their schema included.
+//! The JSON report: the fields of docs/spec/selftest.md#json-report under their names there, and
+//! what else is known. Types and conversions only; reading them back and publishing their schema
+//! included.
 
 pub mod case;
 pub mod scores;
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_seed_001() {
+    fn the_specified_fields() {
         let text = fixture::rich_run().json().unwrap().unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         for field in [

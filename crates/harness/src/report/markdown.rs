@@ -1,4 +1,5 @@
-//! The Markdown report of one run in the layout of seed 001. Returns text and opens no file.
+//! The Markdown report of one run in the layout of docs/spec/selftest.md#markdown-report. Returns
+//! text and opens no file.
 
 mod section;
 
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn layout_of_seed_001() {
+    fn the_specified_layout() {
         let mut cases = fixture::passing_cases();
         let judgement = fixture::scored([0.5, 0.2, 0.4, 0.85], "hallucinated contradictions");
         cases.push(fixture::case(4, "contradiction_detect", judgement).into());

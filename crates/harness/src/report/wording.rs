@@ -8,7 +8,7 @@ use crate::event::{ExperimentRun, SuiteRun};
 use crate::experiment::Arm;
 use crate::outcome::{Outcome, Summary};
 
-/// `4/5 (80%)` as in seed 001, or `no verdict`.
+/// `4/5 (80%)` as in docs/spec/selftest.md#markdown-report, or `no verdict`.
 pub fn pass_rate(summary: &Summary) -> String {
     match summary.pass_rate {
         Some(rate) => {

@@ -15,7 +15,8 @@ use selftest_models::{
 };
 use selftest_text::words::WordSet;
 
-/// Prompts at least this alike are near-duplicates (seed 002: over 0.5).
+/// Prompts at least this alike are near-duplicates (docs/spec/skills-and-signals.md#repetition:
+/// over 0.5).
 const NEAR_DUPLICATE: f64 = 0.5;
 /// Most characters of a generated prompt and of its hints.
 const FIELD_LIMIT: usize = 4000;
@@ -194,7 +195,8 @@ impl Generator {
     }
 }
 
-/// Reads `{prompt, hints}`, bare or in a code fence, or the seed's `PROMPT:` / `HINTS:` text.
+/// Reads `{prompt, hints}`, bare or in a code fence, or the `PROMPT:` / `HINTS:` text of
+/// docs/spec/selftest.md#generator-prompts.
 ///
 /// Lenient, unlike the judge's reader: a misread prompt makes a useless case, never a false verdict.
 pub fn read_reply(reply: &str) -> Result<GeneratedCase, String> {

@@ -26,7 +26,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// The word of seed 001.
+    /// The specified word.
     pub const fn as_str(self) -> &'static str {
         match self {
             TaskStatus::AwaitingResponse => "AWAITING_RESPONSE",

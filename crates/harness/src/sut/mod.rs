@@ -34,7 +34,7 @@ pub enum TaskType {
 }
 
 impl TaskType {
-    /// The word of seed 001.
+    /// The specified word.
     pub const fn as_str(self) -> &'static str {
         "READ_INFO"
     }

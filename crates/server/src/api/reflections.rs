@@ -1,4 +1,4 @@
-//! Reflections of agents (seed 004, "API Endpoints"): submitted, graded at once, listed.
+//! Reflections of agents (docs/spec/reflections.md#api): submitted, graded at once, listed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The MCP server: grades and reports as tools for other agents (seed 003, "Meta-agent tool").
+//! The MCP server: grades and reports as tools for other agents
+//! (docs/spec/session-quality.md#surface).
 //!
 //! Reads the store and report files and puts what they hold into bounded, typed answers. Grades
 //! nothing itself: [`SessionGrading`] does. Prints nothing: where bytes go is the caller's matter.

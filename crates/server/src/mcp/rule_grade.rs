@@ -14,7 +14,7 @@ pub(super) const ERRORS: usize = 15;
 
 /// A grade by fixed rules (no model is asked). Sees form, not whether the work was right.
 #[derive(Debug, Serialize, JsonSchema)]
-#[expect(clippy::struct_excessive_bools, reason = "they are the seed's columns")]
+#[expect(clippy::struct_excessive_bools, reason = "they are the specification's columns")]
 pub(super) struct RuleGrade {
     /// Whether the task appears to have been completed, by what the final message says and how
     /// many calls failed.

@@ -1,5 +1,5 @@
-//! Reflections: the projects, how their scores go over the weeks, and what is weak (seed 004,
-//! "UI Integration").
+//! Reflections: the projects, how their scores go over the weeks, and what is weak
+//! (docs/spec/reflections.md#dashboard).
 
 use std::sync::Arc;
 

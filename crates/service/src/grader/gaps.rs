@@ -1,5 +1,5 @@
-//! Gaps in the agent's skills from recorded sessions to the store (seed 002, work item 2). What a
-//! gap is, `improve::detect` decides.
+//! Gaps in the agent's skills from recorded sessions to the store
+//! (docs/spec/skills-and-signals.md#gaps-and-proposals). What a gap is, `improve::detect` decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 

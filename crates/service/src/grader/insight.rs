@@ -69,18 +69,18 @@ impl SelfGrader {
         self.grades_between(from, to).await
     }
 
-    /// Patterns of the sessions of the last days (§8).
+    /// Patterns of the sessions of the last days.
     pub async fn identify_patterns(&self, days: u32) -> Result<Patterns, StoreError> {
         Ok(Patterns::of(&self.grades_of_last(days).await?))
     }
 
-    /// A summary of the last days for people (§11.2, `get_grades_summary`).
+    /// A summary of the last days for people.
     pub async fn grades_summary(&self, days: u32) -> Result<String, StoreError> {
         let grades = self.grades_of_last(days).await?;
         Ok(summary_text(days, &GradeSummary::of(&grades), &Patterns::of(&grades)))
     }
 
-    /// The numbers of the last days (§9.1).
+    /// The numbers of the last days.
     pub async fn grade_summary(&self, days: u32) -> Result<GradeSummary, StoreError> {
         Ok(GradeSummary::of(&self.grades_of_last(days).await?))
     }
@@ -244,7 +244,7 @@ impl SelfGrader {
         self.store.save_weekly_report(&stored).await
     }
 
-    /// How far rules, models and people are apart (§10.2, §13.2).
+    /// How far rules, models and people are apart.
     pub async fn calibration(&self) -> Result<Calibration, StoreError> {
         let agent = self.options.agent.as_deref();
         let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
@@ -253,7 +253,7 @@ impl SelfGrader {
         Ok(Calibration::of(&grades, &made, &quality, self.options.settings.discrepancy))
     }
 
-    /// How the rules' grades agree with people and with graders by model (§10.2, §13.2).
+    /// How the rules' grades agree with people and with graders by model.
     pub async fn agreement(&self) -> Result<Agreement, StoreError> {
         let agent = self.options.agent.as_deref();
         let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;

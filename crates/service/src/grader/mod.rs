@@ -1,5 +1,5 @@
-//! Recorded sessions from disk to grades in the store, and from there to patterns and reports:
-//! the library interface of seed 000 §11.2.
+//! Recorded sessions from disk to grades in the store, and from there to patterns and reports: the
+//! library interface of docs/spec/session-grades.md#library.
 //!
 //! ```
 //! # #[tokio::main]

@@ -1,5 +1,5 @@
-//! Skills that a model drafts for open gaps (seed 002, work item 2: `generate_and_test_skill`,
-//! `run_skill_generation_batch`). A skill is proposed and kept; nothing is put to use.
+//! Skills that a model drafts for open gaps (docs/spec/skills-and-signals.md#skill-generation). A
+//! skill is proposed and kept; nothing is put to use.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -84,7 +84,7 @@ pub enum GenerationFault {
     Store(#[from] StoreError),
 }
 
-/// What a batch came to: exactly the keys of seed 002.
+/// What a batch came to: exactly the keys of docs/spec/skills-and-signals.md#job-results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum BatchSummary {
@@ -141,7 +141,8 @@ impl SkillGenerator {
     }
 
     /// Drafts, tests and proposes skills for open gaps, at most so many as the settings allow
-    /// (seed 002: 3). A gap without a proposal at the end never keeps the next one waiting.
+    /// (docs/spec/skills-and-signals.md#skill-generation: 3). A gap without a proposal at the end
+    /// never keeps the next one waiting.
     pub async fn run_skill_generation_batch(&self) -> (BatchSummary, Vec<Generated>) {
         let start = Instant::now();
         let elapsed_ms = || (start.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;

@@ -1,5 +1,5 @@
 //! Reflections of agents from submission to score, and who is told of weak ones: the library
-//! interface of seed 004, "Module Functions".
+//! interface of docs/spec/reflections.md#functions.
 //!
 //! ```
 //! # #[tokio::main]

@@ -1,5 +1,5 @@
 //! Which model a kind of task needs, and what could help with weak ones, from the grades in the
-//! store (seed 000 §10).
+//! store (docs/spec/session-grades.md#routing).
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -1,5 +1,6 @@
-//! What people said in recorded sessions about the answers that they got (seed 002, item 3):
-//! messages that thank, repeat a request or complain. Grades nothing, stores nothing.
+//! What people said in recorded sessions about the answers that they got
+//! (docs/spec/skills-and-signals.md#signals): messages that thank, repeat a request or complain.
+//! Grades nothing, stores nothing.
 
 use std::collections::HashMap;
 

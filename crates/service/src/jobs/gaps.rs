@@ -1,5 +1,6 @@
 //! The jobs that look for gaps in the agent's skills and let a model draft skills for them
-//! (seed 002, `run_gap_detection` and `run_skill_generation_batch`).
+//! (`run_gap_detection` and `run_skill_generation_batch` of
+//! docs/spec/skills-and-signals.md#schedule).
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;

@@ -1,5 +1,6 @@
-//! Work that nobody waits for: the weekly schedule of seed 002, and the queue of sessions that
-//! models are to grade. Any number of workers share both through the database.
+//! Work that nobody waits for: the weekly schedule (docs/spec/skills-and-signals.md#schedule), and
+//! the queue of sessions that models are to grade. Any number of workers share both through the
+//! database.
 //!
 //! A scheduled job runs under a lease, once for each of its times, on one worker; the queue is
 //! `apalis` 1.0. What the jobs do is other rooms' business. Prints nothing.

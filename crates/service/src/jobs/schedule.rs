@@ -1,5 +1,5 @@
-//! When the scheduled jobs run (seed 002, "Modify: `backend/worker/main.py`"): which of them are
-//! due at a moment. Pure; knows no clock and no database.
+//! When the scheduled jobs run (docs/spec/skills-and-signals.md#schedule): which of them are due at
+//! a moment. Pure; knows no clock and no database.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl Job {
     pub const ALL: [Job; 4] =
         [Job::GapDetection, Job::SkillGeneration, Job::WeeklyReport, Job::SkillScoring];
 
-    /// The name of the seed, for people and in the database.
+    /// The specified name, for people and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Job::GapDetection => "run_gap_detection",
@@ -158,7 +158,7 @@ mod tests {
         Cron::parse(text).unwrap().unwrap()
     }
 
-    /// Whether the report is due with the schedule of the seed.
+    /// Whether the report is due with the specified schedule.
     fn due_at(now: &str, ended: &[(Job, &str)]) -> Vec<(Job, String)> {
         due_of(&[Job::WeeklyReport], now, ended)
     }
@@ -173,10 +173,9 @@ mod tests {
 
     const SUNDAY: &str = "2026-11-22T03:30:00Z";
 
-    /// Seed 002: "Sunday 04:00 UTC, after gap detection (03:00) and digest (03:30)", and work item
-    /// 2: "Sunday 03:15 UTC".
+    /// docs/spec/skills-and-signals.md#schedule: Sundays at 03:00, 03:15, 03:30 and 04:00 UTC.
     #[test]
-    fn the_week_of_the_seed() {
+    fn the_specified_week() {
         let expected = [
             (Job::GapDetection, "2026-11-22T03:00:00Z"),
             (Job::SkillGeneration, "2026-11-22T03:15:00Z"),

@@ -142,7 +142,7 @@ impl Scheduler {
     }
 }
 
-/// The lines of the seed, for whoever searches the log.
+/// The lines of docs/spec/skills-and-signals.md#job-results, for whoever searches the log.
 fn log(job: &str, summary: &Summary) {
     let elapsed = summary.elapsed_ms;
     match summary.status {

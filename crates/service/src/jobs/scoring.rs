@@ -1,5 +1,5 @@
-//! The job that scores skills and disables those that do not work (seed 002,
-//! `run_skill_effectiveness_scoring`).
+//! The job that scores skills and disables those that do not work
+//! (`run_skill_effectiveness_scoring` of docs/spec/skills-and-signals.md#schedule).
 
 use jiff::Timestamp;
 use serde_json::json;

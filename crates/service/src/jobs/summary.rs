@@ -1,4 +1,4 @@
-//! What a job came to, with the keys of seed 002. Pure.
+//! What a job came to, with the keys of docs/spec/skills-and-signals.md#job-results. Pure.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Status {
     }
 }
 
-/// What a job returns (seed 002, "Modify: `backend/worker/jobs.py`"): a status, what was counted,
+/// What a job returns (docs/spec/skills-and-signals.md#job-results): a status, what was counted,
 /// why it failed or was skipped, and how long it took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -67,7 +67,7 @@ impl Done {
 impl Summary {
     /// Of work that took so long.
     pub fn of(done: Result<Done, String>, elapsed: Duration) -> Self {
-        // As in the seed: tenths of a millisecond.
+        // As specified: tenths of a millisecond.
         let elapsed_ms = (elapsed.as_secs_f64() * 10_000.0).round() / 10.0;
         let empty = Self {
             status: Status::Completed,
@@ -105,9 +105,9 @@ mod tests {
         counts.as_object().unwrap().clone()
     }
 
-    /// Seed 002, `run_skill_effectiveness_scoring`: the dictionaries that it returns.
+    /// docs/spec/skills-and-signals.md#job-results: the objects that a job returns.
     #[test]
-    fn the_dictionaries_of_the_seed() {
+    fn a_job_returns_the_specified_objects() {
         let elapsed = Duration::from_micros(12_340);
         let of = |done| serde_json::to_string(&Summary::of(done, elapsed)).unwrap();
         assert_eq!(

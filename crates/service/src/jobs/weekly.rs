@@ -1,4 +1,5 @@
-//! The job that writes the report of the week (seed 002, `run_weekly_digest`).
+//! The job that writes the report of the week (`run_weekly_digest` of
+//! docs/spec/skills-and-signals.md#schedule).
 
 use jiff::Timestamp;
 use serde_json::json;

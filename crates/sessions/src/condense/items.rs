@@ -7,7 +7,7 @@ use super::arguments::arguments;
 use super::signals::{Deed, deed, is_verdict};
 use crate::{Event, Origin, Outcome, Role, Session, ToolResult};
 
-/// First and last user prompts that are always wanted (seed 003).
+/// First and last user prompts that are always wanted (docs/spec/session-quality.md#transcript).
 const ENDS: usize = 5;
 /// Last results that belong to the outcome.
 const LAST_RESULTS: usize = 3;

@@ -1,6 +1,6 @@
-//! A session as a short transcript for a language model (seed 003): the first and the last prompts,
-//! a sample of the middle, key tool calls, errors, reverts, thanks, the outcome; and what was left
-//! out. Pure and deterministic; grades nothing.
+//! A session as a short transcript for a language model (docs/spec/session-quality.md#transcript):
+//! the first and the last prompts, a sample of the middle, key tool calls, errors, reverts, thanks,
+//! the outcome; and what was left out. Pure and deterministic; grades nothing.
 
 mod arguments;
 mod calibration;

@@ -1,5 +1,5 @@
-//! The tables of skills (seed 002, work item 1): versions here, their executions and what was
-//! done with them in the files beside this one.
+//! The tables of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions here, their
+//! executions and what was done with them in the files beside this one.
 
 mod change;
 mod executions;

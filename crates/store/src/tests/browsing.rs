@@ -50,7 +50,7 @@ async fn filled(on: &Databases) -> Store {
         let overall = (number > 0).then(|| f64::from(number / 2) / 3.0);
         store.save_quality(&quality(&format!("s{number:02}"), overall)).await.unwrap();
     }
-    // A row of the seed's own program has none of the columns that were added.
+    // A row of the original program has none of the columns that were added.
     execute(
         &store,
         "UPDATE session_grades SET agent = NULL, task_type = NULL, counts_at = NULL \
@@ -201,7 +201,7 @@ async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
     }
 }
 
-/// Seed 003, "Tests": a new version of the rubric invalidates old grades on read.
+/// docs/spec/session-quality.md#tests: a new version of the rubric invalidates old grades on read.
 async fn averages_are_of_the_readers_rubric(on: &Databases) {
     let store = filled(on).await;
     let of = async |store: &Store| {

@@ -9,19 +9,19 @@ on_every_engine! {
     one_grade_that_cannot_be_read_is_an_error_that_says_why,
 }
 
-/// The columns that must be there, as the seed's own program fills them.
-const SEED: &str = "INSERT INTO session_grades (session_id, session_file, graded_at, \
+/// The columns that must be there, as the original program fills them.
+const ORIGINAL_ROW: &str = "INSERT INTO session_grades (session_id, session_file, graded_at, \
     task_completed, tool_calls_efficient, response_quality, errors_recovered, total_api_calls, \
     model, platform, session_start, duration_seconds, task_summary, total_errors, error_types, \
     tools_with_errors, had_repeated_errors, had_infinite_loop_risk, had_user_clarification) \
-    VALUES ('seed', '/h/session_seed.json', '2026-03-30T12:34:56.789012', 1, 3, 4, 0, 20, \
+    VALUES ('original', '/h/session_original.json', '2026-03-30T12:34:56.789012', 1, 3, 4, 0, 20, \
     'some-model', 'cli', '2026-03-29T10:00:00', 12.5, 'Refactor the parser', 3, \
     '[\"timeout\", \"new_class\"]', '[\"terminal\"]', 1, 0, 0)";
 
 const MARCH: (&str, &str) = ("2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z");
 
 #[tokio::test]
-async fn a_database_of_the_seeds_program_is_taken_over() {
+async fn a_database_of_the_original_program_is_taken_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session_grades.db");
     let path = path.to_str().unwrap();
@@ -52,30 +52,30 @@ async fn a_database_of_the_seeds_program_is_taken_over() {
         "DROP TABLE skill_executions",
         "DROP TABLE skill_versions",
         "DROP TABLE selftest_migrations",
-        SEED,
+        ORIGINAL_ROW,
     ] {
         execute(&made, sql).await;
     }
     made.close().await;
 
     let store = Store::open(path).await.unwrap();
-    let seed = store.grade("seed").await.unwrap().unwrap();
-    assert_eq!(seed.graded_at, at("2026-03-30T12:34:56.789012Z"));
-    assert_eq!(seed.error_types, [ErrorClass::Timeout, ErrorClass::Unknown]);
-    assert_eq!((seed.response_quality, seed.total_api_calls), (level(4), 20));
-    assert_eq!(seed.details.agent, "unknown");
-    assert_eq!(seed.details.task_type, TaskType::Refactoring);
-    assert_eq!(seed.details.counts_at, at("2026-03-29T10:00:00Z"));
-    assert_eq!(seed.details.tools["terminal"], ToolUse { calls: 1, errors: 1 });
-    assert_eq!(seed.details.errors[0].tool, "terminal");
+    let original = store.grade("original").await.unwrap().unwrap();
+    assert_eq!(original.graded_at, at("2026-03-30T12:34:56.789012Z"));
+    assert_eq!(original.error_types, [ErrorClass::Timeout, ErrorClass::Unknown]);
+    assert_eq!((original.response_quality, original.total_api_calls), (level(4), 20));
+    assert_eq!(original.details.agent, "unknown");
+    assert_eq!(original.details.task_type, TaskType::Refactoring);
+    assert_eq!(original.details.counts_at, at("2026-03-29T10:00:00Z"));
+    assert_eq!(original.details.tools["terminal"], ToolUse { calls: 1, errors: 1 });
+    assert_eq!(original.details.errors[0].tool, "terminal");
     let march = store.grades_between(at(MARCH.0), at(MARCH.1), None).await.unwrap();
-    assert_eq!(march.items, [seed]);
+    assert_eq!(march.items, [original]);
     let april = store.grades_between(at(MARCH.1), at("2027-01-01T00:00:00Z"), None).await.unwrap();
     assert_eq!(april.items, []);
     assert_eq!(store.newest_counts_at().await.unwrap(), Some(at("2026-03-29T10:00:00Z")));
     // Our own grade of the same session counts.
-    assert_eq!(store.save(&[session("/s/seed.json", "seed", 1)]).await.unwrap().len(), 1);
-    assert_eq!(store.grade("seed").await.unwrap().unwrap().session_file, "/s/seed.json");
+    assert_eq!(store.save(&[session("/s/original.json", "original", 1)]).await.unwrap().len(), 1);
+    assert_eq!(store.grade("original").await.unwrap().unwrap().session_file, "/s/original.json");
 }
 
 async fn rows_that_would_falsify_an_average_are_skipped_and_counted(on: &Databases) {
@@ -90,8 +90,8 @@ async fn rows_that_would_falsify_an_average_are_skipped_and_counted(on: &Databas
     let odd = ["response_quality = 9", "total_errors = -1", "graded_at = 'yesterday'"];
     for odd in odd.into_iter().chain(anything) {
         let store = on.store().await;
-        execute(&store, SEED).await;
-        let update = format!("UPDATE session_grades SET {odd} WHERE session_id = 'seed'");
+        execute(&store, ORIGINAL_ROW).await;
+        let update = format!("UPDATE session_grades SET {odd} WHERE session_id = 'original'");
         execute(&store, &update).await;
         store
             .save(&[file("/s/a.json", vec![grade_at("a", "2026-03-05T00:00:00Z")])])
@@ -100,21 +100,21 @@ async fn rows_that_would_falsify_an_average_are_skipped_and_counted(on: &Databas
         let rows = store.grades_between(at(MARCH.0), at(MARCH.1), None).await.unwrap();
         assert_eq!((rows.items.len(), rows.unreadable), (1, 1), "{odd}");
         assert_eq!(store.latest_grades(9, None).await.unwrap().unreadable, 1, "{odd}");
-        let error = store.grade("seed").await.unwrap_err();
+        let error = store.grade("original").await.unwrap_err();
         assert!(error.to_string().contains(store.place()), "{error}");
     }
 }
 
 async fn one_grade_that_cannot_be_read_is_an_error_that_says_why(on: &Databases) {
     let store = on.store().await;
-    execute(&store, SEED).await;
+    execute(&store, ORIGINAL_ROW).await;
     execute(&store, "UPDATE session_grades SET response_quality = 9").await;
-    let error = store.grade("seed").await.unwrap_err();
+    let error = store.grade("original").await.unwrap_err();
     assert!(matches!(error, StoreError::Row { .. }));
     assert_eq!(
         error.to_string(),
         format!(
-            "cannot read the grade of session seed in the database {}: \
+            "cannot read the grade of session original in the database {}: \
              response_quality is 9, not 1 to 5",
             store.place()
         )

@@ -1,4 +1,4 @@
-//! Gaps and proposals (seed 002, work item 2).
+//! Gaps and proposals (docs/spec/skills-and-signals.md#gaps-and-proposals).
 
 use super::*;
 use crate::Decision;
@@ -55,8 +55,7 @@ fn proposal(id: &str, gap: &FoundGap) -> Proposal {
     }
 }
 
-/// Seed 002, work item 2, `skill_gaps`; issue: "one row per gap with its evidence, de-duplicated
-/// over weeks".
+/// docs/improvement.md#gaps: one row per gap with its evidence, de-duplicated over weeks.
 async fn one_row_for_a_gap_over_weeks(on: &Databases) {
     let store = on.store().await;
     store.save_gaps(&[found("bash", 3)], &[], at(MONDAY)).await.unwrap();
@@ -74,7 +73,7 @@ async fn one_row_for_a_gap_over_weeks(on: &Databases) {
     assert_eq!(store.gap("gap-nothing").await.unwrap(), None);
 }
 
-/// Seed 002, work item 2, `get_open_gaps`: gaps with a proposal are no longer open.
+/// docs/spec/skills-and-signals.md#skill-generation: gaps with a proposal are no longer open.
 async fn a_gap_gets_one_proposal_and_a_decision(on: &Databases) {
     let store = on.store().await;
     let gap = found("bash", 3);
@@ -111,7 +110,8 @@ async fn a_gap_gets_one_proposal_and_a_decision(on: &Databases) {
     assert_eq!(status().await, GapStatus::Open);
 }
 
-/// Seed 002, work item 2: at most 3 gaps a run, and not the same three for ever.
+/// docs/spec/skills-and-signals.md#skill-generation: at most 3 gaps a run, and not the same three
+/// for ever.
 async fn what_failed_often_comes_last(on: &Databases) {
     let store = on.store().await;
     let (often, seldom) = (found("often", 9), found("seldom", 3));

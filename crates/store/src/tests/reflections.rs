@@ -58,7 +58,7 @@ fn asked(project_id: Option<&str>, weak: bool, limit: u32) -> ReflectionQuery {
     ReflectionQuery { project_id: project_id.map(ToOwned::to_owned), weak, limit, after: None }
 }
 
-/// Seed 004, "Project Memory Integration": reflections and their scores are kept.
+/// docs/spec/reflections.md#storage: reflections and their scores are kept.
 async fn what_is_kept_comes_back(on: &Databases) {
     let store = on.store().await;
     let given = new("a", "r1");
@@ -85,7 +85,7 @@ async fn an_id_is_taken_once_in_its_project(on: &Databases) {
     assert!(store.add_reflection(&new("b", "r1")).await.unwrap().1);
 }
 
-/// Seed 004, "Module Functions", `grade_reflection`: `loop`, the current loop count.
+/// docs/spec/reflections.md#functions, `grade_reflection`: `loop`, the current loop count.
 async fn loops_are_counted_in_their_project_unless_stated(on: &Databases) {
     let store = on.store().await;
     let mut counts = Vec::new();
@@ -110,7 +110,7 @@ async fn many_may_submit_at_the_same_time(on: &Databases) {
     assert_eq!(loops, (1..=20).collect::<Vec<_>>());
 }
 
-/// Seed 004, "Module Functions": `count`, `average_score`, and weak ones by themselves.
+/// docs/spec/reflections.md#functions: `count`, `average_score`, and weak ones by themselves.
 async fn pages_and_sums(on: &Databases) {
     let store = on.store().await;
     for (project, id, value) in

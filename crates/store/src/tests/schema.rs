@@ -91,10 +91,10 @@ async fn both_engines_have_the_same_columns_and_keys() {
     assert_eq!(keys(&postgres).await, keys(&sqlite).await);
 }
 
-/// Seed 002, work item 1, "Database migration": what each column may hold, its default, and the
+/// docs/spec/skills-and-signals.md#skill-tables: what each column may hold, its default, and the
 /// columns of both indexes.
 #[tokio::test]
-async fn seed_002_columns_defaults_and_indexes_are_those_of_the_seed() {
+async fn columns_defaults_and_indexes_are_as_specified() {
     for on in [Some(Databases::sqlite()), Databases::postgres()].into_iter().flatten() {
         let store = on.store().await;
         let columns = columns(&store).await;
@@ -117,7 +117,7 @@ async fn seed_002_columns_defaults_and_indexes_are_those_of_the_seed() {
                 "conversation_turns? number",
                 "execution_time_ms? number",
                 "error_message? text",
-                // The seed's default is the time of the row; here whoever writes it knows.
+                // The specified default is the time of the row; here whoever writes it knows.
                 "created_at text",
             ]
         );

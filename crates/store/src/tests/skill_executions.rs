@@ -1,5 +1,5 @@
-//! Executions of skills (seed 002, work item 1): messages after them, counts, and what is read in
-//! sessions.
+//! Executions of skills (docs/spec/skills-and-signals.md#skill-effectiveness): messages after them,
+//! counts, and what is read in sessions.
 
 use super::skills::{audit, execution, promoted, said, seen, used};
 use super::*;
@@ -10,8 +10,8 @@ use selftest_grading::improve::skill::{
 };
 
 on_every_engine! {
-    seed_002_the_next_message_updates_the_last_execution_once,
-    seed_002_executions_are_counted_since_a_moment,
+    the_next_message_updates_the_last_execution_once,
+    executions_are_counted_since_a_moment,
     what_is_read_in_sessions_again_changes_nothing,
     what_is_seen_belongs_to_the_version_of_its_time,
 }
@@ -19,8 +19,9 @@ on_every_engine! {
 const THANKS: Reaction =
     Reaction { gratitude: true, repetition: Some(false), frustration: false, edited: false };
 
-/// Seed 002, work item 3: the next message updates the execution before it, and no later one.
-async fn seed_002_the_next_message_updates_the_last_execution_once(on: &Databases) {
+/// docs/spec/skills-and-signals.md#next-message: the next message updates the execution before it,
+/// and no later one.
+async fn the_next_message_updates_the_last_execution_once(on: &Databases) {
     let store = on.store().await;
     let skill = promoted(&store, "pr", "1", "2026-11-01T00:00:00Z").await;
     let repeated = Reaction { repetition: Some(true), frustration: true, ..Reaction::default() };
@@ -61,8 +62,8 @@ async fn seed_002_the_next_message_updates_the_last_execution_once(on: &Database
     );
 }
 
-/// Seed 002, work item 1, `compute_effectiveness`: counts of the lookback window.
-async fn seed_002_executions_are_counted_since_a_moment(on: &Databases) {
+/// docs/spec/skills-and-signals.md#effectiveness-score: counts of the lookback window.
+async fn executions_are_counted_since_a_moment(on: &Databases) {
     let store = on.store().await;
     let skill = promoted(&store, "pr", "1", "2026-11-01T00:00:00Z").await;
     promoted(&store, "unused", "1", "2026-11-01T00:00:00Z").await;

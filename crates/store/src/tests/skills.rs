@@ -1,4 +1,5 @@
-//! The tables of skills (seed 002, work item 1): their columns, versions, lists.
+//! The tables of skills (docs/spec/skills-and-signals.md#skill-effectiveness): their columns,
+//! versions, lists.
 
 use super::*;
 use crate::{NewSkill, Recorded, SkillRecord, SkillRef};
@@ -8,7 +9,7 @@ use selftest_grading::improve::skill::{
 };
 
 on_every_engine! {
-    seed_002_an_execution_is_kept_as_it_was_told,
+    an_execution_is_kept_as_it_was_told,
     a_skill_is_found_by_id_or_name_and_an_unknown_one_is_counted,
     of_the_versions_of_a_skill_one_is_in_use,
     versions_are_numbered_and_no_name_is_given_twice,
@@ -77,9 +78,9 @@ pub(super) fn said(session: &str, time: &str, reaction: Reaction) -> SkillRecord
     SkillRecord::Message { user_id, session_id, reaction, at: at(time) }
 }
 
-/// Seed 002, work item 1, "Database migration": the columns, the check and both indexes.
+/// docs/spec/skills-and-signals.md#skill-tables: the columns, the check and both indexes.
 #[tokio::test]
-async fn seed_002_the_tables_have_the_columns_of_the_seed() {
+async fn the_tables_have_the_specified_columns() {
     let on = &Databases::sqlite();
     let store = on.store().await;
     let columns = |table: &'static str| {
@@ -137,8 +138,8 @@ async fn seed_002_the_tables_have_the_columns_of_the_seed() {
     assert_eq!(left.items, [0]);
 }
 
-/// Seed 002, work item 1, `record_skill_execution`: what is told is what is kept.
-async fn seed_002_an_execution_is_kept_as_it_was_told(on: &Databases) {
+/// docs/spec/skills-and-signals.md#recording-executions: what is told is what is kept.
+async fn an_execution_is_kept_as_it_was_told(on: &Databases) {
     let store = on.store().await;
     let skill = promoted(&store, "pr", "1", "2026-11-01T00:00:00Z").await;
     let told = SkillExecution {
@@ -156,7 +157,7 @@ async fn seed_002_an_execution_is_kept_as_it_was_told(on: &Databases) {
     let kept = store.skill_executions(&skill.id, 9, None).await.unwrap().items;
     let expected = SkillExecution {
         skill_version_id: skill.id,
-        // 32 bits with a sign, as the seed has it; and no NUL, which PostgreSQL cannot hold.
+        // 32 bits with a sign, as specified; and no NUL, which PostgreSQL cannot hold.
         execution_time_ms: Some(i32::MAX.cast_unsigned()),
         error_message: Some("too late".to_owned()),
         ..told

@@ -1,11 +1,12 @@
-//! How alike two messages are: the Jaccard similarity of their words (seed 002, item 3).
+//! How alike two messages are: the Jaccard similarity of their words
+//! (docs/spec/skills-and-signals.md#repetition).
 
 use std::cmp::Ordering;
 
 use super::key::is_apostrophe;
 use super::{Key, Word, WordMap, Words};
 
-/// Words that say nothing about what a message asks (seed 002, `classify_repetition`).
+/// Words that say nothing about what a message asks (docs/spec/skills-and-signals.md#repetition).
 pub(super) static STOPWORDS: WordMap<(), 128> = WordMap::new(&[
     ("the", ()),
     ("a", ()),
@@ -134,19 +135,19 @@ mod tests {
         assert_eq!(similarity("the a an", "is was"), 0.0);
     }
 
-    /// Seed 002, work item 3: "Jaccard similarity on word sets".
+    /// docs/spec/skills-and-signals.md#repetition: Jaccard similarity of sets of words.
     #[test]
     fn different_words_are_not() {
         assert!(similarity("Summarise README.md in 3 lines", "Which licence applies?") < 0.2);
         assert_eq!(similarity("a b c d", "c d e f"), 0.4);
     }
 
-    /// Seed 002, work item 3, `classify_repetition`: "Stopwords".
+    /// docs/spec/skills-and-signals.md#repetition: the stopwords.
     #[test]
-    fn the_stopwords_of_the_seed() {
-        let seed =
+    fn the_specified_stopwords() {
+        let stopwords =
             "the a an is was are were do does did can could would should please just me my i";
-        for word in seed.split(' ') {
+        for word in stopwords.split(' ') {
             assert_eq!(WordSet::of(word), WordSet::default(), "{word}");
             assert_eq!(similarity("sort", &format!("{} sort", word.to_uppercase())), 1.0, "{word}");
         }
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn contractions_and_possessives_are_taken_off() {
-        // Seed 002's own pair: what, weather, today against tell, today, weather.
+        // The specification's own pair: what, weather, today against tell, today, weather.
         assert_eq!(similarity("what's the weather today", "tell me today's weather"), 0.5);
         for (one, other) in [
             ("I'm they're we’ve you'll he'd", "they we you he"),

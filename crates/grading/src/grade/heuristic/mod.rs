@@ -1,6 +1,6 @@
-//! Grades by rules, to the letter of seed 000 §3 to §7, with repairs that are stated where they
-//! are made: words on word boundaries, negated phrases, harmless exit codes, and only what the
-//! session's own agent did. Every grade carries its evidence.
+//! Grades by rules, to the letter of docs/spec/session-grades.md, with repairs that are stated
+//! where they are made: words on word boundaries, negated phrases, harmless exit codes, and only
+//! what the session's own agent did. Every grade carries its evidence.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,5 @@
-//! Whole sessions, from events to grades. The edge cases of seed 000 §12 are at the end.
+//! Whole sessions, from events to grades. The edge cases (docs/spec/session-grades.md#edge-cases)
+//! are at the end.
 
 use super::*;
 use crate::grade::ErrorClass;

@@ -1,5 +1,5 @@
 //! Several models on one session: their mean, and how far they lie apart. A model has its biases;
-//! where precision matters, several are asked (seed 003).
+//! where precision matters, several are asked (docs/spec/session-quality.md#biases).
 
 use std::collections::BTreeMap;
 

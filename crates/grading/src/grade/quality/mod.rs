@@ -1,5 +1,5 @@
-//! Grades of recorded sessions by a language model (seed 003): rubric, prompt, strict reading of
-//! the reply, and what the harness makes of it.
+//! Grades of recorded sessions by a language model (docs/spec/session-quality.md): rubric, prompt,
+//! strict reading of the reply, and what the harness makes of it.
 //!
 //! Pure: calls no model, reads no clock and no database. The overall score is computed here and
 //! never asked for.

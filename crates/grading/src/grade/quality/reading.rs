@@ -17,7 +17,7 @@ use selftest_stats::score::Score;
 pub(super) const EVIDENCE: usize = 160;
 /// Most characters of a dimension's reasoning.
 pub(super) const REASONING: usize = 200;
-/// Most characters of the summary (seed 003: "~200-char summary").
+/// Most characters of the summary (docs/spec/session-quality.md#table: about 200).
 pub(super) const SUMMARY: usize = 200;
 /// A shorter quote must be a whole line: a word or two occur anywhere.
 const SHORTEST_QUOTE: usize = 8;

@@ -18,7 +18,7 @@ pub fn rubric_name(version: u32) -> String {
     }
 }
 
-/// One aspect of a session's quality (seed 003).
+/// One aspect of a session's quality (docs/spec/session-quality.md#dimensions).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Dimension {
     /// Whether what the user wanted was done.

@@ -50,7 +50,7 @@ impl Default for QualitySettings {
     }
 }
 
-/// The share of each dimension in the overall score. Seed 003 leaves them open.
+/// The share of each dimension in the overall score. The specification leaves them open.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QualityWeights {

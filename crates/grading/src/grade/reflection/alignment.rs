@@ -1,11 +1,11 @@
 //! Whether a summary speaks of the goal: the share of the goal's words that it uses. Pure.
 //!
-//! Seed 004 asks that the summary aligns with the goal and does not say how that is measured. The
-//! measure is coarse and says the same every time; it sees words, not meanings.
+//! docs/spec/reflections.md asks that the summary aligns with the goal and does not say how that is
+//! measured. The measure is coarse and says the same every time; it sees words, not meanings.
 
 use std::collections::BTreeSet;
 
-/// The stopwords of seed 002 (`classify_repetition`), and what else any two texts share.
+/// The stopwords of docs/spec/skills-and-signals.md#repetition, and what else any two texts share.
 const STOPWORDS: [&str; 55] = [
     "the", "a", "an", "is", "was", "are", "were", "do", "does", "did", "can", "could", "would",
     "should", "please", "just", "me", "my", "i", //
@@ -69,7 +69,7 @@ mod tests {
         Alignment::of(goal, summary).map(|Alignment { used, of }| (used, of))
     }
 
-    /// Seed 004, "Grading Criteria", 4, Goal Alignment: how it is measured here.
+    /// docs/spec/reflections.md#criteria, goal alignment: how it is measured here.
     #[test]
     fn words_count_in_any_form_and_order() {
         let goal = "Add retries to the HTTP client for flaky servers";

@@ -1,4 +1,4 @@
-//! What can be wrong with a reflection, and what it costs (seed 004, "Scoring System").
+//! What can be wrong with a reflection, and what it costs (docs/spec/reflections.md#scoring).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -72,7 +72,7 @@ pub struct Issue {
     pub code: IssueCode,
     /// In words, on one line. Parts of it may be foreign.
     pub text: String,
-    /// What it took from the score; 0 where the seed deducts nothing.
+    /// What it took from the score; 0 where the specification deducts nothing.
     pub deduction: f64,
 }
 

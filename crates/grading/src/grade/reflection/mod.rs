@@ -1,5 +1,5 @@
 //! Grades of what agents say of their own work: reflections, scored by the six deductions of
-//! seed 004.
+//! docs/spec/reflections.md#scoring.
 //!
 //! Pure: documents come in, scores, trends and proposed thresholds go out. Reads no file, no clock
 //! and no database, and calls nobody; that is for `grader`.

@@ -1,4 +1,5 @@
-//! Reflections and their scores as they are kept and handed out (seed 004, "API Reference").
+//! Reflections and their scores as they are kept and handed out
+//! (docs/spec/reflections.md#functions).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -150,7 +150,8 @@ impl AgentRules {
     }
 }
 
-/// The structure that seed 004 speaks of without showing it: what its criteria look at.
+/// The structure that docs/spec/reflections.md#criteria speaks of without showing it: what its
+/// criteria look at.
 fn built_in() -> Value {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! The score of one reflection: 1.0, less what its issues cost (seed 004, "Scoring System").
+//! The score of one reflection: 1.0, less what its issues cost (docs/spec/reflections.md#scoring).
 
 use serde_json::{Map, Value};
 

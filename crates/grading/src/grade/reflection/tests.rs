@@ -1,4 +1,4 @@
-//! The criteria of seed 004, section by section, and what the seed leaves open.
+//! The criteria of docs/spec/reflections.md, section by section, and what it leaves open.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn graded(document: &Map<String, Value>) -> (f64, Vec<&'static str>) {
     (grade.score.get(), grade.issues.iter().map(|issue| issue.code.name()).collect())
 }
 
-/// Seed 004, "Scoring System": each deduction, and the limits of 0.6, 50 and 1000.
+/// docs/spec/reflections.md#scoring: each deduction, and the limits of 0.6, 50 and 1000.
 #[test]
 fn section_scoring_system() {
     let cases = [
@@ -72,7 +72,7 @@ fn section_scoring_system() {
     }
 }
 
-/// Seed 004, "Scoring System": 1.0 less the sum of all deductions.
+/// docs/spec/reflections.md#scoring: 1.0 less the sum of all deductions.
 #[test]
 fn section_scoring_system_deductions_add_up() {
     let worst = with(json!({ "summary": 7, "confidence": 0.1, "tags": "x" }));
@@ -92,7 +92,7 @@ fn section_scoring_system_deductions_add_up() {
     assert_eq!(score, 0.6);
 }
 
-/// Seed 004, "Scoring System": below 0.6 a reflection is weak.
+/// docs/spec/reflections.md#scoring: below 0.6 a reflection is weak.
 #[test]
 fn section_scoring_system_weak_is_below() {
     // "Reflections with scores below 0.6 are considered weak".
@@ -105,7 +105,7 @@ fn section_scoring_system_weak_is_below() {
     assert!(is_weak(json!({ "tags": {}, "summary": "The login page retries" })), "0.5");
 }
 
-/// Seed 004, "Grading Criteria", 1, Schema Compliance.
+/// docs/spec/reflections.md#criteria: schema compliance.
 #[test]
 fn section_grading_criteria_1_schema_compliance() {
     for (changes, part) in [
@@ -125,7 +125,7 @@ fn section_grading_criteria_1_schema_compliance() {
     assert_eq!(graded(&with(json!({ "mood": { "deep": [1] } }))).0, 1.0);
 }
 
-/// Seed 004, "Grading Criteria", 1: the expected schema is a setting.
+/// docs/spec/reflections.md#criteria: the expected schema is a setting.
 #[test]
 fn section_grading_criteria_1_the_schema_is_configured() {
     let Value::Object(schema) = json!({ "required": ["mood"] }) else { panic!() };
@@ -136,11 +136,12 @@ fn section_grading_criteria_1_the_schema_is_configured() {
     assert_eq!(grade(&moody, rules(&settings).of(None)).score.get(), 1.0);
 }
 
-/// Seed 004, "Grading Criteria", 2, Confidence Value.
+/// docs/spec/reflections.md#criteria: confidence.
 #[test]
 fn section_grading_criteria_2_a_missing_confidence_is_no_confidence() {
-    // Repair (design.md §4): it is reported as missing, not as 1.0. By itself it costs nothing;
-    // the built-in schema asks for it, so that leaving it out is no way around a low one.
+    // Other than specified (docs/spec/reflections.md#where-the-program-differs-and-why): it is
+    // reported as missing, not as 1.0. By itself it costs nothing; the built-in schema asks for it,
+    // so that leaving it out is no way around a low one.
     let (score, issues) = graded(&with(json!({ "confidence": null })));
     assert_eq!((score, issues), (0.7, vec!["schema_mismatch", "confidence_missing"]));
     for value in [json!("high"), json!(85), json!(-1), json!(true)] {
@@ -156,7 +157,7 @@ fn section_grading_criteria_2_a_missing_confidence_is_no_confidence() {
     assert_eq!(grade.issues[0].deduction, 0.0);
 }
 
-/// Seed 004, "Grading Criteria", 3, Tag Quality: "especially loop references".
+/// docs/spec/reflections.md#criteria: tags, above all a reference to a loop.
 #[test]
 fn section_grading_criteria_3_loop_references() {
     for tag in ["loop:2", "loop_3", "Loop-4", "loop 5", "#loop6", "LOOP:planning"] {
@@ -173,7 +174,7 @@ fn section_grading_criteria_3_loop_references() {
     assert_eq!(loop_of(&["loop:planning"]), None);
 }
 
-/// Seed 004, "Grading Criteria", 4, Goal Alignment.
+/// docs/spec/reflections.md#criteria: goal alignment.
 #[test]
 fn section_grading_criteria_4_goal_alignment() {
     // One of four words is a quarter.
@@ -188,17 +189,17 @@ fn section_grading_criteria_4_goal_alignment() {
     assert_eq!(issues, ["goal_misaligned", "summary_too_brief"]);
 }
 
-/// Seed 004, "Grading Criteria", 5, Verbosity vs Clarity.
+/// docs/spec/reflections.md#criteria: length.
 #[test]
 fn section_grading_criteria_5_white_space_is_no_clarity() {
     let spaced = format!("login{}", " ".repeat(100));
     assert_eq!(graded(&with(json!({ "summary": spaced }))).1, ["summary_too_brief"]);
 }
 
-/// Seed 004, "Future Enhancements", 2, Agent-Specific Grading.
+/// docs/spec/reflections.md#agent-specific-grading.
 #[test]
 fn section_future_enhancements_agent_specific_grading() {
-    // The agents of the seed's overview.
+    // The agents of docs/spec/reflections.md.
     let confidence = |least| AgentCriteria {
         min_confidence: Some(Score::new(least).unwrap()),
         ..AgentCriteria::default()
@@ -255,14 +256,14 @@ fn a_schema_reaches_for_nothing_outside() {
     }
 }
 
-/// Seed 004, "Scoring System": six deductions, and no other.
+/// docs/spec/reflections.md#scoring: six deductions, and no other.
 #[test]
 fn codes_have_one_name_each() {
     for code in IssueCode::ALL {
         assert_eq!(json!(code), code.name());
     }
     let total: u32 = IssueCode::ALL.iter().map(|code| u32::from(code.hundredths())).sum();
-    // The six of the seed.
+    // The six of the specification.
     assert_eq!(total, 30 + 20 + 10 + 15 + 10 + 5);
 }
 

@@ -1,5 +1,6 @@
-//! The threshold below which reflections are weak, and the one that past scores propose (seed 004,
-//! "Adaptive Thresholds"). Decides nothing that the configuration has not allowed.
+//! The threshold below which reflections are weak, and the one that past scores propose
+//! (docs/spec/reflections.md#adaptive-thresholds). Decides nothing that the configuration has not
+//! allowed.
 
 use serde::Serialize;
 
@@ -66,7 +67,7 @@ mod tests {
         (0..count).map(|number| if number < 5 { 0.75 } else { 0.9 }).collect()
     }
 
-    /// Seed 004, "Future Enhancements", 1, Adaptive Thresholds.
+    /// docs/spec/reflections.md#adaptive-thresholds.
     #[test]
     fn section_future_enhancements_adaptive_thresholds() {
         // Proposed from history with its interval …
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(in_force(AdaptiveThreshold::Apply, &good(35)), 0.6);
     }
 
-    /// Seed 004, "Future Enhancements", 1: a proposal is applied only upwards.
+    /// docs/spec/reflections.md#adaptive-thresholds: a proposal is applied only upwards.
     #[test]
     fn bad_reflections_do_not_lower_the_bar() {
         let bad = vec![0.3; 100];

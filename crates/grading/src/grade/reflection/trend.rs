@@ -1,4 +1,4 @@
-//! How the scores of reflections go over the weeks (seed 004, "Trend Analysis").
+//! How the scores of reflections go over the weeks (docs/spec/reflections.md#trends).
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ mod tests {
         ScoredAt { made_at, score, weak: score < 0.6 }
     }
 
-    /// Seed 004, "Future Enhancements", 4, Trend Analysis.
+    /// docs/spec/reflections.md#trends.
     #[test]
     fn section_future_enhancements_trend_analysis() {
         let weeks = trend(&[

@@ -23,7 +23,7 @@ fn failing(count: usize, tool: &str, class: ErrorClass) -> Vec<GradeRecord> {
         .collect()
 }
 
-/// Seed 002, work item 2; issue: "recurring tool errors", in 3 sessions or more.
+/// docs/improvement.md#gaps: recurring tool errors, in 3 sessions or more.
 #[test]
 fn recurring_tool_errors_in_three_sessions() {
     assert!(found(&failing(2, "read", ErrorClass::FileNotFound)).is_empty());
@@ -41,7 +41,8 @@ fn recurring_tool_errors_in_three_sessions() {
     assert!(found(&mixed).is_empty());
 }
 
-/// Seed 002, work item 2; issue: "unknown tools"; the class is that of seed 000 §4.
+/// docs/improvement.md#gaps: unknown tools; the class is that of
+/// docs/spec/session-grades.md#error-classes.
 #[test]
 fn unknown_tools_in_two_sessions() {
     assert!(found(&failing(1, "browse", ErrorClass::ToolNotFound)).is_empty());
@@ -50,7 +51,7 @@ fn unknown_tools_in_two_sessions() {
     assert_eq!(gaps[0].kind, GapKind::UnknownTool);
 }
 
-/// Seed 000 §10.3: `get_task_score('debugging') < 3`.
+/// docs/spec/session-grades.md#skill-recommendations: a score below 3 is a gap.
 #[test]
 fn task_types_below_a_score_of_three() {
     let sessions = |count: usize, quality: u8| -> Vec<GradeRecord> {
@@ -67,7 +68,8 @@ fn task_types_below_a_score_of_three() {
     assert!(found(&sessions(5, 3)).is_empty(), "a mean of 3.07");
 }
 
-/// Seed 000 §10.3: `get_task_score('debugging') < 3`, and 3 is not below 3.
+/// docs/spec/session-grades.md#skill-recommendations: a score below 3 is a gap, and 3 is not below
+/// 3.
 #[test]
 fn a_mean_of_three_is_not_below_three_by_a_bit() {
     // (1 + 3 + 11/3 + 11/3 + 11/3) / 5, which the sum of the fractions misses.
@@ -80,7 +82,7 @@ fn a_mean_of_three_is_not_below_three_by_a_bit() {
     assert!(found(&records).is_empty(), "{:?}", found(&records));
 }
 
-/// Seed 000 §10.1 with an interval: few sessions that fail are chance.
+/// docs/spec/session-grades.md#routing with an interval: few sessions that fail are chance.
 #[test]
 fn task_types_that_are_rarely_completed() {
     let sessions = |count: usize, completed: usize| -> Vec<GradeRecord> {
@@ -103,7 +105,8 @@ fn request(session: &str, event: u64, at: &str, text: &str) -> RepeatedRequest {
     }
 }
 
-/// Seed 002, work item 2; issue: "repeated requests"; alike as in work item 3 (Jaccard).
+/// docs/improvement.md#gaps: repeated requests; alike as in
+/// docs/spec/skills-and-signals.md#repetition.
 #[test]
 fn similar_requests_that_were_repeated() {
     let requests = [
@@ -130,8 +133,7 @@ fn similar_requests_that_were_repeated() {
     assert_eq!((again.len(), &again[0].key), (1, &gap.key));
 }
 
-/// Seed 002, work item 2, `skill_gaps`; issue: "one row per gap with its evidence, de-duplicated
-/// over weeks".
+/// docs/improvement.md#gaps: one row per gap with its evidence, de-duplicated over weeks.
 #[test]
 fn a_gap_keeps_its_id_and_its_evidence_is_bounded() {
     let first = found(&failing(3, "read", ErrorClass::FileNotFound));

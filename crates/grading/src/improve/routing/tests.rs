@@ -18,7 +18,7 @@ fn advice(records: &[GradeRecord]) -> Advice {
     advise(records, NOW.parse().unwrap(), only, &settings).remove(0)
 }
 
-/// Seed 000 §10.1: `get_task_score('debugging') < 3` asks for a more capable model.
+/// docs/spec/session-grades.md#routing: a score below 3 asks for a more capable model.
 #[test]
 fn below_three_a_more_capable_model() {
     for (level, score, tier) in
@@ -32,7 +32,8 @@ fn below_three_a_more_capable_model() {
     assert_eq!(low.why, "a score of 2.33 reaches 1.00, the least of large");
 }
 
-/// Seed 000 §10.1: 3 is not below 3, though a sum of thirds may miss it by a bit.
+/// docs/spec/session-grades.md#routing: 3 is not below 3, though a sum of thirds may miss it by a
+/// bit.
 #[test]
 fn a_mean_of_three_is_three() {
     let at = "2026-11-20T10:00:00Z";
@@ -50,7 +51,7 @@ fn sessions_of_the_last_days_and_of_a_clock_that_runs_ahead() {
     assert_eq!(of("2026-11-22T01:00:00Z"), 6);
 }
 
-/// Seed 000 §10.1: few sessions are no reason to change the model.
+/// docs/spec/session-grades.md#routing: few sessions are no reason to change the model.
 #[test]
 fn too_few_sessions_have_no_tier() {
     let few = advice(&sessions("s", 4, 5, "2026-11-20T10:00:00Z"));
@@ -65,7 +66,8 @@ fn too_few_sessions_have_no_tier() {
     assert_eq!(untiered.why, "no tier is for a score of 5.00");
 }
 
-/// Seed 000 §10.1, and the issue: trend is "this 4 weeks vs the 4 before, with a stated test".
+/// docs/improvement.md#routing: the trend is of these 4 weeks against the 4 before, with a stated
+/// test.
 #[test]
 fn four_weeks_against_the_four_before() {
     let (now, before, long_ago) =
@@ -90,7 +92,7 @@ fn four_weeks_against_the_four_before() {
     assert_eq!((alone.trend.direction, alone.trend.p), (Direction::Unknown, None));
 }
 
-/// Seed 000 §10.1, and the issue: confidence "from n and interval width".
+/// docs/improvement.md#routing: confidence follows from n and the width of the interval.
 #[test]
 fn confidence_by_number_and_spread() {
     let at = "2026-11-20T10:00:00Z";

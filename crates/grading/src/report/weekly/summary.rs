@@ -1,5 +1,5 @@
-//! The grades of some days for a terminal (seed 000 §11.2, `get_grades_summary`). Returns text
-//! and prints nothing.
+//! The grades of some days for a terminal (docs/spec/session-grades.md#library,
+//! `get_grades_summary`). Returns text and prints nothing.
 
 use super::words;
 use crate::grade::{GradeSummary, Patterns, Share};

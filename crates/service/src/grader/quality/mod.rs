@@ -1,5 +1,5 @@
-//! Grades of recorded sessions by a model (seed 003): reads a session, condenses it, asks the model,
-//! keeps the grade. A reply that is no grade is never kept.
+//! Grades of recorded sessions by a model (docs/spec/session-quality.md): reads a session,
+//! condenses it, asks the model, keeps the grade. A reply that is no grade is never kept.
 //!
 //! Prints nothing. What the model is asked and what its reply means is `grade::quality`'s.
 

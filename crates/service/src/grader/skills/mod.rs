@@ -1,5 +1,5 @@
 //! Skills: what is recorded of their use, how well they work, and which of them are in use
-//! (seed 002, work item 1).
+//! (docs/spec/skills-and-signals.md#skill-effectiveness).
 //!
 //! Scores are computed and decisions made in the room `improve`; here it is done what they say.
 //! Prints nothing.

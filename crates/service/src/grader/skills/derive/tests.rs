@@ -65,9 +65,9 @@ fn text_of(skill: &str) -> (&'static str, Value) {
     asks(&format!("Base directory for this skill: /home/me/.claude/skills/{skill}\n\n# Do it"))
 }
 
-/// Seed 002, work item 3, wiring: a skill that was used in a turn is an execution.
+/// docs/spec/skills-and-signals.md#next-message: a skill that was used in a turn is an execution.
 #[test]
-fn seed_002_a_skill_called_by_the_model_is_one_execution_with_the_next_message() {
+fn a_skill_called_by_the_model_is_one_execution_with_the_next_message() {
     let uses = claude(&[
         asks("release 1.2"),
         call("t1", "kit:release"),
@@ -89,9 +89,10 @@ fn seed_002_a_skill_called_by_the_model_is_one_execution_with_the_next_message()
     assert_eq!(one.next, Some(("thanks, perfect".to_owned(), Some("release 1.2".to_owned()))));
 }
 
-/// Seed 002, work item 3, wiring: `execution_status` is "error" where the step has an error.
+/// docs/spec/skills-and-signals.md#next-message: `execution_status` is "error" where the step has
+/// an error.
 #[test]
-fn seed_002_the_result_of_the_call_is_the_status() {
+fn the_result_of_the_call_is_the_status() {
     let status = |words: &str, is_error| {
         let uses =
             claude(&[asks("go"), call("t1", "kit"), result("t1", words, is_error), says("Hm.")]);
@@ -109,9 +110,9 @@ fn seed_002_the_result_of_the_call_is_the_status() {
     assert_eq!(pending, [], "nothing says how it ended");
 }
 
-/// Seed 002, work item 3, wiring: whoever asks for the skill.
+/// docs/spec/skills-and-signals.md#next-message: whoever asks for the skill.
 #[test]
-fn seed_002_a_skill_called_by_the_person_is_an_execution_too() {
+fn a_skill_called_by_the_person_is_an_execution_too() {
     let command = "<command-message>kit:release is running…</command-message>\n\
                    <command-name>/kit:release</command-name>\n<command-args>1.2</command-args>";
     let uses = claude(&[
@@ -134,9 +135,9 @@ fn seed_002_a_skill_called_by_the_person_is_an_execution_too() {
     assert_eq!(unanswered, [], "the agent has not gone on");
 }
 
-/// Seed 002, work item 3, wiring: the next message updates "the previous execution's record".
+/// docs/spec/skills-and-signals.md#next-message: the next message updates the execution before it.
 #[test]
-fn seed_002_of_several_uses_before_a_message_the_last_one_gets_it() {
+fn of_several_uses_before_a_message_the_last_one_gets_it() {
     let uses = claude(&[
         asks("go"),
         call("t1", "one"),
@@ -184,9 +185,9 @@ fn a_provider_that_fails_to_the_end_fails_the_execution() {
     assert_eq!(uses[0].error.as_deref(), Some("the model's provider failed"));
 }
 
-/// Seed 002, work item 3, wiring, in sessions of Hermes.
+/// docs/spec/skills-and-signals.md#next-message, in sessions of Hermes.
 #[test]
-fn seed_002_hermes_looks_at_a_skill_with_its_tool() {
+fn hermes_looks_at_a_skill_with_its_tool() {
     let view = |id: &str, arguments: &Value, content: &Value| {
         let function = json!({ "name": "skill_view", "arguments": arguments.to_string() });
         [
@@ -208,9 +209,9 @@ fn seed_002_hermes_looks_at_a_skill_with_its_tool() {
     assert_eq!(uses[1].error.as_deref(), Some("Skill 'pln' not found."));
 }
 
-/// Seed 002, work item 3, wiring, in sessions of Hermes.
+/// docs/spec/skills-and-signals.md#next-message, in sessions of Hermes.
 #[test]
-fn seed_002_hermes_is_told_to_use_skills_by_name() {
+fn hermes_is_told_to_use_skills_by_name() {
     let single = "[IMPORTANT: The user has invoked the \"pr\" skill, indicating they want you to \
         follow its instructions. The full skill content is loaded below.]\n\n# PR\n\nThe user has \
         provided the following instruction alongside the skill invocation: open one";
