@@ -2,6 +2,16 @@
 //!
 //! A provider's quirks stay in its file. Nothing here knows of judging, scenarios or
 //! reports, and nothing here prints.
+//!
+//! ```
+//! use selftest_models::structured::StrictReader;
+//! use serde_json::json;
+//!
+//! let reader = StrictReader::new(&json!({ "type": "object", "required": ["score"] }));
+//! assert!(reader.read(r#"{"score": 0.5}"#).is_ok());
+//! // A truncated reply is no reply.
+//! assert!(reader.read(r#"{"score": 0.5"#).is_err());
+//! ```
 
 pub mod cassette;
 pub mod embedded;

@@ -1,4 +1,9 @@
 //! What numbers can and cannot say: intervals, tests, agreement. Pure arithmetic; decides nothing.
+//!
+//! ```
+//! let interval = selftest_stats::wilson(4, 5).expect("five trials");
+//! assert!(interval.low < 0.4 && interval.high > 0.95);
+//! ```
 
 pub mod plot;
 pub mod score;
