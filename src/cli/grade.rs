@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-/// Where grades are kept unless it is said otherwise.
+/// The database unless another is named.
 pub const DATABASE: &str = ".selftest/selftest.db";
 
-/// Flags of every action on recorded sessions.
+/// Which recorded sessions.
 #[derive(Debug, Clone, Args)]
 pub struct SessionArgs {
     /// Read sessions from this file or folder; may be repeated. Default: grade.sources of the
@@ -20,10 +20,23 @@ pub struct SessionArgs {
     /// Only sessions of this agent, such as claude-code
     #[arg(long, value_name = "NAME", global = true, help_heading = "Which sessions")]
     pub agent: Option<String>,
+}
+
+/// How results are printed, and where they are kept.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
     /// Print JSON instead of text
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
-    /// Keep grades in this database: a path, or the address of a PostgreSQL database
+    /// Where they are kept.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
+/// Where grades, skills and reflections are kept.
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseArgs {
+    /// Use this database: a path, or the address of a PostgreSQL database
     #[arg(
         long,
         value_name = "FILE|URL",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::SessionArgs;
 use selftest_grading::grade::TaskType;
 
 /// What to do with gaps.
@@ -23,6 +24,9 @@ pub enum GapsAction {
         /// Grade nothing: look at the grades that are there
         #[arg(long)]
         no_scan: bool,
+        /// Which sessions.
+        #[command(flatten)]
+        sessions: SessionArgs,
     },
     /// Let a model draft skills for open gaps, by default for three of them
     Propose(ProposeArgs),

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
+use super::SessionArgs;
+
 /// What a worker does.
 #[derive(Debug, Clone, Args)]
 pub struct WorkerArgs {
@@ -32,6 +34,9 @@ pub enum JobsAction {
     Run {
         /// Its name, as `selftest jobs list` shows it
         name: String,
+        /// Which sessions it grades first.
+        #[command(flatten)]
+        sessions: SessionArgs,
     },
     /// Try failed gradings again
     Retry {

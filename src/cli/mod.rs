@@ -10,16 +10,21 @@ mod serve;
 mod signals;
 mod skills;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 pub use experiment::ExperimentArgs;
-pub use grade::{DATABASE, GradeAction, OverrideArgs, SessionArgs, SessionsAction};
+pub use grade::{
+    DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
+};
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
-pub use reflect::{GradeReflectionArgs, ReflectAction, ReflectArgs};
+pub use reflect::{GradeReflectionArgs, ReflectAction};
 pub use run::{Format, RunArgs};
 use selftest_grading::grade::TaskType;
 pub use serve::ServeArgs;
@@ -37,7 +42,6 @@ pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};
                   the answers by a rubric, and a threshold decides.\n\nWithout a subcommand it runs \
                   the scenarios of config/selftest.yaml and writes a JSON and a Markdown report.",
     after_help = exit::TABLE,
-    args_conflicts_with_subcommands = true,
     max_term_width = 100
 )]
 pub struct Cli {
@@ -50,6 +54,28 @@ pub struct Cli {
     /// Flags of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
+}
+
+impl Cli {
+    /// Reads a command line. Flags of a run do not go with a subcommand; those of every command
+    /// do, before and behind it.
+    pub fn read(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let mut matches = command.try_get_matches_from_mut(words)?;
+        if let Some(name) = matches.subcommand_name() {
+            let run = RunArgs::augment_args(clap::Command::new("run"));
+            let given = |flag: &&clap::Arg| {
+                matches.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
+            };
+            if let Some(flag) = run.get_arguments().find(given) {
+                let words = format!("`{flag}` is a flag of a run and does not go with `{name}`");
+                return Err(command.error(ErrorKind::ArgumentConflict, words));
+            }
+        }
+        Self::from_arg_matches_mut(&mut matches)
+    }
 }
 
 /// Flags of every command.
@@ -117,27 +143,30 @@ pub enum Command {
     },
     /// Grade recorded agent sessions by rules, and report on them
     Grade {
-        /// Which sessions, and where grades are kept.
+        /// Which sessions.
         #[command(flatten)]
         sessions: SessionArgs,
+        /// How results are printed, and where they are kept.
+        #[command(flatten)]
+        store: StoreArgs,
         /// What to do.
         #[command(subcommand)]
         action: GradeAction,
     },
     /// Find gaps in the agent's skills, and let a model draft skills that could close them
     Gaps {
-        /// Which sessions, and where grades are kept.
+        /// How results are printed, and where they are kept.
         #[command(flatten)]
-        sessions: SessionArgs,
+        store: StoreArgs,
         /// What to do.
         #[command(subcommand)]
         action: GapsAction,
     },
     /// Look at proposed skills, and accept or reject them
     Proposals {
-        /// Where grades are kept.
+        /// How results are printed, and where they are kept.
         #[command(flatten)]
-        sessions: SessionArgs,
+        store: StoreArgs,
         /// What to do.
         #[command(subcommand)]
         action: ProposalsAction,
@@ -147,15 +176,21 @@ pub enum Command {
         /// Only this type, such as debugging
         #[arg(value_name = "TASK TYPE", value_parser = improve::task_type)]
         task_type: Option<TaskType>,
-        /// Which sessions, and where grades are kept.
+        /// Only sessions of this agent, such as claude-code
+        #[arg(long, value_name = "NAME", help_heading = "Which sessions")]
+        agent: Option<String>,
+        /// How results are printed, and where they are kept.
         #[command(flatten)]
-        sessions: SessionArgs,
+        store: StoreArgs,
     },
     /// List or print recorded agent sessions
     Sessions {
         /// Which sessions.
         #[command(flatten)]
         sessions: SessionArgs,
+        /// Print JSON instead of text
+        #[arg(long, global = true, help_heading = "Output")]
+        json: bool,
         /// What to do.
         #[command(subcommand)]
         action: SessionsAction,
@@ -168,54 +203,57 @@ pub enum Command {
     },
     /// Grade what agents say of their own work, and report on it
     Reflect {
-        /// Where they are kept.
+        /// How results are printed, and where they are kept.
         #[command(flatten)]
-        reflect: ReflectArgs,
+        store: StoreArgs,
         /// What to do.
         #[command(subcommand)]
         action: ReflectAction,
     },
     /// Track how well skills work, and disable those that do not
     Skills {
-        /// Which sessions, and where the records are kept.
+        /// How results are printed, and where they are kept.
         #[command(flatten)]
-        sessions: SessionArgs,
+        store: StoreArgs,
         /// What to do.
         #[command(subcommand)]
         action: SkillsAction,
     },
     /// Serve the web page and the HTTP API
     Serve {
-        /// Which sessions, and where grades are kept.
+        /// Where grades are kept.
         #[command(flatten)]
-        sessions: SessionArgs,
+        database: DatabaseArgs,
         /// How it is reached.
         #[command(flatten)]
         serve: ServeArgs,
     },
     /// Run the weekly jobs when they are due, and grade the sessions that are queued
     Worker {
-        /// Which sessions, and where grades are kept.
+        /// Which sessions.
         #[command(flatten)]
         sessions: SessionArgs,
+        /// How results are printed, and where they are kept.
+        #[command(flatten)]
+        store: StoreArgs,
         /// What it does.
         #[command(flatten)]
         worker: WorkerArgs,
     },
     /// List jobs, run one now, or try failed ones again
     Jobs {
-        /// Which sessions, and where grades are kept.
+        /// How results are printed, and where they are kept.
         #[command(flatten)]
-        sessions: SessionArgs,
+        store: StoreArgs,
         /// What to do.
         #[command(subcommand)]
         action: JobsAction,
     },
     /// Serve grades and reports to an agent: Model Context Protocol on stdin and stdout
     Mcp {
-        /// Which sessions, and where grades are kept.
+        /// Where grades are kept.
         #[command(flatten)]
-        sessions: SessionArgs,
+        database: DatabaseArgs,
     },
     /// List, fetch or find model weights for the embedded engine
     Model {
@@ -289,7 +327,6 @@ pub enum ModelAction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound() {
@@ -303,6 +340,8 @@ mod tests {
             "selftest --scenarios=2 --timeout=30",
             "selftest --full --model ollama/qwen2.5:7b",
             "selftest config check -C x",
+            "selftest -C x --config y.yaml -v config check",
+            "selftest -C x grade latest --offline",
             "selftest model pull hf:a/b/c.gguf --sha256 00",
             "selftest grade latest 10 --source x --json",
             "selftest grade --agent codex summary --days 30",
@@ -323,11 +362,17 @@ mod tests {
             "selftest jobs retry --all",
             "selftest skills experiment SKILL.md --suite a.yaml --repeats 5 --json",
         ] {
-            Cli::try_parse_from(line.split(' ')).unwrap();
+            Cli::read(line.split(' ')).unwrap();
         }
-        assert!(Cli::try_parse_from(["selftest", "--scenarios=2", "doctor"]).is_err());
-        assert!(Cli::try_parse_from(["selftest", "--repeats=2"]).is_err());
-        assert!(Cli::try_parse_from(["selftest", "--suite=a", "--repeats=0"]).is_err());
+        let error = Cli::read(["selftest", "--scenarios=2", "doctor"]).unwrap_err().to_string();
+        assert!(error.contains("`--scenarios <N|IDS>` is a flag of a run"), "{error}");
+        // A command has the flags that it uses and no others.
+        for line in ["skills disable x --source y", "proposals list --since 3d", "mcp --json"] {
+            let line = format!("selftest {line}");
+            assert!(Cli::read(line.split(' ')).is_err(), "{line}");
+        }
+        assert!(Cli::read(["selftest", "--repeats=2"]).is_err());
+        assert!(Cli::read(["selftest", "--suite=a", "--repeats=0"]).is_err());
         // A record says one thing, and a promotion names a text or a version.
         for line in [
             "record",
@@ -338,12 +383,12 @@ mod tests {
             "promote x",
         ] {
             let line = format!("selftest skills {line}");
-            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+            assert!(Cli::read(line.split(' ')).is_err(), "{line}");
         }
         // An override says something, in range, with a reason.
         for line in ["--reason x", "--response-quality 6 --reason x", "--task-completed true"] {
             let line = format!("selftest grade override abc {line}");
-            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+            assert!(Cli::read(line.split(' ')).is_err(), "{line}");
         }
     }
 }

@@ -4,25 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Flags of every action on reflections.
-#[derive(Debug, Clone, Args)]
-pub struct ReflectArgs {
-    /// Print JSON instead of text
-    #[arg(long, global = true, help_heading = "Output")]
-    pub json: bool,
-    /// Keep reflections in this database: a path, or the address of a PostgreSQL database
-    #[arg(
-        long,
-        value_name = "FILE|URL",
-        env = "DATABASE_URL",
-        hide_env_values = true,
-        default_value = super::DATABASE,
-        global = true,
-        help_heading = "Output"
-    )]
-    pub db: String,
-}
-
 /// What to do with reflections.
 #[derive(Debug, Subcommand)]
 pub enum ReflectAction {

@@ -29,5 +29,8 @@ pub enum SignalsAction {
         /// Which sessions.
         #[command(flatten)]
         sessions: SessionArgs,
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
     },
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
-use super::ExperimentArgs;
+use super::{ExperimentArgs, SessionArgs};
 
 /// What to do with skills.
 #[derive(Debug, Subcommand)]
@@ -116,6 +116,10 @@ pub struct RecordArgs {
     /// What the user had written before
     #[arg(long, value_name = "TEXT", requires = "message", help_heading = "With --message")]
     pub previous: Option<String>,
+
+    /// Which sessions, with --from-sessions.
+    #[command(flatten)]
+    pub sessions: SessionArgs,
 }
 
 /// How an execution ended.

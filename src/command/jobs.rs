@@ -13,7 +13,7 @@ use super::grading::rubric;
 use super::improve::generator_on_request;
 use super::interruption::interruption;
 use super::print;
-use crate::cli::{GlobalArgs, JobsAction, SessionArgs};
+use crate::cli::{GlobalArgs, JobsAction, SessionArgs, StoreArgs};
 use crate::config::Resolved;
 use crate::exit::Exit;
 use selftest_grading::improve::skill_settings::SkillSettings;
@@ -28,26 +28,26 @@ use selftest_text::wording::plural;
 
 pub(super) async fn execute(
     action: &JobsAction,
-    sessions: &SessionArgs,
+    store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     match action {
-        JobsAction::List => list(sessions, global).await,
-        JobsAction::Run { name } => run(job(name, &[])?, sessions, global).await,
-        JobsAction::Retry { id, .. } => retry(id.as_deref(), sessions, global).await,
+        JobsAction::List => list(store, global).await,
+        JobsAction::Run { name, sessions } => run(job(name, &[])?, sessions, store, global).await,
+        JobsAction::Retry { id, .. } => retry(id.as_deref(), store, global).await,
     }
 }
 
-async fn list(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+async fn list(args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.jobs;
-    let address = database(&project, &sessions.db);
+    let address = database(&project, &args.database);
     let store = Store::open(&address).await?;
     let queue = Queue::open(&address, &settings).await?;
     let listing = Listing::of(&store, &queue, &settings, Timestamp::now()).await?;
     queue.close().await;
     store.close().await;
-    if sessions.json {
+    if args.json {
         print(&format!("{:#}\n", json!(listing)))?;
     } else {
         print(&listing.text())?;
@@ -55,11 +55,16 @@ async fn list(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failu
     Ok(Exit::Passed)
 }
 
-async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+async fn run(
+    job: Job,
+    sessions: &SessionArgs,
+    args: &StoreArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
     let interrupted = interruption()?;
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let address = database(&project, &sessions.db);
+    let address = database(&project, &args.database);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
     let grader = grader.by_rubric(rubric(&project)).await?;
     let store = grader.store().clone();
@@ -76,7 +81,7 @@ async fn run(job: Job, sessions: &SessionArgs, global: &GlobalArgs) -> Result<Ex
     let Some(summary) = summary else {
         return Err(Failure::setup(anyhow!("another worker took {} over", job.name())));
     };
-    if sessions.json {
+    if args.json {
         print(&format!("{:#}\n", json!(summary)))?;
     } else {
         print(&said(job, &summary))?;
@@ -110,14 +115,10 @@ pub(super) fn skill_tracker(
     SkillTracker::new(store.clone(), settings.clone(), redactor)
 }
 
-async fn retry(
-    id: Option<&str>,
-    sessions: &SessionArgs,
-    global: &GlobalArgs,
-) -> Result<Exit, Failure> {
+async fn retry(id: Option<&str>, args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.jobs;
-    let queue = Queue::open(&database(&project, &sessions.db), &settings).await?;
+    let queue = Queue::open(&database(&project, &args.database), &settings).await?;
     let number = queue.retry(id).await?;
     queue.close().await;
     if let Some(id) = id.filter(|_| number == 0) {
@@ -125,7 +126,7 @@ async fn retry(
         return Err(Failure::usage(anyhow!("no failed grading has the id {shown:?}"))
             .hint(Some("`selftest jobs list` shows the ids of failed gradings")));
     }
-    if sessions.json {
+    if args.json {
         print(&format!("{:#}\n", json!({ "retried": number })))?;
     } else {
         print(&format!("{} will be tried again\n", plural(number, "grading")))?;

@@ -10,17 +10,17 @@ use super::failure::Failure;
 use super::grade::database;
 use super::grading::{GradersOnRequest, rubric};
 use super::run::interrupt;
-use crate::cli::{GlobalArgs, SessionArgs};
+use crate::cli::{DatabaseArgs, GlobalArgs};
 use crate::exit::Exit;
 use selftest_harness::report::RunArchive;
 use selftest_server::mcp::McpServer;
 use selftest_store::Store;
 
-pub(super) async fn execute(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
-    let store = Store::open(&database(&project, &sessions.db)).await?;
+    let store = Store::open(&database(&project, args)).await?;
     let store = store.by_rubric(rubric(&project)).await?;
     let grading = GradersOnRequest::new(Arc::new(project), Arc::new(resolved), store.clone(), None);
     let runs = RunArchive::new(json_folder);

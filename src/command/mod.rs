@@ -68,40 +68,40 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             compare::execute([&a, &b], json, fail_if_worse, &global)
         }
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
-        Some(Command::Grade { sessions, action }) => {
-            runtime()?.block_on(grade::execute(&action, &sessions, &global))
+        Some(Command::Grade { sessions, store, action }) => {
+            runtime()?.block_on(grade::execute(&action, &sessions, &store, &global))
         }
-        Some(Command::Gaps { sessions, action }) => {
-            runtime()?.block_on(improve::gaps(&action, &sessions, &global))
+        Some(Command::Gaps { store, action }) => {
+            runtime()?.block_on(improve::gaps(&action, &store, &global))
         }
-        Some(Command::Proposals { sessions, action }) => {
-            runtime()?.block_on(improve::proposals(&action, &sessions, &global))
+        Some(Command::Proposals { store, action }) => {
+            runtime()?.block_on(improve::proposals(&action, &store, &global))
         }
-        Some(Command::Route { task_type, sessions }) => {
-            runtime()?.block_on(improve::route(task_type, &sessions, &global))
+        Some(Command::Route { task_type, agent, store }) => {
+            runtime()?.block_on(improve::route(task_type, agent.as_deref(), &store, &global))
         }
-        Some(Command::Sessions { sessions, action }) => {
-            sessions::execute(&action, &sessions, &global)
+        Some(Command::Sessions { sessions, json, action }) => {
+            sessions::execute(&action, &sessions, json, &global)
         }
         Some(Command::Signals { action }) => signals::execute(&action, &global),
-        Some(Command::Reflect { reflect, action }) => {
-            runtime()?.block_on(reflect::execute(&action, &reflect, &global))
+        Some(Command::Reflect { store, action }) => {
+            runtime()?.block_on(reflect::execute(&action, &store, &global))
         }
-        Some(Command::Skills { sessions, action }) => {
-            runtime()?.block_on(skills::execute(&action, &sessions, &global))
+        Some(Command::Skills { store, action }) => {
+            runtime()?.block_on(skills::execute(&action, &store, &global))
         }
-        Some(Command::Serve { sessions, serve }) => {
-            runtime()?.block_on(serve::execute(&serve, &sessions, &global))
+        Some(Command::Serve { database, serve }) => {
+            runtime()?.block_on(serve::execute(&serve, &database, &global))
         }
-        Some(Command::Worker { sessions, worker }) => {
-            runtime()?.block_on(worker::execute(&worker, &sessions, &global))
+        Some(Command::Worker { sessions, store, worker }) => {
+            runtime()?.block_on(worker::execute(&worker, &sessions, &store, &global))
         }
-        Some(Command::Jobs { sessions, action }) => {
-            runtime()?.block_on(jobs::execute(&action, &sessions, &global))
+        Some(Command::Jobs { store, action }) => {
+            runtime()?.block_on(jobs::execute(&action, &store, &global))
         }
-        Some(Command::Mcp { sessions }) => {
+        Some(Command::Mcp { database }) => {
             let runtime = runtime()?;
-            let done = runtime.block_on(mcp::execute(&sessions, &global));
+            let done = runtime.block_on(mcp::execute(&database, &global));
             // A read of stdin cannot be broken off, and must not keep the process after SIGTERM.
             runtime.shutdown_background();
             done

@@ -11,7 +11,7 @@ use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
 use super::{eprint, print};
-use crate::cli::{GlobalArgs, GradeReflectionArgs, ReflectAction, ReflectArgs};
+use crate::cli::{GlobalArgs, GradeReflectionArgs, ReflectAction, StoreArgs};
 use crate::config::Resolved;
 use crate::exit::Exit;
 use selftest_grading::grade::reflection::{Reflection, ReflectionRules, ReflectionScore, read_all};
@@ -34,12 +34,12 @@ const EXAMPLE: &str = "a reflection is an object such as {\"goal\": \"…\", \"s
 
 pub(super) async fn execute(
     action: &ReflectAction,
-    args: &ReflectArgs,
+    args: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let store = Store::open(&database(&project, &args.db)).await?;
+    let store = Store::open(&database(&project, &args.database)).await?;
     let grader = reflection_grader(&project, &resolved, store.clone())?;
     let done = match action {
         ReflectAction::Grade(asked) => grade(asked, &grader, &project, args.json).await,

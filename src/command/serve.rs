@@ -16,7 +16,7 @@ use super::interruption::interruption;
 use super::jobs::skill_tracker;
 use super::print;
 use super::reflect::reflection_grader;
-use crate::cli::{GlobalArgs, ServeArgs, SessionArgs};
+use crate::cli::{DatabaseArgs, GlobalArgs, ServeArgs};
 use crate::exit::Exit;
 use selftest_harness::report::RunArchive;
 use selftest_server::{Access, App, Improvement, SkillQueue, serve};
@@ -25,7 +25,7 @@ use selftest_store::Store;
 
 pub(super) async fn execute(
     args: &ServeArgs,
-    sessions: &SessionArgs,
+    store: &DatabaseArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
@@ -37,7 +37,7 @@ pub(super) async fn execute(
     }
     let resolved = project.load(Vec::new())?;
     let (json_folder, _) = project.report_folders(&resolved);
-    let address = database(&project, &sessions.db);
+    let address = database(&project, store);
     let store = Store::open(&address).await?.by_rubric(rubric(&project)).await?;
     let queue = Queue::open(&address, &resolved.config.jobs).await?;
     let reflections = Arc::new(reflection_grader(&project, &resolved, store.clone())?);

@@ -37,7 +37,7 @@ pub(super) fn execute(action: &SignalsAction, global: &GlobalArgs) -> Result<Exi
             })?;
             Ok(Exit::Passed)
         }
-        SignalsAction::Scan { limit, sessions } => scan(*limit, sessions, global),
+        SignalsAction::Scan { limit, sessions, json } => scan(*limit, sessions, *json, global),
     }
 }
 
@@ -70,7 +70,12 @@ fn classified(signals: &Signals) -> String {
     text
 }
 
-fn scan(limit: usize, args: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+fn scan(
+    limit: usize,
+    args: &SessionArgs,
+    as_json: bool,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let roots = roots(&project, args)?;
     let since =
@@ -90,7 +95,7 @@ fn scan(limit: usize, args: &SessionArgs, global: &GlobalArgs) -> Result<Exit, F
     if limit > 0 {
         scan.found.truncate(limit);
     }
-    if args.json {
+    if as_json {
         print(&format!("{:#}\n", serde_json::json!(scan)))?;
     } else if scan.counts.messages == 0 {
         nothing_found(&roots);

@@ -13,7 +13,7 @@ use super::grading::{GradersOnRequest, finder, rubric};
 use super::interruption::interruption;
 use super::jobs::{context, job, said};
 use super::{eprint, print};
-use crate::cli::{GlobalArgs, SessionArgs, WorkerArgs};
+use crate::cli::{GlobalArgs, SessionArgs, StoreArgs, WorkerArgs};
 use crate::exit::Exit;
 use selftest_service::grader::SelfGrader;
 use selftest_service::jobs::{Job, Queue, Scheduler, Status, Worker, WorkerEnd};
@@ -24,9 +24,11 @@ const GRADINGS: &str = "gradings";
 pub(super) async fn execute(
     args: &WorkerArgs,
     sessions: &SessionArgs,
+    store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let (jobs, gradings) = wanted(args)?;
+    let as_json = store.json;
     // Before anything is begun: what is begun is given back.
     let interrupted = interruption()?;
     let project = Project::open(global)?;
@@ -35,7 +37,7 @@ pub(super) async fn execute(
     let quality = &mut resolved.config.grade.quality;
     quality.concurrency = args.concurrency.unwrap_or(quality.concurrency);
     let concurrency = quality.concurrency;
-    let address = database(&project, &sessions.db);
+    let address = database(&project, &store.database);
     let grader = SelfGrader::open(&address, options(&project, sessions)?).await?;
     let grader = grader.by_rubric(rubric(&project)).await?;
     let store = grader.store().clone();
@@ -48,7 +50,7 @@ pub(super) async fn execute(
     let work = async {
         if args.once {
             let now = args.now.unwrap_or_else(Timestamp::now);
-            return once(&scheduler, gradings.then_some(&worker), now, sessions.json).await;
+            return once(&scheduler, gradings.then_some(&worker), now, as_json).await;
         }
         tokio::join!(scheduler.run(), async {
             if gradings {

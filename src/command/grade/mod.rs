@@ -16,7 +16,9 @@ use super::failure::Failure;
 use super::grading::rubric;
 use super::sessions::{nothing_found, roots};
 use super::{eprint, print, since};
-use crate::cli::{self, GlobalArgs, GradeAction, OverrideArgs, SessionArgs};
+use crate::cli::{
+    self, DatabaseArgs, GlobalArgs, GradeAction, OverrideArgs, SessionArgs, StoreArgs,
+};
 use crate::exit::Exit;
 use progress::ScanBar;
 use selftest_grading::grade::quality::combine;
@@ -34,7 +36,10 @@ const NAMED: usize = 10;
 /// What an action needs.
 struct Setup<'a> {
     grader: SelfGrader,
-    args: &'a SessionArgs,
+    /// Which sessions.
+    sessions: &'a SessionArgs,
+    /// Print JSON instead of text.
+    json: bool,
     project: Project,
     roots: Vec<PathBuf>,
     /// Folder of the weekly reports.
@@ -43,10 +48,11 @@ struct Setup<'a> {
 
 pub(super) async fn execute(
     action: &GradeAction,
-    args: &SessionArgs,
+    sessions: &SessionArgs,
+    store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
-    let setup = Setup::new(action, args, global).await?;
+    let setup = Setup::new(action, sessions, store, global).await?;
     let result = act(action, &setup).await;
     // So that the file alone is the whole database: people copy it.
     setup.grader.store().clone().close().await;
@@ -83,7 +89,7 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
         GradeAction::Override(made) => add_override(setup, made).await,
         GradeAction::Agreement => {
             let agreement = setup.grader.agreement().await?;
-            if setup.args.json {
+            if setup.json {
                 print(&format!("{:#}\n", json!(agreement)))?;
             } else {
                 print(&grades::agreement(&agreement))?;
@@ -92,7 +98,7 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
         }
         GradeAction::Calibration => {
             let calibration = setup.grader.calibration().await?;
-            if setup.args.json {
+            if setup.json {
                 print(&format!("{:#}\n", json!(calibration)))?;
             } else {
                 print(&grades::calibration(&calibration))?;
@@ -105,11 +111,12 @@ async fn act(action: &GradeAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
 impl<'a> Setup<'a> {
     async fn new(
         action: &GradeAction,
-        args: &'a SessionArgs,
+        sessions: &'a SessionArgs,
+        store: &StoreArgs,
         global: &GlobalArgs,
     ) -> Result<Self, Failure> {
         let project = Project::open(global)?;
-        let mut options = options(&project, args)?;
+        let mut options = options(&project, sessions)?;
         if let GradeAction::File { paths } = action {
             for path in paths {
                 project.path(path).symlink_metadata().map_err(|error| {
@@ -120,9 +127,9 @@ impl<'a> Setup<'a> {
         }
         let roots = options.sources.clone();
         let weekly_folder = project.shown_path(&options.settings.weekly_folder);
-        let grader = SelfGrader::open(&database(&project, &args.db), options).await?;
+        let grader = SelfGrader::open(&database(&project, &store.database), options).await?;
         let grader = grader.by_rubric(rubric(&project)).await?;
-        Ok(Self { grader, args, project, roots, weekly_folder })
+        Ok(Self { grader, sessions, json: store.json, project, roots, weekly_folder })
     }
 
     /// Grades everything that is new.
@@ -135,7 +142,7 @@ impl<'a> Setup<'a> {
 
     /// Shows what was graded now, and says what was not.
     fn show(&self, scan: &Scan) -> Result<Exit, Failure> {
-        if self.args.json {
+        if self.json {
             print(&format!("{:#}\n", json!(scan)))?;
         } else if !scan.grades.is_empty() {
             print(&grades::table(&scan.grades))?;
@@ -203,8 +210,8 @@ pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<Options, 
 
 /// An address as it is, a path below the project folder. A variable that is set to nothing is as
 /// good as none.
-pub(super) fn database(project: &Project, db: &str) -> String {
-    let db = if db.is_empty() { cli::DATABASE } else { db };
+pub(super) fn database(project: &Project, args: &DatabaseArgs) -> String {
+    let db = if args.db.is_empty() { cli::DATABASE } else { &args.db };
     if db.contains(':') {
         return db.to_owned();
     }
@@ -234,7 +241,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
     let made = setup.grader.store().overrides_of(&grade.session_id).await?.items;
     let by_models = setup.grader.store().quality_of(&grade.session_id).await?.items;
     let average = combine(&by_models);
-    if setup.args.json {
+    if setup.json {
         let counts = overrides::apply(grade.clone(), &made);
         let json = json!({
             "by_rules": grade,
@@ -279,7 +286,7 @@ async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, Fa
         setup.grader.store().add_override(&one).await?;
         made.push(one);
     }
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!(made)))?;
     } else {
         for one in &made {

@@ -66,7 +66,7 @@ async fn one_session(
             Some(Ok(grade)) => grade,
             Some(Err(fault)) => return Err(fault.into()),
         };
-        if setup.args.json {
+        if setup.json {
             print(&format!("{:#}\n", json!(grade)))?;
         } else {
             print(quality::card(std::slice::from_ref(&grade), None).trim_start())?;
@@ -97,7 +97,7 @@ async fn backfill(
         if waiting.is_empty() {
             continue;
         }
-        let mut bar = BackfillBar::new(&setup.project.environment, setup.args.json);
+        let mut bar = BackfillBar::new(&setup.project.environment, setup.json);
         let run = grader.backfill(waiting, limit, concurrency as usize, &mut bar);
         let done = interruptible(run).await;
         bar.bar.finish_and_clear();
@@ -136,8 +136,8 @@ fn came_to(model: &str, done: &Backfill) -> String {
 /// The sessions that the model has not graded, id and file; says where there are none.
 async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)>, Failure> {
     let now = Timestamp::now();
-    let since = setup.args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
-    let (store, agent) = (setup.grader.store(), setup.args.agent.as_deref());
+    let since = setup.sessions.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
+    let (store, agent) = (setup.grader.store(), setup.sessions.agent.as_deref());
     let waiting = store.without_quality(model, since, agent).await?;
     if waiting.items.is_empty() {
         eprint(&format!("{model}: every session has its grade\n"));
@@ -175,7 +175,7 @@ async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit
 
 async fn recent(setup: &Setup<'_>, min_overall: Option<f64>, limit: u32) -> Result<Exit, Failure> {
     let page = setup.grader.store().recent_quality(min_overall, limit, None).await?;
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!(page.items)))?;
     } else if page.items.is_empty() {
         eprint("no grades by models yet; `selftest grade backfill` makes them\n");

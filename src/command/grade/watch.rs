@@ -68,7 +68,7 @@ async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Re
     let moment = Timestamp::now().checked_sub(quiet).unwrap_or(Timestamp::MIN);
     let scan = setup.grader.grade_finished_sessions(moment, &mut ()).await?;
     for grade in &scan.grades {
-        if setup.args.json {
+        if setup.json {
             print(&format!("{}\n", json!(grade)))?;
             continue;
         }
@@ -88,7 +88,7 @@ async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Re
     let is_shown = |alert: &Alert| shown.alerts.contains(&(report.week, alert.metric));
     let new: Vec<&Alert> = report.alerts.raised().filter(|alert| !is_shown(alert)).collect();
     shown.alerts.extend(new.iter().map(|alert| (report.week, alert.metric)));
-    if setup.args.json {
+    if setup.json {
         for alert in new {
             print(&format!("{}\n", json!({ "alert": alert })))?;
         }

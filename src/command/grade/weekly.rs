@@ -17,7 +17,7 @@ pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Resu
         eprint(&coverage_words(&scan));
     }
     let grader = &setup.grader;
-    if setup.args.json {
+    if setup.json {
         let patterns = grader.identify_patterns(days).await?;
         let summary = grader.grade_summary(days).await?;
         let json = json!({ "days": days, "summary": summary, "patterns": patterns });
@@ -30,7 +30,7 @@ pub(super) async fn summary(setup: &Setup<'_>, days: u32, no_scan: bool) -> Resu
         return Ok(Exit::Passed);
     }
     let narrowed =
-        [("--agent", setup.args.agent.is_some()), ("--since", setup.args.since.is_some())];
+        [("--agent", setup.sessions.agent.is_some()), ("--since", setup.sessions.since.is_some())];
     let narrowed: Vec<&str> =
         narrowed.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect();
     if !narrowed.is_empty() {
@@ -63,7 +63,7 @@ pub(super) async fn report(
         Failure::setup(anyhow!(error))
             .hint(Some("set grade.weekly_folder to a folder that you can write to"))
     })?;
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!(outcome.report)))?;
     } else {
         print(&format!("{}\n", paths.page.display()))?;
@@ -77,7 +77,7 @@ pub(super) async fn report(
 
 /// The kept report, its files and its alerts are those of all sessions: this one leaves them alone.
 fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<Exit, Failure> {
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!(report)))?;
     } else {
         print(&render(report).map_err(|error| Failure::setup(anyhow!(error)))?)?;

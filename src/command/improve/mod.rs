@@ -3,27 +3,27 @@
 mod proposals;
 mod propose;
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
 use super::failure::Failure;
-use super::grade::database;
-use super::sessions::{nothing_found, roots};
-use super::{eprint, print, since};
-use crate::cli::{GapsAction, GlobalArgs, SessionArgs};
-use crate::config::Config;
+use super::grade::{database, options};
+use super::sessions::nothing_found;
+use super::{eprint, print};
+use crate::cli::{GapsAction, GlobalArgs, StoreArgs};
 use crate::exit::Exit;
 pub(super) use proposals::execute as proposals;
 pub(super) use propose::generator_on_request;
 use selftest_grading::grade::TaskType;
 use selftest_grading::improve::gap::{Gap, GapStatus};
-use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_grading::report::improvement;
-use selftest_service::grader::{Options, SelfGrader, routing};
+use selftest_service::grader::gaps::GapDetection;
+use selftest_service::grader::{SelfGrader, routing};
 use selftest_store::Store;
 use selftest_text::one_line;
-use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
 /// Most gaps and proposals of a list.
@@ -31,26 +31,38 @@ const LISTED: u64 = 10_000;
 
 pub(super) async fn gaps(
     action: &GapsAction,
-    args: &SessionArgs,
+    store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
     match action {
         GapsAction::List { all } => {
-            let store = Store::open(&database(&project, &args.db)).await?;
-            let listed = store.gaps(None, LISTED).await;
-            store.close().await;
+            let opened = Store::open(&database(&project, &store.database)).await?;
+            let listed = opened.gaps(None, LISTED).await;
+            opened.close().await;
             let mut gaps = listed?.items;
             gaps.retain(|gap| *all || matches!(gap.status, GapStatus::Open | GapStatus::Proposed));
-            show_gaps(&gaps, args.json)
+            show_gaps(&gaps, store.json)
         }
-        GapsAction::Detect { days, no_scan } => {
+        GapsAction::Detect { days, no_scan, sessions } => {
             let mut settings = resolved.config.gaps.clone();
             settings.lookback_days = days.unwrap_or(settings.lookback_days);
-            detect(&project, resolved.config, args, &settings, *no_scan).await
+            let options = options(&project, sessions)?;
+            let roots = options.sources.clone();
+            let now = Timestamp::now();
+            let grader = SelfGrader::open(&database(&project, &store.database), options).await?;
+            let detected = async {
+                if !no_scan {
+                    grader.grade_new_sessions(&mut ()).await?;
+                }
+                grader.detect_gaps(&settings, now).await
+            };
+            let detected = detected.await;
+            grader.store().clone().close().await;
+            show_detected(&detected?, &roots, store.json)
         }
-        GapsAction::Propose(told) => propose::execute(told, project, resolved, args).await,
+        GapsAction::Propose(told) => propose::execute(told, project, resolved, store).await,
     }
 }
 
@@ -65,42 +77,21 @@ fn show_gaps(gaps: &[Gap], as_json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Passed)
 }
 
-async fn detect(
-    project: &Project,
-    config: Config,
-    args: &SessionArgs,
-    settings: &GapSettings,
-    no_scan: bool,
+fn show_detected(
+    detected: &GapDetection,
+    roots: &[PathBuf],
+    as_json: bool,
 ) -> Result<Exit, Failure> {
-    let roots = roots(project, args)?;
-    let now = Timestamp::now();
-    let options = Options {
-        sources: roots.clone(),
-        since: args.since.as_ref().map(|text| since::moment(text, now)).transpose()?,
-        agent: args.agent.clone(),
-        settings: config.grade,
-        redactor: Redactor::new(project.environment.secret_values.iter().cloned()),
-    };
-    let grader = SelfGrader::open(&database(project, &args.db), options).await?;
-    let detected = async {
-        if !no_scan {
-            grader.grade_new_sessions(&mut ()).await?;
-        }
-        grader.detect_gaps(settings, now).await
-    };
-    let detected = detected.await;
-    grader.store().clone().close().await;
-    let detected = detected?;
     for problem in &detected.problems {
         eprint(&format!("warning: {}\n", one_line(problem, 400)));
     }
-    if args.json {
+    if as_json {
         print(&format!("{:#}\n", json!(detected)))?;
     } else {
         print(&improvement::gaps(&detected.gaps))?;
     }
     if detected.sessions == 0 && detected.repeated_requests == 0 {
-        nothing_found(&roots);
+        nothing_found(roots);
         return Ok(Exit::NothingRan);
     }
     eprint(&format!(
@@ -115,17 +106,17 @@ async fn detect(
 
 pub(super) async fn route(
     task_type: Option<TaskType>,
-    args: &SessionArgs,
+    agent: Option<&str>,
+    store: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.routing;
-    let store = Store::open(&database(&project, &args.db)).await?;
-    let agent = args.agent.as_deref();
-    let found = routing(&store, &settings, task_type, agent, Timestamp::now()).await;
-    store.close().await;
+    let opened = Store::open(&database(&project, &store.database)).await?;
+    let found = routing(&opened, &settings, task_type, agent, Timestamp::now()).await;
+    opened.close().await;
     let found = found?;
-    if args.json {
+    if store.json {
         print(&format!("{:#}\n", json!(found)))?;
     } else if found.items.is_empty() {
         eprint("no grades of these days; `selftest grade latest` makes some\n");

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use serde_json::json;
 
 use super::LISTED;
-use crate::cli::{GlobalArgs, ProposalsAction, SessionArgs};
+use crate::cli::{GlobalArgs, ProposalsAction, StoreArgs};
 use crate::command::context::Project;
 use crate::command::failure::Failure;
 use crate::command::grade::database;
@@ -19,12 +19,12 @@ use selftest_text::one_line;
 
 pub(in crate::command) async fn execute(
     action: &ProposalsAction,
-    args: &SessionArgs,
+    args: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let config = project.load(Vec::new())?.config;
-    let store = Store::open(&database(&project, &args.db)).await?;
+    let store = Store::open(&database(&project, &args.database)).await?;
     let done = act(action, &project, &config, &store, args.json).await;
     store.close().await;
     done

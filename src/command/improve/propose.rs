@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::cli::{ExperimentArgs, ProposeArgs, SessionArgs};
+use crate::cli::{ExperimentArgs, ProposeArgs, StoreArgs};
 use crate::command::context::Project;
 use crate::command::experiment::Experiment;
 use crate::command::failure::Failure;
@@ -143,13 +143,13 @@ pub(super) async fn execute(
     told: &ProposeArgs,
     project: Project,
     mut resolved: Resolved,
-    args: &SessionArgs,
+    args: &StoreArgs,
 ) -> Result<Exit, Failure> {
     let settings = &mut resolved.config.gaps;
     settings.repeats = told.repeats.unwrap_or(settings.repeats);
     settings.suite = told.suite.clone().or(settings.suite.take());
     let interrupted = interruption()?;
-    let store = Store::open(&database(&project, &args.db)).await?;
+    let store = Store::open(&database(&project, &args.database)).await?;
     let drafter = Drafter { project: Arc::new(project), resolved: Arc::new(resolved) };
     let done = tokio::select! {
         done = propose(told, drafter, &store, args.json) => done,

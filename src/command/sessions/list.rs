@@ -85,6 +85,7 @@ pub(super) fn list(
     roots: &[PathBuf],
     limit: usize,
     args: &SessionArgs,
+    as_json: bool,
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
     let since =
@@ -114,7 +115,7 @@ pub(super) fn list(
     for row in &mut rows {
         row.request = one_line(&redactor.apply(&row.request), 4 * COLUMN);
     }
-    if args.json {
+    if as_json {
         let mut json = serde_json::json!(rows);
         redactor.apply_json(&mut json);
         print(&format!("{json:#}\n"))?;

@@ -20,16 +20,17 @@ use show::show;
 pub(super) fn execute(
     action: &SessionsAction,
     args: &SessionArgs,
+    as_json: bool,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let roots = roots(&project, args)?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     match action {
-        SessionsAction::List { limit } => list(&roots, *limit, args, &redactor),
+        SessionsAction::List { limit } => list(&roots, *limit, args, as_json, &redactor),
         SessionsAction::Show { session, full } => {
             let path = project.path(Path::new(session));
-            show(session, &path, &roots, *full, args.json, &redactor)
+            show(session, &path, &roots, *full, as_json, &redactor)
         }
     }
 }

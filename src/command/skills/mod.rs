@@ -14,7 +14,7 @@ use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
 use super::{eprint, print};
-use crate::cli::{GlobalArgs, KeptAction, SessionArgs, SkillsAction};
+use crate::cli::{GlobalArgs, KeptAction, SkillsAction, StoreArgs};
 use crate::exit::Exit;
 use selftest_grading::improve::skill::{SkillChange, SkillVersion};
 use selftest_grading::report::skills;
@@ -34,13 +34,13 @@ const LONGEST_SKILL: u64 = 1 << 18;
 /// What an action needs.
 struct Setup<'a> {
     tracker: SkillTracker,
-    args: &'a SessionArgs,
+    json: bool,
     project: Project,
 }
 
 pub(super) async fn execute(
     action: &SkillsAction,
-    args: &SessionArgs,
+    args: &StoreArgs,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let action = match action {
@@ -51,10 +51,13 @@ pub(super) async fn execute(
     };
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.skills;
-    let store = Store::open(&database(&project, &args.db)).await?;
+    let store = Store::open(&database(&project, &args.database)).await?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-    let setup =
-        Setup { tracker: SkillTracker::new(store.clone(), settings, redactor), args, project };
+    let setup = Setup {
+        tracker: SkillTracker::new(store.clone(), settings, redactor),
+        json: args.json,
+        project,
+    };
     let result = act(action, &setup).await;
     // So that the file alone is the whole database: people copy it.
     store.close().await;
@@ -122,7 +125,7 @@ async fn list(setup: &Setup<'_>) -> Result<Exit, Failure> {
             break;
         }
     }
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!(rows)))?;
     } else if rows.is_empty() {
         eprint(
@@ -143,7 +146,7 @@ async fn score(setup: &Setup<'_>, auto_disable: bool) -> Result<Exit, Failure> {
     if auto_disable {
         disabled = setup.tracker.auto_disable_underperformers(ACTOR, now).await?;
     }
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!({ "scores": scores, "disabled": disabled })))?;
     } else {
         print(&skills::scores(&scores, &disabled))?;
@@ -164,7 +167,7 @@ async fn history(setup: &Setup<'_>, name: &str) -> Result<Exit, Failure> {
     tracker.by_name(name, None).await?;
     let versions = tracker.store().skill_versions(tracker.user_id(), name).await?;
     let audit = tracker.store().skill_audit(tracker.user_id(), name).await?.items;
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!({ "versions": versions, "audit": audit })))?;
     } else {
         print(&skills::history(&versions, &audit))?;
@@ -174,7 +177,7 @@ async fn history(setup: &Setup<'_>, name: &str) -> Result<Exit, Failure> {
 
 /// Shows a change that was made.
 fn show(setup: &Setup<'_>, change: &SkillChange) -> Result<Exit, Failure> {
-    if setup.args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!(change)))?;
     } else {
         print(&skills::change(change))?;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Setup;
-use crate::cli::{RecordArgs, StatusName};
+use crate::cli::{RecordArgs, SessionArgs, StatusName};
 use crate::command::failure::Failure;
 use crate::command::sessions::{nothing_found, roots};
 use crate::command::{eprint, print, since};
@@ -21,7 +21,7 @@ pub(super) async fn record(setup: &Setup<'_>, told: &RecordArgs) -> Result<Exit,
     match (&told.skill, &told.message) {
         (Some(skill), _) => execution(setup, told, skill).await,
         (None, Some(message)) => said(setup, told, message).await,
-        (None, None) => sessions(setup).await,
+        (None, None) => sessions(setup, &told.sessions).await,
     }
 }
 
@@ -52,7 +52,7 @@ async fn execution(setup: &Setup<'_>, told: &RecordArgs, skill: &str) -> Result<
     });
     setup.tracker.record(std::slice::from_ref(&record)).await?;
     let SkillRecord::Execution { execution, .. } = record else { return Ok(Exit::Passed) };
-    if setup.args.json {
+    if setup.json {
         let json = json!({ "id": execution.id, "execution_status": execution.execution_status });
         print(&format!("{json:#}\n"))?;
     } else {
@@ -75,7 +75,7 @@ async fn said(setup: &Setup<'_>, told: &RecordArgs, message: &str) -> Result<Exi
     });
     let recorded = setup.tracker.record(&[record]).await?;
     let counted = recorded.messages > 0;
-    if setup.args.json {
+    if setup.json {
         let json = json!({ "signals": signals, "counted": counted });
         print(&format!("{json:#}\n"))?;
     } else {
@@ -98,8 +98,7 @@ async fn said(setup: &Setup<'_>, told: &RecordArgs, message: &str) -> Result<Exi
     Ok(Exit::NothingRan)
 }
 
-async fn sessions(setup: &Setup<'_>) -> Result<Exit, Failure> {
-    let args = setup.args;
+async fn sessions(setup: &Setup<'_>, args: &SessionArgs) -> Result<Exit, Failure> {
     let sources = roots(&setup.project, args)?;
     let since = args.since.as_ref().map(|text| since::moment(text, Timestamp::now()));
     let since = since.transpose()?;
@@ -108,7 +107,7 @@ async fn sessions(setup: &Setup<'_>) -> Result<Exit, Failure> {
     for problem in &derived.problems {
         eprint(&format!("warning: {}\n", one_line(problem, 400)));
     }
-    if args.json {
+    if setup.json {
         print(&format!("{:#}\n", json!(derived)))?;
     } else if derived.files > 0 {
         print(&format!(
