@@ -7,6 +7,7 @@
 //! The modules below are in reading order, lowest room first; `ARCHITECTURE.md` has the map, and
 //! a test holds every import against it: a room imports lower rooms only.
 
+pub mod clock;
 pub mod digest;
 pub mod redact;
 pub mod score;

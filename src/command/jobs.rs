@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
@@ -44,7 +43,7 @@ async fn list(sessions: &SessionArgs, global: &GlobalArgs) -> Result<Exit, Failu
     let address = database(&project, &sessions.db);
     let store = Store::open(&address).await?;
     let queue = Queue::open(&address, &settings).await?;
-    let listing = Listing::of(&store, &queue, &settings, Timestamp::now()).await?;
+    let listing = Listing::of(&store, &queue, &settings, crate::clock::now()).await?;
     queue.close().await;
     store.close().await;
     if sessions.json {

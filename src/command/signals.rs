@@ -3,7 +3,6 @@
 use std::io::Read as _;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 
 use super::context::Project;
 use super::failure::Failure;
@@ -74,7 +73,7 @@ fn scan(limit: usize, args: &SessionArgs, global: &GlobalArgs) -> Result<Exit, F
     let project = Project::open(global)?;
     let roots = roots(&project, args)?;
     let since =
-        args.since.as_ref().map(|text| since::moment(text, Timestamp::now())).transpose()?;
+        args.since.as_ref().map(|text| since::moment(text, crate::clock::now())).transpose()?;
     let options = Options {
         sources: roots.clone(),
         since,

@@ -47,7 +47,7 @@ pub(super) async fn execute(
 
     let work = async {
         if args.once {
-            let now = args.now.unwrap_or_else(Timestamp::now);
+            let now = args.now.unwrap_or_else(crate::clock::now);
             return once(&scheduler, gradings.then_some(&worker), now, sessions.json).await;
         }
         tokio::join!(scheduler.run(), async {

@@ -5,8 +5,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-use jiff::Timestamp;
-
 use crate::improve::draft::is_skill_name;
 use crate::improve::gap::GapStatus;
 use crate::improve::proposal::{Proposal, ProposalStatus};
@@ -89,7 +87,7 @@ pub async fn accept(
         gap: GapStatus::Closed,
         reason: reason.map(str::to_owned),
         file: Some(shown),
-        at: Timestamp::now(),
+        at: crate::clock::now(),
     };
     decide(store, id, &decision).await
 }
@@ -107,7 +105,7 @@ pub async fn reject(
         gap: if again { GapStatus::Open } else { GapStatus::Dismissed },
         reason: Some(reason.to_owned()),
         file: None,
-        at: Timestamp::now(),
+        at: crate::clock::now(),
     };
     decide(store, id, &decision).await
 }

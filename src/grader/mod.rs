@@ -274,7 +274,7 @@ impl SelfGrader {
                 weights: self.options.settings.weights,
                 rules: rules.clone(),
                 redactor: self.options.redactor.clone(),
-                now: Timestamp::now(),
+                now: crate::clock::now(),
                 wanted: self.wanted(),
             };
             self.store_results(scan::start(task), &mut scan, observer).await?;

@@ -3,7 +3,6 @@
 mod proposals;
 mod propose;
 
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
@@ -72,7 +71,7 @@ async fn detect(
     no_scan: bool,
 ) -> Result<Exit, Failure> {
     let roots = roots(project, args)?;
-    let now = Timestamp::now();
+    let now = crate::clock::now();
     let options = Options {
         sources: roots.clone(),
         since: args.since.as_ref().map(|text| since::moment(text, now)).transpose()?,
@@ -121,7 +120,7 @@ pub(super) async fn route(
     let settings = project.load(Vec::new())?.config.routing;
     let store = Store::open(&database(&project, &args.db)).await?;
     let agent = args.agent.as_deref();
-    let found = routing(&store, &settings, task_type, agent, Timestamp::now()).await;
+    let found = routing(&store, &settings, task_type, agent, crate::clock::now()).await;
     store.close().await;
     let found = found?;
     if args.json {

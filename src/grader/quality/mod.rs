@@ -8,8 +8,6 @@ mod backfill;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
-
 use crate::grade::QualityGrade;
 use crate::grade::quality::{
     About, QualityReader, QualityReading, QualitySettings, render, reply_schema, rubric_version,
@@ -220,7 +218,7 @@ impl QualityGrader {
                     let about = About {
                         session_id,
                         model: self.model.id(),
-                        ts: Timestamp::now(),
+                        ts: crate::clock::now(),
                         left_out: &condensed.left_out,
                         transcript_tokens: condensed.tokens,
                         rubric_version: rubric_version(&self.library),
