@@ -159,7 +159,7 @@ fn a_file_in_place_of_the_report_folder() {
 fn a_read_only_report_folder() {
     use std::os::unix::fs::PermissionsExt as _;
     if rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: root writes everywhere; a file in place of the folder is tested");
+        crate::require::skip("root writes everywhere; a file in place of the folder is tested");
         return;
     }
     let server = ModelServer::start();
@@ -192,7 +192,7 @@ fn a_full_disk_is_found_before_the_first_model_call() {
     let server = ModelServer::start();
     let fill = "{ head -c 200000 /dev/zero > reports/full 2> /dev/null || true; }";
     let Some(run) = on_a_small_disk(&Workspace::simple(&server), fill) else {
-        eprintln!("SKIPPED: a small disk cannot be mounted here");
+        crate::require::skip("a small disk cannot be mounted here");
         return;
     };
     run.exit(5).one_error(&["reports", "space"]);
@@ -206,7 +206,7 @@ fn a_disk_that_fills_up_during_the_run_is_said() {
     let yaml = config(OPENAI, &scenarios(60));
     let workspace = Workspace::new().config(yaml).server(&server);
     let Some(run) = on_a_small_disk(&workspace, "true") else {
-        eprintln!("SKIPPED: a small disk cannot be mounted here");
+        crate::require::skip("a small disk cannot be mounted here");
         return;
     };
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);

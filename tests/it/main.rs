@@ -8,6 +8,7 @@
 mod databases;
 mod model_server;
 mod report;
+mod require;
 mod run;
 mod workspace;
 
