@@ -5,6 +5,7 @@
 #![expect(clippy::float_cmp, reason = "reports hold the very numbers that were computed")]
 
 // What the tests stand on.
+mod clock;
 mod databases;
 mod model_server;
 mod report;
