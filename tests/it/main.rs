@@ -36,8 +36,6 @@ mod transport;
 mod sut;
 
 // Recorded sessions, and reflections.
-#[cfg(feature = "embedded")]
-mod demonstration;
 mod grade;
 mod improve;
 mod jobs;
