@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jiff::Timestamp;
 use serde::Serialize;
 
 use super::context::Project;
@@ -96,7 +95,7 @@ fn check_folders(project: &Project, resolved: &Resolved, findings: &mut Findings
         .flat_map(|folder| folder.ancestors())
         .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
         .collect();
-    match ReportFiles::open(&json, &markdown, &RunId::fresh(Timestamp::now())) {
+    match ReportFiles::open(&json, &markdown, &RunId::fresh(selftest_clock::now())) {
         Ok(_) => findings.good("report folders", "writable"),
         Err(error) => findings.bad("report folders", &error, Some(error.hint().to_owned())),
     }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::context::Project;
@@ -63,7 +62,7 @@ impl Experiment<'_> {
         if plan.is_empty() {
             return Ok(None);
         }
-        let now = Timestamp::now();
+        let now = selftest_clock::now();
         let ids = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };
         let (json_folder, markdown_folder) = project.report_folders(resolved);
         let open = |id: &RunId| {

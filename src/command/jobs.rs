@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
@@ -44,7 +43,7 @@ async fn list(args: &StoreArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let address = database(&project, &args.database);
     let store = Store::open(&address).await?;
     let queue = Queue::open(&address, &settings).await?;
-    let listing = Listing::of(&store, &queue, &settings, Timestamp::now()).await?;
+    let listing = Listing::of(&store, &queue, &settings, selftest_clock::now()).await?;
     queue.close().await;
     store.close().await;
     if args.json {

@@ -47,7 +47,8 @@ pub fn execute(cli: Cli) -> Exit {
         Some(Command::Worker { .. } | Command::Jobs { action: JobsAction::Run { .. }, .. })
     );
     start_log(cli.global.verbose.max(u8::from(talks)));
-    match dispatch(cli) {
+    let clock = selftest_clock::set_from_environment();
+    match clock.map_err(|error| Failure::usage(error.into())).and_then(|()| dispatch(cli)) {
         Ok(exit) => exit,
         Err(failure) => {
             eprint(&failure.render(std::io::stderr().is_terminal()));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -36,7 +35,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
         return Ok(Exit::NothingRan);
     }
 
-    let run_id = RunId::fresh(Timestamp::now());
+    let run_id = RunId::fresh(selftest_clock::now());
     let (json_folder, markdown_folder) = project.report_folders(&resolved);
     let files = ReportFiles::open(&json_folder, &markdown_folder, &run_id)
         .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;

@@ -272,7 +272,7 @@ impl Setup<'_> {
         let config = &self.resolved.config;
         let rubric = &self.resolved.rubric;
         let runner = &prepared.runner;
-        let now = Timestamp::now();
+        let now = selftest_clock::now();
         let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         RunHeader {
             run_id,

@@ -3,7 +3,6 @@
 use std::io::Read as _;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 
 use super::context::Project;
 use super::failure::Failure;
@@ -79,7 +78,7 @@ fn scan(
     let project = Project::open(global)?;
     let roots = roots(&project, args)?;
     let since =
-        args.since.as_ref().map(|text| since::moment(text, Timestamp::now())).transpose()?;
+        args.since.as_ref().map(|text| since::moment(text, selftest_clock::now())).transpose()?;
     let options = Options {
         sources: roots.clone(),
         since,

@@ -49,7 +49,7 @@ pub(super) async fn execute(
 
     let work = async {
         if args.once {
-            let now = args.now.unwrap_or_else(Timestamp::now);
+            let now = args.now.unwrap_or_else(selftest_clock::now);
             return once(&scheduler, gradings.then_some(&worker), now, as_json).await;
         }
         tokio::join!(scheduler.run(), async {

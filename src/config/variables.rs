@@ -19,7 +19,7 @@ const MODEL: &str = "SELFTEST_MODEL";
 const USER: &str = "SELFTEST_USER";
 
 /// Names that mean something else than a key of the file.
-const OTHER_USES: [&str; 11] = [
+const OTHER_USES: [&str; 12] = [
     MODEL,
     USER,
     "SELFTEST_BIN",
@@ -27,6 +27,7 @@ const OTHER_USES: [&str; 11] = [
     "SELFTEST_CONFIG",
     "SELFTEST_LOG",
     "SELFTEST_MODEL_FILE",
+    selftest_clock::VARIABLE,
     "SELFTEST_OFFLINE",
     "SELFTEST_PROFILE",
     "SELFTEST_SESSION_ID",

@@ -29,6 +29,14 @@ fn a_configuration_that_was_named_must_be_there() {
 }
 
 #[test]
+fn a_time_that_is_not_valid() {
+    let workspace = Workspace::new().args(["schema", "config"]);
+    let run = workspace.clone().env("SELFTEST_NOW", "soon").run().exit(2);
+    run.one_error(&["SELFTEST_NOW=\"soon\" is not a valid time"]);
+    let _ = workspace.env("SELFTEST_NOW", "").run().exit(0);
+}
+
+#[test]
 fn an_empty_configuration() {
     with_config("");
     with_config("   \n# only a comment\n");
@@ -151,7 +159,7 @@ fn a_file_in_place_of_the_report_folder() {
 fn a_read_only_report_folder() {
     use std::os::unix::fs::PermissionsExt as _;
     if rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: root writes everywhere; a file in place of the folder is tested");
+        crate::require::skip("root writes everywhere; a file in place of the folder is tested");
         return;
     }
     let server = ModelServer::start();
@@ -184,7 +192,7 @@ fn a_full_disk_is_found_before_the_first_model_call() {
     let server = ModelServer::start();
     let fill = "{ head -c 200000 /dev/zero > reports/full 2> /dev/null || true; }";
     let Some(run) = on_a_small_disk(&Workspace::simple(&server), fill) else {
-        eprintln!("SKIPPED: a small disk cannot be mounted here");
+        crate::require::skip("a small disk cannot be mounted here");
         return;
     };
     run.exit(5).one_error(&["reports", "space"]);
@@ -198,7 +206,7 @@ fn a_disk_that_fills_up_during_the_run_is_said() {
     let yaml = config(OPENAI, &scenarios(60));
     let workspace = Workspace::new().config(yaml).server(&server);
     let Some(run) = on_a_small_disk(&workspace, "true") else {
-        eprintln!("SKIPPED: a small disk cannot be mounted here");
+        crate::require::skip("a small disk cannot be mounted here");
         return;
     };
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);

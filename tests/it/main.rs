@@ -5,9 +5,11 @@
 #![expect(clippy::float_cmp, reason = "reports hold the very numbers that were computed")]
 
 // What the tests stand on.
+mod clock;
 mod databases;
 mod model_server;
 mod report;
+mod require;
 mod run;
 mod workspace;
 
@@ -34,8 +36,6 @@ mod transport;
 mod sut;
 
 // Recorded sessions, and reflections.
-#[cfg(feature = "embedded")]
-mod demonstration;
 mod grade;
 mod improve;
 mod jobs;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model_server::{Endpoint, ModelServer, Reply, Role, verdict};
+use crate::require;
 use crate::workspace::{CLEAR, OLLAMA, Workspace, config};
 
 /// One scenario with this Ollama server behind it, and nothing else.
@@ -85,7 +86,7 @@ fn the_host_may_have_a_path() {
 #[test]
 fn the_host_may_be_an_ipv6_address() {
     let Ok(server) = ModelServer::script().address("[::1]:0").try_start() else {
-        eprintln!("SKIPPED: this machine has no IPv6 loopback address");
+        require::skip("this machine has no IPv6 loopback address");
         return;
     };
     for host in [format!("[::1]:{}", server.port()), format!("http://[::1]:{}", server.port())] {

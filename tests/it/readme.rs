@@ -113,7 +113,7 @@ fn every_flag_in_the_readme_exists() {
 
 // What the README promises is a run with the embedded model.
 #[cfg(feature = "embedded")]
-mod works {
+mod embedded {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;

@@ -2,9 +2,9 @@
 //! that the README gives for the grades are what the code computes.
 //!
 //! The files are not part of the project. Their folder is `SELFTEST_TEST_DATA`, else
-//! `../shared/data` beside the checkout; without it these tests say so and do nothing.
+//! `../shared/data` beside the checkout; without it these tests are skipped.
 
-#![expect(clippy::print_stderr, reason = "what is skipped or measured is said to the developer")]
+#![expect(clippy::print_stderr, reason = "the numbers are for the developer")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,17 +16,17 @@ use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, re
 use selftest_stats::auc;
 use selftest_text::redact::Redactor;
 
-/// The folder of recorded sessions, or words on stderr.
+use crate::require::{self, Part};
+
+/// The folder of recorded sessions.
 pub(crate) fn sessions() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let data = std::env::var_os("SELFTEST_TEST_DATA")
         .map_or_else(|| root.join("../shared/data"), PathBuf::from);
     let folder = data.join("sessions");
-    if folder.is_dir() {
-        return Some(folder.canonicalize().unwrap());
-    }
-    eprintln!("SKIPPED: no real sessions in {}; set SELFTEST_TEST_DATA", folder.display());
-    None
+    let why = format!("no folder {}; set SELFTEST_TEST_DATA", folder.display());
+    let found = folder.is_dir().then(|| folder.canonicalize().unwrap());
+    require::part(Part::SharedData, found.ok_or(why))
 }
 
 fn grade(path: &Path) -> Vec<GradeRecord> {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::clock;
 use crate::databases::Schema;
 use crate::model_server::ModelServer;
 use crate::run::{Run, Running};
@@ -124,7 +125,8 @@ impl Workspace {
     pub(crate) fn file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, contents).unwrap();
+        fs::write(&path, contents).unwrap();
+        clock::age(&path, 0);
         self
     }
 
@@ -200,7 +202,8 @@ impl Workspace {
         let binary = OsString::from(env!("CARGO_BIN_EXE_selftest"));
         let mut words = self.wrapper.iter().chain([&binary]).chain(&self.arguments);
         let mut command = Command::new(words.next().expect("the binary is among them"));
-        command.args(words).current_dir(self.project()).env_clear().envs(&self.environment);
+        command.args(words).current_dir(self.project()).env_clear();
+        command.envs(clock::environment()).envs(&self.environment);
         Running::start(&mut command, self.clone())
     }
 

@@ -8,7 +8,6 @@ mod weekly;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
@@ -202,7 +201,7 @@ fn coverage_words(scan: &Scan) -> String {
 pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<Options, Failure> {
     let settings = project.load(Vec::new())?.config.grade;
     let sources = roots(project, args)?;
-    let now = Timestamp::now();
+    let now = selftest_clock::now();
     let since = args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     Ok(Options { sources, since, agent: args.agent.clone(), settings, redactor })
@@ -281,7 +280,7 @@ async fn add_override(setup: &Setup<'_>, said: &OverrideArgs) -> Result<Exit, Fa
             rule_value: field.value(&grade),
             human_value,
             reason: reason.to_owned(),
-            made_at: Timestamp::now(),
+            made_at: selftest_clock::now(),
         };
         setup.grader.store().add_override(&one).await?;
         made.push(one);

@@ -5,7 +5,6 @@ use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::{Setup, coverage_words, database, find};
@@ -135,7 +134,7 @@ fn came_to(model: &str, done: &Backfill) -> String {
 
 /// The sessions that the model has not graded, id and file; says where there are none.
 async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)>, Failure> {
-    let now = Timestamp::now();
+    let now = selftest_clock::now();
     let since = setup.sessions.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let (store, agent) = (setup.grader.store(), setup.sessions.agent.as_deref());
     let waiting = store.without_quality(model, since, agent).await?;

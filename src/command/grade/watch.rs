@@ -65,7 +65,7 @@ struct Shown {
 }
 
 async fn look(setup: &Setup<'_>, quiet: SignedDuration, shown: &mut Shown) -> Result<(), Failure> {
-    let moment = Timestamp::now().checked_sub(quiet).unwrap_or(Timestamp::MIN);
+    let moment = selftest_clock::now().checked_sub(quiet).unwrap_or(Timestamp::MIN);
     let scan = setup.grader.grade_finished_sessions(moment, &mut ()).await?;
     for grade in &scan.grades {
         if setup.json {

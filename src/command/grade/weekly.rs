@@ -55,7 +55,9 @@ pub(super) async fn report(
         eprint(&coverage_words(scan));
     }
     if setup.grader.options().agent.is_some() {
-        return print_one_agents(setup, &setup.grader.weekly_report(week, scan.as_ref()).await?);
+        let report = setup.grader.weekly_report(week, scan.as_ref()).await?;
+        print_one_agents(setup, &report)?;
+        return Ok(exit_of(&report, week));
     }
     let outcome = setup.grader.publish_weekly_report(week, scan.as_ref()).await?;
     let report = &outcome.report;
@@ -72,18 +74,33 @@ pub(super) async fn report(
     for fault in &outcome.faults {
         eprint(&format!("warning: {fault}\n"));
     }
-    Ok(if outcome.report.summary.sessions == 0 { Exit::NothingRan } else { Exit::Passed })
+    Ok(exit_of(report, week))
+}
+
+/// A report of no session is no success. Early in a week that nobody asked for by its name, the
+/// sessions are likely to be in the one before.
+fn exit_of(report: &WeeklyReport, asked: Option<Week>) -> Exit {
+    if report.summary.sessions > 0 {
+        return Exit::Passed;
+    }
+    if asked.is_none() {
+        let (week, before) = (report.week, report.week.before(1));
+        eprint(&format!(
+            "hint: {week} has no graded session yet; --week {before} is the one before\n"
+        ));
+    }
+    Exit::NothingRan
 }
 
 /// The kept report, its files and its alerts are those of all sessions: this one leaves them alone.
-fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<Exit, Failure> {
+fn print_one_agents(setup: &Setup<'_>, report: &WeeklyReport) -> Result<(), Failure> {
     if setup.json {
         print(&format!("{:#}\n", json!(report)))?;
     } else {
         print(&render(report).map_err(|error| Failure::setup(anyhow!(error)))?)?;
     }
     eprint("note: with --agent the report is only printed; the week's own is left as it is\n");
-    Ok(if report.summary.sessions == 0 { Exit::NothingRan } else { Exit::Passed })
+    Ok(())
 }
 
 /// Alerts are results: they go to stdout.

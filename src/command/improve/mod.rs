@@ -5,7 +5,6 @@ mod propose;
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
@@ -50,7 +49,7 @@ pub(super) async fn gaps(
             settings.lookback_days = days.unwrap_or(settings.lookback_days);
             let options = options(&project, sessions)?;
             let roots = options.sources.clone();
-            let now = Timestamp::now();
+            let now = selftest_clock::now();
             let grader = SelfGrader::open(&database(&project, &store.database), options).await?;
             let detected = async {
                 if !no_scan {
@@ -113,7 +112,7 @@ pub(super) async fn route(
     let project = Project::open(global)?;
     let settings = project.load(Vec::new())?.config.routing;
     let opened = Store::open(&database(&project, &store.database)).await?;
-    let found = routing(&opened, &settings, task_type, agent, Timestamp::now()).await;
+    let found = routing(&opened, &settings, task_type, agent, selftest_clock::now()).await;
     opened.close().await;
     let found = found?;
     if store.json {

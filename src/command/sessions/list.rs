@@ -89,7 +89,7 @@ pub(super) fn list(
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
     let since =
-        args.since.as_ref().map(|text| since::moment(text, Timestamp::now())).transpose()?;
+        args.since.as_ref().map(|text| since::moment(text, selftest_clock::now())).transpose()?;
     let mut found = find(roots);
     found.sort_by_key(|found| std::cmp::Reverse(found.modified_ns));
     let mut rows: Vec<Row> = Vec::new();

@@ -7,7 +7,6 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::context::Project;
@@ -140,7 +139,7 @@ async fn list(setup: &Setup<'_>) -> Result<Exit, Failure> {
 }
 
 async fn score(setup: &Setup<'_>, auto_disable: bool) -> Result<Exit, Failure> {
-    let now = Timestamp::now();
+    let now = selftest_clock::now();
     let scores = setup.tracker.score_all_skills(now).await?;
     let mut disabled = Vec::new();
     if auto_disable {

@@ -1,7 +1,6 @@
 //! `selftest skills record`: one execution, one message, or everything that sessions say.
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::Setup;
@@ -100,7 +99,7 @@ async fn said(setup: &Setup<'_>, told: &RecordArgs, message: &str) -> Result<Exi
 
 async fn sessions(setup: &Setup<'_>, args: &SessionArgs) -> Result<Exit, Failure> {
     let sources = roots(&setup.project, args)?;
-    let since = args.since.as_ref().map(|text| since::moment(text, Timestamp::now()));
+    let since = args.since.as_ref().map(|text| since::moment(text, selftest_clock::now()));
     let since = since.transpose()?;
     let options = DeriveOptions { sources: sources.clone(), since, agent: args.agent.clone() };
     let derived = setup.tracker.record_sessions(options).await?;

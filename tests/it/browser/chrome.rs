@@ -1,5 +1,5 @@
 //! A headless Chromium driven through chromedriver. Where one of the two is missing, the test
-//! says so and does nothing.
+//! is skipped.
 
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader};
@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use thirtyfour::error::WebDriverErrorInner;
 use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, TimeoutConfiguration};
+
+use crate::require::{self, Part};
 
 /// Other tests may take all processors for a while, and a page that needs that long is no fault.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
@@ -86,12 +88,10 @@ async fn session(address: &str, capabilities: &ChromeCapabilities) -> WebDriver 
 
 /// Does that in a fresh browser, and closes the browser whatever happens. Afterwards nothing may
 /// be on its console, and no request may have gone to another host than the site's.
-#[expect(clippy::print_stderr, reason = "what is skipped is said to the developer")]
 pub(super) fn browse(visit: impl AsyncFnOnce(&Chrome)) {
-    if !is_there("chromedriver") || !is_there("chromium") {
-        eprintln!("SKIPPED: chromium and chromedriver are not both installed");
-        return;
-    }
+    let are_there = is_there("chromedriver") && is_there("chromium");
+    let found = are_there.then_some(()).ok_or("chromium and chromedriver are not both installed");
+    let Some(()) = require::part(Part::Chromium, found) else { return };
     // The client of the driver needs one, though it speaks plain HTTP.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (_driver, address) = chromedriver();

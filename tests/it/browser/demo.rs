@@ -265,7 +265,7 @@ pub(super) fn contents() -> Contents {
         weeks,
         runs: super::runs::history(),
         reflections: super::reflections::some(),
-        skills: Some(Timestamp::now()),
+        skills: Some(crate::clock::now()),
         improvement: true,
         token: None,
     }

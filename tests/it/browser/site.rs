@@ -120,6 +120,7 @@ impl Site {
             .args(["serve", "--addr", "127.0.0.1:0", "--db", "grades.db"])
             .current_dir(project)
             .env_clear()
+            .envs(crate::clock::environment())
             .env("HOME", project)
             .envs(token)
             .env("OLLAMA_HOST", crate::workspace::NOBODY)

@@ -1,14 +1,14 @@
 //! Projects whose database is on a real PostgreSQL.
 
-use std::io::Write as _;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Once};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::require::{self, Part};
 use crate::workspace::Workspace;
 
 /// The variable with the address of a server; its user may create schemas.
@@ -67,18 +67,11 @@ impl Drop for Schema {
     }
 }
 
-/// The address of the server, where there is one. Where there is none, it is said once.
+/// The address of the server, where there is one.
 fn server() -> Option<String> {
-    static SAID: Once = Once::new();
     let server = std::env::var(SERVER).ok().filter(|server| !server.is_empty());
-    if server.is_none() {
-        // Not by a macro, whose words nobody sees as long as tests pass.
-        SAID.call_once(|| {
-            let why = "is not set; scripts/test starts a server";
-            let _ = writeln!(std::io::stderr(), "SKIPPED: tests on PostgreSQL: {SERVER} {why}");
-        });
-    }
-    server
+    let why = format!("{SERVER} is not set; scripts/test starts a server");
+    require::part(Part::Postgres, server.ok_or(why))
 }
 
 impl Workspace {

@@ -1,6 +1,7 @@
 //! `selftest grade latest`: which files are read, and which are not read again.
 
-use super::recording::{Recording, hours_ago, id};
+use super::recording::{Recording, id};
+use crate::clock;
 use crate::databases::on_each_database;
 use crate::workspace::Workspace;
 
@@ -14,7 +15,9 @@ on_each_database! {
 /// Three sessions, the one with the lowest number written last.
 fn three(workspace: Workspace) -> Workspace {
     let written = |workspace: Workspace, number: u32| {
-        let session = Recording::new(&id(number)).at(&hours_ago(i64::from(number) + 1)).done();
+        let session = Recording::new(&id(number))
+            .at(&clock::hours_ago(i64::from(number) + 1).to_string())
+            .done();
         workspace.old_session(&session, u64::from(number))
     };
     (1..=3).fold(workspace, written)

@@ -1,6 +1,7 @@
 //! `selftest grade override`: a person's word beside that of the rules.
 
 use super::recording::{Recording, id};
+use crate::clock;
 use crate::databases::on_each_database;
 use crate::workspace::Workspace;
 
@@ -55,8 +56,7 @@ fn both_grades_are_kept_and_the_persons_counts(workspace: Workspace) {
 
 /// The week of sessions that began an hour ago.
 fn week() -> String {
-    let begun = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
-    let date = begun.to_zoned(jiff::tz::TimeZone::UTC).date().iso_week_date();
+    let date = clock::hours_ago(1).to_zoned(jiff::tz::TimeZone::UTC).date().iso_week_date();
     format!("{:04}-W{:02}", date.year(), date.week())
 }
 

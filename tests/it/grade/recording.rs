@@ -1,21 +1,14 @@
 //! Sessions as Claude Code would have recorded them, made to order, and where tests put them.
 
-use std::fs::File;
-use std::time::{Duration, SystemTime};
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::clock;
 use crate::workspace::Workspace;
 
 /// An id as Claude Code gives it, that begins with the number.
 pub(crate) fn id(number: u32) -> String {
     format!("{number:08x}-0000-4000-8000-00000000c0de")
-}
-
-/// The time so many hours ago.
-pub(crate) fn hours_ago(hours: i64) -> String {
-    Timestamp::now().checked_sub(SignedDuration::from_hours(hours)).unwrap().to_string()
 }
 
 /// A session that is being written.
@@ -29,8 +22,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// An empty one that began an hour ago.
     pub(crate) fn new(id: &str) -> Self {
-        let at = hours_ago(1).parse().unwrap();
-        Self { id: id.to_owned(), at, records: Vec::new() }
+        Self { id: id.to_owned(), at: clock::hours_ago(1), records: Vec::new() }
     }
 
     /// Begins at that time. To be called first.
@@ -174,9 +166,7 @@ impl Workspace {
 
     /// Sets the time of a file's last change.
     pub(crate) fn aged(self, file: &str, hours: u64) -> Self {
-        let file = File::options().write(true).open(self.path(file)).unwrap();
-        let time = SystemTime::now() - Duration::from_hours(hours);
-        file.set_modified(time).unwrap();
+        clock::age(&self.path(file), hours);
         self
     }
 

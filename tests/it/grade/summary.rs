@@ -1,14 +1,13 @@
 //! `selftest grade summary`
 
-use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::recording::{Recording, id};
+use crate::clock;
 use crate::workspace::Workspace;
 
 fn days_ago(number: u32, days: i64, succeeds: bool) -> Recording {
-    let at = Timestamp::now().checked_sub(SignedDuration::from_hours(24 * days)).unwrap();
-    Recording::on(&id(number), &at.to_string(), succeeds)
+    Recording::on(&id(number), &clock::hours_ago(24 * days).to_string(), succeeds)
 }
 
 /// Two sessions of this week, one of them done, and one of three weeks ago.

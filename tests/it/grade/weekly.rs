@@ -186,6 +186,16 @@ fn a_week_without_sessions_is_no_success() {
 }
 
 #[test]
+fn a_week_that_has_just_begun_points_to_the_one_before() {
+    let workspace = five_weeks().env("SELFTEST_NOW", "2026-11-23T00:10:00Z");
+    let hint = "hint: 2026-W48 has no graded session yet; --week 2026-W47 is the one before";
+    for words in [&["weekly"][..], &["-r"], &["weekly", "--agent", "claude-code"]] {
+        let _ = workspace.clone().grade(words).run().exit(4).stderr_contains(hint);
+    }
+    let _ = workspace.env("SELFTEST_NOW", "2026-11-22T23:50:00Z").grade(&["-r"]).run().exit(0);
+}
+
+#[test]
 fn the_coverage_is_that_of_the_scan() {
     let workspace = five_weeks();
     let coverage = |words: &[&str]| {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{detect, four_gaps};
+use crate::clock;
 use crate::databases::on_each_database;
 use crate::grade::recording::{Recording, id};
 use crate::server::site::field;
@@ -91,7 +92,7 @@ fn a_closed_gap_stays_closed_until_it_shows_again(workspace: Workspace) {
     let _ = detect(&workspace).run().exit(0);
     let status = || workspace.sql("SELECT DISTINCT status FROM skill_gaps")[0][0].clone();
     let set = |status: &str, hours: i64| {
-        let at = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours);
+        let at = clock::hours_ago(hours);
         let set = format!("UPDATE skill_gaps SET status = '{status}', status_at = '{at:.9}'");
         let _ = workspace.sql(&set);
     };

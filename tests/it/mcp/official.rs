@@ -1,5 +1,5 @@
 //! The official Python client as a real peer. It is taken from the virtual environment that
-//! `SELFTEST_TEST_VENV` names; without one the test says that it was left out.
+//! `SELFTEST_TEST_VENV` names; without one the test is skipped.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,22 +7,24 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::world::{GRADED, graded, run_once};
+use crate::require::{self, Part};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/mcp/client.py");
 
 /// The Python that has the client.
 fn python() -> Option<PathBuf> {
-    let python = PathBuf::from(std::env::var_os("SELFTEST_TEST_VENV")?).join("bin/python");
-    let status = Command::new(&python).args(["-c", "import mcp"]).output().ok()?.status;
-    status.success().then_some(python)
+    let find = || {
+        let python = PathBuf::from(std::env::var_os("SELFTEST_TEST_VENV")?).join("bin/python");
+        let status = Command::new(&python).args(["-c", "import mcp"]).output().ok()?.status;
+        status.success().then_some(python)
+    };
+    let why = "no $SELFTEST_TEST_VENV/bin/python that can `import mcp`; scripts/test installs it";
+    require::part(Part::Venv, find().ok_or(why))
 }
 
 #[test]
 fn the_official_client_understands_every_answer() {
-    let Some(python) = python() else {
-        eprintln!("LEFT OUT: no $SELFTEST_TEST_VENV/bin/python that can `import mcp`");
-        return;
-    };
+    let Some(python) = python() else { return };
     let (workspace, run_id) = run_once(graded(), 2);
     let calls = json!([
         ["get_session_grade", { "session_id": GRADED }],

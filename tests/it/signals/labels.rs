@@ -2,7 +2,7 @@
 //! reading of the specification: the tables of `docs/signals.md` are what the code computes.
 //!
 //! The messages are no part of the project, only their SHA-256 and the labels are. Their folder is
-//! found as in `real_sessions.rs`; without it this test says so and does nothing.
+//! found as in `real_sessions.rs`; without it this test is skipped.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;

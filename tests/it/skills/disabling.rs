@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use crate::clock;
 use crate::workspace::Workspace;
 
 fn score(workspace: &Workspace) -> serde_json::Value {
@@ -82,10 +83,8 @@ fn a_skill_that_always_fails_is_disabled_though_users_stay_silent() {
 #[test]
 fn executions_before_the_lookback_do_not_count() {
     let workspace = Workspace::new().promoted("bad", "# Bad").used("bad", "error", 10);
-    workspace.sql(
-        "UPDATE skill_executions SET created_at = \
-         strftime('%Y-%m-%dT%H:%M:%S', 'now', '-31 days') || '.000000000Z'",
-    );
+    let before = clock::hours_ago(31 * 24);
+    workspace.sql(&format!("UPDATE skill_executions SET created_at = '{before:.9}'"));
     let json = score(&workspace);
     assert_eq!(
         json["scores"][0],

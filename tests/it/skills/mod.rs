@@ -8,6 +8,7 @@ mod sessions;
 
 use serde_json::Value;
 
+use crate::clock;
 use crate::run::Run;
 use crate::workspace::{CLEAR, Workspace};
 
@@ -31,8 +32,8 @@ impl Workspace {
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count}) \
              INSERT INTO skill_executions (id, skill_version_id, user_id, execution_status, \
              created_at) SELECT lower(hex(randomblob(8))), id, user_id, '{status}', \
-             strftime('%Y-%m-%dT%H:%M:%S', 'now') || '.000000000Z' \
-             FROM skill_versions, n WHERE skill_name = '{name}' AND is_active"
+             '{:.9}' FROM skill_versions, n WHERE skill_name = '{name}' AND is_active",
+            clock::now()
         );
         self.sql(&statement);
         self

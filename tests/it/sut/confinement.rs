@@ -8,16 +8,13 @@ use selftest_harness::sut::SystemUnderTest as _;
 use selftest_harness::sut::confine::landlock_abi;
 
 use super::world::{World, hangs, processes, until};
+use crate::require;
 
 /// Whether this kernel enforces this version; said when a test cannot test anything.
-#[expect(
-    clippy::print_stderr,
-    reason = "a test that tests nothing must not look like one that does"
-)]
 fn enforces(abi: i32) -> bool {
     let enforces = landlock_abi() >= abi;
     if !enforces {
-        eprintln!("skipped: needs Landlock ABI {abi}, this kernel has {}", landlock_abi());
+        require::skip(format!("needs Landlock ABI {abi}, this kernel has {}", landlock_abi()));
     }
     enforces
 }

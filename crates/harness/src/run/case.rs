@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
 use super::observe::Events;
 use super::plan::PlannedCase;
 use super::runner::Runner;
@@ -41,7 +39,7 @@ impl CasePlay {
         planned: PlannedCase,
         task_group_id: TaskGroupId,
     ) -> Self {
-        let session_id = SessionId::fresh(Timestamp::now());
+        let session_id = SessionId::fresh(selftest_clock::now());
         let seed = derive(runner.seed, planned.index, Purpose::Sut, 0);
         Self {
             runner,

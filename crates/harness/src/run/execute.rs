@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
-use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::case::CasePlay;
@@ -84,7 +83,7 @@ impl<'a> Execution<'a> {
         events.emit(RunEventKind::RunFinished {
             summary: summary.clone(),
             outcome,
-            at: Timestamp::now(),
+            at: selftest_clock::now(),
             changed_files,
         });
         (results, summary, outcome)

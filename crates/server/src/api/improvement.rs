@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Schema;
@@ -171,7 +170,7 @@ pub(super) async fn advise(
     Parameters(asked): Parameters<RoutingQuery>,
 ) -> Result<Json<Routing>, Problem> {
     let settings = &app.improvement.routing;
-    let now = Timestamp::now();
+    let now = selftest_clock::now();
     Ok(Json(routing(&app.store, settings, asked.task_type, None, now).await?))
 }
 

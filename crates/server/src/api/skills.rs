@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -173,7 +172,7 @@ pub(super) async fn one(
     let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
     let skill = known(&app, &id).await?;
     let tracker = app.skills.tracker();
-    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let today = selftest_clock::now().to_zoned(TimeZone::UTC).date();
     let days =
         tracker.days(today).await?.into_iter().filter(|day| day.skill_version_id == skill.id);
     let weeks = trend::weeks(days.map(|day| (day.day, day.executions, day.successes)), today);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use jiff::Timestamp;
 
 use super::{Frame, PageError, html, link, words};
 use crate::App;
@@ -145,7 +144,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Response, PageEr
         by_gap.entry(&one.gap_id).or_default().push(one);
     }
     let settings = &app.improvement.routing;
-    let routing = routing(&app.store, settings, None, None, Timestamp::now()).await?;
+    let routing = routing(&app.store, settings, None, None, selftest_clock::now()).await?;
     let row = |gap: &Gap| {
         let own = by_gap.get(gap.id.as_str());
         GapRow::of(gap, own.map_or(&[], Vec::as_slice))

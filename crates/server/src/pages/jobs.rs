@@ -111,7 +111,7 @@ impl From<&FailedGrading> for FailedView {
 
 pub(super) async fn page(State(app): State<Arc<App>>) -> Result<Response, PageError> {
     let listing =
-        Listing::of(&app.store, &app.queue, app.queue.settings(), Timestamp::now()).await?;
+        Listing::of(&app.store, &app.queue, app.queue.settings(), selftest_clock::now()).await?;
     let counts = &listing.gradings;
     html(&JobsPage {
         frame: Frame::of("jobs"),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
@@ -128,7 +127,7 @@ pub(super) fn weeks_of(skill: &SkillVersion, days: &[DayCount]) -> Vec<WeekCount
 
 /// In UTC.
 pub(super) fn today() -> jiff::civil::Date {
-    Timestamp::now().to_zoned(TimeZone::UTC).date()
+    selftest_clock::now().to_zoned(TimeZone::UTC).date()
 }
 
 /// Reasons on one line.

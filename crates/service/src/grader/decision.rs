@@ -89,7 +89,7 @@ pub async fn accept(
         gap: GapStatus::Closed,
         reason: reason.map(str::to_owned),
         file: Some(shown),
-        at: Timestamp::now(),
+        at: selftest_clock::now(),
     };
     decide(store, id, &decision).await
 }
@@ -107,7 +107,7 @@ pub async fn reject(
         gap: if again { GapStatus::Open } else { GapStatus::Dismissed },
         reason: Some(reason.to_owned()),
         file: None,
-        at: Timestamp::now(),
+        at: selftest_clock::now(),
     };
     decide(store, id, &decision).await
 }

@@ -60,7 +60,7 @@ impl SelfGrader {
     }
 
     async fn grades_of_last(&self, days: u32) -> Result<Vec<GradeRecord>, StoreError> {
-        let now = Timestamp::now();
+        let now = selftest_clock::now();
         let span = SignedDuration::from_hours(24 * i64::from(days));
         let from = now.checked_sub(span).unwrap_or(Timestamp::MIN);
         let from = self.options.since.map_or(from, |since| since.max(from));
@@ -216,7 +216,7 @@ impl SelfGrader {
         week: Option<Week>,
         scan: Option<&Scan>,
     ) -> Result<WeeklyReport, StoreError> {
-        let now = Timestamp::now();
+        let now = selftest_clock::now();
         let week = week.unwrap_or_else(|| Week::of(now));
         let (start, end) = week.bounds();
         let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);

@@ -275,7 +275,7 @@ impl SelfGrader {
                 weights: self.options.settings.weights,
                 rules: rules.clone(),
                 redactor: self.options.redactor.clone(),
-                now: Timestamp::now(),
+                now: selftest_clock::now(),
                 wanted: self.wanted(),
             };
             self.store_results(scan::start(task), &mut scan, observer).await?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use rand::RngExt as _;
 use serde::Serialize;
 
@@ -200,7 +199,7 @@ impl SkillGenerator {
             }
             tested @ SkillTest::Tested { .. } => tested,
         };
-        let created_at = Timestamp::now();
+        let created_at = selftest_clock::now();
         let proposal = Proposal {
             id: proposal_id(&gap.id, created_at),
             gap_id: gap.id.clone(),

@@ -138,7 +138,7 @@ impl ReflectionGrader {
             project_id: project_id.to_owned(),
             reflection_id,
             loop_count: self.stated_loop(&reflection),
-            made_at: made_at(&reflection, Timestamp::now()),
+            made_at: made_at(&reflection, selftest_clock::now()),
             agent: reflection.agent,
             document,
         };
@@ -156,7 +156,7 @@ impl ReflectionGrader {
         document: Map<String, Value>,
     ) -> Result<ReflectionScore, ReflectionFault> {
         let (document, reflection) = self.read(project_id, document)?;
-        let now = Timestamp::now();
+        let now = selftest_clock::now();
         let others = self.store.reflecting_projects(Some(project_id), 1).await?.items;
         let kept = StoredReflection {
             number: i64::MAX,
@@ -253,7 +253,7 @@ impl ReflectionGrader {
         let hook = &self.settings.hook;
         let is_wanted = score.weak && (hook.command.is_some() || hook.webhook.is_some());
         // Claimed first: another process may be grading the same reflection.
-        if !is_wanted || !self.store.claim_recovery(score, Timestamp::now()).await? {
+        if !is_wanted || !self.store.claim_recovery(score, selftest_clock::now()).await? {
             return Ok(Vec::new());
         }
         let kept = self.store.reflection(&score.project_id, &score.reflection_id).await?;
@@ -298,7 +298,7 @@ impl ReflectionGrader {
 
     async fn grade_kept(&self, kept: StoredReflection) -> Result<ReflectionScore, StoreError> {
         let number = kept.number;
-        let score = self.score(kept, Timestamp::now()).await?;
+        let score = self.score(kept, selftest_clock::now()).await?;
         if let Some(before) = self.store.reflection_score(number).await? {
             let same = ReflectionScore { timestamp: before.timestamp, ..score.clone() };
             if same == before {

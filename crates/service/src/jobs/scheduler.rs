@@ -41,7 +41,7 @@ impl Scheduler {
     /// go on at once.
     pub async fn run(&self) {
         loop {
-            if let Err(error) = self.run_due(Timestamp::now()).await {
+            if let Err(error) = self.run_due(selftest_clock::now()).await {
                 tracing::warn!("the schedule cannot be looked at: {error}");
             }
             sleep(self.settings.heartbeat()).await;
@@ -71,7 +71,7 @@ impl Scheduler {
     /// `None` when that job's lease was lost in the middle.
     pub async fn run_now(&self, job: Job) -> Result<Option<Summary>, StoreError> {
         let lease = self.lease().await?;
-        let summary = self.run_slot(&lease, Slot { job, at: Timestamp::now() }).await?;
+        let summary = self.run_slot(&lease, Slot { job, at: selftest_clock::now() }).await?;
         lease.release().await?;
         Ok(summary)
     }
@@ -105,7 +105,7 @@ impl Scheduler {
     /// Runs a job for that time. `None` where another worker has done so, or does.
     async fn run_slot(&self, lease: &Lease<'_>, slot: Slot) -> Result<Option<Summary>, StoreError> {
         let (job, store) = (slot.job.name(), self.store());
-        let attempt = store.begin_job(job, slot.at, &self.name, Timestamp::now()).await?;
+        let attempt = store.begin_job(job, slot.at, &self.name, selftest_clock::now()).await?;
         let Some(attempt) = attempt else {
             return Ok(None);
         };
@@ -128,7 +128,7 @@ impl Scheduler {
         log(job, &summary);
         let json = serde_json::to_string(&summary).unwrap_or_default();
         let status = summary.status.name();
-        store.end_job(job, slot.at, Timestamp::now(), status, &json).await?;
+        store.end_job(job, slot.at, selftest_clock::now(), status, &json).await?;
         Ok(Some(summary))
     }
 

@@ -96,6 +96,7 @@ impl Snapshot {
         changes
     }
 
+    #[expect(clippy::disallowed_methods, reason = "it is compared with times of files")]
     fn read(root: PathBuf, barred: Vec<PathBuf>, earlier: Option<&Self>) -> Self {
         let taken_at = SystemTime::now();
         let mut files = metadata(&root, &barred);

@@ -220,7 +220,7 @@ impl QualityGrader {
                     let about = About {
                         session_id,
                         model: self.model.id(),
-                        ts: Timestamp::now(),
+                        ts: selftest_clock::now(),
                         left_out: &condensed.left_out,
                         transcript_tokens: condensed.tokens,
                         rubric_version: rubric_version(&self.library),

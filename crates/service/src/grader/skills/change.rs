@@ -271,7 +271,7 @@ impl SkillTracker {
 
 fn entry(id: &str, action: AuditAction, reasons: Vec<Reason>, actor: &str) -> AuditEntry {
     let (skill_version_id, actor) = (id.to_owned(), actor.to_owned());
-    AuditEntry { time: Timestamp::now(), skill_version_id, action, reasons, actor }
+    AuditEntry { time: selftest_clock::now(), skill_version_id, action, reasons, actor }
 }
 
 /// Skill and version, for messages.

@@ -51,7 +51,7 @@ impl SkillTracker {
         &self,
         skill_version_id: &str,
     ) -> Result<Effectiveness, StoreError> {
-        let since = self.lookback(Timestamp::now());
+        let since = self.lookback(selftest_clock::now());
         Ok(Effectiveness::of(&self.store.skill_counts(skill_version_id, since).await?))
     }
 

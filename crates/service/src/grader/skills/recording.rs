@@ -1,8 +1,6 @@
 //! Executions and messages as callers tell them, made fit to be kept: bounded, and without
 //! secrets. Of a message only what it says about an execution is kept, never the message.
 
-use jiff::Timestamp;
-
 use super::SkillTracker;
 use selftest_grading::improve::skill::{ExecutionStatus, Reaction, SkillExecution};
 use selftest_grading::signal::{Signals, classify_signals};
@@ -68,7 +66,7 @@ impl SkillTracker {
             conversation_turns: told.conversation_turns,
             execution_time_ms: told.execution_time_ms,
             error_message: error,
-            created_at: Timestamp::now(),
+            created_at: selftest_clock::now(),
         };
         SkillRecord::Execution { skill: told.skill, execution, reaction: None }
     }
@@ -80,7 +78,7 @@ impl SkillTracker {
             user_id: self.user_id().to_owned(),
             session_id: told.session_id.clone(),
             reaction: Reaction { edited: told.user_edited_output, ..reaction(&signals) },
-            at: Timestamp::now(),
+            at: selftest_clock::now(),
         };
         (signals, record)
     }

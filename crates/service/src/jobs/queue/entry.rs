@@ -27,7 +27,7 @@ impl Grading {
         Self {
             session_id: clip(session_id, NAME),
             model: model.map(|name| clip(name, NAME)),
-            requested_at: Timestamp::now(),
+            requested_at: selftest_clock::now(),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The embedded engine with real weights. What is asserted is that verdicts are valid, not
 //! that they are wise: the default model has 135 million parameters.
 
+mod demonstration;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +16,8 @@ use crate::server::site::Site;
 use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config, scenarios};
 
 /// Two engines at once on two cores take many times as long as one after the other, and a
-/// case has its time limit. Held by every test that computes.
+/// case has its time limit. Held by every test that computes. Where each test has a process of its
+/// own, their runner takes care: all of these tests are in modules named `embedded`.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::embedded::{turn, with_cache};
+use super::{turn, with_cache};
 use crate::grade::recording::{Recording, id};
 use crate::model_server::ModelServer;
 use crate::server::site::Site;

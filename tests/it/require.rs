@@ -1,0 +1,112 @@
+//! Parts of the machine that some tests need. Without one its tests skip and say so; where
+//! `SELFTEST_REQUIRE` names the part (comma-separated), they fail. Finds no part itself.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::io::Write as _;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+const VARIABLE: &str = "SELFTEST_REQUIRE";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// chromium and chromedriver in `PATH`.
+    Chromium,
+    /// The server of `SELFTEST_TEST_POSTGRES`.
+    Postgres,
+    /// Recorded sessions that are no part of the project: `SELFTEST_TEST_DATA`.
+    SharedData,
+    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis and mcp.
+    Venv,
+    /// A build with the embedded engine. Where there is one, its tests always need the model.
+    EmbeddedModel,
+}
+
+impl Part {
+    const ALL: [Self; 5] =
+        [Self::Chromium, Self::Postgres, Self::SharedData, Self::Venv, Self::EmbeddedModel];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Chromium => "chromium",
+            Self::Postgres => "postgres",
+            Self::SharedData => "shared_data",
+            Self::Venv => "venv",
+            Self::EmbeddedModel => "embedded_model",
+        }
+    }
+
+    /// Whether tests of this build look for it.
+    fn is_in_this_build(self) -> bool {
+        match self {
+            Self::Postgres => cfg!(feature = "postgres"),
+            Self::EmbeddedModel => cfg!(feature = "embedded"),
+            Self::Chromium | Self::SharedData | Self::Venv => true,
+        }
+    }
+}
+
+/// The parts of a list, or what is wrong with it.
+fn parse(list: &str) -> Result<BTreeSet<Part>, String> {
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let part = |name: &str| {
+        let known = || Part::ALL.map(Part::name).join(", ");
+        let part = Part::ALL.into_iter().find(|part| part.name() == name);
+        part.ok_or_else(|| format!("{VARIABLE} names {name:?}, expected some of: {}", known()))
+    };
+    names.map(part).collect()
+}
+
+fn required() -> &'static BTreeSet<Part> {
+    static REQUIRED: OnceLock<BTreeSet<Part>> = OnceLock::new();
+    REQUIRED.get_or_init(|| {
+        let list = std::env::var(VARIABLE).unwrap_or_default();
+        parse(&list).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+/// The part as it was found. Where it is missing: `None`, and the test is to skip.
+///
+/// # Panics
+/// Where the missing part is required.
+#[track_caller]
+pub(crate) fn part<T>(part: Part, found: Result<T, impl Display>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
+        Err(why) if required().contains(&part) => {
+            panic!("{VARIABLE} names {}, which is missing: {why}", part.name())
+        }
+        Err(why) => {
+            skip(format!("tests that need {}: {why}", part.name()));
+            None
+        }
+    }
+}
+
+/// Says once that tests are skipped, and why.
+pub(crate) fn skip(why: impl Into<String>) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let why = why.into();
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !said.contains(&why) {
+        // Not by a macro, whose words nobody sees as long as tests pass.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+        said.insert(why);
+    }
+}
+
+#[test]
+fn what_is_required_can_be_there() {
+    let parts = required().iter();
+    let missing: Vec<_> = parts.filter(|part| !part.is_in_this_build()).collect();
+    assert!(missing.is_empty(), "{VARIABLE} names what this build is without: {missing:?}");
+}
+
+#[test]
+fn a_name_that_is_unknown_is_an_error() {
+    let parts = BTreeSet::from([Part::Venv, Part::SharedData]);
+    assert_eq!(parse("venv, shared_data,"), Ok(parts));
+    assert_eq!(parse(""), Ok(BTreeSet::new()));
+    let error = parse("chromium,chrome").unwrap_err();
+    assert!(error.contains("\"chrome\", expected some of: chromium, postgres,"), "{error}");
+}
