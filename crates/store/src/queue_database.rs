@@ -7,9 +7,12 @@
 #[cfg(feature = "postgres")]
 use sqlx::Connection as _;
 #[cfg(feature = "postgres")]
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sqlx::{ConnectOptions as _, Executor as _, SqlitePool};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteRow};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, FromRow, SqlitePool};
+
+#[cfg(not(feature = "postgres"))]
+use SqliteRow as PgRow;
 
 use super::StoreError;
 use super::address::Place;
@@ -66,6 +69,45 @@ impl QueueDatabase {
             #[cfg(feature = "postgres")]
             QueuePool::Postgres(pool) => pool.close().await,
         }
+    }
+
+    /// The rows that a query finds; `$1` and so on are the values.
+    pub async fn select<T>(&self, query: String, values: &[&str]) -> Result<Vec<T>, StoreError>
+    where
+        T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        let query = AssertSqlSafe(query);
+        let found = match &self.pool {
+            QueuePool::Sqlite(pool) => {
+                let query = sqlx::query_as::<sqlx::Sqlite, T>(query);
+                values.iter().fold(query, |query, value| query.bind(*value)).fetch_all(pool).await
+            }
+            #[cfg(feature = "postgres")]
+            QueuePool::Postgres(pool) => {
+                let query = sqlx::query_as::<sqlx::Postgres, T>(query);
+                values.iter().fold(query, |query, value| query.bind(*value)).fetch_all(pool).await
+            }
+        };
+        found.map_err(|error| self.failed(error))
+    }
+
+    /// Executes a statement; returns how many rows it has changed.
+    pub async fn execute(&self, statement: String, values: &[&str]) -> Result<u64, StoreError> {
+        let query = AssertSqlSafe(statement);
+        let changed = match &self.pool {
+            QueuePool::Sqlite(pool) => {
+                let query = sqlx::query::<sqlx::Sqlite>(query);
+                let query = values.iter().fold(query, |query, value| query.bind(*value));
+                query.execute(pool).await.map(|done| done.rows_affected())
+            }
+            #[cfg(feature = "postgres")]
+            QueuePool::Postgres(pool) => {
+                let query = sqlx::query::<sqlx::Postgres>(query);
+                let query = values.iter().fold(query, |query, value| query.bind(*value));
+                query.execute(pool).await.map(|done| done.rows_affected())
+            }
+        };
+        changed.map_err(|error| self.failed(error))
     }
 
     /// What an error of the engine means.

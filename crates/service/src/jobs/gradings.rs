@@ -17,22 +17,22 @@ use selftest_text::one_line;
 const NAME: &str = "run_session_grading";
 
 /// Gradings in a row without an answer of the model after which it counts as gone.
-pub(super) const GONE_AFTER: u32 = 2;
+pub(super) const MAX_UNANSWERED: u32 = 2;
 
 /// Finds the grader by a model, that of the configuration where none is named, or says why there
 /// is none.
 pub type FindGrader =
     dyn Fn(Option<String>) -> BoxFuture<'static, Result<QualityGrader, String>> + Send + Sync;
 
-/// What a grading needs.
+/// Everything that a grading needs.
 pub(super) struct Gradings {
     pub(super) store: Store,
     pub(super) find: Arc<FindGrader>,
     pub(super) settings: JobSettings,
     /// Whether a model that does not answer is waited for.
-    pub(super) patient: bool,
+    pub(super) waits_for_model: bool,
     /// Gradings in a row to which the model did not answer.
-    pub(super) silent: AtomicU32,
+    pub(super) unanswered: AtomicU32,
 }
 
 /// Why there is no grade.
@@ -79,7 +79,7 @@ impl Gradings {
         let elapsed = started.elapsed().as_millis();
         let fault = match done {
             Ok(how) => {
-                self.silent.store(0, Ordering::Relaxed);
+                self.unanswered.store(0, Ordering::Relaxed);
                 tracing::info!("{NAME} DONE  session={session} {how} elapsed={elapsed}ms");
                 return Ok(());
             }
@@ -91,15 +91,15 @@ impl Gradings {
             "{NAME} FAILED  session={session} attempt={attempt} elapsed={elapsed}ms error={why}"
         );
         if let Fault::Final(why) = fault {
-            self.silent.store(0, Ordering::Relaxed);
+            self.unanswered.store(0, Ordering::Relaxed);
             return Err(Box::new(AbortError::new(why)));
         }
-        let silent = self.silent.fetch_add(1, Ordering::Relaxed) + 1;
-        if !self.patient && silent >= GONE_AFTER {
+        let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.waits_for_model && unanswered >= MAX_UNANSWERED {
             // Whoever waits for the end drops this, and nothing is counted against the session.
             std::future::pending::<()>().await;
         }
-        if self.patient && attempt < most {
+        if self.waits_for_model && attempt < most {
             // Here and not in the queue: as long as nobody answers, the next one would fare no
             // better.
             tokio::time::sleep(self.settings.wait_after(attempt)).await;
@@ -108,7 +108,7 @@ impl Gradings {
     }
 }
 
-/// What the queue's library calls.
+/// The function that the queue's library calls for each entry.
 pub(super) async fn handle(
     work: Vec<u8>,
     attempt: Attempt,

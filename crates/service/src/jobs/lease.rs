@@ -1,5 +1,5 @@
 //! The right to run scheduled jobs: one worker has it at a time, of all on a database. A worker
-//! that dies loses it when its signs of life are missing.
+//! that dies loses it when its heartbeats are missing.
 
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// Gives signs of life, and ends when the lease is lost.
+    /// Sends heartbeats, and ends when the lease is lost.
     async fn keep(&self) {
         let mut last = Instant::now();
         loop {
@@ -59,7 +59,7 @@ impl<'a> Lease<'a> {
                 Ok(true) => last = Instant::now(),
                 // A database that is started anew comes back.
                 Err(error) if last.elapsed() < self.dead_after => {
-                    tracing::warn!("no sign of life could be given: {error}");
+                    tracing::warn!("no heartbeat could be sent: {error}");
                 }
                 Ok(false) | Err(_) => return,
             }

@@ -1,5 +1,5 @@
-//! What there is to say about jobs: the scheduled ones with their last runs, the queue, and what
-//! failed in it.
+//! The list of jobs for a terminal, a page or a program: the scheduled ones with their last runs,
+//! the queue, and the failures in it. Changes nothing.
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,12 @@ use selftest_text::escape::terminal;
 use selftest_text::wording::{date_time, plural};
 
 /// Failed gradings that are listed.
-const FAILED: u32 = 100;
+const MAX_FAILURES: u32 = 100;
 
-/// Bytes of words about a failure in a list.
-const WORDS: usize = 200;
+/// Bytes of the reason of a failure in a list.
+const MAX_REASON_BYTES: usize = 200;
 
-/// Everything that is to be said.
+/// All jobs at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listing {
     /// The scheduled jobs.
@@ -30,7 +30,7 @@ pub struct Listing {
     pub gradings: QueueCounts,
     /// Workers that take from the queue.
     pub workers: u64,
-    /// What failed in the queue, the newest first; at most 100.
+    /// The failures in the queue, the newest first; at most 100.
     pub failed: Vec<FailedGrading>,
 }
 
@@ -39,7 +39,7 @@ pub struct Listing {
 pub struct ScheduledJob {
     /// Which job.
     pub name: Job,
-    /// What it does.
+    /// Its work in one line.
     pub about: &'static str,
     /// Cron in UTC, or `off`.
     pub schedule: String,
@@ -64,7 +64,7 @@ pub struct LastRun {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// What it came to.
+    /// Its result.
     pub summary: Option<Summary>,
 }
 
@@ -107,7 +107,7 @@ impl Listing {
             ScheduledJob { name: job, about: job.about(), schedule, next, last }
         });
         let scheduled = scheduled.collect();
-        let (gradings, failed) = (queue.counts().await?, queue.failed(FAILED).await?);
+        let (gradings, failed) = (queue.counts().await?, queue.failed(MAX_FAILURES).await?);
         Ok(Self { scheduled, gradings, workers: queue.workers().await?, failed })
     }
 
@@ -132,7 +132,7 @@ impl Listing {
             let summary = job.last.as_ref().and_then(|last| last.summary.as_ref());
             let error = summary.and_then(|summary| summary.error.as_deref());
             if let Some(error) = error {
-                let _ = writeln!(text, "  {}", terminal(error, WORDS));
+                let _ = writeln!(text, "  {}", terminal(error, MAX_REASON_BYTES));
             }
         }
         let QueueCounts { waiting, running, failed, done } = self.gradings;
@@ -143,7 +143,8 @@ impl Listing {
         );
         for one in &self.failed {
             let at = one.at.map_or_else(|| "-".to_owned(), date_time);
-            let (session, why) = (terminal(&one.grading.session_id, 80), terminal(&one.why, WORDS));
+            let (session, why) =
+                (terminal(&one.grading.session_id, 80), terminal(&one.why, MAX_REASON_BYTES));
             let _ = writeln!(text, "  {} {at} {session}: {why}", one.id);
         }
         if failed > 0 {

@@ -3,7 +3,7 @@
 //! database.
 //!
 //! A scheduled job runs under a lease, once for each of its times, on one worker; the queue is
-//! `apalis` 1.0. What the jobs do is other rooms' business. Prints nothing.
+//! `apalis` 1.0. The work of the jobs is other rooms' business. Prints nothing.
 
 pub mod settings;
 
@@ -36,7 +36,7 @@ pub use settings::JobSettings;
 pub use summary::{Done, Status, Summary};
 pub use worker::{Worker, WorkerEnd};
 
-/// What the scheduled jobs work with.
+/// Everything that the scheduled jobs work with.
 pub struct JobContext {
     /// Grades by rules, and the database.
     pub grader: SelfGrader,
@@ -44,7 +44,7 @@ pub struct JobContext {
     pub weekly_folder: PathBuf,
     /// Keeps track of skills, in the same database.
     pub skills: SkillTracker,
-    /// What counts as a gap.
+    /// The thresholds of gap detection.
     pub gaps: GapSettings,
     /// Finds the model that drafts skills.
     pub find_generator: Arc<FindGenerator>,

@@ -1,4 +1,4 @@
-//! What a worker is called in the database and in logs.
+//! The name of a worker in the database and in logs. Not kept between runs.
 
 /// A name that no other worker has: machine, process, and something random, because a process
 /// number comes back.

@@ -37,7 +37,7 @@ impl Job {
         }
     }
 
-    /// What it does, in one line.
+    /// Its work in one line.
     pub const fn about(self) -> &'static str {
         match self {
             Job::GapDetection => "grades new sessions by rules and looks for gaps in the skills",

@@ -16,8 +16,8 @@ use super::{JobContext, gaps, name, scoring, weekly};
 use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 
-/// Between two looks whether another worker has given the lease back.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often a worker checks whether another has given the lease back.
+const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs scheduled jobs.
 pub struct Scheduler {
@@ -76,7 +76,7 @@ impl Scheduler {
         Ok(summary)
     }
 
-    /// Gives back what a dropped run holds.
+    /// Gives back the lease of a dropped run.
     pub async fn release(&self) {
         if let Err(error) = Lease::release_of(self.store(), &self.name).await {
             tracing::warn!("other workers have to wait for a moment: {error}");
@@ -98,7 +98,7 @@ impl Scheduler {
                 told = true;
                 tracing::info!("waiting: worker {} runs scheduled jobs", one_line(&other, 200));
             }
-            sleep(LOOK).await;
+            sleep(LEASE_CHECK_INTERVAL).await;
         }
     }
 

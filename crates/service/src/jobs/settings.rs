@@ -5,20 +5,20 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Signs of life of a worker that may be missing before its work is given to others.
-pub(super) const MISSED_HEARTBEATS: u32 = 3;
+/// Heartbeats of a worker that may be missing before its work is given to others.
+pub(super) const MAX_MISSED_HEARTBEATS: u32 = 3;
 
 /// Longest wait after a model did not answer.
-const LONGEST_WAIT: Duration = Duration::from_mins(5);
+const MAX_WAIT: Duration = Duration::from_mins(5);
 
-/// The `jobs` section: what workers do, and when.
+/// The `jobs` section: schedule, heartbeats, attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobSettings {
     /// When the scheduled jobs run.
     pub schedule: ScheduleSettings,
-    /// Seconds between two signs of life of a worker. After three that are missing its work is
-    /// given to others.
+    /// Seconds between two heartbeats of a worker. After three that are missing its work is given
+    /// to others.
     #[schemars(range(min = 1, max = 3600))]
     pub heartbeat_seconds: u32,
     /// How often a job is begun before it counts as failed.
@@ -46,23 +46,22 @@ impl Default for JobSettings {
 }
 
 impl JobSettings {
-    /// Between two signs of life.
+    /// Between two heartbeats.
     pub(super) fn heartbeat(&self) -> Duration {
         Duration::from_secs(u64::from(self.heartbeat_seconds))
     }
 
     /// After which silence a worker counts as dead.
     pub(super) fn dead_after(&self) -> Duration {
-        self.heartbeat() * MISSED_HEARTBEATS
+        self.heartbeat() * MAX_MISSED_HEARTBEATS
     }
 
     /// How long to wait after the attempt with that number, from 1.
     pub(super) fn wait_after(&self, attempt: usize) -> Duration {
         let times =
             3_u32.saturating_pow(u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
-        let seconds =
-            (self.retry_seconds * f64::from(times)).clamp(0.0, LONGEST_WAIT.as_secs_f64());
-        Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_WAIT)
+        let seconds = (self.retry_seconds * f64::from(times)).clamp(0.0, MAX_WAIT.as_secs_f64());
+        Duration::try_from_secs_f64(seconds).unwrap_or(MAX_WAIT)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a job came to, with the keys of docs/spec/skills-and-signals.md#job-results. Pure.
+//! The result of a job, with the keys of docs/spec/skills-and-signals.md#job-results. Pure.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -29,8 +29,8 @@ impl Status {
     }
 }
 
-/// What a job returns (docs/spec/skills-and-signals.md#job-results): a status, what was counted,
-/// why it failed or was skipped, and how long it took.
+/// The result that a job returns (docs/spec/skills-and-signals.md#job-results): a status, what was
+/// counted, why it failed or was skipped, and how long it took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How it ended.
@@ -51,7 +51,7 @@ pub struct Summary {
 /// How a job's work ended: its counts, or why there was nothing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
-    /// What was counted.
+    /// The counts.
     Completed(Map<String, Value>),
     /// Why there was nothing to do.
     Skipped(String),
@@ -83,7 +83,7 @@ impl Summary {
         }
     }
 
-    /// What was counted, as `name=value` for a line of a log; names in lists are left out.
+    /// The counts as `name=value` for a line of a log; names in lists are left out.
     pub fn counted(&self) -> String {
         let mut text = String::new();
         for (name, value) in self.counts.iter().filter(|(_, value)| value.is_number()) {

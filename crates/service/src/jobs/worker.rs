@@ -1,8 +1,8 @@
 //! Takes gradings from the queue and does them, by the worker of `apalis`.
 //!
-//! What is known of that library (1.0.0), and depended on: it gives signs of life only while no
+//! Known of that library (1.0.0), and depended on: it sends heartbeats only while no
 //! fetched work waits in its buffer, so that it must fetch one at a time; while it shuts down it
-//! gives none, so that it is dropped instead and what it had is given back; it ends at the first
+//! sends none, so that it is dropped instead and what it had is given back; it ends at the first
 //! error of the database, so that it is started anew under another name.
 
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use apalis::layers::WorkerBuilderExt as _;
 use apalis::prelude::{BackendExt as _, Codec, WorkerBuilder, WorkerError};
 use tokio::time::sleep;
 
-use super::gradings::{FindGrader, GONE_AFTER, Gradings, handle};
+use super::gradings::{FindGrader, Gradings, MAX_UNANSWERED, handle};
 use super::name;
 use super::queue::Queue;
-use super::settings::MISSED_HEARTBEATS;
+use super::settings::MAX_MISSED_HEARTBEATS;
 use selftest_store::{QueuePool, Store, StoreError};
 
-/// Between two looks into an empty queue.
-const POLL: Duration = Duration::from_millis(250);
+/// How often a worker looks into an empty queue.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Between two looks whether everything is done.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often a worker that is to end checks whether anything is left.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Before the next try after the database has failed.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Before the worker is started again after the database has failed.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// Between two times of taking old rows out.
-const PRUNE: Duration = Duration::from_hours(6);
+/// How often old rows are removed.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(6);
 
 /// Grades the sessions of a queue.
 pub struct Worker {
@@ -37,9 +37,8 @@ pub struct Worker {
     queue: Queue,
     find: Arc<FindGrader>,
     concurrency: usize,
+    /// How its names in the database begin.
     name: String,
-    /// How often it was started.
-    starts: AtomicU32,
 }
 
 /// How working until nothing was left ended.
@@ -51,46 +50,51 @@ pub enum WorkerEnd {
     ModelGone,
 }
 
-/// Hands work on as it is: what the library cannot read ends its worker, and the next one.
+/// Passes the payload on undecoded: a payload that the library cannot decode ends its worker, and
+/// the next one.
 #[derive(Debug, Clone)]
-struct AsItIs;
+struct Undecoded;
 
-impl Codec<Vec<u8>> for AsItIs {
+impl Codec<Vec<u8>> for Undecoded {
     type Error = std::convert::Infallible;
     type Compact = Vec<u8>;
 
-    fn encode(&self, work: &Vec<u8>) -> Result<Vec<u8>, Self::Error> {
-        Ok(work.clone())
+    fn encode(&self, payload: &Vec<u8>) -> Result<Vec<u8>, Self::Error> {
+        Ok(payload.clone())
     }
 
-    fn decode(&self, work: &Vec<u8>) -> Result<Vec<u8>, Self::Error> {
-        Ok(work.clone())
+    fn decode(&self, payload: &Vec<u8>) -> Result<Vec<u8>, Self::Error> {
+        Ok(payload.clone())
     }
 }
 
-/// Runs the library's worker on either engine.
-macro_rules! work {
-    ($storage:ty, $config:ty, $pool:expr, $worker:expr, $name:expr, $gradings:expr) => {{
+/// Runs the library's worker on the storage of an engine.
+macro_rules! run_worker {
+    ($library:ident::$storage:ident, $pool:expr, $worker:expr, $name:expr, $gradings:expr) => {{
         let queue = &$worker.queue;
-        let config = <$config>::default()
+        let config = $library::Config::default()
             .queue(&queue.name)
             .batch_size(1)
             .lock_tasks(false)
             .heartbeat_interval(queue.settings.heartbeat())
-            .missed_heartbeats(MISSED_HEARTBEATS as usize);
-        let storage = <$storage>::new($pool).with_config(config).with_codec(AsItIs);
-        let storage = storage.poll_with_interval(POLL);
-        let builder = WorkerBuilder::new($name).backend(storage);
-        let builder = builder.concurrency($worker.concurrency).catch_panic().data($gradings);
-        builder.build(handle).run().await
+            .missed_heartbeats(MAX_MISSED_HEARTBEATS as usize);
+        let storage =
+            $library::$storage::<Vec<u8>>::new($pool).with_config(config).with_codec(Undecoded);
+        WorkerBuilder::new($name)
+            .backend(storage.poll_with_interval(POLL_INTERVAL))
+            .concurrency($worker.concurrency)
+            .catch_panic()
+            .data($gradings)
+            .build(handle)
+            .run()
+            .await
     }};
 }
 
 impl Worker {
     /// Grades at most `concurrency` sessions at once.
     pub fn new(store: Store, queue: Queue, find: Arc<FindGrader>, concurrency: usize) -> Self {
-        let (name, starts) = (name::fresh(), AtomicU32::new(0));
-        Self { store, queue, find, concurrency: concurrency.max(1), name, starts }
+        Self { store, queue, find, concurrency: concurrency.max(1), name: name::fresh() }
     }
 
     /// Works, for ever. After it was dropped, [`Worker::release`] gives back what it had.
@@ -100,17 +104,16 @@ impl Worker {
                 if let Err(error) = self.queue.prune().await {
                     tracing::warn!("old rows stay in the queue: {error}");
                 }
-                sleep(PRUNE).await;
+                sleep(PRUNE_INTERVAL).await;
             }
         };
         let work = async {
-            loop {
-                let ended = self.work(&self.gradings(true)).await;
+            for start in 0_u64.. {
+                let ended = self.work(start, self.gradings(true)).await;
                 let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
                 tracing::warn!("the queue cannot be read{why}; trying again");
-                sleep(PAUSE).await;
+                sleep(RESTART_DELAY).await;
                 self.release().await;
-                self.starts.fetch_add(1, Ordering::Relaxed);
             }
         };
         tokio::join!(prune, work);
@@ -118,11 +121,11 @@ impl Worker {
 
     /// Works until nothing waits any more, or the model does not answer.
     pub async fn drain(&self) -> Result<WorkerEnd, StoreError> {
-        // There may be no time for a sign of life, with which a worker does this.
+        // There may be no time for a heartbeat, with which a worker does this.
         self.queue.recover().await?;
         let gradings = self.gradings(false);
         let end = tokio::select! {
-            ended = self.work(&gradings) => {
+            ended = self.work(0, Arc::clone(&gradings)) => {
                 let why = ended.err().map_or_else(|| "its worker ended".into(), Into::into);
                 Err(self.queue.database.failed(sqlx::Error::AnyDriverError(why)))
             }
@@ -134,57 +137,45 @@ impl Worker {
 
     async fn until_idle(&self, gradings: &Gradings) -> Result<WorkerEnd, StoreError> {
         loop {
-            if gradings.silent.load(Ordering::Relaxed) >= GONE_AFTER {
+            if gradings.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED {
                 return Ok(WorkerEnd::ModelGone);
             }
-            if !self.queue.is_busy(&self.current_name()).await? {
+            if !self.queue.is_busy(&self.name).await? {
                 return Ok(WorkerEnd::Drained);
             }
-            sleep(LOOK).await;
+            sleep(IDLE_CHECK_INTERVAL).await;
         }
     }
 
-    /// Gives back what a dropped run has not finished.
+    /// Gives back the gradings that a dropped run has not finished.
     pub async fn release(&self) {
-        if let Err(error) = self.queue.release(&self.current_name()).await {
+        if let Err(error) = self.queue.release(&self.name).await {
             tracing::warn!("what was begun waits for a moment longer: {error}");
         }
     }
 
-    fn gradings(&self, patient: bool) -> Arc<Gradings> {
+    fn gradings(&self, waits_for_model: bool) -> Arc<Gradings> {
         Arc::new(Gradings {
             store: self.store.clone(),
             find: Arc::clone(&self.find),
             settings: self.queue.settings.clone(),
-            patient,
-            silent: AtomicU32::new(0),
+            waits_for_model,
+            unanswered: AtomicU32::new(0),
         })
     }
 
-    fn current_name(&self) -> String {
-        format!("{}-{}", self.name, self.starts.load(Ordering::Relaxed))
-    }
-
-    async fn work(&self, gradings: &Arc<Gradings>) -> Result<(), WorkerError> {
-        let (name, gradings) = (self.current_name(), Arc::clone(gradings));
+    /// Runs the library's worker until it ends. Each start has a name of its own: the library
+    /// refuses one that was in use a moment ago.
+    async fn work(&self, start: u64, gradings: Arc<Gradings>) -> Result<(), WorkerError> {
+        let name = format!("{}-{start}", self.name);
         match &self.queue.database.pool {
-            QueuePool::Sqlite(pool) => work!(
-                apalis_sqlite::SqliteStorage<Vec<u8>>,
-                apalis_sqlite::Config,
-                pool,
-                self,
-                name,
-                gradings
-            ),
+            QueuePool::Sqlite(pool) => {
+                run_worker!(apalis_sqlite::SqliteStorage, pool, self, name, gradings)
+            }
             #[cfg(feature = "postgres")]
-            QueuePool::Postgres(pool) => work!(
-                apalis_postgres::PostgresStorage<Vec<u8>>,
-                apalis_postgres::Config,
-                pool,
-                self,
-                name,
-                gradings
-            ),
+            QueuePool::Postgres(pool) => {
+                run_worker!(apalis_postgres::PostgresStorage, pool, self, name, gradings)
+            }
         }
     }
 }

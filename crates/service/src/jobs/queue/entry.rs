@@ -1,4 +1,4 @@
-//! What is in the queue, and what is said of it.
+//! The entries of the queue, their states and counts. Knows no database.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use selftest_text::clip;
 use selftest_text::digest;
 
 /// Bytes of an id or of a model's name.
-const NAME: usize = 512;
+const MAX_NAME_BYTES: usize = 512;
 
 /// A session that a model is to grade.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,18 +25,18 @@ impl Grading {
     /// Asked for now.
     pub fn new(session_id: &str, model: Option<&str>) -> Self {
         Self {
-            session_id: clip(session_id, NAME),
-            model: model.map(|name| clip(name, NAME)),
+            session_id: clip(session_id, MAX_NAME_BYTES),
+            model: model.map(|name| clip(name, MAX_NAME_BYTES)),
             requested_at: selftest_clock::now(),
         }
     }
 
-    /// What [`super::Queue::enqueue`] has written.
+    /// Reads an entry as [`super::Queue::enqueue`] has written it.
     pub(in crate::jobs) fn read(work: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(work).map_err(|error| format!("it cannot be read: {error}"))
     }
 
-    /// Stands for what another version or program has written.
+    /// Stands for an entry that another version or program has written.
     pub(super) fn unreadable() -> Self {
         Self { requested_at: Timestamp::UNIX_EPOCH, ..Self::new("(unreadable)", None) }
     }
@@ -48,7 +48,7 @@ impl Grading {
     }
 }
 
-/// What became of a request for a grade.
+/// The state of a request for a grade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GradingRequest {
     /// It waits for a worker.
@@ -70,7 +70,7 @@ pub struct QueueCounts {
     pub running: u64,
     /// Given up; see [`Queue::failed`].
     pub failed: u64,
-    /// Done, and not yet taken out of the tables.
+    /// Done, and not yet removed from the tables.
     pub done: u64,
 }
 
@@ -79,7 +79,7 @@ pub struct QueueCounts {
 pub struct FailedGrading {
     /// Its id in the queue.
     pub id: String,
-    /// What was to be graded.
+    /// The session that was to be graded.
     #[serde(flatten)]
     pub grading: Grading,
     /// How often it was begun.

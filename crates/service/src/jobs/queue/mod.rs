@@ -1,80 +1,44 @@
 //! The queue of sessions that wait to be graded by a model, on the tables of `apalis`: any number
 //! of workers take from it, on any number of machines, and no session is in it twice.
 //!
-//! What is in it is in the database: it outlives every process. Grades nothing itself.
+//! Its entries are in the database and outlive every process. Grades nothing itself.
 
 mod entry;
-mod tables;
 
 use std::collections::HashSet;
 
-use jiff::{SignedDuration, Timestamp};
-use sqlx::{AssertSqlSafe, Row as _};
+use apalis::prelude::{Task, TaskBuilder};
+use jiff::Timestamp;
+use sqlx::{AssertSqlSafe, Database, Encode, Executor, IntoArguments, Type};
 
 use super::settings::JobSettings;
 pub use entry::{FailedGrading, Grading, GradingRequest, QueueCounts};
-use selftest_store::{QueueDatabase, QueuePool, StoreError};
-use selftest_text::one_line;
-use tables::{FAILED, RUNNING, Tables, WAITING, state};
 
 /// Sessions that are added in one transaction.
-const BATCH: usize = 500;
+const BATCH_SIZE: usize = 500;
 
-/// Bytes of the words about a failure.
-const WORDS: usize = 1000;
+/// Seconds.
+const DAY: i64 = 24 * 60 * 60;
+
+/// Bytes of the reason of a failure.
+const MAX_REASON_BYTES: usize = 1000;
+
+/// A grading that is not tried again by itself.
+const FAILED: &str = "(status = 'Killed' OR (status = 'Failed' AND attempts >= max_attempts))";
+
+/// A grading that a worker has. The library says `Queued` once a worker has fetched it.
+const RUNNING: &str = "status IN ('Queued', 'Running')";
+
+/// A grading that waits for a worker.
+const WAITING: &str = "(status = 'Pending' OR (status = 'Failed' AND attempts < max_attempts))";
 
 /// The queue. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Queue {
     pub(super) database: QueueDatabase,
-    tables: Tables,
     /// The name of the queue in its tables.
     pub(super) name: String,
     pub(super) settings: JobSettings,
-}
-
-/// The same statement on either engine; `$pool` is its pool there.
-macro_rules! on {
-    ($queue:expr, $pool:ident => $work:expr) => {{
-        let done = match &$queue.database.pool {
-            QueuePool::Sqlite($pool) => $work,
-            #[cfg(feature = "postgres")]
-            QueuePool::Postgres($pool) => $work,
-        };
-        done.map_err(|error| $queue.database.failed(error))
-    }};
-}
-
-/// Prepares to add: takes out what has ended, and leaves out what is there.
-macro_rules! fresh {
-    ($queue:expr, $connection:expr, $gradings:expr) => {{
-        let (mut tasks, mut keys) = (Vec::new(), HashSet::new());
-        if let Some(take_turn) = $queue.tables.take_turn {
-            sqlx::query(take_turn).execute(&mut *$connection).await?;
-        }
-        let remove = format!(
-            "DELETE FROM {} WHERE job_type = $1 AND idempotency_key = $2 \
-             AND (status = 'Done' OR {FAILED})",
-            $queue.tables.jobs
-        );
-        let find = format!(
-            "SELECT id FROM {} WHERE job_type = $1 AND idempotency_key = $2",
-            $queue.tables.jobs
-        );
-        for grading in $gradings {
-            let key = grading.key();
-            let remove = sqlx::query(AssertSqlSafe(remove.as_str()));
-            let remove = remove.bind($queue.name.as_str()).bind(key.as_str());
-            remove.execute(&mut *$connection).await?;
-            let find = sqlx::query(AssertSqlSafe(find.as_str()));
-            let find = find.bind($queue.name.as_str()).bind(key.as_str());
-            let is_there = find.fetch_optional(&mut *$connection).await?.is_some();
-            if keys.insert(key) && !is_there {
-                tasks.push($queue.task(grading));
-            }
-        }
-        tasks
-    }};
 }
 
 impl Queue {
@@ -82,28 +46,11 @@ impl Queue {
     /// they are missing.
     pub async fn open(address: &str, settings: &JobSettings) -> Result<Self, StoreError> {
         let database = QueueDatabase::open(address).await?;
-        let tables = Tables::of(&database.pool);
-        let failed = |error: sqlx::Error| database.failed(error);
-        match &database.pool {
-            QueuePool::Sqlite(pool) => {
-                // In one transaction that holds the write lock, so that of several processes that
-                // open a fresh database one makes the tables and the others find them.
-                let mut writing = pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-                let migrator = apalis_sqlite::SqliteStorage::migrations();
-                let done = migrator.run_direct(None, &mut *writing, false).await;
-                done.map_err(|error| failed(error.into()))?;
-                writing.commit().await.map_err(failed)?;
-            }
-            #[cfg(feature = "postgres")]
-            QueuePool::Postgres(pool) => {
-                let done = apalis_postgres::PostgresStorage::migrations().run(pool).await;
-                done.map_err(|error| failed(error.into()))?;
-            }
-        }
+        create_tables(&database.pool).await.map_err(|error| database.failed(error))?;
         let schema = database.schema.as_deref().filter(|schema| *schema != "public");
         let name =
             format!("selftest gradings {}", schema.unwrap_or_default()).trim_end().to_owned();
-        Ok(Self { database, tables, name, settings: settings.clone() })
+        Ok(Self { database, name, settings: settings.clone() })
     }
 
     /// Waits for running queries and tidies up the files beside the database.
@@ -111,240 +58,288 @@ impl Queue {
         self.database.close().await;
     }
 
-    /// Adds sessions; those that wait or are being graded already are left out. How many were
-    /// added.
-    pub async fn enqueue(&self, gradings: &[Grading]) -> Result<u64, StoreError> {
-        let mut added = 0;
-        for batch in gradings.chunks(BATCH) {
-            let tasks = self.add(batch).await;
-            added += tasks.map_err(|error| self.database.failed(error))?;
-        }
-        Ok(added)
+    /// The settings that the queue was opened with.
+    pub fn settings(&self) -> &JobSettings {
+        &self.settings
     }
 
-    async fn add(&self, gradings: &[Grading]) -> Result<u64, sqlx::Error> {
+    /// Adds sessions; those that wait or are being graded already are left out. Returns how many
+    /// were added.
+    pub async fn enqueue(&self, gradings: &[Grading]) -> Result<u64, StoreError> {
+        let mut added = 0;
+        for batch in gradings.chunks(BATCH_SIZE) {
+            added += self.add(batch).await.map_err(|error| self.database.failed(error))?;
+        }
+        Ok(added as u64)
+    }
+
+    async fn add(&self, gradings: &[Grading]) -> Result<usize, sqlx::Error> {
         match &self.database.pool {
             QueuePool::Sqlite(pool) => {
                 let mut writing = pool.begin_with("BEGIN IMMEDIATE").await?;
-                let tasks = fresh!(self, writing, gradings);
+                let tasks = self.new_tasks::<sqlx::Sqlite>(&mut *writing, gradings).await?;
                 let pushed =
                     apalis_sqlite::queries::push_tasks(&mut *writing, &self.name, &tasks).await;
-                match pushed {
-                    Ok(()) => {}
-                    Err(apalis_sqlite::Error::Database(error)) => return Err(error),
-                    Err(error) => return Err(sqlx::Error::Encode(Box::new(error))),
-                }
+                pushed.map_err(|error| match error {
+                    apalis_sqlite::Error::Database(error) => error,
+                    error => sqlx::Error::Encode(error.into()),
+                })?;
                 writing.commit().await?;
-                Ok(tasks.len() as u64)
+                Ok(tasks.len())
             }
             #[cfg(feature = "postgres")]
             QueuePool::Postgres(pool) => {
                 let mut writing = pool.begin().await?;
-                let tasks = fresh!(self, writing, gradings);
-                let added = tasks.len() as u64;
-                match apalis_postgres::queries::push_tasks(&mut *writing, &self.name, tasks).await {
-                    Ok(()) => {}
-                    Err(apalis_postgres::Error::Database(error)) => return Err(error),
-                    Err(error) => return Err(sqlx::Error::Encode(Box::new(error))),
-                }
+                // Of two transactions that add the same session the second waits for the first,
+                // as on SQLite.
+                let turn = "SELECT pg_advisory_xact_lock(hashtextextended('selftest queue', 0))";
+                writing.execute(turn).await?;
+                let tasks = self.new_tasks::<sqlx::Postgres>(&mut *writing, gradings).await?;
+                let added = tasks.len();
+                let pushed =
+                    apalis_postgres::queries::push_tasks(&mut *writing, &self.name, tasks).await;
+                pushed.map_err(|error| match error {
+                    apalis_postgres::Error::Database(error) => error,
+                    error => sqlx::Error::Encode(error.into()),
+                })?;
                 writing.commit().await?;
                 Ok(added)
             }
         }
     }
 
-    fn task(&self, grading: &Grading) -> apalis::prelude::Task<Vec<u8>> {
-        // The structure is plain data: writing it cannot fail.
-        let work = serde_json::to_vec(grading).unwrap_or_default();
-        apalis::prelude::TaskBuilder::new(work)
-            .idempotency_key(grading.key())
-            .max_attempts(self.settings.max_attempts as usize)
-            .build()
+    /// Makes tasks of the gradings that are not in the queue. The library keeps finished tasks
+    /// under their key, so that these are removed first.
+    async fn new_tasks<DB>(
+        &self,
+        writing: &mut DB::Connection,
+        gradings: &[Grading],
+    ) -> Result<Vec<Task<Vec<u8>>>, sqlx::Error>
+    where
+        DB: Database<Arguments: IntoArguments<DB>>,
+        for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+        for<'q> &'q str: Encode<'q, DB> + Type<DB>,
+    {
+        let with_key = "FROM jobs WHERE job_type = $1 AND idempotency_key = $2";
+        let remove = format!("DELETE {with_key} AND (status = 'Done' OR {FAILED})");
+        let find = format!("SELECT id {with_key}");
+        let (mut tasks, mut keys) = (Vec::new(), HashSet::new());
+        for grading in gradings {
+            let key = grading.key();
+            let query =
+                |sql: &str| sqlx::query::<DB>(AssertSqlSafe(sql)).bind(&*self.name).bind(&*key);
+            query(&remove).execute(&mut *writing).await?;
+            let is_there = query(&find).fetch_optional(&mut *writing).await?.is_some();
+            if !is_there && keys.insert(key.clone()) {
+                // The structure is plain data: writing it cannot fail.
+                let task = TaskBuilder::new(serde_json::to_vec(grading).unwrap_or_default());
+                let max_attempts = self.settings.max_attempts as usize;
+                tasks.push(task.idempotency_key(key).max_attempts(max_attempts).build());
+            }
+        }
+        Ok(tasks)
     }
 
-    /// What became of the last request for a grade of a session by the configured model; `None`
-    /// where there was none, or where it was done so long ago that it was taken out.
+    /// The state of the last request for a grade of a session by the configured model; `None`
+    /// where there was none, or where it was done so long ago that it was removed.
     pub async fn request(&self, session_id: &str) -> Result<Option<GradingRequest>, StoreError> {
-        let Tables { jobs, result, .. } = self.tables;
         let query = format!(
-            "SELECT {} AS state, {result} AS result FROM {jobs} \
+            "SELECT {}, CAST(last_result AS TEXT) FROM jobs \
              WHERE job_type = $1 AND idempotency_key = $2",
             state()
         );
         let key = Grading::new(session_id, None).key();
-        on!(self, pool => {
-            let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(key);
-            query.fetch_optional(pool).await.and_then(|row| {
-                let Some(row) = row else { return Ok(None) };
-                Ok(Some(match row.try_get("state")? {
-                    "running" => GradingRequest::Running,
-                    "waiting" => GradingRequest::Waiting,
-                    "failed" => {
-                        let result: Option<String> = row.try_get("result")?;
-                        GradingRequest::Failed(why(result.as_deref()))
-                    }
-                    _ => GradingRequest::Done,
-                }))
-            })
-        })
+        let found: Vec<(String, Option<String>)> =
+            self.database.select(query, &[&self.name, &key]).await?;
+        Ok(found.first().map(|(state, result)| match state.as_str() {
+            "running" => GradingRequest::Running,
+            "waiting" => GradingRequest::Waiting,
+            "failed" => GradingRequest::Failed(reason(result.as_deref())),
+            _ => GradingRequest::Done,
+        }))
     }
 
     /// How many gradings are in which state.
     pub async fn counts(&self) -> Result<QueueCounts, StoreError> {
-        let query = format!(
-            "SELECT {} AS state, COUNT(*) AS number FROM {} WHERE job_type = $1 GROUP BY 1",
-            state(),
-            self.tables.jobs
-        );
-        on!(self, pool => {
-            let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name);
-            query.fetch_all(pool).await.and_then(|rows| {
-                let mut counts = QueueCounts::default();
-                for row in rows {
-                    let number = unsigned(row.try_get("number")?);
-                    match row.try_get("state")? {
-                        "running" => counts.running = number,
-                        "waiting" => counts.waiting = number,
-                        "failed" => counts.failed = number,
-                        _ => counts.done = number,
-                    }
-                }
-                Ok(counts)
-            })
-        })
-    }
-
-    /// Workers that have given a sign of life.
-    pub async fn workers(&self) -> Result<u64, StoreError> {
-        let Tables { workers, silence, .. } = self.tables;
         let query =
-            format!("SELECT COUNT(*) FROM {workers} WHERE worker_type = $1 AND {silence} < $2");
-        on!(self, pool => {
-            let query = sqlx::query_scalar(AssertSqlSafe(query)).bind(&self.name);
-            query.bind(self.dead_after()).fetch_one(pool).await.map(unsigned)
+            format!("SELECT {}, COUNT(*) FROM jobs WHERE job_type = $1 GROUP BY 1", state());
+        let found: Vec<(String, i64)> = self.database.select(query, &[&self.name]).await?;
+        let count = |state: &str| {
+            found.iter().find(|(name, _)| name == state).map_or(0, |(_, count)| unsigned(*count))
+        };
+        Ok(QueueCounts {
+            waiting: count("waiting"),
+            running: count("running"),
+            failed: count("failed"),
+            done: count("done"),
         })
     }
 
-    /// What the queue was opened with.
-    pub fn settings(&self) -> &JobSettings {
-        &self.settings
+    /// How many workers take from the queue.
+    pub async fn workers(&self) -> Result<u64, StoreError> {
+        let (silence, dead_after) = (self.dialect().silence, self.dead_after());
+        let query = format!(
+            "SELECT COUNT(*) FROM workers WHERE worker_type = $1 AND {silence} < {dead_after}"
+        );
+        let found: Vec<(i64,)> = self.database.select(query, &[&self.name]).await?;
+        Ok(found.first().map_or(0, |(count,)| unsigned(*count)))
     }
 
-    /// Whether something waits, or one of these workers is at something.
+    /// Whether a grading waits, or the worker whose name begins so has one.
     pub(super) async fn is_busy(&self, worker: &str) -> Result<bool, StoreError> {
         let query = format!(
-            "SELECT id FROM {} WHERE job_type = $1 \
-             AND ({WAITING} OR ({RUNNING} AND lock_by = $2)) LIMIT 1",
-            self.tables.jobs
+            "SELECT id FROM jobs WHERE job_type = $1 \
+             AND ({WAITING} OR ({RUNNING} AND lock_by LIKE $2 || '%')) LIMIT 1"
         );
-        on!(self, pool => {
-            let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(worker);
-            query.fetch_optional(pool).await.map(|row| row.is_some())
-        })
+        let found: Vec<(String,)> = self.database.select(query, &[&self.name, worker]).await?;
+        Ok(!found.is_empty())
     }
 
     /// The gradings that are not tried again by themselves, the newest first, at most `limit`.
     pub async fn failed(&self, limit: u32) -> Result<Vec<FailedGrading>, StoreError> {
-        let Tables { jobs, result, done_at, .. } = self.tables;
+        type Row = (String, Vec<u8>, i64, Option<i64>, Option<String>);
         let query = format!(
-            "SELECT id, job, {result} AS result, {done_at} AS at, \
-             CAST(attempts AS BIGINT) AS attempts FROM {jobs} \
-             WHERE job_type = $1 AND {FAILED} ORDER BY done_at DESC, id DESC LIMIT $2"
+            "SELECT id, job, CAST(attempts AS BIGINT), {}, CAST(last_result AS TEXT) FROM jobs \
+             WHERE job_type = $1 AND {FAILED} ORDER BY done_at DESC, id DESC LIMIT {limit}",
+            self.dialect().done_at
         );
-        on!(self, pool => {
-            let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(i64::from(limit));
-            query.fetch_all(pool).await.and_then(|rows| {
-                let mut failed = Vec::new();
-                for row in rows {
-                    let work: Vec<u8> = row.try_get("job")?;
-                    let at: Option<i64> = row.try_get("at")?;
-                    let result: Option<String> = row.try_get("result")?;
-                    failed.push(FailedGrading {
-                        id: row.try_get("id")?,
-                        grading: Grading::read(&work).unwrap_or_else(|_| Grading::unreadable()),
-                        attempts: unsigned(row.try_get("attempts")?),
-                        at: at.and_then(|at| Timestamp::from_second(at).ok()),
-                        why: why(result.as_deref()),
-                    });
-                }
-                Ok(failed)
-            })
-        })
+        let found: Vec<Row> = self.database.select(query, &[&self.name]).await?;
+        let failed = found.into_iter().map(|(id, work, attempts, at, result)| FailedGrading {
+            id,
+            grading: Grading::read(&work).unwrap_or_else(|_| Grading::unreadable()),
+            attempts: unsigned(attempts),
+            at: at.and_then(|at| Timestamp::from_second(at).ok()),
+            why: reason(result.as_deref()),
+        });
+        Ok(failed.collect())
     }
 
-    /// Tries failed gradings again: that with the id, or all of them. How many there were.
+    /// Tries failed gradings again: that with the id, or all of them. Returns how many there were.
     pub async fn retry(&self, id: Option<&str>) -> Result<u64, StoreError> {
-        let Tables { jobs, now, .. } = self.tables;
         let query = format!(
-            "UPDATE {jobs} SET status = 'Pending', attempts = 0, run_at = {now}, \
+            "UPDATE jobs SET status = 'Pending', attempts = 0, run_at = {}, \
              lock_by = NULL, lock_at = NULL, done_at = NULL \
-             WHERE job_type = $1 AND {FAILED} AND (CAST($2 AS TEXT) IS NULL OR id = $2)"
+             WHERE job_type = $1 AND {FAILED}{}",
+            self.dialect().now,
+            id.map_or("", |_| " AND id = $2")
         );
-        on!(self, pool => {
-            let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(id);
-            query.execute(pool).await.map(|done| done.rows_affected())
-        })
+        let values: Vec<&str> = [self.name.as_str()].into_iter().chain(id).collect();
+        self.database.execute(query, &values).await
     }
 
-    /// Gives back what a worker has that has ended.
+    /// Gives back the gradings of a worker that has ended, by the beginning of its name.
     pub(super) async fn release(&self, worker: &str) -> Result<(), StoreError> {
-        let Tables { jobs, workers, long_ago, .. } = self.tables;
-        let release = format!(
-            "UPDATE {jobs} SET status = 'Pending', lock_by = NULL, lock_at = NULL \
-             WHERE job_type = $1 AND {RUNNING} AND lock_by = $2"
+        let give_back = format!(
+            "UPDATE jobs SET status = 'Pending', lock_by = NULL, lock_at = NULL \
+             WHERE job_type = $1 AND {RUNNING} AND lock_by LIKE $2 || '%'"
         );
-        // What it has done still refers to it.
+        // Its row stays: the gradings that it has done refer to it.
         let retire = format!(
-            "UPDATE {workers} SET last_seen = {long_ago} WHERE worker_type = $1 AND id = $2"
+            "UPDATE workers SET last_seen = {} WHERE worker_type = $1 AND id LIKE $2 || '%'",
+            self.dialect().long_ago
         );
-        for query in [release, retire] {
-            on!(self, pool => {
-                let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(worker);
-                query.execute(pool).await.map(drop)
-            })?;
+        for query in [give_back, retire] {
+            self.database.execute(query, &[&self.name, worker]).await?;
         }
         Ok(())
     }
 
-    /// Takes the work from workers that are silent, as a worker does at each sign of life. Each
-    /// of these counts as an attempt: work that ends its worker must not be tried for ever.
+    /// Takes the gradings from workers whose heartbeats are missing, as a worker does at each of
+    /// its own. Each of these counts as an attempt: a grading that ends its worker must not be
+    /// tried for ever.
     pub(super) async fn recover(&self) -> Result<u64, StoreError> {
-        let Tables { jobs, workers, silence, .. } = self.tables;
+        let (silence, dead_after) = (self.dialect().silence, self.dead_after());
         let query = format!(
-            "UPDATE {jobs} SET status = 'Pending', lock_by = NULL, lock_at = NULL, \
-             attempts = attempts + 1 WHERE job_type = $1 AND {RUNNING} AND lock_by IN \
-             (SELECT id FROM {workers} WHERE {silence} >= $2)"
+            "UPDATE jobs SET status = 'Pending', lock_by = NULL, lock_at = NULL, \
+             attempts = attempts + 1 WHERE job_type = $1 AND {RUNNING} \
+             AND lock_by IN (SELECT id FROM workers WHERE {silence} >= {dead_after})"
         );
-        on!(self, pool => {
-            let query = sqlx::query(AssertSqlSafe(query)).bind(&self.name).bind(self.dead_after());
-            query.execute(pool).await.map(|done| done.rows_affected())
-        })
+        self.database.execute(query, &[&self.name]).await
     }
 
-    /// Takes out what was done long ago, and workers that nothing refers to any more.
+    /// Removes gradings that were done long ago, and workers that nothing refers to any more.
     pub(super) async fn prune(&self) -> Result<(), StoreError> {
-        let Tables { jobs, workers, silence, done_since, .. } = self.tables;
+        let Dialect { done_at, silence, .. } = self.dialect();
+        let keep_since =
+            selftest_clock::now().as_second() - DAY * i64::from(self.settings.keep_days);
+        let long = DAY.unsigned_abs() + self.dead_after();
         let old = format!(
-            "DELETE FROM {jobs} WHERE job_type = $1 AND status = 'Done' AND {done_since} > $2"
+            "DELETE FROM jobs WHERE job_type = $1 AND status = 'Done' AND {done_at} < {keep_since}"
         );
         let gone = format!(
-            "DELETE FROM {workers} WHERE worker_type = $1 AND {silence} > $2 \
-             AND NOT EXISTS (SELECT 1 FROM {jobs} WHERE lock_by = {workers}.id)"
+            "DELETE FROM workers WHERE worker_type = $1 AND {silence} > {long} \
+             AND NOT EXISTS (SELECT 1 FROM jobs WHERE lock_by = workers.id)"
         );
-        let keep = SignedDuration::from_hours(24 * i64::from(self.settings.keep_days)).as_secs();
-        let long = 24 * 60 * 60 + self.dead_after();
-        on!(self, pool => {
-            let old = sqlx::query(AssertSqlSafe(old)).bind(&self.name).bind(keep);
-            old.execute(pool).await.map(drop)
-        })?;
-        on!(self, pool => {
-            let gone = sqlx::query(AssertSqlSafe(gone)).bind(&self.name).bind(long);
-            gone.execute(pool).await.map(drop)
-        })
+        for query in [old, gone] {
+            self.database.execute(query, &[&self.name]).await?;
+        }
+        Ok(())
     }
 
-    fn dead_after(&self) -> i64 {
-        i64::try_from(self.settings.dead_after().as_secs()).unwrap_or(i64::MAX)
+    fn dead_after(&self) -> u64 {
+        self.settings.dead_after().as_secs()
+    }
+
+    fn dialect(&self) -> Dialect {
+        match self.database.pool {
+            QueuePool::Sqlite(_) => SQLITE,
+            #[cfg(feature = "postgres")]
+            QueuePool::Postgres(_) => POSTGRES,
+        }
+    }
+}
+
+/// The words of each engine for times in the library's tables.
+#[derive(Debug, Clone, Copy)]
+struct Dialect {
+    /// Now, as in the columns of times.
+    now: &'static str,
+    /// A time long ago, as in the columns of times.
+    long_ago: &'static str,
+    /// When a grading ended, in seconds since 1970.
+    done_at: &'static str,
+    /// Seconds since a worker's last heartbeat.
+    silence: &'static str,
+}
+
+const SQLITE: Dialect = Dialect {
+    now: "CAST(strftime('%s', 'now') AS INTEGER)",
+    long_ago: "0",
+    done_at: "done_at",
+    silence: "(CAST(strftime('%s', 'now') AS INTEGER) - last_seen)",
+};
+
+#[cfg(feature = "postgres")]
+const POSTGRES: Dialect = Dialect {
+    now: "now()",
+    long_ago: "to_timestamp(0)",
+    done_at: "CAST(EXTRACT(EPOCH FROM done_at) AS BIGINT)",
+    silence: "EXTRACT(EPOCH FROM now() - last_seen)",
+};
+
+/// The expression for the state of a grading, named as in [`QueueCounts`].
+fn state() -> String {
+    format!(
+        "CASE WHEN {RUNNING} THEN 'running' WHEN {WAITING} THEN 'waiting' \
+         WHEN {FAILED} THEN 'failed' ELSE 'done' END"
+    )
+}
+
+/// Makes the library's tables where they are missing.
+async fn create_tables(pool: &QueuePool) -> Result<(), sqlx::Error> {
+    match pool {
+        QueuePool::Sqlite(pool) => {
+            // In one transaction that holds the write lock, so that of several processes that
+            // open a fresh database one makes the tables and the others find them.
+            let mut writing = pool.begin_with("BEGIN IMMEDIATE").await?;
+            let migrations = apalis_sqlite::SqliteStorage::migrations();
+            migrations.run_direct(None, &mut *writing, false).await?;
+            writing.commit().await
+        }
+        #[cfg(feature = "postgres")]
+        QueuePool::Postgres(pool) => {
+            Ok(apalis_postgres::PostgresStorage::migrations().run(pool).await?)
+        }
     }
 }
 
@@ -352,12 +347,12 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// Why work failed, from what the library keeps as its result: `{"Err": "…"}`.
-fn why(result: Option<&str>) -> String {
+/// The reason of a failure, from the result that the library keeps: `{"Err": "…"}`.
+fn reason(result: Option<&str>) -> String {
     let result: Option<serde_json::Value> =
         result.and_then(|result| serde_json::from_str(result).ok());
-    let words = result.as_ref().and_then(|result| result["Err"].as_str()).unwrap_or("no reason");
-    one_line(words.strip_prefix("AbortError: ").unwrap_or(words), WORDS)
+    let reason = result.as_ref().and_then(|result| result["Err"].as_str()).unwrap_or("no reason");
+    one_line(reason.strip_prefix("AbortError: ").unwrap_or(reason), MAX_REASON_BYTES)
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ async fn failures_are_listed_with_their_reason_and_tried_again() {
 #[test]
 fn reasons_that_are_none() {
     for result in [None, Some(""), Some("{\"Ok\":null}"), Some("[1"), Some("{\"Err\":7}")] {
-        assert_eq!(why(result), "no reason");
+        assert_eq!(reason(result), "no reason");
     }
 }
 
