@@ -5,13 +5,14 @@
 //! (endless digits); then only the token limit ends the reply, and says so.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::sampling::LlamaSampler;
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{Value, json};
+use toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 
+use super::llama::Model;
 use crate::{ModelError, ReplySchema};
 
 /// Most items of an array that states no limit itself.
@@ -25,14 +26,13 @@ pub(super) struct Constraints {
 
 impl Constraints {
     /// Reads the vocabulary, which takes about a tenth of a second.
-    pub(super) fn new(model: &LlamaModel) -> Result<Self, ModelError> {
-        let tokens = LlamaSampler::llguidance_tok_env(model);
-        let mut factory = ParserFactory::new_simple(&tokens).map_err(|error| {
-            ModelError::engine(
-                format!("the vocabulary does not fit constrained decoding: {error}"),
-                None,
-            )
-        })?;
+    pub(super) fn new(model: &Model) -> Result<Self, ModelError> {
+        let unfit = |why: &dyn std::fmt::Display| {
+            let what = format!("the vocabulary does not fit constrained decoding: {why}");
+            ModelError::engine(what, None)
+        };
+        let tokens = vocabulary(model).ok_or_else(|| unfit(&"no token ends a reply"))?;
+        let mut factory = ParserFactory::new_simple(&tokens).map_err(|error| unfit(&error))?;
         factory.quiet();
         Ok(Self { factory, compiled: HashMap::new() })
     }
@@ -54,6 +54,28 @@ impl Constraints {
         self.compiled.insert(key, matcher);
         Ok(fresh)
     }
+}
+
+/// The vocabulary in llguidance's form; none where no token ends a reply.
+fn vocabulary(model: &Model) -> Option<TokEnv> {
+    let size = model.vocabulary_size();
+    let end = model.end()?;
+    let mut ends = vec![end];
+    ends.extend((0..size).filter(|token| *token != end && model.is_end(*token)));
+    let words: Vec<Vec<u8>> = (0..size)
+        .map(|token| {
+            let text = model.token_bytes(token, false);
+            if !text.is_empty() {
+                return text;
+            }
+            match model.token_bytes(token, true) {
+                control if control.is_empty() => control,
+                control => [&[TokTrie::SPECIAL_TOKEN_MARKER], control.as_slice()].concat(),
+            }
+        })
+        .collect();
+    let trie = TokTrie::from(&TokRxInfo::new(size, end), &words).with_eos_tokens(&ends);
+    Some(Arc::new(ApproximateTokEnv::new(trie)))
 }
 
 fn narrowed(schema: &Value, brief: usize) -> Value {

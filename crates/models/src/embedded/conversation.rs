@@ -3,18 +3,18 @@
 //! The template is rendered over placeholders and the texts are put in as tokens, so that no
 //! text can write a special token: `<|im_end|>` in a message is nine plain characters.
 
-use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
-use llama_cpp_2::token::LlamaToken;
+use std::ffi::{CStr, CString};
 
+use super::llama::{Model, Token, render_chat};
 use crate::{Message, ModelError, Role};
 
 /// A prompt, cut where it is always cut.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prompt {
     /// All before the text of the first user message; the same for all calls of one kind.
-    pub(super) prefix: Vec<LlamaToken>,
+    pub(super) prefix: Vec<Token>,
     /// All from there on; never empty.
-    pub(super) rest: Vec<LlamaToken>,
+    pub(super) rest: Vec<Token>,
 }
 
 impl Prompt {
@@ -26,27 +26,19 @@ impl Prompt {
 
 /// The prompt of a conversation. Uses `ChatML` where the file has no template or one that
 /// llama.cpp does not know.
-pub(super) fn prompt(model: &LlamaModel, messages: &[Message]) -> Result<Prompt, ModelError> {
-    let own = model.chat_template(None).ok();
-    let parts = own.and_then(|template| frame(model, &template, messages));
-    let parts = match parts {
-        Some(parts) => parts,
-        None => LlamaChatTemplate::new("chatml")
-            .ok()
-            .and_then(|template| frame(model, &template, messages))
-            .ok_or_else(|| {
-                ModelError::engine("the chat template cannot be rendered".to_owned(), None)
-            })?,
-    };
+pub(super) fn prompt(model: &Model, messages: &[Message]) -> Result<Prompt, ModelError> {
+    let parts = model
+        .chat_template()
+        .and_then(|template| frame(template, messages))
+        .or_else(|| frame(c"chatml", messages))
+        .ok_or_else(|| {
+            ModelError::engine("the chat template cannot be rendered".to_owned(), None)
+        })?;
     Ok(assemble(model, &parts, messages))
 }
 
 /// The template's own text: before, between and after the messages.
-fn frame(
-    model: &LlamaModel,
-    template: &LlamaChatTemplate,
-    messages: &[Message],
-) -> Option<Vec<String>> {
+fn frame(template: &CStr, messages: &[Message]) -> Option<Vec<String>> {
     let marks: Vec<String> =
         messages.iter().map(|_| format!("{:032x}", rand::random::<u128>())).collect();
     let chat = messages
@@ -54,14 +46,14 @@ fn frame(
         .zip(&marks)
         .map(|(message, mark)| {
             let role = match message.role {
-                Role::System => "system",
-                Role::User => "user",
-                Role::Assistant => "assistant",
+                Role::System => c"system",
+                Role::User => c"user",
+                Role::Assistant => c"assistant",
             };
-            LlamaChatMessage::new(role.to_owned(), mark.clone()).ok()
+            Some((role, CString::new(mark.as_str()).ok()?))
         })
         .collect::<Option<Vec<_>>>()?;
-    split(&model.apply_chat_template(template, &chat, true).ok()?, &marks)
+    split(&render_chat(template, &chat)?, &marks)
 }
 
 /// The text around the marks; none unless each is there once and in order, since a template
@@ -79,20 +71,22 @@ fn split(text: &str, marks: &[String]) -> Option<Vec<String>> {
     (!twice).then_some(parts)
 }
 
-fn assemble(model: &LlamaModel, parts: &[String], messages: &[Message]) -> Prompt {
-    let vocab = model.vocab();
+fn assemble(model: &Model, parts: &[String], messages: &[Message]) -> Prompt {
     let first_user = messages.iter().position(|message| message.role == Role::User);
     let (mut prefix, mut tokens) = (Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
-        tokens.extend(vocab.tokenize(part.as_bytes(), false, true));
-        if place == 0 && vocab.should_add_bos() && tokens.first() != Some(&vocab.bos()) {
-            tokens.insert(0, vocab.bos());
+        tokens.extend(model.tokenize(part.as_bytes(), true));
+        if place == 0
+            && let Some(beginning) = model.beginning()
+            && tokens.first() != Some(&beginning)
+        {
+            tokens.insert(0, beginning);
         }
         if first_user == Some(place) {
             prefix = std::mem::take(&mut tokens);
         }
         if let Some(message) = messages.get(place) {
-            tokens.extend(vocab.tokenize(message.text.as_bytes(), false, false));
+            tokens.extend(model.tokenize(message.text.as_bytes(), false));
         }
     }
     if tokens.is_empty() {

@@ -1,15 +1,14 @@
 //! A reply in the making: its text, its length, and where its grammar stands.
 
-use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::token::LlamaToken;
 use llguidance::Matcher;
 use toktrie::SimpleVob;
 
+use super::llama::{Model, Token};
 use crate::{Finish, ModelError};
 
 /// The reply so far.
 pub(super) struct Draft<'model> {
-    model: &'model LlamaModel,
+    model: &'model Model,
     matcher: Option<Matcher>,
     text: Vec<u8>,
     tokens: usize,
@@ -18,7 +17,7 @@ pub(super) struct Draft<'model> {
 
 impl<'model> Draft<'model> {
     /// An empty reply of at most `most` tokens, under the grammar if there is one.
-    pub(super) fn new(model: &'model LlamaModel, matcher: Option<Matcher>, most: usize) -> Self {
+    pub(super) fn new(model: &'model Model, matcher: Option<Matcher>, most: usize) -> Self {
         Self { model, matcher, text: Vec::new(), tokens: 0, most }
     }
 
@@ -47,9 +46,9 @@ impl<'model> Draft<'model> {
     }
 
     /// Takes a token that the mask allows.
-    pub(super) fn add(&mut self, token: LlamaToken) -> Result<(), ModelError> {
+    pub(super) fn add(&mut self, token: Token) -> Result<(), ModelError> {
         if let Some(matcher) = &mut self.matcher {
-            matcher.consume_token(token.0.cast_unsigned()).map_err(broken)?;
+            matcher.consume_token(token).map_err(broken)?;
         }
         self.push(token);
         Ok(())
@@ -57,7 +56,7 @@ impl<'model> Draft<'model> {
 
     /// Takes what the grammar leaves no choice about, such as the next key, and returns it:
     /// decoding these tokens as one batch costs little more than one of them.
-    pub(super) fn add_forced(&mut self) -> Result<Vec<LlamaToken>, ModelError> {
+    pub(super) fn add_forced(&mut self) -> Result<Vec<Token>, ModelError> {
         let Some(matcher) = &mut self.matcher else {
             return Ok(Vec::new());
         };
@@ -67,11 +66,10 @@ impl<'model> Draft<'model> {
         let Ok(forced) = String::from_utf8(matcher.compute_ff_bytes()) else {
             return Ok(Vec::new());
         };
-        let mut tokens = self.model.vocab().tokenize(forced.as_bytes(), false, false);
+        let mut tokens = self.model.tokenize(forced.as_bytes(), false);
         tokens.truncate(self.most - self.tokens);
-        let ids: Vec<u32> = tokens.iter().map(|token| token.0.cast_unsigned()).collect();
         // A vocabulary that tokenises a fragment differently only loses the shortcut.
-        let taken = matcher.try_consume_tokens(&ids).map_err(broken)?;
+        let taken = matcher.try_consume_tokens(&tokens).map_err(broken)?;
         tokens.truncate(taken);
         for token in &tokens {
             self.push(*token);
@@ -79,8 +77,8 @@ impl<'model> Draft<'model> {
         Ok(tokens)
     }
 
-    fn push(&mut self, token: LlamaToken) {
-        self.text.extend(self.model.vocab().token_to_piece(token, false, None));
+    fn push(&mut self, token: Token) {
+        self.text.extend(self.model.token_bytes(token, false));
         self.tokens += 1;
     }
 }

@@ -5,24 +5,15 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::num::NonZeroU32;
 use std::path::Path;
-use std::sync::OnceLock;
 
-use llama_cpp_2::context::LlamaContext;
-use llama_cpp_2::context::params::LlamaContextParams;
-use llama_cpp_2::llama_backend::LlamaBackend;
-use llama_cpp_2::llama_batch::LlamaBatch;
-use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::model::params::LlamaModelParams;
-use llama_cpp_2::token::LlamaToken;
-use llama_cpp_2::{LlamaStateSeqFlags, LogOptions, send_logs_to_tracing};
 use llguidance::Matcher;
 
 use super::constraint::Constraints;
 use super::conversation;
 use super::draft::Draft;
 use super::interrupt::Interrupt;
+use super::llama::{Context, Model, Token};
 use super::prefixes::Prefixes;
 use super::sampler::Sampler;
 use super::threads;
@@ -31,24 +22,11 @@ use crate::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
 
 /// Tokens decoded at once; a call that is given up ends within one such batch.
 const BATCH: u32 = 128;
-/// llama.cpp's word for no flash attention: its sums depend on the number of threads.
-const FLASH_ATTENTION_OFF: i32 = 0;
 /// No text of more bytes per token than this is worth tokenising to see that it does not fit.
 const MOST_BYTES_PER_TOKEN: usize = 64;
 
-fn backend() -> Result<&'static LlamaBackend, ModelError> {
-    static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
-    let backend = BACKEND.get_or_init(|| {
-        send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
-        LlamaBackend::init().map_err(|error| error.to_string())
-    });
-    backend
-        .as_ref()
-        .map_err(|error| ModelError::engine(format!("llama.cpp does not start: {error}"), None))
-}
-
 /// The weights of a file. The error is one line that names the file.
-pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
+pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
     let name = file.display();
     let again =
         || Some("fetch it again with `selftest model pull NAME`, or name another file".into());
@@ -63,7 +41,7 @@ pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
             again(),
         ));
     }
-    LlamaModel::load_from_file(backend()?, file, &LlamaModelParams::default()).map_err(|_| {
+    Model::load(file).ok_or_else(|| {
         let what = format!(
             "llama.cpp cannot load {name} ({bytes} bytes): it is truncated, or of an \
              architecture that this llama.cpp does not know"
@@ -72,30 +50,13 @@ pub(super) fn load(file: &Path) -> Result<LlamaModel, ModelError> {
     })
 }
 
-fn open(
-    model: &LlamaModel,
-    limit: u32,
-    threads: usize,
-) -> Result<LlamaContext<'_>, Box<dyn std::error::Error>> {
-    let threads = i32::try_from(threads)?;
-    let params = LlamaContextParams::default()
-        .with_n_ctx(NonZeroU32::new(limit))
-        .with_n_batch(BATCH)
-        .with_n_ubatch(BATCH)
-        .with_n_threads(threads)
-        .with_n_threads_batch(threads)
-        .with_flash_attention_policy(FLASH_ATTENTION_OFF);
-    Ok(model.new_context(backend()?, params)?)
-}
-
 /// A loaded model with its context and what it remembers between calls.
 pub(super) struct Engine<'model> {
-    model: &'model LlamaModel,
-    context: LlamaContext<'model>,
+    model: &'model Model,
+    context: Context<'model>,
     threads: usize,
     /// Most tokens of prompt and reply together.
     limit: usize,
-    batch: LlamaBatch<'static>,
     turns: Turns,
     prefixes: Prefixes,
     constraints: Option<Constraints>,
@@ -104,17 +65,17 @@ pub(super) struct Engine<'model> {
 impl<'model> Engine<'model> {
     /// A context of at most `context_tokens` tokens, and no more than the model was trained with.
     pub(super) fn new(
-        model: &'model LlamaModel,
+        model: &'model Model,
         file: &Path,
         context_tokens: u32,
     ) -> Result<Self, ModelError> {
-        let limit = match model.n_ctx_train() {
+        let limit = match model.trained_context() {
             0 => context_tokens,
             trained => trained.min(context_tokens),
         };
         let threads = threads::all();
-        let context = open(model, limit, threads).map_err(|error| {
-            let what = format!("no context of {limit} tokens for {}: {error}", file.display());
+        let context = Context::new(model, limit, BATCH, threads).ok_or_else(|| {
+            let what = format!("no context of {limit} tokens for {}", file.display());
             ModelError::engine(
                 what,
                 Some("lower models.context_tokens, or take a smaller model".to_owned()),
@@ -125,7 +86,6 @@ impl<'model> Engine<'model> {
             context,
             threads,
             limit: limit as usize,
-            batch: LlamaBatch::new(BATCH as usize, 1),
             turns: Turns::at(file),
             prefixes: Prefixes::default(),
             constraints: None,
@@ -169,25 +129,23 @@ impl<'model> Engine<'model> {
         let mut draft = Draft::new(self.model, self.matcher(request)?, most);
 
         self.enter(&prompt.prefix, interrupt)?;
-        let mut position = prompt.prefix.len();
         let mut undecoded = prompt.rest;
         let finish = loop {
             undecoded.extend(draft.add_forced()?);
             if let Some(finish) = draft.finish() {
                 break finish;
             }
-            self.decode(&undecoded, position, interrupt)?;
-            position += undecoded.len();
+            self.decode(&undecoded, interrupt)?;
             undecoded.clear();
             let mask = draft.mask()?;
-            let Some(token) = sampler.pick(self.context.get_logits(), mask.as_ref()) else {
+            let logits = self.context.logits();
+            let Some(token) = logits.and_then(|logits| sampler.pick(logits, mask.as_ref())) else {
                 return Err(ModelError::engine(
                     "the model gives no usable next token".to_owned(),
                     None,
                 ));
             };
-            let token = LlamaToken(token.cast_signed());
-            if self.model.vocab().is_eog(token) {
+            if self.model.is_end(token) {
                 break Finish::Stop;
             }
             draft.add(token)?;
@@ -205,14 +163,8 @@ impl<'model> Engine<'model> {
     }
 
     fn use_threads(&mut self, threads: usize) {
-        if threads == self.threads {
-            return;
-        }
-        // Where a second context cannot be had, the first one does.
-        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
-        if let Ok(context) = open(self.model, limit, threads) {
-            (self.context, self.threads) = (context, threads);
-        }
+        self.context.set_threads(threads);
+        self.threads = threads;
     }
 
     fn matcher(&mut self, request: &ChatRequest) -> Result<Option<Matcher>, ModelError> {
@@ -227,60 +179,49 @@ impl<'model> Engine<'model> {
     }
 
     /// Brings the context to the state after the prefix, from memory where possible.
-    fn enter(&mut self, prefix: &[LlamaToken], interrupt: &Interrupt) -> Result<(), ModelError> {
+    fn enter(&mut self, prefix: &[Token], interrupt: &Interrupt) -> Result<(), ModelError> {
         self.forget()?;
         if prefix.is_empty() {
             return Ok(());
         }
         if let Some(state) = self.prefixes.get(prefix) {
-            if self.context.state_seq_set(state, 0).is_ok() {
+            if self.context.restore(state) {
                 return Ok(());
             }
             self.forget()?;
         }
-        self.decode(prefix, 0, interrupt)?;
+        self.decode(prefix, interrupt)?;
         // A state that cannot be kept costs time, nothing else.
-        if let Ok(state) = self.context.state_seq_get(0, LlamaStateSeqFlags::empty()) {
+        if let Some(state) = self.context.state() {
             self.prefixes.insert(prefix.to_vec(), state);
         }
         Ok(())
     }
 
     fn forget(&mut self) -> Result<(), ModelError> {
-        match self.context.clear_kv_cache_seq(Some(0), None, None) {
-            Ok(true) => Ok(()),
-            _ => Err(ModelError::engine("the context cannot be cleared".to_owned(), None)),
+        if self.context.clear() {
+            Ok(())
+        } else {
+            Err(ModelError::engine("the context cannot be cleared".to_owned(), None))
         }
     }
 
-    /// Decodes tokens from this position on; the logits are those after the last one.
-    fn decode(
-        &mut self,
-        tokens: &[LlamaToken],
-        start: usize,
-        interrupt: &Interrupt,
-    ) -> Result<(), ModelError> {
-        let broken =
-            |error: &dyn std::fmt::Display| ModelError::engine(format!("decoding: {error}"), None);
-        let mut position = i32::try_from(start).map_err(|error| broken(&error))?;
-        for (number, chunk) in tokens.chunks(BATCH as usize).enumerate() {
+    /// Decodes tokens after those that the context holds; the logits are those after the last one.
+    fn decode(&mut self, tokens: &[Token], interrupt: &Interrupt) -> Result<(), ModelError> {
+        let mut batches = tokens.chunks(BATCH as usize).peekable();
+        while let Some(batch) = batches.next() {
             interrupt.check()?;
-            self.batch.clear();
-            let done = number * BATCH as usize;
-            for (place, token) in chunk.iter().enumerate() {
-                let last = done + place + 1 == tokens.len();
-                self.batch.add(*token, position, &[0], last).map_err(|error| broken(&error))?;
-                position += 1;
-            }
             let turn = self.turns.take();
-            let decoded = self.context.decode(&mut self.batch);
+            let decoded = self.context.decode(batch, batches.peek().is_none());
             drop(turn);
-            decoded.map_err(|error| broken(&error))?;
+            decoded.map_err(|code| {
+                ModelError::engine(format!("decoding: llama.cpp returns {code}"), None)
+            })?;
         }
         Ok(())
     }
 
     fn too_long(&self, length: String) -> ModelError {
-        ModelError::PromptTooLong { length, limit: self.limit, most: self.model.n_ctx_train() }
+        ModelError::PromptTooLong { length, limit: self.limit, most: self.model.trained_context() }
     }
 }

@@ -15,6 +15,8 @@ mod engine;
 #[cfg(feature = "embedded")]
 mod interrupt;
 #[cfg(feature = "embedded")]
+mod llama;
+#[cfg(feature = "embedded")]
 mod prefixes;
 #[cfg(feature = "embedded")]
 mod sampler;

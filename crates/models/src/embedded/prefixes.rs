@@ -1,7 +1,6 @@
 //! Key-value states of the prompt prefixes used last, so that each is decoded once.
 
-use llama_cpp_2::SeqState;
-use llama_cpp_2::token::LlamaToken;
+use super::llama::{State, Token};
 
 /// Generator, system under test and judge alternate, and one more may come.
 const MOST: usize = 4;
@@ -11,12 +10,12 @@ const MOST_BYTES: usize = 512 << 20;
 /// The states, the one used last at the end.
 #[derive(Default)]
 pub(super) struct Prefixes {
-    held: Vec<(Vec<LlamaToken>, SeqState)>,
+    held: Vec<(Vec<Token>, State)>,
 }
 
 impl Prefixes {
     /// The state of exactly this prefix.
-    pub(super) fn get(&mut self, prefix: &[LlamaToken]) -> Option<&SeqState> {
+    pub(super) fn get(&mut self, prefix: &[Token]) -> Option<&State> {
         let place = self.held.iter().position(|(tokens, _)| tokens == prefix)?;
         let entry = self.held.remove(place);
         self.held.push(entry);
@@ -24,7 +23,7 @@ impl Prefixes {
     }
 
     /// Keeps a state, at the cost of those unused for longest.
-    pub(super) fn insert(&mut self, prefix: Vec<LlamaToken>, state: SeqState) {
+    pub(super) fn insert(&mut self, prefix: Vec<Token>, state: State) {
         self.held.retain(|(tokens, _)| *tokens != prefix);
         self.held.push((prefix, state));
         while self.held.len() > MOST || (self.held.len() > 1 && self.bytes() > MOST_BYTES) {
@@ -33,6 +32,6 @@ impl Prefixes {
     }
 
     fn bytes(&self) -> usize {
-        self.held.iter().map(|(_, state)| state.byte_len()).sum()
+        self.held.iter().map(|(_, state)| state.bytes()).sum()
     }
 }

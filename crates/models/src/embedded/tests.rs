@@ -174,9 +174,8 @@ async fn text_cannot_write_special_tokens() {
         ];
         let prompt = conversation::prompt(&model, &messages).unwrap();
         let all: Vec<_> = [prompt.prefix, prompt.rest].concat();
-        let bytes: Vec<u8> =
-            all.iter().flat_map(|token| model.vocab().token_to_piece(*token, true, None)).collect();
-        let count = all.iter().filter(|token| model.vocab().is_control(**token)).count();
+        let bytes: Vec<u8> = all.iter().flat_map(|token| model.token_bytes(*token, true)).collect();
+        let count = all.iter().filter(|token| model.is_control(**token)).count();
         (count, String::from_utf8(bytes).unwrap())
     };
     let (tokens, text) = special(hostile);

@@ -1,0 +1,354 @@
+//! The part of llama.cpp that the engine uses, behind safe types: a model, and a context of one
+//! sequence.
+//!
+//! Written directly over `llama-cpp-sys-2`, because `llama-cpp-2` also compiles llama.cpp's
+//! `common` library, which takes longer than the rest of llama.cpp and is not used here. This is
+//! the only file of the library with unsafe code, and it must stay thin: no limits, no prompts, no
+//! error messages.
+#![expect(unsafe_code, reason = "llama.cpp has a C interface")]
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::sync::Once;
+
+use llama_cpp_sys_2 as ffi;
+
+/// The number of a token in the vocabulary of its model.
+pub(super) type Token = u32;
+
+/// The one sequence that a context holds.
+const SEQUENCE: ffi::llama_seq_id = 0;
+/// A state with all of its parts.
+const WHOLE_STATE: ffi::llama_state_seq_flags = 0;
+/// llama.cpp's code for a batch that it does not take.
+const INVALID_BATCH: i32 = -1;
+
+/// Silences and starts llama.cpp, once per process.
+fn start() {
+    static START: Once = Once::new();
+    extern "C" fn ignore(_: ffi::ggml_log_level, _: *const c_char, _: *mut c_void) {}
+    // SAFETY: `Once` keeps other threads out, and the callback ignores its arguments.
+    START.call_once(|| unsafe {
+        ffi::llama_log_set(Some(ignore), ptr::null_mut());
+        ffi::llama_backend_init();
+    });
+}
+
+/// The weights and the vocabulary of a GGUF file. Neither `Send` nor `Sync`: llama.cpp may write
+/// to a model when it creates a context.
+pub(super) struct Model {
+    raw: NonNull<ffi::llama_model>,
+}
+
+impl Model {
+    /// Loads a GGUF file; `None` if llama.cpp cannot.
+    pub(super) fn load(file: &Path) -> Option<Self> {
+        start();
+        let path = CString::new(file.to_str()?).ok()?;
+        // SAFETY: the path ends with NUL and outlives the call, as do the default parameters.
+        let raw = unsafe {
+            ffi::llama_model_load_from_file(path.as_ptr(), ffi::llama_model_default_params())
+        };
+        NonNull::new(raw).map(|raw| Self { raw })
+    }
+
+    /// Context length of the training; 0 if the file does not say.
+    pub(super) fn trained_context(&self) -> u32 {
+        // SAFETY: the model is alive.
+        let tokens = unsafe { ffi::llama_model_n_ctx_train(self.raw.as_ptr()) };
+        u32::try_from(tokens).unwrap_or(0)
+    }
+
+    /// The chat template in the file, if any.
+    pub(super) fn chat_template(&self) -> Option<&CStr> {
+        // SAFETY: the model is alive; without a name it returns the default template.
+        let template = unsafe { ffi::llama_model_chat_template(self.raw.as_ptr(), ptr::null()) };
+        // SAFETY: if not null, it ends with NUL, belongs to the model and never changes.
+        (!template.is_null()).then(|| unsafe { CStr::from_ptr(template) })
+    }
+
+    fn vocabulary(&self) -> *const ffi::llama_vocab {
+        // SAFETY: the model is alive; its vocabulary lives as long as it does.
+        unsafe { ffi::llama_model_get_vocab(self.raw.as_ptr()) }
+    }
+
+    /// Number of tokens in the vocabulary.
+    pub(super) fn vocabulary_size(&self) -> u32 {
+        // SAFETY: the vocabulary is alive.
+        let size = unsafe { ffi::llama_vocab_n_tokens(self.vocabulary()) };
+        u32::try_from(size).unwrap_or(0)
+    }
+
+    /// The token that must begin every prompt, if the model wants one.
+    pub(super) fn beginning(&self) -> Option<Token> {
+        // SAFETY: the vocabulary is alive.
+        let (wanted, token) = unsafe {
+            let vocabulary = self.vocabulary();
+            (ffi::llama_vocab_get_add_bos(vocabulary), ffi::llama_vocab_bos(vocabulary))
+        };
+        Token::try_from(token).ok().filter(|_| wanted)
+    }
+
+    /// The end-of-turn token, or else the end-of-text token.
+    pub(super) fn end(&self) -> Option<Token> {
+        // SAFETY: the vocabulary is alive.
+        let (turn, text) = unsafe {
+            let vocabulary = self.vocabulary();
+            (ffi::llama_vocab_eot(vocabulary), ffi::llama_vocab_eos(vocabulary))
+        };
+        Token::try_from(turn).or_else(|_| Token::try_from(text)).ok()
+    }
+
+    /// Whether a reply ends with this token.
+    pub(super) fn is_end(&self, token: Token) -> bool {
+        self.known(token).is_some_and(|token| {
+            // SAFETY: the vocabulary is alive and has this token.
+            unsafe { ffi::llama_vocab_is_eog(self.vocabulary(), token) }
+        })
+    }
+
+    /// Whether this is a control token, such as `<|im_end|>`.
+    #[cfg(test)]
+    pub(super) fn is_control(&self, token: Token) -> bool {
+        self.known(token).is_some_and(|token| {
+            // SAFETY: the vocabulary is alive and has this token.
+            unsafe { ffi::llama_vocab_is_control(self.vocabulary(), token) }
+        })
+    }
+
+    /// The tokens of a text. With `special`, the names of control tokens in it become such tokens.
+    pub(super) fn tokenize(&self, text: &[u8], special: bool) -> Vec<Token> {
+        // A longer text has more tokens than any context: its beginning tells as much.
+        let length = i32::try_from(text.len()).unwrap_or(i32::MAX);
+        fill(text.len() / 2 + 8, |buffer: *mut Token, size| {
+            // SAFETY: the vocabulary is alive, the text has `length` bytes, and the buffer has
+            // room for `size` tokens, which are none of them negative.
+            unsafe {
+                ffi::llama_tokenize(
+                    self.vocabulary(),
+                    text.as_ptr().cast(),
+                    length,
+                    buffer.cast(),
+                    size,
+                    false,
+                    special,
+                )
+            }
+        })
+    }
+
+    /// The bytes of a token; empty for an unknown token, and for a control token unless `special`.
+    pub(super) fn token_bytes(&self, token: Token, special: bool) -> Vec<u8> {
+        let Some(token) = self.known(token) else {
+            return Vec::new();
+        };
+        fill(16, |buffer: *mut u8, size| {
+            // SAFETY: the vocabulary is alive and has this token; the buffer has room for `size`
+            // bytes.
+            unsafe {
+                ffi::llama_token_to_piece(self.vocabulary(), token, buffer.cast(), size, 0, special)
+            }
+        })
+    }
+
+    /// llama.cpp throws an exception for a token outside of the vocabulary.
+    fn known(&self, token: Token) -> Option<ffi::llama_token> {
+        if token < self.vocabulary_size() { token.try_into().ok() } else { None }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: contexts borrow the model, so none is left.
+        unsafe { ffi::llama_model_free(self.raw.as_ptr()) }
+    }
+}
+
+/// Calls a function that fills a buffer and returns how much it has written, or else the size
+/// that it needs, negated.
+fn fill<T: Copy + Default>(size: usize, call: impl Fn(*mut T, i32) -> i32) -> Vec<T> {
+    let mut buffer = vec![T::default(); size];
+    for _ in 0..2 {
+        let size = i32::try_from(buffer.len()).unwrap_or(i32::MAX);
+        let written = call(buffer.as_mut_ptr(), size);
+        if let Ok(written) = usize::try_from(written) {
+            buffer.truncate(written);
+            return buffer;
+        }
+        let needed = written.checked_neg().and_then(|needed| usize::try_from(needed).ok());
+        buffer.resize(needed.unwrap_or(0), T::default());
+    }
+    Vec::new()
+}
+
+/// Renders a conversation of (role, content) pairs up to the start of the next reply; `None` for a
+/// template that llama.cpp does not know.
+pub(super) fn render_chat(template: &CStr, messages: &[(&CStr, CString)]) -> Option<String> {
+    let messages: Vec<ffi::llama_chat_message> = messages
+        .iter()
+        .map(|(role, content)| ffi::llama_chat_message {
+            role: role.as_ptr(),
+            content: content.as_ptr(),
+        })
+        .collect();
+    let render = |buffer: &mut [u8]| {
+        let size = i32::try_from(buffer.len()).ok()?;
+        // SAFETY: all strings end with NUL and outlive the call; the buffer has `size` bytes, and
+        // nothing is written where that is 0.
+        let length = unsafe {
+            ffi::llama_chat_apply_template(
+                template.as_ptr(),
+                messages.as_ptr(),
+                messages.len(),
+                true,
+                buffer.as_mut_ptr().cast(),
+                size,
+            )
+        };
+        usize::try_from(length).ok()
+    };
+    let mut text = vec![0; render(&mut [])?];
+    render(&mut text)?;
+    String::from_utf8(text).ok()
+}
+
+/// The key-value cache of one sequence of tokens.
+pub(super) struct Context<'model> {
+    raw: NonNull<ffi::llama_context>,
+    model: &'model Model,
+}
+
+/// A copy of the contents of a context.
+pub(super) struct State(Vec<u8>);
+
+impl State {
+    /// Size in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<'model> Context<'model> {
+    /// An empty context for `tokens` tokens that decodes up to `batch` of them at once.
+    pub(super) fn new(
+        model: &'model Model,
+        tokens: u32,
+        batch: u32,
+        threads: usize,
+    ) -> Option<Self> {
+        let threads = i32::try_from(threads).ok()?;
+        // SAFETY: returns a plain value.
+        let mut parameters = unsafe { ffi::llama_context_default_params() };
+        parameters.n_ctx = tokens;
+        parameters.n_batch = batch;
+        parameters.n_ubatch = batch;
+        parameters.n_threads = threads;
+        parameters.n_threads_batch = threads;
+        // Its sums depend on the number of threads.
+        parameters.flash_attn_type = ffi::LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        // SAFETY: the model is alive and this thread's; the context borrows it.
+        let raw = unsafe { ffi::llama_init_from_model(model.raw.as_ptr(), parameters) };
+        NonNull::new(raw).map(|raw| Self { raw, model })
+    }
+
+    /// Sets the number of threads of the next calls.
+    pub(super) fn set_threads(&mut self, threads: usize) {
+        let threads = i32::try_from(threads).unwrap_or(i32::MAX);
+        // SAFETY: the context is alive.
+        unsafe { ffi::llama_set_n_threads(self.raw.as_ptr(), threads, threads) }
+    }
+
+    /// Appends one batch of tokens to the sequence and, if `logits`, predicts the token after them.
+    /// The error is llama.cpp's code.
+    pub(super) fn decode(&mut self, tokens: &[Token], logits: bool) -> Result<(), i32> {
+        // SAFETY: the context is alive.
+        let batch = unsafe { ffi::llama_n_batch(self.raw.as_ptr()) };
+        let count = i32::try_from(tokens.len()).map_err(|_| INVALID_BATCH)?;
+        if count == 0 || count.cast_unsigned() > batch {
+            return Err(INVALID_BATCH);
+        }
+        let mut wanted = vec![0; tokens.len()];
+        if let Some(last) = wanted.last_mut() {
+            *last = i8::from(logits);
+        }
+        let batch = ffi::llama_batch {
+            n_tokens: count,
+            token: tokens.as_ptr().cast_mut().cast(),
+            embd: ptr::null_mut(),
+            pos: ptr::null_mut(),
+            n_seq_id: ptr::null_mut(),
+            seq_id: ptr::null_mut(),
+            logits: wanted.as_mut_ptr(),
+        };
+        // SAFETY: the context is alive. The arrays have `count` elements, outlive the call and are
+        // only read; for the others, null means the next positions of sequence 0. Tokens that the
+        // vocabulary lacks are refused.
+        match unsafe { ffi::llama_decode(self.raw.as_ptr(), batch) } {
+            0 => Ok(()),
+            code => Err(code),
+        }
+    }
+
+    /// The logits of the last [`Self::decode`], one for each token of the vocabulary.
+    pub(super) fn logits(&mut self) -> Option<&[f32]> {
+        // SAFETY: the context is alive; -1 is the last output, and null is returned without one.
+        let logits = unsafe { ffi::llama_get_logits_ith(self.raw.as_ptr(), -1) };
+        let logits = NonNull::new(logits)?;
+        let size = self.model.vocabulary_size() as usize;
+        // SAFETY: a row of logits is as long as the vocabulary, and stays until the next call that
+        // takes the context by `&mut`.
+        Some(unsafe { std::slice::from_raw_parts(logits.as_ptr(), size) })
+    }
+
+    /// Removes all tokens; false on failure.
+    pub(super) fn clear(&mut self) -> bool {
+        // SAFETY: the context is alive, and so is its memory; negative bounds mean all positions.
+        unsafe {
+            let memory = ffi::llama_get_memory(self.raw.as_ptr());
+            ffi::llama_memory_seq_rm(memory, SEQUENCE, -1, -1)
+        }
+    }
+
+    /// Copies the contents of the context.
+    pub(super) fn state(&mut self) -> Option<State> {
+        // SAFETY: the context is alive.
+        let size =
+            unsafe { ffi::llama_state_seq_get_size_ext(self.raw.as_ptr(), SEQUENCE, WHOLE_STATE) };
+        let mut bytes = vec![0; size];
+        // SAFETY: the context is alive, and the buffer has `size` bytes.
+        let written = unsafe {
+            let buffer = bytes.as_mut_ptr();
+            ffi::llama_state_seq_get_data_ext(
+                self.raw.as_ptr(),
+                buffer,
+                size,
+                SEQUENCE,
+                WHOLE_STATE,
+            )
+        };
+        (size > 0 && written == size).then_some(State(bytes))
+    }
+
+    /// Restores a state into an empty context; false on failure.
+    pub(super) fn restore(&mut self, State(bytes): &State) -> bool {
+        // SAFETY: the context is alive; the bytes are llama.cpp's own, which checks their shape.
+        let read = unsafe {
+            ffi::llama_state_seq_set_data_ext(
+                self.raw.as_ptr(),
+                bytes.as_ptr(),
+                bytes.len(),
+                SEQUENCE,
+                WHOLE_STATE,
+            )
+        };
+        read == bytes.len()
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers to the context any more; its model is still alive.
+        unsafe { ffi::llama_free(self.raw.as_ptr()) }
+    }
+}
