@@ -4,7 +4,6 @@
 //! The files are not part of the project. Their folder is `SELFTEST_TEST_DATA`, else
 //! `../shared/data` beside the checkout; without it these tests are skipped.
 
-#![expect(clippy::print_stderr, reason = "the numbers are for the developer")]
 
 use std::collections::BTreeMap;
 use std::fs;

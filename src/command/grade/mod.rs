@@ -39,6 +39,7 @@ struct Setup<'a> {
     sessions: &'a SessionArgs,
     /// Print JSON instead of text.
     json: bool,
+    database: &'a DatabaseArgs,
     project: Project,
     roots: Vec<PathBuf>,
     /// Folder of the weekly reports.
@@ -111,7 +112,7 @@ impl<'a> Setup<'a> {
     async fn new(
         action: &GradeAction,
         sessions: &'a SessionArgs,
-        store: &StoreArgs,
+        store: &'a StoreArgs,
         global: &GlobalArgs,
     ) -> Result<Self, Failure> {
         let project = Project::open(global)?;
@@ -128,7 +129,8 @@ impl<'a> Setup<'a> {
         let weekly_folder = project.shown_path(&options.settings.weekly_folder);
         let grader = SelfGrader::open(&database(&project, &store.database), options).await?;
         let grader = grader.by_rubric(rubric(&project)).await?;
-        Ok(Self { grader, sessions, json: store.json, project, roots, weekly_folder })
+        let StoreArgs { json, database } = store;
+        Ok(Self { grader, sessions, json: *json, database, project, roots, weekly_folder })
     }
 
     /// Grades everything that is new.

@@ -148,7 +148,7 @@ async fn ungraded(setup: &Setup<'_>, model: &str) -> Result<Vec<(String, String)
 async fn enqueue(setup: &Setup<'_>, limit: u64, names: &[String]) -> Result<Exit, Failure> {
     let resolved = setup.project.load(Vec::new())?;
     let store = setup.grader.store();
-    let address = database(&setup.project, &setup.args.db);
+    let address = database(&setup.project, setup.database);
     let queue = Queue::open(&address, &resolved.config.jobs).await?;
     for grader in quality_graders(&setup.project, &resolved, store, names, 1).await? {
         let model = grader.model_id();

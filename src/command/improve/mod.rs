@@ -19,7 +19,7 @@ pub(super) use propose::generator_on_request;
 use selftest_grading::grade::TaskType;
 use selftest_grading::improve::gap::{Gap, GapStatus};
 use selftest_grading::report::improvement;
-use selftest_service::grader::gaps::GapDetection;
+use selftest_service::grader::GapDetection;
 use selftest_service::grader::{SelfGrader, routing};
 use selftest_store::Store;
 use selftest_text::one_line;

@@ -31,7 +31,7 @@ const PAGE: u32 = 500;
 const LONGEST_SKILL: u64 = 1 << 18;
 
 /// What an action needs.
-struct Setup<'a> {
+struct Setup {
     tracker: SkillTracker,
     json: bool,
     project: Project,
@@ -63,7 +63,7 @@ pub(super) async fn execute(
     result
 }
 
-async fn act(action: &KeptAction, setup: &Setup<'_>) -> Result<Exit, Failure> {
+async fn act(action: &KeptAction, setup: &Setup) -> Result<Exit, Failure> {
     let tracker = &setup.tracker;
     match action {
         KeptAction::List => list(setup).await,
@@ -112,7 +112,7 @@ fn text_of(project: &Project, file: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-async fn list(setup: &Setup<'_>) -> Result<Exit, Failure> {
+async fn list(setup: &Setup) -> Result<Exit, Failure> {
     let tracker = &setup.tracker;
     let mut rows: Vec<SkillVersion> = Vec::new();
     let mut after = None;
@@ -138,7 +138,7 @@ async fn list(setup: &Setup<'_>) -> Result<Exit, Failure> {
     Ok(if rows.is_empty() { Exit::NothingRan } else { Exit::Passed })
 }
 
-async fn score(setup: &Setup<'_>, auto_disable: bool) -> Result<Exit, Failure> {
+async fn score(setup: &Setup, auto_disable: bool) -> Result<Exit, Failure> {
     let now = selftest_clock::now();
     let scores = setup.tracker.score_all_skills(now).await?;
     let mut disabled = Vec::new();
@@ -160,7 +160,7 @@ async fn score(setup: &Setup<'_>, auto_disable: bool) -> Result<Exit, Failure> {
     Ok(Exit::Passed)
 }
 
-async fn history(setup: &Setup<'_>, name: &str) -> Result<Exit, Failure> {
+async fn history(setup: &Setup, name: &str) -> Result<Exit, Failure> {
     let tracker = &setup.tracker;
     // Says what to do where there is none.
     tracker.by_name(name, None).await?;
@@ -175,7 +175,7 @@ async fn history(setup: &Setup<'_>, name: &str) -> Result<Exit, Failure> {
 }
 
 /// Shows a change that was made.
-fn show(setup: &Setup<'_>, change: &SkillChange) -> Result<Exit, Failure> {
+fn show(setup: &Setup, change: &SkillChange) -> Result<Exit, Failure> {
     if setup.json {
         print(&format!("{:#}\n", json!(change)))?;
     } else {

@@ -15,7 +15,7 @@ use selftest_store::{SkillRecord, SkillRef};
 use selftest_text::one_line;
 use selftest_text::wording::plural;
 
-pub(super) async fn record(setup: &Setup<'_>, told: &RecordArgs) -> Result<Exit, Failure> {
+pub(super) async fn record(setup: &Setup, told: &RecordArgs) -> Result<Exit, Failure> {
     // One of the three is there: clap sees to it.
     match (&told.skill, &told.message) {
         (Some(skill), _) => execution(setup, told, skill).await,
@@ -25,7 +25,7 @@ pub(super) async fn record(setup: &Setup<'_>, told: &RecordArgs) -> Result<Exit,
 }
 
 /// On the command line a skill that nobody made known is a mistake; on the API it is counted.
-async fn execution(setup: &Setup<'_>, told: &RecordArgs, skill: &str) -> Result<Exit, Failure> {
+async fn execution(setup: &Setup, told: &RecordArgs, skill: &str) -> Result<Exit, Failure> {
     let known = setup.tracker.by_name(skill, told.version.as_deref()).await.map_err(|error| {
         let is_unknown = matches!(error, ChangeError::Unknown(_));
         let hint = "`selftest skills promote NAME --file SKILL.md` makes a skill known";
@@ -61,7 +61,7 @@ async fn execution(setup: &Setup<'_>, told: &RecordArgs, skill: &str) -> Result<
     Ok(Exit::Passed)
 }
 
-async fn said(setup: &Setup<'_>, told: &RecordArgs, message: &str) -> Result<Exit, Failure> {
+async fn said(setup: &Setup, told: &RecordArgs, message: &str) -> Result<Exit, Failure> {
     let session_id = told.session.clone().unwrap_or_default();
     if session_id.trim().is_empty() {
         return Err(Failure::usage(anyhow!("--session is empty, expected the id of a session")));
@@ -97,7 +97,7 @@ async fn said(setup: &Setup<'_>, told: &RecordArgs, message: &str) -> Result<Exi
     Ok(Exit::NothingRan)
 }
 
-async fn sessions(setup: &Setup<'_>, args: &SessionArgs) -> Result<Exit, Failure> {
+async fn sessions(setup: &Setup, args: &SessionArgs) -> Result<Exit, Failure> {
     let sources = roots(&setup.project, args)?;
     let since = args.since.as_ref().map(|text| since::moment(text, selftest_clock::now()));
     let since = since.transpose()?;

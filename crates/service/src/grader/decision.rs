@@ -5,8 +5,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-use jiff::Timestamp;
-
 use selftest_grading::improve::draft::is_skill_name;
 use selftest_grading::improve::gap::GapStatus;
 use selftest_grading::improve::proposal::{Proposal, ProposalStatus};

@@ -8,8 +8,6 @@ mod backfill;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
-
 pub use backfill::{Backfill, BackfillObserver};
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{

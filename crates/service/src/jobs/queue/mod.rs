@@ -13,6 +13,8 @@ use sqlx::{AssertSqlSafe, Database, Encode, Executor, IntoArguments, Type};
 
 use super::settings::JobSettings;
 pub use entry::{FailedGrading, Grading, GradingRequest, QueueCounts};
+use selftest_store::{QueueDatabase, QueuePool, StoreError};
+use selftest_text::one_line;
 
 /// Sessions that are added in one transaction.
 const BATCH_SIZE: usize = 500;
