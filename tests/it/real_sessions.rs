@@ -4,7 +4,6 @@
 //! The files are not part of the project. Their folder is `SELFTEST_TEST_DATA`, else
 //! `../shared/data` beside the checkout; without it these tests are skipped.
 
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
