@@ -2,7 +2,7 @@
 
 use selftest_harness::outcome::Outcome;
 
-/// What the process tells its caller.
+/// Exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {

@@ -49,7 +49,7 @@ pub struct DatabaseArgs {
     pub db: String,
 }
 
-/// What to do with recorded sessions.
+/// Actions on recorded sessions.
 #[derive(Debug, Subcommand)]
 pub enum SessionsAction {
     /// List recorded sessions, newest first
@@ -68,7 +68,7 @@ pub enum SessionsAction {
     },
 }
 
-/// What to do with grades.
+/// Actions on grades.
 #[derive(Debug, Subcommand)]
 pub enum GradeAction {
     /// Grade the newest sessions that have no grade yet or have changed
@@ -167,7 +167,7 @@ pub enum GradeAction {
     Calibration,
 }
 
-/// What a person says about a session.
+/// A person's grade of a session.
 #[derive(Debug, Args)]
 // Not the group of the struct itself, to which the session and the reason would belong too.
 #[group(skip)]

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::SessionArgs;
 use selftest_grading::grade::TaskType;
 
-/// What to do with gaps.
+/// Actions on gaps.
 #[derive(Debug, Subcommand)]
 pub enum GapsAction {
     /// List gaps that are open or have a proposal, those of most sessions first
@@ -51,7 +51,7 @@ pub struct ProposeArgs {
     pub repeats: Option<u32>,
 }
 
-/// What to do with proposals.
+/// Actions on proposals.
 #[derive(Debug, Subcommand)]
 pub enum ProposalsAction {
     /// List proposals that wait for a decision, newest first

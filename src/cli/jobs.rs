@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::SessionArgs;
 
-/// What a worker does.
+/// Flags of a worker.
 #[derive(Debug, Clone, Args)]
 pub struct WorkerArgs {
     /// Run what is due, then grade what is queued, and end
@@ -25,7 +25,7 @@ pub struct WorkerArgs {
     pub no_schedule: bool,
 }
 
-/// What to do with jobs.
+/// Actions on jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobsAction {
     /// List the scheduled jobs with their last runs, the queue, and what failed in it

@@ -45,7 +45,7 @@ pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};
     max_term_width = 100
 )]
 pub struct Cli {
-    /// What to do instead of running the scenarios.
+    /// The subcommand; without one the scenarios are run.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Flags of a run.
@@ -100,7 +100,7 @@ pub struct GlobalArgs {
 pub enum Command {
     /// Check or show the configuration
     Config {
-        /// What to do with it.
+        /// The action.
         #[command(subcommand)]
         action: ConfigAction,
     },
@@ -149,7 +149,7 @@ pub enum Command {
         /// How results are printed, and where they are kept.
         #[command(flatten)]
         store: StoreArgs,
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: GradeAction,
     },
@@ -158,7 +158,7 @@ pub enum Command {
         /// How results are printed, and where they are kept.
         #[command(flatten)]
         store: StoreArgs,
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: GapsAction,
     },
@@ -167,7 +167,7 @@ pub enum Command {
         /// How results are printed, and where they are kept.
         #[command(flatten)]
         store: StoreArgs,
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: ProposalsAction,
     },
@@ -191,7 +191,7 @@ pub enum Command {
         /// Print JSON instead of text
         #[arg(long, global = true, help_heading = "Output")]
         json: bool,
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: SessionsAction,
     },
@@ -206,7 +206,7 @@ pub enum Command {
         /// How results are printed, and where they are kept.
         #[command(flatten)]
         store: StoreArgs,
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: ReflectAction,
     },
@@ -215,7 +215,7 @@ pub enum Command {
         /// How results are printed, and where they are kept.
         #[command(flatten)]
         store: StoreArgs,
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: SkillsAction,
     },
@@ -236,7 +236,7 @@ pub enum Command {
         /// How results are printed, and where they are kept.
         #[command(flatten)]
         store: StoreArgs,
-        /// What it does.
+        /// How it works.
         #[command(flatten)]
         worker: WorkerArgs,
     },
@@ -245,7 +245,7 @@ pub enum Command {
         /// How results are printed, and where they are kept.
         #[command(flatten)]
         store: StoreArgs,
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: JobsAction,
     },
@@ -257,7 +257,7 @@ pub enum Command {
     },
     /// List, fetch or find model weights for the embedded engine
     Model {
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: ModelAction,
     },
@@ -271,7 +271,7 @@ pub enum Command {
     Man,
 }
 
-/// What to do with the configuration.
+/// Actions on the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
     /// Say whether it is right; all errors at once
@@ -299,7 +299,7 @@ pub enum SchemaName {
     Suite,
 }
 
-/// What to do with model weights.
+/// Actions on model files.
 #[derive(Debug, Subcommand)]
 pub enum ModelAction {
     /// List the models that are here or can be fetched

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What to do with reflections.
+/// Actions on reflections.
 #[derive(Debug, Subcommand)]
 pub enum ReflectAction {
     /// Grade reflections and keep them with their scores
@@ -36,7 +36,7 @@ pub enum ReflectAction {
     },
 }
 
-/// What to grade.
+/// Reflections to grade.
 #[derive(Debug, Args)]
 pub struct GradeReflectionArgs {
     /// A JSON file with a reflection or a list of them, or JSON Lines; `-` for stdin

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::SessionArgs;
 
-/// What to look for signals in.
+/// Actions on signals.
 #[derive(Debug, Subcommand)]
 pub enum SignalsAction {
     /// Say what one message of a user signals

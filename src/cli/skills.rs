@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::{ExperimentArgs, SessionArgs};
 
-/// What to do with skills.
+/// Actions on skills.
 #[derive(Debug, Subcommand)]
 pub enum SkillsAction {
     /// With what is kept of them.
@@ -18,7 +18,7 @@ pub enum SkillsAction {
     Experiment(Box<ExperimentArgs>),
 }
 
-/// What to do with what is kept of skills in the database.
+/// Actions on the records of skills in the database.
 #[derive(Debug, Subcommand)]
 pub enum KeptAction {
     /// List all versions of all skills, with their latest score
@@ -76,7 +76,7 @@ Exit codes of an experiment:
   5    a model, the system under test or a report folder could not be used
   130  interrupted";
 
-/// What happened.
+/// An event to record.
 #[derive(Debug, Args)]
 // Not the group of the struct itself, to which all flags would belong.
 #[group(skip)]

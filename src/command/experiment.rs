@@ -40,10 +40,10 @@ pub(super) struct Experiment<'a> {
     pub(super) shows_progress: bool,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct Conducted {
     pub(super) found: SkillExperiment,
-    /// What could not be written.
+    /// Reports that could not be written.
     pub(super) faults: Vec<String>,
     pub(super) is_interrupted: bool,
 }
@@ -125,7 +125,7 @@ impl Experiment<'_> {
     }
 }
 
-/// What becomes the report of an arm.
+/// The report of an arm in the making.
 struct Reporting {
     handle: ReportHandle,
     carrier: Carrier,

@@ -6,7 +6,7 @@ use selftest_harness::sut::SutError;
 use selftest_models::ModelError;
 use selftest_models::prompts::PromptError;
 
-/// What went wrong, in words, with an exit code and at most one hint.
+/// A failure in words, with an exit code and at most one hint.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) exit: Exit,

@@ -88,7 +88,7 @@ async fn run(
     Ok(if summary.status == Status::Failed { Exit::Failed } else { Exit::Passed })
 }
 
-/// What scheduled jobs work with, as the configuration has it.
+/// The context of scheduled jobs, as configured.
 pub(super) fn context(
     project: &Arc<Project>,
     resolved: &Arc<Resolved>,

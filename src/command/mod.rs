@@ -1,6 +1,6 @@
-//! One file per subcommand: settings in, rooms wired, outcome out.
+//! One file per subcommand: settings in, crates wired, outcome out.
 //!
-//! The only place that wires rooms together and the only user of `anyhow`.
+//! The only place that wires crates together and the only user of `anyhow`.
 
 mod compare;
 mod context;

@@ -23,12 +23,12 @@ use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
 /// Most bytes of a file with reflections.
-const LONGEST_FILE: u64 = 64 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Most bytes of a schema file.
-const LONGEST_SCHEMA: u64 = 1024 * 1024;
+const MAX_SCHEMA_BYTES: u64 = 1024 * 1024;
 /// Where reflections go that name no project.
 const DEFAULT_PROJECT: &str = "default";
-/// What a file is expected to hold, for hints.
+/// An example of a reflection, for hints.
 const EXAMPLE: &str = "a reflection is an object such as {\"goal\": \"…\", \"summary\": \"…\", \
                        \"confidence\": 0.8, \"tags\": [\"loop:1\"]}";
 
@@ -67,7 +67,7 @@ pub(super) fn reflection_grader(
         let shown = path.display();
         let text = File::open(project.path(path))
             .map_err(|error| error.to_string())
-            .and_then(|file| bounded(file, LONGEST_SCHEMA))
+            .and_then(|file| bounded(file, MAX_SCHEMA_BYTES))
             .map_err(|why| format!("names {shown}, which cannot be read: {why}"))?;
         serde_json::from_str(&text).map_err(|error| format!("names {shown}: not JSON: {error}"))
     };
@@ -97,10 +97,10 @@ async fn grade(
     let is_stdin = asked.file == Path::new("-");
     let shown = if is_stdin { "stdin".to_owned() } else { asked.file.display().to_string() };
     let text = if is_stdin {
-        bounded(std::io::stdin().lock(), LONGEST_FILE)
+        bounded(std::io::stdin().lock(), MAX_FILE_BYTES)
     } else {
         let file = File::open(project.path(&asked.file)).map_err(|error| error.to_string());
-        file.and_then(|file| bounded(file, LONGEST_FILE))
+        file.and_then(|file| bounded(file, MAX_FILE_BYTES))
     };
     let text = text.map_err(|why| Failure::usage(anyhow!("cannot read {shown}: {why}")))?;
     let documents = read_all(&text)

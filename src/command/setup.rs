@@ -1,4 +1,4 @@
-//! What a run is made of: models, system under test, templates, and what is kept from it.
+//! The parts of a run: models, system under test, templates, and the paths hidden from it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,17 @@ use crate::config::{self, Resolved};
 use selftest_harness::event::{RunHeader, RunModels, SuiteRun};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::{ProjectWatch, Runner};
+use selftest_harness::scenario::Scenario;
 use selftest_harness::scenario::generate::{Generator, load_templates};
 use selftest_harness::scenario::suite::Suite;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::command::CommandSut;
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
+use selftest_harness::sut::settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
 use selftest_models::locate::Locator;
@@ -53,7 +56,7 @@ impl SuiteFile {
         Ok(Self { suite, shown: path.to_owned(), path: project.path(path) })
     }
 
-    /// What the report says of it.
+    /// The suite as the report names it.
     fn describe(&self, repeats: u32) -> SuiteRun {
         SuiteRun {
             path: selftest_text::one_line(&self.shown.display().to_string(), 500),
@@ -63,7 +66,7 @@ impl SuiteFile {
         }
     }
 
-    /// What makes scores of this run mean something else than those of the run that it is of.
+    /// Differences from the frozen run that change the meaning of scores.
     fn warnings(&self, rubric_digest: &str, library: &PromptLibrary) -> Vec<String> {
         let mut warnings = Vec::new();
         let shown = self.shown.display();
@@ -86,14 +89,14 @@ impl SuiteFile {
     }
 }
 
-/// What a run is made of.
+/// The parts of a run.
 pub(super) struct Setup<'a> {
     pub(super) project: &'a Project,
     pub(super) resolved: &'a Resolved,
     pub(super) args: &'a RunArgs,
     /// The suite; absent where a generator makes the cases.
     pub(super) suite: Option<&'a SuiteFile>,
-    /// What else must not be read by what is tested.
+    /// More paths that the system under test must not read.
     pub(super) hidden: &'a [PathBuf],
 }
 
@@ -104,86 +107,61 @@ pub(super) struct Prepared {
     capacity: usize,
 }
 
+/// The models of a run, found and checked.
+struct Models {
+    generator: Option<Arc<dyn ChatModel>>,
+    judge: Arc<dyn ChatModel>,
+    /// The built-in assistant, where it is the system under test.
+    chat: Option<(Arc<dyn ChatModel>, ChatSettings)>,
+    /// Which models `auto` chose, and why.
+    chosen: Vec<String>,
+    /// Cases at once that the models can serve.
+    capacity: usize,
+}
+
+impl Models {
+    fn names(&self) -> RunModels {
+        let name = |model: &Arc<dyn ChatModel>| model.id().to_owned();
+        RunModels {
+            generator: self.generator.as_ref().map(name),
+            judge: name(&self.judge),
+            sut: self.chat.as_ref().map(|(model, _)| name(model)),
+            chosen: self.chosen.clone(),
+        }
+    }
+}
+
 impl Setup<'_> {
+    /// Checks everything that a run needs, what needs no model call first.
     pub(super) async fn prepare(&self, plan: &[PlannedCase]) -> Result<Prepared, Failure> {
         let config = &self.resolved.config;
-        let project = &self.project.folder;
-        let environment = &self.project.environment;
-        let redactor = Arc::new(Redactor::new(environment.secret_values.iter().cloned()));
-        let protected = self.project.protected(self.resolved);
+        let secrets = self.project.environment.secret_values.iter().cloned();
+        let redactor = Arc::new(Redactor::new(secrets));
         let seed = self.args.seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
-
-        let mut library = PromptLibrary::new(project, selftest_harness::prompts::BUILT_IN);
-        let to_generate = plan.iter().filter(|planned| planned.frozen.is_none());
-        let to_generate: Vec<_> = to_generate.map(|planned| planned.scenario.clone()).collect();
-        load_templates(&mut library, &to_generate)?;
-        for name in [JUDGE_TEMPLATE, CHAT_TEMPLATE] {
-            library.load(name)?;
-        }
-        let library = Arc::new(library);
-        let rubric_digest = self.resolved.rubric.digest();
-        for warning in self.suite.iter().flat_map(|suite| suite.warnings(&rubric_digest, &library))
-        {
-            eprint(&format!("warning: {warning}\n"));
-        }
-
+        let to_generate: Vec<Scenario> = plan
+            .iter()
+            .filter(|planned| planned.frozen.is_none())
+            .map(|planned| planned.scenario.clone())
+            .collect();
+        let library = Arc::new(self.templates(&to_generate)?);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
-        // Recordings hold prompts and hints, and must not change what they record.
-        let mut hidden = protected.clone();
-        hidden.extend(record.clone());
-        hidden.extend(self.cassettes());
-        hidden.extend(self.suite.map(|suite| suite.path.clone()));
-        hidden.extend_from_slice(self.hidden);
-        let mut locator = Locator::new(
-            environment.models.clone(),
-            config.models.clone(),
-            project,
-            record,
-            Arc::clone(&redactor),
-        );
-
-        // What is found missing without a model call is found first.
-        let standing = self.standing_sut(&redactor, &hidden)?;
-        if let Some(sut) = &standing {
+        let hidden = self.hidden_paths(record.clone());
+        let external = self.external_sut(&redactor, &hidden)?;
+        if let Some(sut) = &external {
             sut.check().await?;
         }
-        let fetch = FetchBar::new(environment);
-        let generator = if to_generate.is_empty() {
-            None
-        } else {
-            Some(locator.model(&config.generator.model, &fetch).await?)
-        };
-        let judge = locator.model(&config.judge.model, &fetch).await?;
-        let mut models: Vec<_> = generator.iter().chain([&judge]).map(Arc::clone).collect();
-        let chat = match &config.sut.chat {
-            Some(settings) if standing.is_none() => {
-                let model = locator.model(&settings.model, &fetch).await?;
-                models.push(Arc::clone(&model));
-                Some((model, settings.clone()))
-            }
-            _ => None,
-        };
-        for line in locator.chosen() {
-            eprint(&format!("model {line}\n"));
-        }
-        check_once(&models).await?;
-        // Waiting for a place at its model must not count as the assistant's time.
-        let capacity = chat
-            .as_ref()
-            .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
-        let run_models = RunModels {
-            generator: generator.as_ref().map(|generator| generator.id().to_owned()),
-            judge: judge.id().to_owned(),
-            sut: chat.as_ref().map(|(model, _)| model.id().to_owned()),
-            chosen: locator.chosen().to_vec(),
-        };
+        let generates = !to_generate.is_empty();
+        let models = self.models(generates, external.is_none(), record.clone(), &redactor).await?;
+        let names = models.names();
+        let capacity = models.capacity;
 
         let context_tokens = config.models.context_tokens;
         // The generator speaks of files that the system under test can see.
-        let budget = chat.as_ref().map_or(SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
-        let files = project::read(project, &hidden, budget, &redactor);
-        let names = files.iter().take(NAMED_FILES).map(|file| file.path.clone()).collect();
-        let sut: Arc<dyn SystemUnderTest> = match (standing, chat) {
+        let budget =
+            models.chat.as_ref().map_or(SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
+        let files = project::read(&self.project.folder, &hidden, budget, &redactor);
+        let named_files = files.iter().take(NAMED_FILES).map(|file| file.path.clone()).collect();
+        let sut: Arc<dyn SystemUnderTest> = match (external, models.chat) {
             (Some(sut), _) => sut,
             (None, Some((model, settings))) => {
                 let library = Arc::clone(&library);
@@ -191,27 +169,92 @@ impl Setup<'_> {
             }
             (None, None) => return Err(Failure::usage(anyhow!("`sut` names no adapter"))),
         };
+        let generator = models.generator.map(|model| {
+            Generator::new(model, config.generator.clone(), context_tokens, named_files)
+        });
+        let rubric = self.resolved.rubric.clone();
+        let judge = Judge::new(models.judge, config.judge.clone(), context_tokens, rubric);
+        let watch = Arc::new(self.watch(record));
+        let judge = Arc::new(judge);
+        let runner = Runner { generator, judge, sut, library, redactor, seed, watch };
+        Ok(Prepared { runner: Arc::new(runner), models: names, capacity })
+    }
+
+    /// The templates of all roles; warns where they are not those of the suite.
+    fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, Failure> {
+        let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
+        load_templates(&mut library, to_generate)?;
+        for name in [JUDGE_TEMPLATE, CHAT_TEMPLATE] {
+            library.load(name)?;
+        }
+        let rubric_digest = self.resolved.rubric.digest();
+        for warning in self.suite.iter().flat_map(|suite| suite.warnings(&rubric_digest, &library))
+        {
+            eprint(&format!("warning: {warning}\n"));
+        }
+        Ok(library)
+    }
+
+    /// Paths that the system under test must not read. Recordings hold prompts and hints, and must
+    /// not change what they record.
+    fn hidden_paths(&self, record: Option<PathBuf>) -> Vec<PathBuf> {
+        let mut hidden = self.project.protected(self.resolved);
+        hidden.extend(record);
+        hidden.extend(self.cassettes());
+        hidden.extend(self.suite.map(|suite| suite.path.clone()));
+        hidden.extend_from_slice(self.hidden);
+        hidden
+    }
+
+    /// Finds the models of all roles and checks that they can answer.
+    async fn models(
+        &self,
+        generates: bool,
+        assists: bool,
+        record: Option<PathBuf>,
+        redactor: &Arc<Redactor>,
+    ) -> Result<Models, Failure> {
+        let config = &self.resolved.config;
+        let environment = &self.project.environment;
+        let mut locator = Locator::new(
+            environment.models.clone(),
+            config.models.clone(),
+            &self.project.folder,
+            record,
+            Arc::clone(redactor),
+        );
+        let fetch = FetchBar::new(environment);
+        let generator = if generates {
+            Some(locator.model(&config.generator.model, &fetch).await?)
+        } else {
+            None
+        };
+        let judge = locator.model(&config.judge.model, &fetch).await?;
+        let chat = match &config.sut.chat {
+            Some(settings) if assists => {
+                Some((locator.model(&settings.model, &fetch).await?, settings.clone()))
+            }
+            _ => None,
+        };
+        for line in locator.chosen() {
+            eprint(&format!("model {line}\n"));
+        }
+        let all = generator.iter().chain([&judge]).chain(chat.as_ref().map(|(model, _)| model));
+        check_once(all).await?;
+        // Waiting for a place at its model must not count as the assistant's time.
+        let capacity = chat
+            .as_ref()
+            .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
+        Ok(Models { generator, judge, chat, chosen: locator.chosen().to_vec(), capacity })
+    }
+
+    /// Watches the project, but for the folders that a run itself writes to.
+    fn watch(&self, record: Option<PathBuf>) -> ProjectWatch {
         let (json_folder, markdown_folder) = self.project.report_folders(self.resolved);
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let mut unwatched = vec![absolute(json_folder), absolute(markdown_folder)];
-        unwatched.extend(self.args.record.as_ref().map(|folder| self.project.path(folder)));
-        let runner = Arc::new(Runner {
-            generator: generator.map(|model| {
-                Generator::new(model, config.generator.clone(), context_tokens, names)
-            }),
-            judge: Arc::new(Judge::new(
-                judge,
-                config.judge.clone(),
-                context_tokens,
-                self.resolved.rubric.clone(),
-            )),
-            sut,
-            library,
-            redactor,
-            seed,
-            watch: Arc::new(ProjectWatch::new(project, &unwatched)),
-        });
-        Ok(Prepared { runner, models: run_models, capacity })
+        unwatched.extend(record);
+        ProjectWatch::new(&self.project.folder, &unwatched)
     }
 
     /// The folders of all cassettes that this run replays.
@@ -229,7 +272,7 @@ impl Setup<'_> {
     }
 
     /// The system under test, unless it is a chat model.
-    pub(super) fn standing_sut(
+    pub(super) fn external_sut(
         &self,
         redactor: &Arc<Redactor>,
         protected: &[PathBuf],
@@ -306,7 +349,7 @@ impl Setup<'_> {
 }
 
 /// Checks each model once, however many roles it has.
-async fn check_once(models: &[Arc<dyn ChatModel>]) -> Result<(), Failure> {
+async fn check_once(models: impl Iterator<Item = &Arc<dyn ChatModel>>) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     for model in models {
         if seen.insert(model.id()) {

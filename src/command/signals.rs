@@ -16,7 +16,7 @@ use selftest_text::escape::terminal;
 use selftest_text::redact::Redactor;
 
 /// Most bytes of a message on standard input.
-const LONGEST_INPUT: u64 = 1024 * 1024;
+const MAX_INPUT_BYTES: u64 = 1024 * 1024;
 
 /// Bytes of a message in the list.
 const COLUMN: usize = 80;
@@ -44,11 +44,11 @@ fn read_stdin() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
-        .take(LONGEST_INPUT + 1)
+        .take(MAX_INPUT_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::usage(anyhow!("cannot read standard input: {error}")))?;
-    if bytes.len() as u64 > LONGEST_INPUT {
-        let most = LONGEST_INPUT / 1024;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        let most = MAX_INPUT_BYTES / 1024;
         return Err(Failure::usage(anyhow!("standard input has more than {most} KiB"))
             .hint(Some("hand over one message; for sessions there is `selftest signals scan`")));
     }

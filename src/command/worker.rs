@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use selftest_service::grader::SelfGrader;
 use selftest_service::jobs::{Job, Queue, Scheduler, Status, Worker, WorkerEnd};
 
-/// What `--jobs` calls the queue.
+/// The name of the queue in `--jobs`.
 const GRADINGS: &str = "gradings";
 
 pub(super) async fn execute(

@@ -32,7 +32,7 @@ use selftest_text::wording::plural;
 /// Skipped files that are named on a terminal.
 const NAMED: usize = 10;
 
-/// What an action needs.
+/// State of one action.
 struct Setup<'a> {
     grader: SelfGrader,
     /// Which sessions.
@@ -159,7 +159,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// What a scan found, read, graded and skipped, and why.
+/// Summary of a scan: found, read, graded, and skipped with the reasons.
 fn coverage_words(scan: &Scan) -> String {
     let mut text = format!(
         "{} found, {} unchanged, {} read: {} graded",

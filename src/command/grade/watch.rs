@@ -57,7 +57,7 @@ pub(super) async fn watch(
     }
 }
 
-/// What this watch has printed before.
+/// Alerts that this watch has printed before.
 #[derive(Default)]
 struct Shown {
     has_heading: bool,

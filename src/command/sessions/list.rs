@@ -27,7 +27,7 @@ struct Row {
     tool_calls: u64,
     tool_errors: u64,
     request: String,
-    /// What of its file could not be used.
+    /// Parts of its file that could not be used.
     notes: Notes,
     /// When it began; without times, when its file was last changed.
     #[serde(skip)]

@@ -19,7 +19,7 @@ use selftest_harness::sut::skill::Skill;
 use selftest_text::one_line;
 
 /// Most bytes of a skill's text.
-const LONGEST: u64 = 1 << 18;
+const MAX_SKILL_BYTES: u64 = 1 << 18;
 /// Name of a skill's file.
 const FILE: &str = "SKILL.md";
 /// Where skills are found by name.
@@ -84,10 +84,10 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), Failure> {
     let unreadable = |why: String| Failure::usage(anyhow!("cannot read {}: {why}", file.display()));
     let mut text = String::new();
     let read = std::fs::File::open(&file)
-        .and_then(|open| open.take(LONGEST + 1).read_to_string(&mut text));
+        .and_then(|open| open.take(MAX_SKILL_BYTES + 1).read_to_string(&mut text));
     read.map_err(|error| unreadable(error.to_string()))?;
-    if text.len() as u64 > LONGEST {
-        return Err(unreadable(format!("it is over {LONGEST} bytes")));
+    if text.len() as u64 > MAX_SKILL_BYTES {
+        return Err(unreadable(format!("it is over {MAX_SKILL_BYTES} bytes")));
     }
     if text.trim().is_empty() {
         return Err(unreadable("it is empty".to_owned()));
@@ -95,7 +95,7 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), Failure> {
     Ok((Skill { name: shown, text }, file))
 }
 
-/// What to hide of a skill: its whole folder, which may hold more of it, unless the project lies
+/// The part of a skill to hide: its whole folder, which may hold more of it, unless the project lies
 /// in that.
 fn to_hide(project: &Project, file: &Path) -> PathBuf {
     let folder = file.parent().filter(|_| file.ends_with(FILE));

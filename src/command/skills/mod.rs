@@ -28,9 +28,9 @@ const ACTOR: &str = "cli";
 const PAGE: u32 = 500;
 
 /// Bytes of the longest text of a skill that is read.
-const LONGEST_SKILL: u64 = 1 << 18;
+const MAX_SKILL_BYTES: u64 = 1 << 18;
 
-/// What an action needs.
+/// State of one action.
 struct Setup {
     tracker: SkillTracker,
     json: bool,
@@ -95,13 +95,13 @@ fn text_of(project: &Project, file: &Path) -> Result<String, Failure> {
     let unreadable = |error| Failure::usage(anyhow!("cannot read the skill from {shown}: {error}"));
     let mut bytes = Vec::new();
     if file == Path::new("-") {
-        std::io::stdin().take(LONGEST_SKILL + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        std::io::stdin().take(MAX_SKILL_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
         let opened = std::fs::File::open(project.path(file)).map_err(unreadable)?;
-        opened.take(LONGEST_SKILL + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        opened.take(MAX_SKILL_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     }
-    if bytes.len() as u64 > LONGEST_SKILL {
-        let error = anyhow!("the skill in {shown} is longer than {LONGEST_SKILL} bytes");
+    if bytes.len() as u64 > MAX_SKILL_BYTES {
+        let error = anyhow!("the skill in {shown} is longer than {MAX_SKILL_BYTES} bytes");
         return Err(Failure::usage(error));
     }
     let text = String::from_utf8(bytes)
