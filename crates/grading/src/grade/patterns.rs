@@ -103,6 +103,11 @@ pub fn session_score(record: &GradeRecord) -> f64 {
 }
 
 impl Patterns {
+    /// Tools that met errors, those with most first.
+    pub fn tools_with_errors(&self) -> impl Iterator<Item = &ToolPattern> {
+        self.tools.items.iter().filter(|tool| tool.errors > 0)
+    }
+
     /// The patterns of some records. The order of the records does not matter.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
         let records = newest_first(records);
