@@ -3,6 +3,7 @@
 
 pub mod grades;
 pub mod improvement;
+mod plot;
 pub mod quality;
 pub mod reflections;
 pub mod skills;

@@ -5,8 +5,8 @@ use askama::Template;
 
 use super::format;
 use crate::grade::patterns::ToolPattern;
-use crate::grade::weekly::WeekNumbers;
 use crate::grade::{GradeSummary, WeeklyReport};
+use crate::report::plot::{GridLine, Series, WeekLabel};
 use selftest_stats::plot::{Scale, column, number};
 use selftest_text::escape;
 use selftest_text::wording::plural;
@@ -22,40 +22,18 @@ struct TrendPicture {
     description: String,
     grid: Vec<GridLine>,
     whiskers: Vec<String>,
-    series: [Series; 3],
+    /// Each with its class.
+    series: [(&'static str, Series); 3],
     weeks: Vec<WeekLabel>,
-}
-
-struct GridLine {
-    y: String,
-    label: String,
-}
-
-struct Series {
-    class: &'static str,
-    /// Broken where a week has no number.
-    path: String,
-    points: Vec<Point>,
-}
-
-struct Point {
-    x: String,
-    y: String,
-    title: String,
-}
-
-struct WeekLabel {
-    x: String,
-    label: String,
 }
 
 /// The picture of a report's history.
 pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let weeks = &report.history;
-    let rates = [0.0, 0.5, 1.0]
-        .map(|rate| GridLine { y: number(RATES.y(rate)), label: format!("{} %", rate * 100.0) });
-    let grades = [1.0, 2.0, 3.0, 4.0, 5.0]
-        .map(|grade| GridLine { y: number(GRADES.y(grade)), label: grade.to_string() });
+    let rates =
+        [0.0, 0.5, 1.0].map(|rate| GridLine::at(RATES, rate, format!("{} %", rate * 100.0)));
+    let grades =
+        [1.0, 2.0, 3.0, 4.0, 5.0].map(|grade| GridLine::at(GRADES, grade, grade.to_string()));
     let whiskers = weeks.iter().enumerate().filter_map(|(position, week)| {
         let ends = week.summary.completion_rate.interval?;
         Some(RATES.whisker(column(position, weeks.len()), ends))
@@ -66,48 +44,32 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
         let label = name.split_once('-').map_or(name.as_str(), |(_, week)| week).to_owned();
         WeekLabel { x: number(column(position, weeks.len())), label }
     });
+    let completed = Series::of(
+        RATES,
+        weeks.iter().map(|week| {
+            let share = &week.summary.completion_rate;
+            Some((share.rate?, format!("{}: {}", week.week, format::share(share))))
+        }),
+    );
+    let means = |name: &str, mean: fn(&GradeSummary) -> Option<f64>| {
+        Series::of(
+            GRADES,
+            weeks.iter().map(|week| {
+                let mean = mean(&week.summary)?;
+                Some((mean, format!("{}: {name} {mean:.1}", week.week)))
+            }),
+        )
+    };
+    let efficiency = means("efficiency", |summary| summary.avg_tool_efficiency);
+    let quality = means("quality", |summary| summary.avg_response_quality);
     let picture = TrendPicture {
         description: description(report),
         grid: rates.into_iter().chain(grades).collect(),
         whiskers: whiskers.collect(),
-        series: [
-            series(weeks, "first", RATES, |summary| {
-                (summary.completion_rate.rate, format::share(&summary.completion_rate))
-            }),
-            series(weeks, "first", GRADES, |summary| {
-                let mean = summary.avg_tool_efficiency;
-                (mean, format!("efficiency {}", format::mean(mean)))
-            }),
-            series(weeks, "second", GRADES, |summary| {
-                let mean = summary.avg_response_quality;
-                (mean, format!("quality {}", format::mean(mean)))
-            }),
-        ],
+        series: [("first", completed), ("first", efficiency), ("second", quality)],
         weeks: labels.collect(),
     };
     picture.render().map(|text| format!("{}\n", text.trim_end()))
-}
-
-fn series(
-    weeks: &[WeekNumbers],
-    class: &'static str,
-    scale: Scale,
-    value: impl Fn(&GradeSummary) -> (Option<f64>, String),
-) -> Series {
-    let mut series = Series { class, path: String::new(), points: Vec::new() };
-    let mut drawing = false;
-    for (position, week) in weeks.iter().enumerate() {
-        let (found, shown) = value(&week.summary);
-        let Some(found) = found else {
-            drawing = false;
-            continue;
-        };
-        let (x, y) = (number(column(position, weeks.len())), number(scale.y(found)));
-        series.path.push_str(&format!("{}{x} {y}", if drawing { 'L' } else { 'M' }));
-        series.points.push(Point { x, y, title: format!("{}: {shown}", week.week) });
-        drawing = true;
-    }
-    series
 }
 
 fn description(report: &WeeklyReport) -> String {
