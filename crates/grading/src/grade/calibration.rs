@@ -83,7 +83,7 @@ impl Calibration {
         threshold: f64,
     ) -> Self {
         let mut said: BTreeMap<(Field, Rater), BTreeMap<&str, u8>> = BTreeMap::new();
-        for field in Field::ALL {
+        for &field in Field::ALL {
             let values = records.iter().map(|one| (one.session_id.as_str(), field.value(one)));
             said.insert((field, Rater::Rules), values.collect());
         }

@@ -1,15 +1,31 @@
 //! The nine classes of tool errors (docs/spec/session-grades.md#error-classes), read from an
 //! error's own words.
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet, SetMatches};
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// What kind of error a tool met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorClass {
     /// A file or path is not there.
     FileNotFound,
@@ -33,36 +49,16 @@ pub enum ErrorClass {
 
 impl ErrorClass {
     /// Every class, in the order of the specification's table.
-    pub const ALL: [ErrorClass; 9] = [
-        ErrorClass::FileNotFound,
-        ErrorClass::PermissionDenied,
-        ErrorClass::Timeout,
-        ErrorClass::ApiError,
-        ErrorClass::SyntaxError,
-        ErrorClass::CommandFailed,
-        ErrorClass::NetworkError,
-        ErrorClass::ToolNotFound,
-        ErrorClass::Unknown,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The specified name.
     pub fn name(self) -> &'static str {
-        match self {
-            ErrorClass::FileNotFound => "file_not_found",
-            ErrorClass::PermissionDenied => "permission_denied",
-            ErrorClass::Timeout => "timeout",
-            ErrorClass::ApiError => "api_error",
-            ErrorClass::SyntaxError => "syntax_error",
-            ErrorClass::CommandFailed => "command_failed",
-            ErrorClass::NetworkError => "network_error",
-            ErrorClass::ToolNotFound => "tool_not_found",
-            ErrorClass::Unknown => "unknown",
-        }
+        self.into()
     }
 
     /// The class that the name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.name() == name)
+        name.parse().ok()
     }
 
     /// The class of an error, from its words and the exit code of its program.
@@ -158,12 +154,6 @@ static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
     RegexSet::new(patterns.map(super::ascii_boundaries)).expect("the patterns are constants")
 });
 
-impl fmt::Display for ErrorClass {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,7 +234,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_serde() {
-        for class in ErrorClass::ALL {
+        for &class in ErrorClass::ALL {
             assert_eq!(serde_json::to_value(class).unwrap(), class.name());
             assert_eq!(ErrorClass::from_name(class.name()), Some(class));
         }

@@ -1,16 +1,31 @@
 //! A person's word against the rules' (docs/spec/session-grades.md#human-overrides). Both are kept;
 //! the person's counts.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::{GradeRecord, Level};
 
 /// A grade that a person can override.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Field {
     /// `task_completed`
     TaskCompleted,
@@ -24,26 +39,16 @@ pub enum Field {
 
 impl Field {
     /// Every field.
-    pub const ALL: [Field; 4] = [
-        Field::TaskCompleted,
-        Field::ToolCallsEfficient,
-        Field::ResponseQuality,
-        Field::ErrorsRecovered,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The column's name.
     pub fn name(self) -> &'static str {
-        match self {
-            Field::TaskCompleted => "task_completed",
-            Field::ToolCallsEfficient => "tool_calls_efficient",
-            Field::ResponseQuality => "response_quality",
-            Field::ErrorsRecovered => "errors_recovered",
-        }
+        self.into()
     }
 
     /// The field of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.name() == name)
+        name.parse().ok()
     }
 
     /// Whether its values are 0 and 1; else they are 1 to 5.
@@ -85,12 +90,6 @@ impl Field {
             Field::ResponseQuality => assign(&mut record.response_quality, Level::new(value)),
             Field::ErrorsRecovered => assign(&mut record.errors_recovered, flag),
         }
-    }
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
     }
 }
 

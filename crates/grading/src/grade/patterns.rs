@@ -103,6 +103,11 @@ pub fn session_score(record: &GradeRecord) -> f64 {
 }
 
 impl Patterns {
+    /// Tools that met errors, those with most first.
+    pub fn tools_with_errors(&self) -> impl Iterator<Item = &ToolPattern> {
+        self.tools.items.iter().filter(|tool| tool.errors > 0)
+    }
+
     /// The patterns of some records. The order of the records does not matter.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
         let records = newest_first(records);
@@ -135,7 +140,8 @@ pub(super) fn sessions(
 
 pub(super) fn task_types(records: &[&GradeRecord]) -> Vec<TaskTypePattern> {
     let mut patterns: Vec<TaskTypePattern> = TaskType::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter_map(|task_type| {
             let own = || records.iter().filter(|record| record.details.task_type == task_type);
             let sessions = own().count() as u64;
@@ -185,7 +191,8 @@ pub(super) fn error_classes(records: &[&GradeRecord]) -> Vec<ErrorClassPattern> 
     let errors = || records.iter().flat_map(|record| &record.details.errors);
     let all = total(errors().map(|error| error.count));
     let mut patterns: Vec<ErrorClassPattern> = ErrorClass::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter_map(|class| {
             let mut tools: BTreeMap<&str, u64> = BTreeMap::new();
             for error in errors().filter(|error| error.class == class) {

@@ -1,18 +1,33 @@
 //! What kind of work a session was (docs/spec/session-grades.md#task-types), read from its first
 //! request.
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use regex::RegexSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// The specified task types.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TaskType {
     /// Reading others' code.
     CodeReview,
@@ -75,40 +90,16 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
 
 impl TaskType {
     /// Every type, in the order of the specification's table.
-    pub const ALL: [TaskType; 11] = [
-        TaskType::CodeReview,
-        TaskType::Debugging,
-        TaskType::FeatureImpl,
-        TaskType::Refactoring,
-        TaskType::Documentation,
-        TaskType::Testing,
-        TaskType::Research,
-        TaskType::Deployment,
-        TaskType::DataAnalysis,
-        TaskType::Infrastructure,
-        TaskType::General,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The specified name.
     pub fn name(self) -> &'static str {
-        match self {
-            TaskType::CodeReview => "code_review",
-            TaskType::Debugging => "debugging",
-            TaskType::FeatureImpl => "feature_impl",
-            TaskType::Refactoring => "refactoring",
-            TaskType::Documentation => "documentation",
-            TaskType::Testing => "testing",
-            TaskType::Research => "research",
-            TaskType::Deployment => "deployment",
-            TaskType::DataAnalysis => "data_analysis",
-            TaskType::Infrastructure => "infrastructure",
-            TaskType::General => "general",
-        }
+        self.into()
     }
 
     /// The type that the name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|task_type| task_type.name() == name)
+        name.parse().ok()
     }
 
     /// The type of a request: the first of the specification's table with a word in its first 2000
@@ -117,12 +108,6 @@ impl TaskType {
         let beginning = &request[..request.floor_char_boundary(2000)];
         let found = SET.matches(beginning).iter().next();
         found.and_then(|at| PATTERNS.get(at)).map_or(TaskType::General, |(found, _)| *found)
-    }
-}
-
-impl fmt::Display for TaskType {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
     }
 }
 
@@ -161,7 +146,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_serde() {
-        for task_type in TaskType::ALL {
+        for &task_type in TaskType::ALL {
             assert_eq!(serde_json::to_value(task_type).unwrap(), task_type.name());
             assert_eq!(TaskType::from_name(task_type.name()), Some(task_type));
         }

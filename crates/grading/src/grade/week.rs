@@ -56,7 +56,7 @@ fn back(date: Date, days: i64) -> Date {
 impl fmt::Display for Week {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let week = self.monday.iso_week_date();
-        write!(formatter, "{:04}-W{:02}", week.year(), week.week())
+        formatter.pad(&format!("{:04}-W{:02}", week.year(), week.week()))
     }
 }
 

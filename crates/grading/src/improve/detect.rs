@@ -176,7 +176,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
             evidence: bad.into_iter().take(MOST_EVIDENCE).map(words).collect(),
         })
     };
-    TaskType::ALL.into_iter().filter_map(gap).collect()
+    TaskType::ALL.iter().copied().filter_map(gap).collect()
 }
 
 /// Requests that are alike, the first of which stands for all.

@@ -1,9 +1,8 @@
 //! A gap in the agent's skills as it is found and as it is kept. Plain data.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
 use crate::grade::TaskType;
@@ -11,9 +10,23 @@ use selftest_text::digest;
 
 /// What shows a gap.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum GapKind {
     /// The same class of errors at the same tool, in several sessions.
     ToolError,
@@ -26,35 +39,33 @@ pub enum GapKind {
 }
 
 impl GapKind {
-    /// Every kind.
-    pub const ALL: [GapKind; 4] =
-        [GapKind::ToolError, GapKind::UnknownTool, GapKind::LowTaskType, GapKind::RepeatedRequest];
-
     /// The name in JSON and in the database.
     pub fn name(self) -> &'static str {
-        match self {
-            GapKind::ToolError => "tool_error",
-            GapKind::UnknownTool => "unknown_tool",
-            GapKind::LowTaskType => "low_task_type",
-            GapKind::RepeatedRequest => "repeated_request",
-        }
+        self.into()
     }
 
     /// The kind that the name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-impl fmt::Display for GapKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+        name.parse().ok()
     }
 }
 
 /// What becomes of a gap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum GapStatus {
     /// Nothing was proposed yet.
     Open,
@@ -73,23 +84,12 @@ impl GapStatus {
 
     /// The name in JSON and in the database.
     pub fn name(self) -> &'static str {
-        match self {
-            GapStatus::Open => "open",
-            GapStatus::Proposed => "proposed",
-            GapStatus::Closed => "closed",
-            GapStatus::Dismissed => "dismissed",
-        }
+        self.into()
     }
 
     /// The status that the name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl fmt::Display for GapStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+        name.parse().ok()
     }
 }
 

@@ -1,15 +1,27 @@
 //! A proposed skill as it is kept, and what its test came to. Plain data.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{Display, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
 /// What people have said of a proposal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ProposalStatus {
     /// It waits for a decision.
     Proposed,
@@ -26,22 +38,12 @@ impl ProposalStatus {
 
     /// The name in JSON and in the database.
     pub fn name(self) -> &'static str {
-        match self {
-            ProposalStatus::Proposed => "proposed",
-            ProposalStatus::Accepted => "accepted",
-            ProposalStatus::Rejected => "rejected",
-        }
+        self.into()
     }
 
     /// The status that the name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl fmt::Display for ProposalStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+        name.parse().ok()
     }
 }
 

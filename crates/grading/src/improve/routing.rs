@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use crate::grade::patterns::session_score;
@@ -84,8 +85,9 @@ impl Default for RoutingSettings {
 }
 
 /// Where a score goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Direction {
     /// Higher than before, beyond chance.
     Better,
@@ -100,12 +102,7 @@ pub enum Direction {
 impl Direction {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Direction::Better => "better",
-            Direction::Worse => "worse",
-            Direction::Steady => "steady",
-            Direction::Unknown => "unknown",
-        }
+        self.into()
     }
 }
 
@@ -125,8 +122,9 @@ pub struct ScoreTrend {
 }
 
 /// How far a score can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Confidence {
     /// Too few sessions, or an interval wider than ±1.0.
     Low,
@@ -139,11 +137,7 @@ pub enum Confidence {
 impl Confidence {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Confidence::Low => "low",
-            Confidence::Medium => "medium",
-            Confidence::High => "high",
-        }
+        self.into()
     }
 }
 
@@ -192,7 +186,8 @@ pub fn advise(
 ) -> Vec<Advice> {
     let (from, earliest) = window(to, settings);
     let mut items: Vec<Advice> = TaskType::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|task_type| only.is_none_or(|only| only == *task_type))
         .filter_map(|task_type| {
             let between = |from: Timestamp, to: Timestamp| -> Vec<&GradeRecord> {

@@ -1,17 +1,19 @@
 //! What is kept of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions,
 //! executions, and what was done with them. Plain data.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
 use super::disabling::Reason;
 
 /// Whether a version is in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Display, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SkillStatus {
     /// In use. At most one version of a skill is.
     Active,
@@ -24,17 +26,7 @@ pub enum SkillStatus {
 impl SkillStatus {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            SkillStatus::Active => "active",
-            SkillStatus::Superseded => "superseded",
-            SkillStatus::Disabled => "disabled",
-        }
-    }
-}
-
-impl fmt::Display for SkillStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+        self.into()
     }
 }
 
@@ -107,8 +99,21 @@ pub struct SkillChange {
 }
 
 /// How an execution ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ExecutionStatus {
     /// It worked.
     Success,
@@ -119,22 +124,14 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// Every status.
-    pub const ALL: [ExecutionStatus; 3] =
-        [ExecutionStatus::Success, ExecutionStatus::Error, ExecutionStatus::Timeout];
-
     /// The name in JSON and in the database.
     pub fn name(self) -> &'static str {
-        match self {
-            ExecutionStatus::Success => "success",
-            ExecutionStatus::Error => "error",
-            ExecutionStatus::Timeout => "timeout",
-        }
+        self.into()
     }
 
     /// The status that the name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
+        name.parse().ok()
     }
 }
 
@@ -184,8 +181,21 @@ pub struct Reaction {
 }
 
 /// What was done with a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AuditAction {
     /// Put to use.
     Promote,
@@ -200,35 +210,14 @@ pub enum AuditAction {
 }
 
 impl AuditAction {
-    /// Every action.
-    pub const ALL: [AuditAction; 5] = [
-        AuditAction::Promote,
-        AuditAction::Disable,
-        AuditAction::AutoDisable,
-        AuditAction::Rollback,
-        AuditAction::RefreshFailed,
-    ];
-
     /// The name in JSON and in the database.
     pub fn name(self) -> &'static str {
-        match self {
-            AuditAction::Promote => "promote",
-            AuditAction::Disable => "disable",
-            AuditAction::AutoDisable => "auto_disable",
-            AuditAction::Rollback => "rollback",
-            AuditAction::RefreshFailed => "refresh_failed",
-        }
+        self.into()
     }
 
     /// The action that the name stands for.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.name() == name)
-    }
-}
-
-impl fmt::Display for AuditAction {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+        name.parse().ok()
     }
 }
 

@@ -3,8 +3,23 @@
 
 pub mod grades;
 pub mod improvement;
+mod plot;
 pub mod quality;
 pub mod reflections;
 pub mod skills;
 pub mod transcript;
 pub mod weekly;
+
+use std::fmt;
+
+use selftest_text::escape::inline;
+
+/// Escapes each value that a Markdown template prints: a line of at most 700 bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MarkdownEscaper;
+
+impl askama::filters::Escaper for MarkdownEscaper {
+    fn write_escaped_str<W: fmt::Write>(&self, mut output: W, text: &str) -> fmt::Result {
+        output.write_str(inline(text, 700).as_str())
+    }
+}

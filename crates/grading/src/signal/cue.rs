@@ -1,8 +1,6 @@
 //! The words that a remark can be known by. Each stands in the middle or at an end of one; what
 //! stands around it decides.
 
-use selftest_text::words::WordMap;
-
 /// What a word may be a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cue {
@@ -44,66 +42,31 @@ pub(super) enum Cue {
     Annoyed,
 }
 
-/// All of them.
-pub(super) static CUES: WordMap<Cue, 1024> = WordMap::new(&[
-    ("thank", Cue::Thanks),
-    ("thanks", Cue::Thanks),
-    ("thx", Cue::Thanks),
-    ("ty", Cue::Thanks),
-    ("thankyou", Cue::Thanks),
-    ("thanx", Cue::Thanks),
-    ("thnx", Cue::Thanks),
-    ("tysm", Cue::Thanks),
-    ("tyvm", Cue::Thanks),
-    ("perfect", Cue::Praise),
-    ("awesome", Cue::Praise),
-    ("nice", Cue::Praise),
-    ("great", Cue::Praise),
-    ("excellent", Cue::Praise),
-    ("amazing", Cue::Praise),
-    ("job", Cue::Job),
-    ("work", Cue::Job),
-    ("appreciate", Cue::Appreciate),
-    ("appreciated", Cue::Appreciate),
-    ("love", Cue::Love),
-    ("needed", Cue::Wanted),
-    ("wanted", Cue::Wanted),
-    ("asked", Cue::Asked),
-    ("meant", Cue::Asked),
-    ("said", Cue::Asked),
-    ("requested", Cue::Asked),
-    ("wrong", Cue::Wrong),
-    ("still", Cue::Still),
-    ("no", Cue::No),
-    ("nope", Cue::No),
-    ("nah", Cue::No),
-    ("misunderstood", Cue::Misunderstood),
-    ("misunderstand", Cue::Misunderstood),
-    ("misunderstanding", Cue::Misunderstood),
-    ("again", Cue::Again),
-    ("come", Cue::Come),
-    ("c'mon", Cue::Come),
-    ("cmon", Cue::Come),
-    ("hell", Cue::Hell),
-    ("heck", Cue::Hell),
-    ("fuck", Cue::Hell),
-    ("ugh", Cue::Outcry),
-    ("ughh", Cue::Outcry),
-    ("ughhh", Cue::Outcry),
-    ("uggh", Cue::Outcry),
-    ("ugggh", Cue::Outcry),
-    ("argh", Cue::Outcry),
-    ("arghh", Cue::Outcry),
-    ("wtf", Cue::Outcry),
-    ("ffs", Cue::Outcry),
-    ("fgs", Cue::Outcry),
-    ("seriously", Cue::Seriously),
-    ("annoying", Cue::Annoying),
-    ("frustrating", Cue::Annoying),
-    ("ridiculous", Cue::Annoying),
-    ("annoyed", Cue::Annoyed),
-    ("frustrated", Cue::Annoyed),
-    ("unhappy", Cue::Annoyed),
-    ("upset", Cue::Annoyed),
-    ("disappointed", Cue::Annoyed),
-]);
+/// The cue that a word is.
+pub(super) fn cue(word: &str) -> Option<Cue> {
+    Some(match word {
+        "thank" | "thanks" | "thx" | "ty" | "thankyou" | "thanx" | "thnx" | "tysm" | "tyvm" => {
+            Cue::Thanks
+        }
+        "perfect" | "awesome" | "nice" | "great" | "excellent" | "amazing" => Cue::Praise,
+        "job" | "work" => Cue::Job,
+        "appreciate" | "appreciated" => Cue::Appreciate,
+        "love" => Cue::Love,
+        "needed" | "wanted" => Cue::Wanted,
+        "asked" | "meant" | "said" | "requested" => Cue::Asked,
+        "wrong" => Cue::Wrong,
+        "still" => Cue::Still,
+        "no" | "nope" | "nah" => Cue::No,
+        "misunderstood" | "misunderstand" | "misunderstanding" => Cue::Misunderstood,
+        "again" => Cue::Again,
+        "come" | "c'mon" | "cmon" => Cue::Come,
+        "hell" | "heck" | "fuck" => Cue::Hell,
+        "ugh" | "ughh" | "ughhh" | "uggh" | "ugggh" | "argh" | "arghh" | "wtf" | "ffs" | "fgs" => {
+            Cue::Outcry
+        }
+        "seriously" => Cue::Seriously,
+        "annoying" | "frustrating" | "ridiculous" => Cue::Annoying,
+        "annoyed" | "frustrated" | "unhappy" | "upset" | "disappointed" => Cue::Annoyed,
+        _ => return None,
+    })
+}

@@ -2,11 +2,11 @@
 //! Pure.
 
 use super::cue::Cue;
-use super::place::{Place, is};
-use selftest_text::words::{Gap, Key};
+use super::place::{Place, is_one_of};
+use selftest_text::words::Gap;
 
 /// Whether the cue at this place is a remark of frustration.
-pub(super) fn is_said(cue: Cue, place: &Place<'_, '_>) -> bool {
+pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
     let looks_so = match cue {
         Cue::Wrong => is_wrong(place),
         Cue::Still => is_still_failing(place),
@@ -27,163 +27,170 @@ pub(super) fn is_said(cue: Cue, place: &Place<'_, '_>) -> bool {
 
 /// *That's wrong*, *this is all wrong*; not *the file that's wrong* and not *tell
 /// me if that's wrong*.
-fn is_wrong(place: &Place<'_, '_>) -> bool {
+fn is_wrong(place: &Place<'_>) -> bool {
     if is_conditional(place) {
         return false;
     }
-    let mut before = place.clause_before().skip_while(|&key| is_adverb(key));
+    let mut before = place.clause_before().skip_while(|word| is_adverb(word));
     let subject = match before.next() {
-        Some(verb) if is!(verb, "is" "was" "looks" "seems") => before.next(),
-        Some(contracted) if is!(contracted, "that's" "thats" "it's" "this's") => {
+        Some(verb) if is_one_of(verb, "is was looks seems") => before.next(),
+        Some(contracted) if is_one_of(contracted, "that's thats it's this's") => {
             return before.next().is_none_or(begins_clause);
         }
         _ => None,
     };
-    subject.is_some_and(|key| is!(key, "that" "this" "it"))
+    subject.is_some_and(|word| is_one_of(word, "that this it"))
         && before.next().is_none_or(begins_clause)
 }
 
 /// *Still wrong*, *still doesn't work*, *still the same error*.
-fn is_still_failing(place: &Place<'_, '_>) -> bool {
+fn is_still_failing(place: &Place<'_>) -> bool {
     if is_conditional(place) {
         return false;
     }
-    let mut after = place.clause_after().skip_while(|&key| is_adverb(key));
-    let Some(key) = after.next() else { return false };
-    if is!(key, "wrong" "incorrect" "broken" "failing" "fails" "failed" "crashing" "crashes") {
+    let mut after = place.clause_after().skip_while(|word| is_adverb(word));
+    let Some(word) = after.next() else { return false };
+    if is_one_of(word, "wrong incorrect broken failing fails failed crashing crashes") {
         return true;
     }
-    let denied = is!(key, "not" "doesn't" "doesnt" "isn't" "isnt" "don't" "dont" "won't" "wont"
-        "can't" "cant" "didn't" "didnt")
-        || (is!(key, "does" "do" "did" "is") && after.next().is_some_and(|key| is!(key, "not")));
+    let denied = is_one_of(
+        word,
+        "not doesn't doesnt isn't isnt don't dont won't wont can't cant didn't didnt",
+    ) || (is_one_of(word, "does do did is")
+        && after.next().is_some_and(|word| word == "not"));
     if denied {
-        let mut what = after.skip_while(|&key| is!(key, "seem" "to" "quite" "really" "be"));
-        return what.next().is_some_and(
-            |key| is!(key, "work" "works" "working" "right" "correct" "fixed" "good" "it" "what"),
-        );
+        let mut what = after.skip_while(|word| is_one_of(word, "seem to quite really be"));
+        return what.next().is_some_and(|word| {
+            is_one_of(word, "work works working right correct fixed good it what")
+        });
     }
-    let has = is!(key, "get" "getting" "gets" "gives" "seeing" "see" "have" "having" "has" "the");
+    let has = is_one_of(word, "get getting gets gives seeing see have having has the");
     has && after
         .take(3)
-        .any(|key| is!(key, "same" "error" "errors" "issue" "issues" "problem" "problems"))
+        .any(|word| is_one_of(word, "same error errors issue issues problem problems"))
 }
 
 /// *This is annoying*; not *fix the annoying bug*.
-fn is_annoying(place: &Place<'_, '_>) -> bool {
-    let holder = place.clause_before().find(|&key| !is_degree(key));
-    holder.is_none_or(
-        |key| is!(key, "is" "was" "it's" "its" "this's" "that's" "thats" "you're" "youre"),
-    ) && !is_conditional(place)
+fn is_annoying(place: &Place<'_>) -> bool {
+    let holder = place.clause_before().find(|word| !is_degree(word));
+    holder.is_none_or(|word| is_one_of(word, "is was it's its this's that's thats you're youre"))
+        && !is_conditional(place)
 }
 
 /// *I'm really unhappy with …*; not *users are unhappy*.
-fn is_annoyed(place: &Place<'_, '_>) -> bool {
-    let mut before = place.clause_before().skip_while(|&key| is_degree(key));
-    let by_me = before.next().is_some_and(|key| match key {
-        key if is!(key, "am") => before.next().is_some_and(|key| is!(key, "i")),
-        key => is!(key, "i'm" "im"),
+fn is_annoyed(place: &Place<'_>) -> bool {
+    let mut before = place.clause_before().skip_while(|word| is_degree(word));
+    let by_me = before.next().is_some_and(|word| match word {
+        word if word == "am" => before.next().is_some_and(|word| word == "i"),
+        word => is_one_of(word, "i'm im"),
     });
     by_me && !is_conditional(place)
 }
 
 /// *Not what I asked for*, *you didn't do what I wanted*.
-fn is_not_what_i(place: &Place<'_, '_>) -> bool {
+fn is_not_what_i(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
-    before.next().is_some_and(|key| is!(key, "i"))
-        && before.next().is_some_and(|key| is!(key, "what"))
-        && before
-            .find(|&key| !is!(key, "do" "really" "quite" "exactly" "even" "at" "all"))
-            .is_some_and(|key| {
-                is!(key, "not" "isn't" "isnt" "wasn't" "wasnt" "didn't" "didnt" "don't" "doesn't")
-            })
+    before.next().is_some_and(|word| word == "i")
+        && before.next().is_some_and(|word| word == "what")
+        && before.find(|word| !is_one_of(word, "do really quite exactly even at all")).is_some_and(
+            |word| is_one_of(word, "not isn't isnt wasn't wasnt didn't didnt don't doesn't"),
+        )
         && !is_conditional(place)
 }
 
-fn is_misunderstood(place: &Place<'_, '_>) -> bool {
-    let mut before = place.clause_before().skip_while(|&key| is_adverb(key));
+fn is_misunderstood(place: &Place<'_>) -> bool {
+    let mut before = place.clause_before().skip_while(|word| is_adverb(word));
     let by_you = match before.next() {
-        Some(key) if is!(key, "you" "u" "you've" "youve" "you're" "youre") => true,
-        Some(key) if is!(key, "have" "are") => before.next().is_some_and(|key| is!(key, "you" "u")),
+        Some(word) if is_one_of(word, "you u you've youve you're youre") => true,
+        Some(word) if is_one_of(word, "have are") => {
+            before.next().is_some_and(|word| is_one_of(word, "you u"))
+        }
         _ => false,
     };
     by_you && !is_conditional(place)
 }
 
 /// As an order to the agent; not *let it try again* and not *please try again later*.
-fn is_try_again(place: &Place<'_, '_>) -> bool {
+fn is_try_again(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
-    let is_order = before.next().is_some_and(|key| is!(key, "try"))
-        && before.next().is_none_or(|key| {
-            is!(key, "please" "pls" "plz" "and" "now" "just" "then" "no" "nope" "so" "but" "ok"
-                "okay")
+    let is_order = before.next().is_some_and(|word| word == "try")
+        && before.next().is_none_or(|word| {
+            is_one_of(word, "please pls plz and now just then no nope so but ok okay")
         });
     is_order
         && place
             .clause_after()
             .next()
-            .is_none_or(|key| !is!(key, "later" "in" "after" "when" "once" "until" "if" "tomorrow"))
+            .is_none_or(|word| !is_one_of(word, "later in after when once until if tomorrow"))
 }
 
 /// *No, that's not …*; not *no, that's not necessary*.
-fn is_no_that_is_not(place: &Place<'_, '_>) -> bool {
+fn is_no_that_is_not(place: &Place<'_>) -> bool {
     let mut after = place.after();
-    let mut next = || after.next().map(|(key, _)| key);
+    let mut next = || after.next().map(|(word, _)| word);
     let Some(subject) = next() else { return false };
     let Some(verb) = next() else { return false };
-    let denied = if is!(subject, "that's" "thats") {
-        is!(verb, "not")
-    } else if is!(subject, "that") {
-        is!(verb, "isn't" "isnt" "wasn't" "wasnt")
-            || (is!(verb, "is" "was") && next().is_some_and(|key| is!(key, "not")))
+    let denied = if is_one_of(subject, "that's thats") {
+        verb == "not"
+    } else if subject == "that" {
+        is_one_of(verb, "isn't isnt wasn't wasnt")
+            || (is_one_of(verb, "is was") && next().is_some_and(|word| word == "not"))
     } else {
         false
     };
-    let (mut what, gap) = after.next().unwrap_or((Key::ascii(""), Gap::Sentence));
-    if gap == Gap::Word && is!(what, "a" "an") {
-        what = after.next().map_or(what, |(key, _)| key);
+    let (mut what, gap) = after.next().unwrap_or(("", Gap::Sentence));
+    if gap == Gap::Word && is_one_of(what, "a an") {
+        what = after.next().map_or(what, |(word, _)| word);
     }
     denied
-        && !is!(what, "necessary" "needed" "required" "important" "problem" "issue" "concern"
-            "blocker" "priority")
+        && !is_one_of(
+            what,
+            "necessary needed required important problem issue concern blocker priority",
+        )
 }
 
-fn is_come_on(place: &Place<'_, '_>) -> bool {
-    let is_whole = is!(place.word.key, "c'mon" "cmon")
-        || place.clause_after().next().is_some_and(|key| is!(key, "on"));
+fn is_come_on(place: &Place<'_>) -> bool {
+    let is_whole = is_one_of(place.word().text, "c'mon cmon")
+        || place.clause_after().next().is_some_and(|word| word == "on");
     is_whole && place.clause_before().next().is_none_or(begins_clause)
 }
 
 /// *What the hell*.
-fn is_what_the(place: &Place<'_, '_>) -> bool {
+fn is_what_the(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
-    before.next().is_some_and(|key| is!(key, "the"))
-        && before.next().is_some_and(|key| is!(key, "what"))
+    before.next().is_some_and(|word| word == "the")
+        && before.next().is_some_and(|word| word == "what")
 }
 
 /// *Seriously?* and *seriously?!*; not *seriously consider it*.
-fn is_asked(place: &Place<'_, '_>) -> bool {
-    let after = place.rest.text()[place.word.end..].chars();
+fn is_asked(place: &Place<'_>) -> bool {
+    let after = place.text[place.word().end()..].chars();
     after.take_while(|c| matches!(c, '!' | '?' | '？')).any(|c| c != '!')
 }
 
 /// Words after which a remark begins as well as at the beginning of a clause.
-fn begins_clause(key: Key) -> bool {
-    is!(key, "no" "nope" "nah" "but" "and" "so" "because" "cause" "since" "ok" "okay" "well"
-        "hmm" "sorry" "think" "believe" "again" "wait" "yeah" "yes" "oh" "actually" "dude" "man"
-        "bro" "hey" "still" "please" "ugh")
+fn begins_clause(word: &str) -> bool {
+    is_one_of(
+        word,
+        "no nope nah but and so because cause since ok okay well hmm sorry think believe again \
+         wait yeah yes oh actually dude man bro hey still please ugh",
+    )
 }
 
-fn is_adverb(key: Key) -> bool {
-    is!(key, "just" "completely" "totally" "all" "so" "also" "plain" "clearly" "simply"
-        "obviously" "entirely" "very" "absolutely" "even" "still" "definitely")
+fn is_adverb(word: &str) -> bool {
+    is_one_of(
+        word,
+        "just completely totally all so also plain clearly simply obviously entirely very \
+         absolutely even still definitely",
+    )
 }
 
 /// How much somebody feels.
-fn is_degree(key: Key) -> bool {
-    is_adverb(key) || is!(key, "really" "being" "getting" "pretty" "extremely" "super" "quite")
+fn is_degree(word: &str) -> bool {
+    is_adverb(word) || is_one_of(word, "really being getting pretty extremely super quite")
 }
 
 /// Whether the clause supposes what it says.
-fn is_conditional(place: &Place<'_, '_>) -> bool {
-    place.clause_before().any(|key| is!(key, "if" "unless" "whether" "when" "whenever"))
+fn is_conditional(place: &Place<'_>) -> bool {
+    place.clause_before().any(|word| is_one_of(word, "if unless whether when whenever"))
 }

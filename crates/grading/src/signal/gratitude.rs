@@ -2,19 +2,19 @@
 //! Pure.
 
 use super::cue::Cue;
-use super::place::{Place, is};
-use selftest_text::words::{Gap, Key};
+use super::place::{Place, is_one_of};
+use selftest_text::words::Gap;
 
 /// Words after thanks among which a *but* takes them back.
 const TAKEN_BACK_WITHIN: usize = 12;
 
 /// Whether the cue at this place is a remark of thanks or praise.
-pub(super) fn is_said(cue: Cue, place: &Place<'_, '_>) -> bool {
+pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
     let looks_so = match cue {
         Cue::Thanks => is_thanks(place),
         Cue::Praise => is_praise(place, 0),
         Cue::Job => {
-            place.clause_before().next().is_some_and(|key| is!(key, "good")) && is_praise(place, 1)
+            place.clause_before().next().is_some_and(|word| word == "good") && is_praise(place, 1)
         }
         Cue::Appreciate => is_appreciation(place),
         Cue::Love => is_love(place),
@@ -25,14 +25,14 @@ pub(super) fn is_said(cue: Cue, place: &Place<'_, '_>) -> bool {
 }
 
 /// Neither a mention nor taken back.
-fn counts(place: &Place<'_, '_>) -> bool {
+fn counts(place: &Place<'_>) -> bool {
     place.stands_alone() && !is_taken_back(place)
 }
 
 /// *Thanks but …*, *Thanks for the fix, however …*, *Nice! But …*
-fn is_taken_back(place: &Place<'_, '_>) -> bool {
-    for (key, gap) in place.after().take(TAKEN_BACK_WITHIN) {
-        if is!(key, "but" "however" "except" "although" "though" "unfortunately" "sadly") {
+fn is_taken_back(place: &Place<'_>) -> bool {
+    for (word, gap) in place.after().take(TAKEN_BACK_WITHIN) {
+        if is_one_of(word, "but however except although though unfortunately sadly") {
             return true;
         }
         if gap == Gap::Sentence {
@@ -42,75 +42,75 @@ fn is_taken_back(place: &Place<'_, '_>) -> bool {
     false
 }
 
-fn is_thanks(place: &Place<'_, '_>) -> bool {
+fn is_thanks(place: &Place<'_>) -> bool {
     let mut before = place.before();
-    let refused = before.next().is_some_and(|(key, gap)| match gap {
-        Gap::Word => {
-            is!(key, "no" "nope" "nah" "not" "never" "don't" "dont" "without" "a" "an" "the")
-        }
-        Gap::Clause => is!(key, "no" "nope" "nah"),
+    let refused = before.next().is_some_and(|(word, gap)| match gap {
+        Gap::Word => is_one_of(word, "no nope nah not never don't dont without a an the"),
+        Gap::Clause => is_one_of(word, "no nope nah"),
         Gap::Sentence => false,
     });
     if refused {
         return false;
     }
     let mut after = place.clause_after();
-    if is!(place.word.key, "thank") {
+    if place.word().text == "thank" {
         // To thank somebody is no thanks, but for those whom everybody thanks.
         let whom = after.next();
-        if !whom.is_some_and(|key| is!(key, "you" "u" "ya" "god" "goodness")) {
+        if !whom.is_some_and(|word| is_one_of(word, "you u ya god goodness")) {
             return false;
         }
     }
     let Some(next) = after.next() else { return true };
     let then = after.next();
-    if is!(next, "to") {
+    if next == "to" {
         // *Thanks to the cache it is fast*.
-        return then.is_some_and(|key| is!(key, "you" "u" "ya" "all" "everyone"));
+        return then.is_some_and(|word| is_one_of(word, "you u ya all everyone"));
     }
-    if is!(next, "for") {
-        return then.is_none_or(|key| !is!(key, "nothing"));
+    if next == "for" {
+        return then.is_none_or(|word| word != "nothing");
     }
     // Thanks for what is not done yet say nothing about what was done.
-    let in_advance = is!(next, "in") && then.is_some_and(|key| is!(key, "advance"));
-    let is_thing = is!(next, "page" "pages" "note" "notes" "email" "emails" "message" "messages"
-        "card" "cards" "letter" "screen" "popup" "modal");
+    let in_advance = next == "in" && then.is_some_and(|word| word == "advance");
+    let is_thing = is_one_of(
+        next,
+        "page pages note notes email emails message messages card cards letter screen popup modal",
+    );
     !in_advance && !is_thing
 }
 
 /// *Exactly what I needed*.
-fn is_what_i_needed(place: &Place<'_, '_>) -> bool {
+fn is_what_i_needed(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
-    before.next().is_some_and(|key| is!(key, "i" "we"))
-        && before.next().is_some_and(|key| is!(key, "what"))
-        && before.next().is_some_and(|key| is!(key, "exactly" "just" "precisely"))
+    before.next().is_some_and(|word| is_one_of(word, "i we"))
+        && before.next().is_some_and(|word| word == "what")
+        && before.next().is_some_and(|word| is_one_of(word, "exactly just precisely"))
         && is_praise(place, 3)
 }
 
 /// *I appreciate your help* and *much appreciated*; not *I would appreciate a log*.
-fn is_appreciation(place: &Place<'_, '_>) -> bool {
-    if is!(place.word.key, "appreciated") {
+fn is_appreciation(place: &Place<'_>) -> bool {
+    if place.word().text == "appreciated" {
         let mut before = place.clause_before();
-        return before.next().is_some_and(|key| is!(key, "much" "greatly" "really"))
+        return before.next().is_some_and(|word| is_one_of(word, "much greatly really"))
             && before.next().is_none();
     }
-    let mut before = place.clause_before().skip_while(|&key| is_intensifier(key));
-    before.next().is_none_or(|key| is!(key, "i" "we"))
+    let mut before = place.clause_before().skip_while(|word| is_intensifier(word));
+    before.next().is_none_or(|word| is_one_of(word, "i we"))
         && place
             .clause_after()
             .next()
-            .is_some_and(|key| is!(key, "it" "you" "your" "the" "that" "this" "all"))
+            .is_some_and(|word| is_one_of(word, "it you your the that this all"))
 }
 
 /// *I love it*, and neither *I'd love it if* nor *they don't love it*.
-fn is_love(place: &Place<'_, '_>) -> bool {
+fn is_love(place: &Place<'_>) -> bool {
     let mut after = place.clause_after();
-    if !after.next().is_some_and(|key| is!(key, "it")) {
+    if !after.next().is_some_and(|word| word == "it") {
         return false;
     }
-    let conditional = after.next().is_some_and(|key| is!(key, "if" "when"));
-    let mut before = place.clause_before().skip_while(|&key| is_intensifier(key));
-    let by_us = before.next().is_none_or(|key| is!(key, "i" "we" "and" "do"));
+    let conditional = after.next().is_some_and(|word| is_one_of(word, "if when"));
+    let mut before = place.clause_before().skip_while(|word| is_intensifier(word));
+    let by_us = before.next().is_none_or(|word| is_one_of(word, "i we and do"));
     !conditional && by_us
 }
 
@@ -120,59 +120,68 @@ fn is_love(place: &Place<'_, '_>) -> bool {
 /// It does in a clause of its own (*Perfect, now …*) and after words such as *is* and *looks*.
 /// Anywhere else it wishes for something good (*make it nice*, *it would be nice*), or denies it
 /// (*not perfect*).
-fn is_praise(place: &Place<'_, '_>, words: usize) -> bool {
+fn is_praise(place: &Place<'_>, words: usize) -> bool {
     let mut before = place
         .before()
         .skip(words)
-        .skip_while(|&(key, gap)| gap == Gap::Word && is_intensifier(key));
-    let Some((key, gap)) = before.next() else { return !is_wish(place) };
-    if gap != Gap::Word || is_interjection(key) {
+        .skip_while(|&(word, gap)| gap == Gap::Word && is_intensifier(word));
+    let Some((word, gap)) = before.next() else { return !is_wish(place) };
+    if gap != Gap::Word || is_interjection(word) {
         return stands_for_itself(place);
     }
-    let before = before.take_while(|&(_, gap)| gap == Gap::Word).map(|(key, _)| key);
-    let mut before = std::iter::once(key).chain(before);
+    let before = before.take_while(|&(_, gap)| gap == Gap::Word).map(|(word, _)| word);
+    let mut before = std::iter::once(word).chain(before);
     let Some(mut verb) = before.next() else { return false };
-    let has_article = is!(verb, "a" "an" "the" "such");
+    let has_article = is_one_of(verb, "a an the such");
     if has_article {
-        let Some(key) = before.next() else { return false };
-        verb = key;
+        let Some(word) = before.next() else { return false };
+        verb = word;
     }
-    let says_so = is!(verb, "is" "was" "that's" "thats" "it's" "its" "this's" "what" "such")
-        || (has_article && is!(verb, "did" "done" "doing"))
+    let says_so = is_one_of(verb, "is was that's thats it's its this's what such")
+        || (has_article && is_one_of(verb, "did done doing"))
         || (!has_article
-            && is!(verb, "are" "were" "they're" "looks" "looked" "seems" "sounds"
-            "feels" "works" "worked" "working" "runs" "fits" "you're"));
-    let is_supposed =
-        before.any(|key| is!(key, "if" "until" "unless" "whether" "sure" "ensure" "so"));
+            && is_one_of(
+                verb,
+                "are were they're looks looked seems sounds feels works worked working runs fits \
+                 you're",
+            ));
+    let is_supposed = before.any(|word| is_one_of(word, "if until unless whether sure ensure so"));
     says_so && !is_supposed && !place.in_question()
 }
 
 /// At the beginning of a message: anything but *nice to have*, *nice try* and *nice looking*.
-fn is_wish(place: &Place<'_, '_>) -> bool {
+fn is_wish(place: &Place<'_>) -> bool {
     let mut after = place.clause_after();
     let Some(next) = after.next() else { return false };
-    is!(next, "try" "looking")
-        || (is!(next, "to") && after.next().is_some_and(|key| is!(key, "have" "haves")))
+    is_one_of(next, "try looking")
+        || (next == "to" && after.next().is_some_and(|word| is_one_of(word, "have haves")))
 }
 
 /// Whether the clause ends here or goes on with something else than what the adjective belongs
 /// to: *perfect now add …*, but not *nice buttons*.
-fn stands_for_itself(place: &Place<'_, '_>) -> bool {
+fn stands_for_itself(place: &Place<'_>) -> bool {
     place.clause_after().next().is_none_or(|next| {
-        is!(next, "and" "now" "thanks" "thank" "thx" "that" "that's" "thats" "this" "it" "it's"
-            "its" "i" "i'm" "i'll" "we" "let's" "lets" "let" "can" "could" "so" "work" "job"
-            "one" "catch" "fix" "find" "stuff" "touch" "progress" "start" "you" "your" "please"
-            "next" "then" "go" "ok" "okay" "looks" "works" "for")
+        is_one_of(
+            next,
+            "and now thanks thank thx that that's thats this it it's its i i'm i'll we let's lets \
+             let can could so work job one catch fix find stuff touch progress start you your \
+             please next then go ok okay looks works for",
+        )
     })
 }
 
-fn is_intensifier(key: Key) -> bool {
-    is!(key, "so" "very" "really" "pretty" "quite" "super" "absolutely" "just" "totally"
-        "simply" "truly" "all" "looking" "fucking" "damn" "always")
+fn is_intensifier(word: &str) -> bool {
+    is_one_of(
+        word,
+        "so very really pretty quite super absolutely just totally simply truly all looking \
+         fucking damn always",
+    )
 }
 
-fn is_interjection(key: Key) -> bool {
-    is!(key, "oh" "ok" "okay" "yes" "yeah" "yep" "yup" "wow" "cool" "great" "haha" "ah" "aha"
-        "well" "and" "good" "awesome" "perfect" "nice" "alright" "right" "hey" "man" "dude"
-        "bro" "how" "thanks" "you")
+fn is_interjection(word: &str) -> bool {
+    is_one_of(
+        word,
+        "oh ok okay yes yeah yep yup wow cool great haha ah aha well and good awesome perfect \
+         nice alright right hey man dude bro how thanks you",
+    )
 }

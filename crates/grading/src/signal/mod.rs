@@ -7,13 +7,12 @@ mod cue;
 mod frustration;
 mod gratitude;
 mod place;
-mod repetition;
 
 use serde::{Deserialize, Serialize};
 
-use cue::{CUES, Cue};
-use place::{Place, Recent};
-use selftest_text::words::{Sketch, Word, Words};
+use cue::{Cue, cue};
+use place::{Place, is_one_of};
+use selftest_text::words::{Word, WordSet, Words, fold};
 
 /// Bytes at each end of a message that are looked at; a message of up to twice as many is looked
 /// at whole. People thank and complain at either end, and what is in between was pasted.
@@ -54,78 +53,82 @@ pub fn classify_signals(
     previous: Option<&str>,
     skill_version_id: Option<&str>,
 ) -> Signals {
-    let parts = ends(current);
-    let (mut gratitude, mut frustration) = (false, false);
-    let mut look = |cue, place: &Place<'_, '_>| {
-        gratitude = gratitude || gratitude::is_said(cue, place);
-        frustration = frustration || frustration::is_said(cue, place);
-        false
-    };
-    let repetition = if let Some(previous) = previous {
-        let mut sketch = Sketch::default();
-        for part in parts {
-            each_cue(part, &mut look, |word| sketch.add(word, part));
-        }
-        Some(repetition::is_repeated(parts, &sketch, ends(previous)))
-    } else {
-        for part in parts {
-            each_cue(part, &mut look, |_| {});
-        }
-        None
-    };
-    let skill_version_id = skill_version_id.map(str::to_owned);
-    Signals { gratitude, repetition, frustration, skill_version_id }
+    let texts = ends(current);
+    let parts = texts.each_ref().map(|text| Part::of(text));
+    Signals {
+        gratitude: parts.iter().any(|part| part.any_remark(gratitude::is_said)),
+        repetition: previous.map(|previous| is_repeated(&parts, previous)),
+        frustration: parts.iter().any(|part| part.any_remark(frustration::is_said)),
+        skill_version_id: skill_version_id.map(str::to_owned),
+    }
 }
 
 /// Whether the message thanks or praises, and does not take it back.
 pub fn classify_gratitude(message: &str) -> bool {
-    ends(message).into_iter().any(|part| each_cue(part, gratitude::is_said, |_| {}))
+    classify_signals(message, None, None).gratitude
 }
 
 /// Whether the message asks in other words, or the same, what the one before it asked.
 pub fn classify_repetition(current: &str, previous: &str) -> bool {
-    let parts = ends(current);
-    let mut sketch = Sketch::default();
-    for part in parts {
-        Words::of(part).for_each(|word| sketch.add(&word, part));
-    }
-    repetition::is_repeated(parts, &sketch, ends(previous))
+    classify_signals(current, Some(previous), None).repetition == Some(true)
 }
 
 /// Whether the message is clearly dissatisfied. A polite correction is not.
 pub fn classify_frustration(message: &str) -> bool {
-    ends(message).into_iter().any(|part| each_cue(part, frustration::is_said, |_| {}))
+    classify_signals(message, None, None).frustration
 }
 
-/// Looks at each cue of a text until `is_enough`, and at each word up to there.
-#[inline]
-fn each_cue(
-    text: &str,
-    mut is_enough: impl FnMut(Cue, &Place<'_, '_>) -> bool,
-    mut each: impl FnMut(&Word),
-) -> bool {
-    let (mut words, mut recent) = (Words::of(text), Recent::new());
-    while let Some(word) = words.next() {
-        each(&word);
-        if let Some(cue) = CUES.get(word.key)
-            && is_enough(cue, &Place { word, recent: &recent, rest: &words })
-        {
-            return true;
-        }
-        recent.push(word);
+/// A part of a message, folded.
+struct Part<'t> {
+    text: &'t str,
+    words: Vec<Word<'t>>,
+    /// The cues among its words, with their numbers.
+    cues: Vec<(usize, Cue)>,
+}
+
+impl<'t> Part<'t> {
+    fn of(text: &'t str) -> Self {
+        let words: Vec<Word> = Words::of(text).collect();
+        let cues = words.iter().enumerate();
+        let cues = cues.filter_map(|(at, word)| Some((at, cue(word.text)?))).collect();
+        Self { text, words, cues }
     }
-    false
+
+    fn any_remark(&self, is_said: fn(Cue, &Place<'_>) -> bool) -> bool {
+        let Self { text, words, cues } = self;
+        cues.iter().any(|&(at, cue)| is_said(cue, &Place { text, words, at }))
+    }
 }
 
-/// Both ends of a message, as far as they are looked at, without the halves of words.
-fn ends(message: &str) -> [&str; 2] {
+/// Whether a message asks for the same as the one before it
+/// (docs/spec/skills-and-signals.md#repetition).
+///
+/// Two messages are the same request when at least half of their words are. The specification has
+/// *more than* half; its own first example, without contractions and possessives, has exactly half.
+fn is_repeated(parts: &[Part<'_>; 2], previous: &str) -> bool {
+    const MIN_SIMILARITY: f64 = 0.5;
+    let words: WordSet = parts.iter().flat_map(|part| part.words.iter().copied()).collect();
+    let previous = ends(previous);
+    let previous: WordSet = previous.iter().flat_map(|text| Words::of(text)).collect();
+    words.jaccard(&previous) >= MIN_SIMILARITY && !is_answer(&parts[0])
+}
+
+/// Whether a message begins with a yes or an order to go on: it answers what the agent asked, and
+/// says again what it agrees to.
+fn is_answer(beginning: &Part<'_>) -> bool {
+    let answers = "yes yeah yep yup y sure ok okay correct continue proceed";
+    beginning.words.first().is_some_and(|word| is_one_of(word.text, answers))
+}
+
+/// Both ends of a message, as far as they are looked at, folded, without the halves of words.
+fn ends(message: &str) -> [String; 2] {
     if message.len() <= 2 * LOOKED_AT {
-        return [message, ""];
+        return [fold(message), String::new()];
     }
     let head = &message[..message.floor_char_boundary(LOOKED_AT)];
     let tail = &message[message.ceil_char_boundary(message.len() - LOOKED_AT)..];
     let of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’');
-    [head.trim_end_matches(of_word), tail.trim_start_matches(of_word)]
+    [fold(head.trim_end_matches(of_word)), fold(tail.trim_start_matches(of_word))]
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ pub(super) struct RoutingQuery {
 }
 
 fn task_types() -> Schema {
-    input::one_of(TaskType::ALL.map(TaskType::name))
+    input::one_of(TaskType::ALL.iter().map(|kind| kind.name()))
 }
 
 /// How types of tasks go, and which tier of models they need

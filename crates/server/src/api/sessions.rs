@@ -32,7 +32,7 @@ fn orders() -> Schema {
 }
 
 fn task_types() -> Schema {
-    input::one_of(TaskType::ALL.map(TaskType::name))
+    input::one_of(TaskType::ALL.iter().map(|kind| kind.name()))
 }
 
 #[derive(Deserialize, IntoParams)]

@@ -57,7 +57,7 @@ impl Rules {
             (grade.had_user_clarification, "asked back"),
         ];
         Self {
-            grades: Field::ALL.into_iter().map(rule_grade).collect(),
+            grades: Field::ALL.iter().copied().map(rule_grade).collect(),
             marks: marks.into_iter().filter_map(|(set, mark)| set.then_some(mark)).collect(),
             evidence: grade
                 .details

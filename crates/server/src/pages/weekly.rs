@@ -9,7 +9,7 @@ use axum::response::Response;
 use super::{Frame, PageError, html, svg, words};
 use crate::App;
 use selftest_grading::grade::{Week, WeeklyReport};
-use selftest_grading::report::weekly::{WeeklyTexts, errors_picture, trend_picture};
+use selftest_grading::report::weekly::{errors_picture, format, trend_picture};
 use selftest_store::StoredReport;
 use selftest_text::wording;
 
@@ -46,8 +46,7 @@ struct Weekly {
     made: String,
     complete: bool,
     raised: usize,
-    has_tool_errors: bool,
-    texts: WeeklyTexts,
+    report: WeeklyReport,
 }
 
 fn mean(mean: Option<f64>) -> String {
@@ -119,8 +118,7 @@ pub(super) async fn page(
         made: words::minute(report.generated_at),
         complete: report.is_complete(),
         raised: report.alerts.raised().count(),
-        has_tool_errors: report.problem_areas.tools.items.iter().any(|tool| tool.errors > 0),
-        texts: WeeklyTexts::of(&report),
+        report,
     })
 }
 

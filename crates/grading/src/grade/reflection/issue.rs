@@ -1,11 +1,25 @@
 //! What can be wrong with a reflection, and what it costs (docs/spec/reflections.md#scoring).
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
 /// Something that is wrong with a reflection. The names are stable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum IssueCode {
     /// Not of the expected schema.
     SchemaMismatch,
@@ -27,16 +41,7 @@ pub enum IssueCode {
 
 impl IssueCode {
     /// Every code, in the order in which issues are listed.
-    pub const ALL: [IssueCode; 8] = [
-        IssueCode::SchemaMismatch,
-        IssueCode::LowConfidence,
-        IssueCode::ConfidenceMissing,
-        IssueCode::LoopTagMissing,
-        IssueCode::GoalMissing,
-        IssueCode::GoalMisaligned,
-        IssueCode::SummaryTooBrief,
-        IssueCode::SummaryTooLong,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// What it takes from a score of 1.0, in hundredths, so that sums are exact.
     pub const fn hundredths(self) -> u8 {
@@ -51,17 +56,8 @@ impl IssueCode {
     }
 
     /// The name that programs read.
-    pub const fn name(self) -> &'static str {
-        match self {
-            IssueCode::SchemaMismatch => "schema_mismatch",
-            IssueCode::LowConfidence => "low_confidence",
-            IssueCode::ConfidenceMissing => "confidence_missing",
-            IssueCode::LoopTagMissing => "loop_tag_missing",
-            IssueCode::GoalMissing => "goal_missing",
-            IssueCode::GoalMisaligned => "goal_misaligned",
-            IssueCode::SummaryTooBrief => "summary_too_brief",
-            IssueCode::SummaryTooLong => "summary_too_long",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -259,7 +259,7 @@ fn a_schema_reaches_for_nothing_outside() {
 /// docs/spec/reflections.md#scoring: six deductions, and no other.
 #[test]
 fn codes_have_one_name_each() {
-    for code in IssueCode::ALL {
+    for &code in IssueCode::ALL {
         assert_eq!(json!(code), code.name());
     }
     let total: u32 = IssueCode::ALL.iter().map(|code| u32::from(code.hundredths())).sum();

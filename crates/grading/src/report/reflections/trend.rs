@@ -5,6 +5,7 @@ use askama::Template;
 
 use super::numbers;
 use crate::grade::reflection::ReflectionWeek;
+use crate::report::plot::{GridLine, Series, WeekLabel};
 use selftest_stats::plot::{RIGHT, Scale, column, number};
 use selftest_stats::score::Threshold;
 
@@ -16,56 +17,28 @@ const SCORES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 #[template(path = "reflections/trend.svg")]
 struct Picture {
     description: String,
-    grid: Vec<GridLine>,
+    grid: [GridLine; 5],
     threshold: GridLine,
     whiskers: Vec<String>,
-    /// Broken where a week has no reflection.
-    path: String,
-    points: Vec<Point>,
+    means: Series,
     weeks: Vec<WeekLabel>,
-}
-
-struct GridLine {
-    y: String,
-    label: String,
-}
-
-struct Point {
-    x: String,
-    y: String,
-    title: String,
-}
-
-struct WeekLabel {
-    x: String,
-    label: String,
 }
 
 /// The picture of a trend, with the threshold of the configuration.
 pub fn render(weeks: &[ReflectionWeek], threshold: Threshold) -> Result<String, askama::Error> {
-    let line = |value: f64, label: String| GridLine { y: number(SCORES.y(value)), label };
-    let mut picture = Picture {
+    let whiskers = weeks.iter().enumerate().filter_map(|(position, week)| {
+        week.mean?;
+        Some(SCORES.whisker(column(position, weeks.len()), week.interval?))
+    });
+    let picture = Picture {
         description: description(weeks),
-        grid: [0.0, 0.25, 0.5, 0.75, 1.0].map(|score| line(score, format!("{score:.2}"))).into(),
-        threshold: line(threshold.get(), format!("weak below {threshold}")),
-        whiskers: Vec::new(),
-        path: String::new(),
-        points: Vec::new(),
+        grid: [0.0, 0.25, 0.5, 0.75, 1.0]
+            .map(|score| GridLine::at(SCORES, score, format!("{score:.2}"))),
+        threshold: GridLine::at(SCORES, threshold.get(), format!("weak below {threshold}")),
+        whiskers: whiskers.collect(),
+        means: Series::of(SCORES, weeks.iter().map(|week| Some((week.mean?, title(week))))),
         weeks: labels(weeks),
     };
-    let mut drawing = false;
-    for (position, week) in weeks.iter().enumerate() {
-        let Some(mean) = week.mean else {
-            drawing = false;
-            continue;
-        };
-        let middle = column(position, weeks.len());
-        picture.whiskers.extend(week.interval.map(|ends| SCORES.whisker(middle, ends)));
-        let (x, y) = (number(middle), number(SCORES.y(mean)));
-        picture.path.push_str(&format!("{}{x} {y}", if drawing { 'L' } else { 'M' }));
-        picture.points.push(Point { x, y, title: title(week) });
-        drawing = true;
-    }
     picture.render().map(|text| format!("{}\n", text.trim_end()))
 }
 

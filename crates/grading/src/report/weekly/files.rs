@@ -1,12 +1,48 @@
-//! The files of the weekly reports: the only place of this folder that touches the disk.
+//! The files of the weekly reports: Markdown with pictures, and an index. Only [`write`] touches
+//! the disk.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::paths::{WeeklyPaths, page_file};
-use super::{errors, index, page, trend};
+use askama::Template;
+
+use super::format;
+use super::pictures::{errors_picture, trend_picture};
 use crate::grade::WeeklyReport;
 use selftest_text::file::replace;
+use selftest_text::wording;
+
+#[derive(Template)]
+#[template(path = "weekly/report.md")]
+struct Page<'a> {
+    report: &'a WeeklyReport,
+}
+
+/// The report as Markdown. It shows the pictures that [`write`] puts beside it.
+pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
+    Page { report }.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+#[derive(Template)]
+#[template(path = "weekly/index.md")]
+struct Index<'a> {
+    /// The newest first, each with whether its page is there to link to.
+    reports: &'a [(&'a WeeklyReport, bool)],
+}
+
+/// The index: a row for each report, in their order.
+pub(super) fn index(reports: &[(&WeeklyReport, bool)]) -> Result<String, askama::Error> {
+    Index { reports }.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+/// Where the files that people open are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeeklyPaths {
+    /// `<folder>/2026-W47.md`.
+    pub page: PathBuf,
+    /// `<folder>/index.md`.
+    pub index: PathBuf,
+}
 
 /// Why a weekly report cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -39,22 +75,26 @@ pub fn write(
     report: &WeeklyReport,
     others: &[WeeklyReport],
 ) -> Result<WeeklyPaths, WeeklyFilesError> {
-    let paths = WeeklyPaths::new(folder, report.week);
     fs::create_dir_all(folder)
         .map_err(|cause| WeeklyFilesError::Folder { path: folder.to_owned(), cause })?;
     let writer = std::process::id().to_string();
-    let put = |path: &Path, text: &str| {
-        replace(path, &writer, text)
-            .map_err(|cause| WeeklyFilesError::Write { path: path.to_owned(), cause })
+    let put = |name: &str, text: &str| {
+        let path = folder.join(name);
+        match replace(&path, &writer, text) {
+            Ok(()) => Ok(path),
+            Err(cause) => Err(WeeklyFilesError::Write { path, cause }),
+        }
     };
+    let week = report.week;
     // The pictures first, so that no page shows one that is not there.
-    put(&paths.trend, &trend::render(report)?)?;
-    put(&paths.errors, &errors::render(report)?)?;
-    put(&paths.page, &page::render(report)?)?;
+    put(&format!("{week}-trend.svg"), &trend_picture(report)?)?;
+    put(&format!("{week}-errors.svg"), &errors_picture(report)?)?;
+    let page = put(&format!("{week}.md"), &render(report)?)?;
     let mut all: Vec<&WeeklyReport> =
-        others.iter().filter(|other| other.week != report.week).chain([report]).collect();
+        others.iter().filter(|other| other.week != week).chain([report]).collect();
     all.sort_by_key(|report| std::cmp::Reverse(report.week));
-    let has_page = |report: &WeeklyReport| folder.join(page_file(report.week)).is_file();
-    put(&paths.index, &index::render(&all, has_page)?)?;
-    Ok(paths)
+    let has_page = |report: &WeeklyReport| folder.join(format!("{}.md", report.week)).is_file();
+    let all: Vec<_> = all.into_iter().map(|report| (report, has_page(report))).collect();
+    let index = put("index.md", &index(&all)?)?;
+    Ok(WeeklyPaths { page, index })
 }

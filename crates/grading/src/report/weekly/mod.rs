@@ -2,26 +2,17 @@
 //! for terminals.
 //!
 //! Renderers return text; `files` alone touches the disk. Everything foreign in them (tools,
-//! sessions, words of errors) goes through `escape`.
+//! sessions, words of errors) is escaped by the templates, or by `escape` for terminals.
 
-mod errors;
 mod files;
-mod index;
-mod page;
-mod paths;
+pub mod format;
+mod pictures;
 mod summary;
-mod texts;
-mod trend;
-mod words;
 
-pub use errors::render as errors_picture;
-pub use files::{WeeklyFilesError, write};
-pub use page::render;
-pub use paths::WeeklyPaths;
+pub use files::{WeeklyFilesError, WeeklyPaths, render, write};
+pub use format::{alert_text, coverage_text};
+pub use pictures::{errors_picture, trend_picture};
 pub use summary::summary_text;
-pub use texts::WeeklyTexts;
-pub use trend::render as trend_picture;
-pub use words::{alert_text, coverage_text};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The grades of some days for a terminal (docs/spec/session-grades.md#library,
 //! `get_grades_summary`). Returns text and prints nothing.
 
-use super::words;
+use super::format;
 use crate::grade::{GradeSummary, Patterns, Share};
 use selftest_text::escape;
 use selftest_text::wording::plural;
@@ -38,13 +38,13 @@ pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> S
 fn numbers(summary: &GradeSummary) -> Vec<[String; 4]> {
     let share = |name: &str, share: &Share| {
         let interval = match share.interval {
-            Some(_) => format!("95 % interval {}", words::interval(share)),
+            Some(_) => format!("95 % interval {}", format::interval(share)),
             None => String::new(),
         };
-        [name.to_owned(), words::share(share), interval, String::new()]
+        [name.to_owned(), format::share(share), interval, String::new()]
     };
     let mean = |name: &str, mean| {
-        [name.to_owned(), format!("{} of 5", words::mean(mean)), String::new(), String::new()]
+        [name.to_owned(), format!("{} of 5", format::mean(mean)), String::new(), String::new()]
     };
     vec![
         share("Task completed", &summary.completion_rate),
@@ -53,15 +53,7 @@ fn numbers(summary: &GradeSummary) -> Vec<[String; 4]> {
         share("Recovered from errors", &summary.error_recovery_rate),
         [
             "Tool calls failed".to_owned(),
-            match summary.error_rate {
-                Some(_) => format!(
-                    "{} ({} of {})",
-                    words::rate(summary.error_rate),
-                    summary.errors,
-                    summary.tool_calls
-                ),
-                None => words::ABSENT.to_owned(),
-            },
+            format::failed_calls(summary),
             String::new(),
             String::new(),
         ],
@@ -73,21 +65,21 @@ fn task_types(patterns: &Patterns) -> Vec<[String; 4]> {
         [
             pattern.task_type.to_string(),
             pattern.sessions.to_string(),
-            words::rate(pattern.completion_rate.rate),
-            words::mean(Some(pattern.score)),
+            format::rate(pattern.completion_rate.rate),
+            format::mean(Some(pattern.score)),
         ]
     });
     rows.collect()
 }
 
 fn tools(patterns: &Patterns) -> Vec<[String; 4]> {
-    let erring = patterns.tools.items.iter().filter(|tool| tool.errors > 0).take(ROWS);
+    let erring = patterns.tools_with_errors().take(ROWS);
     let rows = erring.map(|tool| {
         [
             escape::terminal(&tool.tool, NAME),
             tool.errors.to_string(),
             tool.calls.to_string(),
-            words::rate(tool.error_rate),
+            format::rate(tool.error_rate),
         ]
     });
     rows.collect()
@@ -98,7 +90,7 @@ fn error_classes(patterns: &Patterns) -> Vec<[String; 4]> {
         [
             pattern.class.to_string(),
             pattern.count.to_string(),
-            words::rate(Some(pattern.share)),
+            format::rate(Some(pattern.share)),
             pattern.sessions.to_string(),
         ]
     });

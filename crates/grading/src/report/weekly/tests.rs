@@ -4,7 +4,8 @@ use std::fs;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use super::{coverage_text, errors, index, render, summary_text, trend, write};
+use super::files::index;
+use super::{coverage_text, errors_picture, render, summary_text, trend_picture, write};
 use crate::grade::fixture::{hostile, two_months};
 use crate::grade::{
     AlertSettings, Coverage, GradeRecord, GradeSummary, Patterns, SuggestionRules, WeeklyReport,
@@ -58,18 +59,18 @@ fn a_report_of_one_agent_names_it_and_shows_no_files() {
 
 #[test]
 fn pictures() {
-    insta::assert_snapshot!("trend", trend::render(&rich()).unwrap());
-    insta::assert_snapshot!("errors", errors::render(&rich()).unwrap());
+    insta::assert_snapshot!("trend", trend_picture(&rich()).unwrap());
+    insta::assert_snapshot!("errors", errors_picture(&rich()).unwrap());
 }
 
 #[test]
 fn indexes() {
     let records = two_months();
     let reports = ["2026-W47", "2026-W46", "2026-W45"].map(|week| report(week, &records));
-    let newest_first: Vec<&WeeklyReport> = reports.iter().collect();
-    let has_page = |report: &WeeklyReport| report.week.to_string() != "2026-W45";
-    insta::assert_snapshot!("index", index::render(&newest_first, has_page).unwrap());
-    insta::assert_snapshot!("index_empty", index::render(&[], |_| true).unwrap());
+    let newest_first: Vec<(&WeeklyReport, bool)> =
+        reports.iter().map(|report| (report, report.week.to_string() != "2026-W45")).collect();
+    insta::assert_snapshot!("index", index(&newest_first).unwrap());
+    insta::assert_snapshot!("index_empty", index(&[]).unwrap());
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn hostile_names_change_nothing_in_the_structure() {
     }
     assert_eq!((pictures, headings), (2, 10), "{text}");
     assert!(text.lines().all(|line| line.len() < 2000));
-    let svg = errors::render(&report("2026-W47", &hostile())).unwrap();
+    let svg = errors_picture(&report("2026-W47", &hostile())).unwrap();
     for forbidden in ["<script", "<svg onload", "href", "url(", "]]>", "\u{1b}", "\u{202e}"] {
         assert!(!svg.contains(forbidden), "{forbidden}");
     }

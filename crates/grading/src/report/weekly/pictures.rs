@@ -1,0 +1,162 @@
+//! The pictures of a weekly report: SVG without scripts or outside references. Returns text and
+//! opens no file.
+
+use askama::Template;
+
+use super::format;
+use crate::grade::patterns::ToolPattern;
+use crate::grade::{GradeSummary, WeeklyReport};
+use crate::report::plot::{GridLine, Series, WeekLabel};
+use selftest_stats::plot::{Scale, column, number};
+use selftest_text::escape;
+use selftest_text::wording::plural;
+
+// The plot within the 720 × 420 picture: rates above, grades below.
+const RATES: Scale = Scale { top: 44.0, bottom: 184.0, low: 0.0, high: 1.0 };
+const GRADES: Scale = Scale { top: 244.0, bottom: 384.0, low: 1.0, high: 5.0 };
+
+// Numbers are formatted before they get here; weeks are ours, so nothing is foreign.
+#[derive(Template)]
+#[template(path = "weekly/trend.svg")]
+struct TrendPicture {
+    description: String,
+    grid: Vec<GridLine>,
+    whiskers: Vec<String>,
+    /// Each with its class.
+    series: [(&'static str, Series); 3],
+    weeks: Vec<WeekLabel>,
+}
+
+/// The picture of a report's history.
+pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
+    let weeks = &report.history;
+    let rates =
+        [0.0, 0.5, 1.0].map(|rate| GridLine::at(RATES, rate, format!("{} %", rate * 100.0)));
+    let grades =
+        [1.0, 2.0, 3.0, 4.0, 5.0].map(|grade| GridLine::at(GRADES, grade, grade.to_string()));
+    let whiskers = weeks.iter().enumerate().filter_map(|(position, week)| {
+        let ends = week.summary.completion_rate.interval?;
+        Some(RATES.whisker(column(position, weeks.len()), ends))
+    });
+    let labels = weeks.iter().enumerate().map(|(position, week)| {
+        let name = week.week.to_string();
+        // The year stands in the report; twelve of them would not fit.
+        let label = name.split_once('-').map_or(name.as_str(), |(_, week)| week).to_owned();
+        WeekLabel { x: number(column(position, weeks.len())), label }
+    });
+    let completed = Series::of(
+        RATES,
+        weeks.iter().map(|week| {
+            let share = &week.summary.completion_rate;
+            Some((share.rate?, format!("{}: {}", week.week, format::share(share))))
+        }),
+    );
+    let means = |name: &str, mean: fn(&GradeSummary) -> Option<f64>| {
+        Series::of(
+            GRADES,
+            weeks.iter().map(|week| {
+                let mean = mean(&week.summary)?;
+                Some((mean, format!("{}: {name} {mean:.1}", week.week)))
+            }),
+        )
+    };
+    let efficiency = means("efficiency", |summary| summary.avg_tool_efficiency);
+    let quality = means("quality", |summary| summary.avg_response_quality);
+    let picture = TrendPicture {
+        description: description(report),
+        grid: rates.into_iter().chain(grades).collect(),
+        whiskers: whiskers.collect(),
+        series: [("first", completed), ("first", efficiency), ("second", quality)],
+        weeks: labels.collect(),
+    };
+    picture.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+fn description(report: &WeeklyReport) -> String {
+    let rows = report.history.iter().map(|week| {
+        let summary = &week.summary;
+        if summary.sessions == 0 {
+            return format!("{}: no session.", week.week);
+        }
+        format!(
+            "{}: completed {}, efficiency {}, quality {}.",
+            week.week,
+            format::share(&summary.completion_rate),
+            format::mean(summary.avg_tool_efficiency),
+            format::mean(summary.avg_response_quality)
+        )
+    });
+    rows.collect::<Vec<_>>().join(" ")
+}
+
+const MAX_BARS: usize = 10;
+/// Bytes of a tool's name; what fits to the left of the bars.
+const NAME: usize = 26;
+/// Width of the longest bar.
+const WIDEST: f64 = 310.0;
+/// Where bars begin.
+const LEFT: f64 = 210.0;
+
+// Names of tools are foreign: `label` leaves no character that XML forbids, askama escapes the
+// rest.
+#[derive(Template)]
+#[template(path = "weekly/errors.svg")]
+struct ErrorsPicture {
+    week: String,
+    height: usize,
+    description: String,
+    bars: Vec<Bar>,
+}
+
+struct Bar {
+    y: usize,
+    tool: String,
+    numbers: String,
+    width: String,
+    /// Where the numbers begin.
+    end: String,
+}
+
+/// The picture of the tools with most errors.
+pub fn errors_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
+    let tools: Vec<&ToolPattern> =
+        report.problem_areas.tools_with_errors().take(MAX_BARS).collect();
+    let most = tools.first().map_or(1, |tool| tool.errors);
+    let bars: Vec<Bar> = tools.iter().enumerate().map(|(at, tool)| bar(at, tool, most)).collect();
+    let described: Vec<String> =
+        bars.iter().map(|bar| format!("{}: {}.", bar.tool, bar.numbers)).collect();
+    let picture = ErrorsPicture {
+        week: report.week.to_string(),
+        height: 56 + 26 * bars.len().max(1),
+        description: if bars.is_empty() {
+            "No tool met an error.".to_owned()
+        } else {
+            described.join(" ")
+        },
+        bars,
+    };
+    picture.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "widths of bars need no precision")]
+fn bar(at: usize, tool: &ToolPattern, most: u64) -> Bar {
+    let width = (WIDEST * tool.errors as f64 / most as f64).max(2.0);
+    let rate =
+        tool.error_rate.map_or(String::new(), |rate| format!(" ({})", format::rate(Some(rate))));
+    Bar {
+        y: 44 + 26 * at,
+        tool: label(&tool.tool),
+        numbers: match tool.calls {
+            // Some formats record results without the calls.
+            0 => plural(tool.errors, "error"),
+            calls => format!("{} of {calls} calls{rate}", tool.errors),
+        },
+        width: format!("{width:.1}"),
+        end: format!("{:.1}", LEFT + width + 8.0),
+    }
+}
+
+fn label(name: &str) -> String {
+    // Control characters are shown by their number; these two are no XML either.
+    escape::terminal(name, NAME).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}
