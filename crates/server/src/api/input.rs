@@ -238,7 +238,7 @@ pub(super) fn percent_encoded(id: &str) -> String {
 }
 
 /// The schema of a text that is one of these.
-pub(super) fn one_of<const N: usize>(names: [&'static str; N]) -> Schema {
+pub(super) fn one_of(names: impl IntoIterator<Item = &'static str>) -> Schema {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
 }
 
