@@ -162,7 +162,7 @@ fn main() -> ExitCode {
     }
 
     let mut slowest = (0.0, String::new());
-    for sort in SessionSort::ALL {
+    for &sort in SessionSort::ALL {
         for filter in ["", "&agent=pi&completed=true", "&min_quality=0.95", "&search=file+99999"] {
             for order in ["asc", "desc"] {
                 let path = format!("/api/sessions?sort={sort}&order={order}{filter}");

@@ -1,4 +1,4 @@
-//! Bounds of what is stored, whatever callers give.
+//! Limits of stored texts, whatever callers give.
 
 use selftest_grading::grade::{Details, GradeRecord};
 use selftest_text::clip;
@@ -34,14 +34,14 @@ pub(super) fn path(path: &str) -> String {
     text(&format!("{}… [{}]", &path[..end], digest::of_bytes(path.as_bytes())), PATH + 100)
 }
 
-/// Like [`text`], where there is one.
-pub(super) fn optional(words: Option<&str>, limit: usize) -> Option<String> {
-    words.map(|words| text(words, limit))
+/// A JSON text, or nothing where it is too long: half of it would be no JSON.
+pub(super) fn whole(json: Option<&str>) -> Option<&str> {
+    json.filter(|json| json.len() <= JSON)
 }
 
-/// A JSON text, or nothing where it is too long: half of it would be no JSON.
-pub(super) fn json(json: Option<&str>) -> Option<String> {
-    json.filter(|json| json.len() <= JSON).map(|json| text(json, JSON))
+/// A value as JSON, or nothing where that is too long.
+pub(super) fn json<T: serde::Serialize>(value: &T) -> Option<String> {
+    serde_json::to_string(value).ok().filter(|json| json.len() <= JSON)
 }
 
 /// The details as JSON: all of them, else the first of each list, shortened; of the tools those

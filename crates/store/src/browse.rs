@@ -5,13 +5,12 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::AssertSqlSafe;
 use utoipa::ToSchema;
 
-use super::insert::AnyQuery;
 use super::page::{Cursor, Page};
 use super::row::Columns;
-use super::sort::{Kind, SessionSort, Value};
+use super::sort::{Kind, SessionSort};
+use super::statement::{Statement, Value};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::{Level, TaskType};
 
@@ -103,103 +102,68 @@ const ROW: &str = "session_id, agent, model, task_type, task_summary, counts_at,
 
 fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
     let level = |name: &str| {
-        let level = row.number(name)?;
+        let level = row.get(name)?;
         Level::new(level).map(Level::get).ok_or_else(|| format!("{name} is {level}, not 1 to 5"))
     };
     Ok(SessionRow {
-        session_id: row.text("session_id")?,
-        agent: row.optional_text("agent"),
-        model: row.optional_text("model"),
-        task_type: row.optional_text("task_type").and_then(|name| TaskType::from_name(&name)),
-        task_summary: row.optional_text("task_summary"),
-        counts_at: row.optional_time("counts_at"),
-        duration_seconds: row.optional_float("duration_seconds"),
-        task_completed: row.flag("task_completed")?,
+        session_id: row.get("session_id")?,
+        agent: row.get("agent")?,
+        model: row.get("model")?,
+        task_type: row.named("task_type", TaskType::from_name).ok(),
+        task_summary: row.get("task_summary")?,
+        counts_at: row.get("counts_at")?,
+        duration_seconds: row.get("duration_seconds")?,
+        task_completed: row.get("task_completed")?,
         tool_calls_efficient: level("tool_calls_efficient")?,
         response_quality: level("response_quality")?,
-        total_errors: row.number("total_errors")?,
-        total_api_calls: row.number("total_api_calls")?,
-        quality: row.optional_float("quality"),
-        quality_graded: row.flag("quality_graded")?,
+        total_errors: row.get("total_errors")?,
+        total_api_calls: row.get("total_api_calls")?,
+        quality: row.get("quality")?,
+        quality_graded: row.get("quality_graded")?,
     })
-}
-
-/// Conditions that all hold, and the values in them.
-#[derive(Default)]
-struct Conditions {
-    sql: Vec<String>,
-    values: Vec<Value>,
-}
-
-impl Conditions {
-    /// The place of a value in the statement.
-    fn bind(&mut self, value: Value) -> String {
-        self.values.push(value);
-        format!("${}", self.values.len())
-    }
-
-    fn of(query: &SessionQuery) -> Self {
-        let mut all = Self::default();
-        if let Some(agent) = &query.agent {
-            let place = all.bind(Value::Text(bound::text(agent, bound::NAME)));
-            all.sql.push(format!("agent = {place}"));
-        }
-        if let Some(task_type) = query.task_type {
-            let place = all.bind(Value::Text(task_type.name().to_owned()));
-            all.sql.push(format!("task_type = {place}"));
-        }
-        if let Some(completed) = query.completed {
-            let operator = if completed { "<>" } else { "=" };
-            all.sql.push(format!("task_completed {operator} 0"));
-        }
-        if let Some(least) = query.min_quality {
-            let place = all.bind(Value::Real(least));
-            all.sql.push(format!("quality >= {place}"));
-        }
-        if let Some(words) = &query.search {
-            let mut pattern = String::from("%");
-            for c in bound::text(words, bound::NAME).to_ascii_lowercase().chars() {
-                if matches!(c, '%' | '_' | '!') {
-                    pattern.push('!');
-                }
-                pattern.push(c);
-            }
-            pattern.push('%');
-            let place = all.bind(Value::Text(pattern));
-            let like = |column| format!("LOWER({column}) LIKE {place} ESCAPE '!'");
-            all.sql.push(format!("({} OR {})", like("task_summary"), like("session_id")));
-        }
-        all
-    }
-
-    fn sql(&self) -> String {
-        if self.sql.is_empty() {
-            return String::new();
-        }
-        format!(" WHERE {}", self.sql.join(" AND "))
-    }
-
-    fn apply<'q>(&self, query: AnyQuery<'q>) -> AnyQuery<'q> {
-        self.values.iter().fold(query, |query, value| match value {
-            Value::Integer(value) => query.bind(*value),
-            Value::Real(value) => query.bind(*value),
-            Value::Text(value) => query.bind(value.clone()),
-        })
-    }
 }
 
 /// A row and its place in the list; no row where it holds what selftest does not write.
 type Placed = (Cursor, Option<SessionRow>);
 
 impl Store {
-    /// The rows of which lists are made: an average counts when it is of the reader's rubric.
-    fn rows(&self) -> String {
-        format!(
-            "(SELECT {ROW}, CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
+    /// A statement that selects `columns` of the rows that the filters of a query let through: an
+    /// average counts when it is of the reader's rubric.
+    fn filtered(&self, columns: &str, query: &SessionQuery) -> Statement {
+        let mut sql = Statement::default();
+        sql.push(&format!(
+            "SELECT {columns} FROM (SELECT {ROW}, \
+             CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
              CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded \
-             FROM session_grades)",
+             FROM session_grades) AS session WHERE 1 = 1",
             rubric = self.rubric
-        )
+        ));
+        if let Some(agent) = &query.agent {
+            sql.push(" AND agent = ").bind(agent);
+        }
+        if let Some(task_type) = query.task_type {
+            sql.push(" AND task_type = ").bind(task_type.name());
+        }
+        if let Some(completed) = query.completed {
+            sql.push(if completed {
+                " AND task_completed <> 0"
+            } else {
+                " AND task_completed = 0"
+            });
+        }
+        if let Some(min_quality) = query.min_quality {
+            sql.push(" AND quality >= ").bind(min_quality);
+        }
+        if let Some(words) = &query.search {
+            let mut pattern = bound::text(words, bound::NAME).to_ascii_lowercase();
+            for special in ['!', '%', '_'] {
+                pattern = pattern.replace(special, &format!("!{special}"));
+            }
+            let pattern = Value::Text(Some(format!("%{pattern}%")));
+            sql.push(" AND (LOWER(task_summary) LIKE ").bind(&pattern);
+            sql.push(" ESCAPE '!' OR LOWER(session_id) LIKE ").bind(&pattern).push(" ESCAPE '!')");
+        }
+        sql
     }
 
     /// A page of the sessions that have a grade by rules. Rows that cannot be read are left out.
@@ -238,45 +202,38 @@ impl Store {
     ) -> Result<(Vec<Placed>, u64), StoreError> {
         let (column, kind, nullable) = query.sort.column();
         let (operator, direction) = if query.descending { ("<", "DESC") } else { (">", "ASC") };
-        let mut conditions = Conditions::of(query);
+        let columns = format!("{ROW}, quality, quality_graded");
+        let mut sql = self.filtered(&columns, query);
         if nullable {
-            conditions.sql.push(format!("{column} IS {}NULL", if nulls { "" } else { "NOT " }));
+            sql.push(&format!(" AND {column} IS {}NULL", if nulls { "" } else { "NOT " }));
         }
         if let Some(cursor) = after {
-            let id = Value::Text(bound::text(&cursor.id, bound::NAME));
-            let sql = match cursor.value.as_deref().and_then(|value| kind.parse(value)) {
+            match cursor.value.as_deref().and_then(|value| kind.parse(value)) {
                 Some(value) => {
-                    let (value, id) = (conditions.bind(value), conditions.bind(id));
-                    format!("({column}, session_id) {operator} ({value}, {id})")
+                    sql.push(&format!(" AND ({column}, session_id) {operator} (")).bind(value);
+                    sql.push(", ").bind(&cursor.id).push(")");
                 }
-                None => format!("{NULLS_BY} {operator} {}", conditions.bind(id)),
-            };
-            conditions.sql.push(sql);
+                None => {
+                    sql.push(&format!(" AND {NULLS_BY} {operator} ")).bind(&cursor.id);
+                }
+            }
         }
         let order = if nulls {
             format!("{NULLS_BY} {direction}")
         } else {
             format!("{column} {direction}, session_id {direction}")
         };
-        let place = conditions.bind(Value::Integer(super::row::count(limit)));
-        let sql = format!(
-            "SELECT {ROW}, quality, quality_graded FROM {} AS session{} ORDER BY {order} LIMIT {place}",
-            self.rows(),
-            conditions.sql()
-        );
+        sql.push(&format!(" ORDER BY {order} LIMIT ")).bind(limit);
         let found = self
-            .fetch(conditions.apply(sqlx::query(AssertSqlSafe(sql))), |row| {
+            .fetch(sql.sql, sql.values, |row| {
                 let value = match kind {
                     _ if nulls => None,
-                    Kind::Integer => Some(row.integer(column)?.to_string()),
-                    Kind::Real => row.optional_float(column).map(|value| value.to_string()),
-                    Kind::Text => Some(row.text(column)?),
+                    Kind::Integer => Some(row.get::<i64>(column)?.to_string()),
+                    Kind::Real => Some(row.get::<f64>(column)?.to_string()),
+                    Kind::Text => Some(row.get(column)?),
                 };
-                if value.is_none() && !nulls {
-                    return Err(format!("{column} is no number"));
-                }
                 let order = Some(query.sort.order(query.descending));
-                Ok((Cursor { value, id: row.text("session_id")?, order }, read(row).ok()))
+                Ok((Cursor { value, id: row.get("session_id")?, order }, read(row).ok()))
             })
             .await?;
         Ok((found.items, found.unreadable))
@@ -284,21 +241,14 @@ impl Store {
 
     /// How many sessions the filters of a query let through, on all pages.
     pub async fn count_sessions(&self, query: &SessionQuery) -> Result<u64, StoreError> {
-        let conditions = Conditions::of(query);
-        let sql = format!(
-            "SELECT COUNT(*) AS sessions FROM {} AS session{}",
-            self.rows(),
-            conditions.sql()
-        );
-        let query = conditions.apply(sqlx::query(AssertSqlSafe(sql)));
-        let what = || "the number of sessions".to_owned();
-        Ok(self.fetch_one(query, what, |row| row.number("sessions")).await?.unwrap_or_default())
+        let sql = self.filtered("COUNT(*) AS count", query);
+        self.count(sql.sql, sql.values).await
     }
 
     /// The names of the agents that have sessions, sorted.
     pub async fn agents(&self) -> Result<Vec<String>, StoreError> {
         let query = "SELECT DISTINCT agent FROM session_grades WHERE agent IS NOT NULL \
                      ORDER BY agent";
-        Ok(self.fetch(sqlx::query(query), |row| row.text("agent")).await?.items)
+        Ok(self.fetch(query, [], |row| row.get("agent")).await?.items)
     }
 }

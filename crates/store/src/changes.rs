@@ -3,6 +3,7 @@
 use sqlx::{AnyConnection, ConnectOptions as _, Connection as _, Row as _};
 
 use super::dialect::Engine;
+use super::row::Columns;
 use super::{Store, StoreError};
 
 /// Watches a database over a connection of its own.
@@ -43,9 +44,7 @@ impl Store {
     pub async fn grades_by_model(&self) -> Result<Vec<(String, u64)>, StoreError> {
         let query = "SELECT grader_model, COUNT(*) AS grades FROM session_quality_grades \
                      GROUP BY grader_model ORDER BY grader_model";
-        let rows = self.fetch(sqlx::query(query), |row| {
-            Ok((row.text("grader_model")?, row.number("grades")?))
-        });
-        Ok(rows.await?.items)
+        let read = |row: &Columns<'_>| Ok((row.get("grader_model")?, row.get("grades")?));
+        Ok(self.fetch(query, [], read).await?.items)
     }
 }

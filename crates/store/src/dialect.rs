@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use sqlx::AnyConnection;
-
 /// A database engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
@@ -13,14 +11,6 @@ pub(super) enum Engine {
 }
 
 impl Engine {
-    /// The engine behind a connection.
-    pub(super) fn of(connection: &AnyConnection) -> Self {
-        match connection.backend_name() {
-            "PostgreSQL" => Engine::Postgres,
-            _ => Engine::Sqlite,
-        }
-    }
-
     /// How long a connection is waited for.
     pub(super) fn patience(self) -> Duration {
         match self {
@@ -106,15 +96,6 @@ impl Engine {
             // Which transactions are seen; every one that writes has a number in it. Those of
             // other databases of the server count too, which does no harm.
             Engine::Postgres => "SELECT hashtextextended(CAST(pg_current_snapshot() AS TEXT), 0)",
-        }
-    }
-
-    /// Writes the place of the value with that number, from 1, in a statement of many values.
-    pub(super) fn placeholder(self, number: usize, sql: &mut String) {
-        match self {
-            // Without the number: SQLite would search all of them for each one.
-            Engine::Sqlite => sql.push('?'),
-            Engine::Postgres => sql.push_str(&format!("${number}")),
         }
     }
 }

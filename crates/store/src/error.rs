@@ -4,7 +4,7 @@ use sqlx::migrate::MigrateError;
 
 use super::dialect::Engine;
 
-/// What went wrong with the database. Messages name it; [`StoreError::hint`] says what to do.
+/// A failure of the database. Messages name it; [`StoreError::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The address names nothing that can be opened.
@@ -12,7 +12,7 @@ pub enum StoreError {
     Address {
         /// As written; without what may be a password.
         address: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// The folder or file cannot be made or opened.
@@ -76,7 +76,7 @@ pub enum StoreError {
     Migration {
         /// The database.
         place: String,
-        /// What failed.
+        /// The failure.
         source: MigrateError,
     },
     /// Another process has been writing for longer than the time limit.
@@ -106,7 +106,7 @@ pub enum StoreError {
     /// Something that is to be stored is larger than any that selftest makes.
     #[error("{what} is too large for the database: {bytes} bytes, at most {limit}")]
     TooLarge {
-        /// What was to be stored.
+        /// The thing that was to be stored.
         what: String,
         /// Its size.
         bytes: usize,
@@ -118,12 +118,25 @@ pub enum StoreError {
     Query {
         /// The database.
         place: String,
-        /// What failed.
+        /// The failure.
         source: sqlx::Error,
     },
 }
 
 impl StoreError {
+    /// Refuses a text that is longer than any that selftest makes.
+    pub(super) fn check_size(
+        what: impl FnOnce() -> String,
+        text: &str,
+        limit: usize,
+    ) -> Result<(), Self> {
+        let bytes = text.len();
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(StoreError::TooLarge { what: what(), bytes, limit })
+    }
+
     /// One thing that the reader can do.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
@@ -167,7 +180,7 @@ impl StoreError {
         })
     }
 
-    /// What the engine's error means.
+    /// Classifies an error of the engine.
     pub(super) fn of(engine: Engine, place: &str, error: sqlx::Error) -> Self {
         match engine {
             Engine::Sqlite => Self::of_sqlite(place, error),

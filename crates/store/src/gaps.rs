@@ -1,48 +1,50 @@
 //! The table `skill_gaps`: one row for each gap, brought up to date when it is found again.
 
 use jiff::Timestamp;
-use sqlx::{AnyConnection, AssertSqlSafe};
 
-use super::insert::AnyQuery;
-use super::row::{Columns, Rows, count, time};
+use super::row::{Rows, read_from, record};
+use super::statement::{ToValue as _, params, stored_as};
+use super::transaction::Writing;
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::{TaskType, Week};
-use selftest_grading::improve::gap::{FoundGap, Gap, GapKind, GapStatus};
+use selftest_grading::improve::gap::{FoundGap, Gap, GapEvidence, GapKind, GapStatus};
 
-const COLUMNS: &str = "id, kind, gap_key, subject, detail, description, status, status_at, \
-                       occurrences, sessions, weeks, first_seen, last_seen, attempts, last_fault, \
-                       task_types_json, evidence_json";
+record!(Gap, "skill_gaps", {
+    id,
+    kind,
+    key as "gap_key",
+    subject,
+    detail,
+    description [bound::TEXT],
+    status,
+    status_at,
+    occurrences,
+    sessions,
+    weeks,
+    first_seen,
+    last_seen,
+    attempts,
+    last_fault [bound::TEXT],
+    task_types as "task_types_json",
+    evidence as "evidence_json",
+});
 
-fn select(rest: &str) -> AnyQuery<'static> {
-    sqlx::query(AssertSqlSafe(format!("SELECT {COLUMNS} FROM skill_gaps {rest}")))
+stored_as! { Text:
+    GapKind => |kind, _limit| kind.name().to_owned(),
+    GapStatus => |status, _limit| status.name().to_owned(),
+    Vec<TaskType> => |types, _limit| {
+        serde_json::json!(types.iter().map(|one| one.name()).collect::<Vec<_>>()).to_string()
+    },
+    Vec<GapEvidence> => |evidence, _limit| bound::json(evidence),
 }
-
-fn read(row: &Columns<'_>) -> Result<Gap, String> {
-    let (kind, status) = (row.text("kind")?, row.text("status")?);
-    let task_types: Vec<String> = json(row, "task_types_json")?;
-    Ok(Gap {
-        id: row.text("id")?,
-        kind: GapKind::from_name(&kind).ok_or_else(|| format!("kind is {kind:?}"))?,
-        key: row.text("gap_key")?,
-        subject: row.text("subject")?,
-        detail: row.optional_text("detail"),
-        description: row.text("description")?,
-        status: GapStatus::from_name(&status).ok_or_else(|| format!("status is {status:?}"))?,
-        status_at: row.time("status_at")?,
-        occurrences: row.number("occurrences")?,
-        sessions: row.number("sessions")?,
-        weeks: row.number("weeks")?,
-        first_seen: row.time("first_seen")?,
-        last_seen: row.time("last_seen")?,
-        attempts: row.number("attempts")?,
-        last_fault: row.optional_text("last_fault"),
-        task_types: task_types.iter().filter_map(|name| TaskType::from_name(name)).collect(),
-        evidence: json(row, "evidence_json")?,
-    })
-}
-
-fn json<T: serde::de::DeserializeOwned>(row: &Columns<'_>, name: &str) -> Result<T, String> {
-    serde_json::from_str(&row.text(name)?).map_err(|error| format!("{name}: {error}"))
+read_from! { |row, name|
+    GapKind => row.named(name, GapKind::from_name),
+    GapStatus => row.named(name, GapStatus::from_name),
+    Vec<TaskType> => {
+        let names: Vec<String> = row.json(name)?;
+        Ok(names.iter().filter_map(|name| TaskType::from_name(name)).collect())
+    },
+    Vec<GapEvidence> => row.json(name),
 }
 
 impl Store {
@@ -56,21 +58,14 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
         for gap in gaps {
-            save(&mut writing, gap, at).await.map_err(|error| self.failed(error))?;
+            save(&mut writing, gap, at).await?;
         }
         for id in reopened {
-            let query = "UPDATE skill_gaps SET status = $2, status_at = $3 \
-                         WHERE id = $1 AND status = $4";
-            sqlx::query(query)
-                .bind(bound::text(id, bound::NAME))
-                .bind(GapStatus::Open.name())
-                .bind(time(at))
-                .bind(GapStatus::Closed.name())
-                .execute(&mut *writing)
-                .await
-                .map_err(|error| self.failed(error))?;
+            let query = "UPDATE skill_gaps SET status = 'open', status_at = $2 \
+                         WHERE id = $1 AND status = 'closed'";
+            writing.execute(query, params![id, at]).await?;
         }
-        self.commit(writing).await
+        writing.commit().await
     }
 
     /// Gaps, at most `limit`: those of most sessions first; of one status, where one is given.
@@ -79,45 +74,31 @@ impl Store {
         status: Option<GapStatus>,
         limit: u64,
     ) -> Result<Rows<Gap>, StoreError> {
-        let query = select(
-            "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) \
-             ORDER BY sessions DESC, occurrences DESC, id LIMIT $2",
-        );
-        self.fetch(query.bind(status.map(GapStatus::name)).bind(count(limit)), read).await
+        let query = "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) \
+                     ORDER BY sessions DESC, occurrences DESC, id LIMIT $2";
+        self.find(query, params![status, limit]).await
     }
 
     /// The open gaps in the order in which skills are drafted for them: those whose drafts failed
     /// least often first, so that three that always fail do not keep all others waiting.
     pub async fn open_gaps(&self) -> Result<Rows<Gap>, StoreError> {
-        let query =
-            select("WHERE status = $1 ORDER BY attempts, sessions DESC, occurrences DESC, id");
-        self.fetch(query.bind(GapStatus::Open.name()), read).await
+        let query = "WHERE status = 'open' ORDER BY attempts, sessions DESC, occurrences DESC, id";
+        self.find(query, []).await
     }
 
     /// The gap of that id.
     pub async fn gap(&self, id: &str) -> Result<Option<Gap>, StoreError> {
-        let query = select("WHERE id = $1").bind(bound::text(id, bound::NAME));
-        self.fetch_one(query, || format!("the gap {id}"), read).await
+        self.find_one(&format!("the gap {id}"), "WHERE id = $1", params![id]).await
     }
 
     /// Notes that no skill could be drafted for a gap, and why.
     pub async fn gap_failed(&self, id: &str, fault: &str) -> Result<(), StoreError> {
         let query = "UPDATE skill_gaps SET attempts = attempts + 1, last_fault = $2 WHERE id = $1";
-        sqlx::query(query)
-            .bind(bound::text(id, bound::NAME))
-            .bind(bound::text(fault, bound::TEXT))
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|error| self.failed(error))
+        self.execute(query, params![id, fault.to_value(bound::TEXT)]).await.map(drop)
     }
 }
 
-async fn save(
-    connection: &mut AnyConnection,
-    gap: &FoundGap,
-    at: Timestamp,
-) -> Result<(), sqlx::Error> {
+async fn save(writing: &mut Writing, gap: &FoundGap, at: Timestamp) -> Result<(), StoreError> {
     // The numbers of a week count once, however often it is looked at.
     let query = "INSERT INTO skill_gaps (id, kind, gap_key, subject, detail, description, status, \
                  status_at, occurrences, sessions, weeks, last_week, first_seen, last_seen, \
@@ -130,27 +111,25 @@ async fn save(
                  last_week = excluded.last_week, last_seen = excluded.last_seen, \
                  task_types_json = excluded.task_types_json, \
                  evidence_json = excluded.evidence_json";
-    let types: Vec<&str> = gap.task_types.iter().map(|one| one.name()).collect();
     let mut evidence = gap.evidence.clone();
     for one in &mut evidence {
         one.session_id = bound::text(&one.session_id, bound::NAME);
         one.words = bound::text(&one.words, bound::TEXT);
     }
-    sqlx::query(query)
-        .bind(gap.id())
-        .bind(gap.kind.name())
-        .bind(bound::text(&gap.key, bound::NAME))
-        .bind(bound::text(&gap.subject, bound::NAME))
-        .bind(bound::optional(gap.detail.as_deref(), bound::NAME))
-        .bind(bound::text(&gap.description, bound::TEXT))
-        .bind(GapStatus::Open.name())
-        .bind(time(at))
-        .bind(count(gap.occurrences))
-        .bind(count(gap.sessions))
-        .bind(Week::of(at).to_string())
-        .bind(serde_json::json!(types).to_string())
-        .bind(serde_json::json!(evidence).to_string())
-        .execute(connection)
-        .await
-        .map(drop)
+    let values = params![
+        gap.id(),
+        gap.kind,
+        gap.key,
+        gap.subject,
+        gap.detail,
+        gap.description.to_value(bound::TEXT),
+        GapStatus::Open,
+        at,
+        gap.occurrences,
+        gap.sessions,
+        Week::of(at).to_string(),
+        gap.task_types,
+        evidence,
+    ];
+    writing.execute(query, values).await.map(drop)
 }

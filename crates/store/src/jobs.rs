@@ -1,11 +1,12 @@
-//! The tables `job_runs` and `job_leases`: what the scheduled jobs did, and who may run them.
+//! The tables `job_runs` and `job_leases`: runs of the scheduled jobs, and who may run them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::row::{Columns, Rows, count, time};
+use super::row::{Columns, Rows, record};
+use super::statement::{ToValue as _, params};
 use super::{Store, StoreError, bound};
 
 /// One run of a scheduled job.
@@ -27,19 +28,15 @@ pub struct JobRun {
     pub summary_json: Option<String>,
 }
 
-fn read(row: &Columns<'_>) -> Result<JobRun, String> {
-    Ok(JobRun {
-        job: row.text("job")?,
-        slot: row.time("slot")?,
-        worker: row.text("worker")?,
-        attempt: row.number("attempt")?,
-        started_at: row.time("started_at")?,
-        ended_at: row.optional_time("ended_at"),
-        summary_json: row.optional_text("summary_json"),
-    })
-}
-
-const COLUMNS: &str = "job, slot, worker, attempt, started_at, ended_at, summary_json";
+record!(JobRun, "job_runs", {
+    job,
+    slot,
+    worker,
+    attempt,
+    started_at,
+    ended_at,
+    summary_json,
+});
 
 impl Store {
     /// Notes that a worker begins the run of a job for that time: the number of the attempt.
@@ -55,23 +52,15 @@ impl Store {
                      VALUES ($1, $2, $3, 1, $4) ON CONFLICT (job, slot) DO UPDATE SET \
                      worker = excluded.worker, attempt = job_runs.attempt + 1, \
                      started_at = excluded.started_at WHERE job_runs.ended_at IS NULL";
-        let done = sqlx::query(query)
-            .bind(bound::text(job, bound::NAME))
-            .bind(time(slot))
-            .bind(bound::text(worker, bound::NAME))
-            .bind(time(now))
-            .execute(&self.pool)
-            .await
-            .map_err(|error| self.failed(error))?;
-        if done.rows_affected() == 0 {
+        if self.execute(query, params![job, slot, worker, now]).await? == 0 {
             return Ok(None);
         }
-        let query = sqlx::query("SELECT attempt FROM job_runs WHERE job = $1 AND slot = $2");
-        let query = query.bind(bound::text(job, bound::NAME)).bind(time(slot));
-        self.fetch_one(query, || format!("the run of {job}"), |row| row.number("attempt")).await
+        let (what, query) =
+            ("the run of a job", "SELECT attempt FROM job_runs WHERE job = $1 AND slot = $2");
+        self.fetch_one(what, query, params![job, slot], |row| row.get("attempt")).await
     }
 
-    /// Keeps what the run of a job came to; `status` is that of the summary.
+    /// Keeps the result of the run of a job; `status` is that of the summary.
     pub async fn end_job(
         &self,
         job: &str,
@@ -82,38 +71,27 @@ impl Store {
     ) -> Result<(), StoreError> {
         let query = "UPDATE job_runs SET ended_at = $3, status = $4, summary_json = $5 \
                      WHERE job = $1 AND slot = $2";
-        sqlx::query(query)
-            .bind(bound::text(job, bound::NAME))
-            .bind(time(slot))
-            .bind(time(now))
-            .bind(status.to_owned())
-            .bind(bound::json(Some(summary_json)))
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|error| self.failed(error))
+        let summary_json = bound::whole(Some(summary_json)).to_value(bound::JSON);
+        self.execute(query, params![job, slot, now, status, summary_json]).await.map(drop)
     }
 
     /// For each job the latest time for which it has run to its end.
     pub async fn jobs_ended(&self) -> Result<BTreeMap<String, Timestamp>, StoreError> {
         let query = "SELECT job, MAX(slot) AS slot FROM job_runs \
                      WHERE ended_at IS NOT NULL GROUP BY job";
-        let rows =
-            self.fetch(sqlx::query(query), |row| Ok((row.text("job")?, row.time("slot")?))).await?;
-        Ok(rows.items.into_iter().collect())
+        let read = |row: &Columns<'_>| Ok((row.get("job")?, row.get("slot")?));
+        Ok(self.fetch(query, [], read).await?.items.into_iter().collect())
     }
 
     /// The newest run of each job.
     pub async fn last_job_runs(&self) -> Result<Rows<JobRun>, StoreError> {
-        let query = format!(
-            "SELECT {COLUMNS} FROM job_runs AS run WHERE slot = \
-             (SELECT MAX(slot) FROM job_runs AS newest WHERE newest.job = run.job) ORDER BY job"
-        );
-        self.fetch(sqlx::query(sqlx::AssertSqlSafe(query)), read).await
+        let query = "WHERE slot = (SELECT MAX(slot) FROM job_runs AS newest \
+                     WHERE newest.job = job_runs.job) ORDER BY job";
+        self.find(query, []).await
     }
 
-    /// Takes the lease of that name, or renews one's own: `false` when another holder has given
-    /// a sign of life within `dead_after`.
+    /// Takes the lease of that name, or renews one's own: `false` when another holder sent
+    /// a heartbeat within `dead_after`.
     pub async fn take_lease(
         &self,
         name: &str,
@@ -126,33 +104,23 @@ impl Store {
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, seen = excluded.seen \
              WHERE job_leases.holder = excluded.holder OR job_leases.seen < excluded.seen - $3"
         );
-        let done = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(name.to_owned())
-            .bind(bound::text(holder, bound::NAME))
-            .bind(count(dead_after.as_secs()))
-            .execute(&self.pool)
-            .await
-            .map_err(|error| self.failed(error))?;
-        Ok(done.rows_affected() > 0)
+        Ok(self.execute(query, params![name, holder, dead_after.as_secs()]).await? > 0)
     }
 
-    /// A sign of life of the holder of a lease: `false` when it is another's by now.
+    /// A heartbeat of the holder of a lease: `false` when it is another's by now.
     pub async fn renew_lease(&self, name: &str, holder: &str) -> Result<bool, StoreError> {
         let now = self.engine.clock();
         let query = format!("UPDATE job_leases SET seen = {now} WHERE name = $1 AND holder = $2");
-        let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(name.to_owned());
-        let done = query.bind(bound::text(holder, bound::NAME)).execute(&self.pool).await;
-        Ok(done.map_err(|error| self.failed(error))?.rows_affected() > 0)
+        Ok(self.execute(query, params![name, holder]).await? > 0)
     }
 
     /// Gives a lease back; nothing where it is another's.
     pub async fn release_lease(&self, name: &str, holder: &str) -> Result<(), StoreError> {
-        let query = sqlx::query("DELETE FROM job_leases WHERE name = $1 AND holder = $2");
-        let query = query.bind(name.to_owned()).bind(bound::text(holder, bound::NAME));
-        query.execute(&self.pool).await.map(drop).map_err(|error| self.failed(error))
+        let query = "DELETE FROM job_leases WHERE name = $1 AND holder = $2";
+        self.execute(query, params![name, holder]).await.map(drop)
     }
 
-    /// Who holds the lease of that name, and has given a sign of life within `dead_after`.
+    /// Who holds the lease of that name, if it has sent a heartbeat within `dead_after`.
     pub async fn lease_holder(
         &self,
         name: &str,
@@ -160,9 +128,7 @@ impl Store {
     ) -> Result<Option<String>, StoreError> {
         let now = self.engine.clock();
         let query = format!("SELECT holder FROM job_leases WHERE name = $1 AND seen >= {now} - $2");
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(name.to_owned())
-            .bind(count(dead_after.as_secs()));
-        self.fetch_one(query, || "the lease".to_owned(), |row| row.text("holder")).await
+        let values = params![name, dead_after.as_secs()];
+        self.fetch_one("the lease", query, values, |row| row.get("holder")).await
     }
 }

@@ -1,4 +1,4 @@
-//! The database: what was graded, when and how. SQLite by default, or PostgreSQL.
+//! The database of grades and of all that is made of them. SQLite by default, or PostgreSQL.
 //!
 //! One text of each statement for both; `dialect` has the exceptions.
 //! One file per table family. Nothing is decided here, no session file is opened, and nothing is
@@ -15,7 +15,6 @@ mod files;
 mod gaps;
 mod grade_row;
 mod grades;
-mod insert;
 mod jobs;
 mod migrations;
 mod overrides;
@@ -28,6 +27,8 @@ mod row;
 mod save;
 mod skills;
 mod sort;
+mod statement;
+mod transaction;
 mod weekly;
 
 #[cfg(test)]
@@ -51,7 +52,7 @@ pub use weekly::StoredReport;
 use std::time::{Duration, Instant};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
+use sqlx::{AnyPool, ConnectOptions as _, Connection as _, Executor as _};
 
 use address::Place;
 use dialect::Engine;
@@ -130,28 +131,6 @@ impl Store {
     /// Path or address of the database, for messages; without a password.
     pub fn place(&self) -> &str {
         &self.place
-    }
-
-    /// A transaction that may write, and the only one that does: what it reads stays true until
-    /// it ends.
-    async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        let begun = self.pool.begin_with(self.engine.begin()).await;
-        let mut writing = begun.map_err(|error| self.failed(error))?;
-        if let Some(turn) = self.engine.take_turn() {
-            // Not in the statement that begins: where that fails, nobody would roll back.
-            writing.execute(turn).await.map_err(|error| self.failed(error))?;
-        }
-        Ok(writing)
-    }
-
-    /// Ends a transaction without its changes. Dropped, it would hold its locks until the pool has
-    /// the connection back.
-    async fn roll_back(&self, transaction: Transaction<'static, Any>) -> Result<(), StoreError> {
-        transaction.rollback().await.map_err(|error| self.failed(error))
-    }
-
-    async fn commit(&self, transaction: Transaction<'static, Any>) -> Result<(), StoreError> {
-        transaction.commit().await.map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: sqlx::Error) -> StoreError {

@@ -4,9 +4,10 @@
 //! the same columns; a test holds them against each other.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _, SqlSafeStr as _};
+use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _};
 
 use super::dialect::Engine;
+use super::transaction::Writing;
 use super::{Store, StoreError};
 
 /// Of its own, so that a database can hold the tables of other programs beside ours.
@@ -75,9 +76,9 @@ impl Store {
             let served = self.engine == Engine::Postgres;
             return Err(StoreError::Foreign { place: self.place.clone(), served });
         }
-        let done = migrator.run_direct(None, &mut *writing, false).await;
+        let done = migrator.run_direct(None, writing.connection(), false).await;
         done.map_err(|error| StoreError::of_migration(self.engine, &self.place, error))?;
-        self.commit(writing).await
+        writing.commit().await
     }
 
     fn migrator(&self) -> Migrator {
@@ -109,9 +110,8 @@ impl Store {
 
     /// Whether there are tables, but neither ours nor the original program's: an address given by
     /// mistake.
-    async fn is_foreign(&self, connection: &mut AnyConnection) -> Result<bool, StoreError> {
-        let tables = sqlx::query(self.engine.tables()).fetch_all(connection).await;
-        let tables = tables.map_err(|error| self.failed(error))?;
+    async fn is_foreign(&self, writing: &mut Writing) -> Result<bool, StoreError> {
+        let tables = writing.fetch(self.engine.tables(), []).await?;
         let is_ours = |name: &str| matches!(name, MIGRATIONS_TABLE | "session_grades");
         let names = tables.iter().map(|row| row.try_get::<String, _>(0).unwrap_or_default());
         let names: Vec<String> = names.collect();

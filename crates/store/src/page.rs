@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest text form that is read.
-const LONGEST: usize = 4096;
+use super::row::Columns;
+
+/// Bytes of the longest text form that is read.
+const MAX_LENGTH: usize = 4096;
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,19 @@ pub struct Cursor {
     pub order: Option<String>,
 }
 
+impl Cursor {
+    /// The place of a row in a list that has one order, by a column that may be null.
+    pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, String> {
+        Ok(Self { value: row.get(value)?, id: row.get(id)?, order: None })
+    }
+
+    /// The place of a row in a list that is sorted by a numeric id.
+    pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, String> {
+        let id = row.get::<i64>("id")?.to_string();
+        Ok(Self { value: None, id, order: None })
+    }
+}
+
 impl fmt::Display for Cursor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let json = serde_json::to_vec(self).map_err(|_| fmt::Error)?;
@@ -43,7 +58,7 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXPECTED: &str = "expected the `next` of the page before";
-        if text.len() > LONGEST || !text.is_ascii() || !text.len().is_multiple_of(2) {
+        if text.len() > MAX_LENGTH || !text.is_ascii() || !text.len().is_multiple_of(2) {
             return Err(EXPECTED);
         }
         let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).ok();
@@ -79,7 +94,7 @@ mod tests {
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
-        for text in ["", "x", "7b", "é0", "+1+1", &"00".repeat(LONGEST)] {
+        for text in ["", "x", "7b", "é0", "+1+1", &"00".repeat(MAX_LENGTH)] {
             assert!(text.parse::<Cursor>().is_err(), "{text}");
         }
     }

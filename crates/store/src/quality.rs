@@ -1,41 +1,41 @@
 //! The table `session_quality_grades` (docs/spec/session-quality.md#table): grades by a language
 //! model.
 
-use sqlx::{AnyConnection, AssertSqlSafe};
-
-use super::insert::AnyQuery;
 use super::page::{Cursor, Page};
-use super::row::{Columns, Double, Rows, time};
+use super::row::{Columns, Record, Rows, check_unit, read_from, record};
+use super::statement::{params, stored_as};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::QualityGrade;
 
-const COLUMNS: &str = "session_id, grader_model, rubric_version, ts, problem_solved, \
-                       tests_added, code_clean, edge_cases, overall, reasoning, details_json";
+record!(QualityGrade, "session_quality_grades", {
+    session_id,
+    model as "grader_model",
+    rubric_version,
+    ts,
+    problem_solved,
+    tests_added,
+    code_clean,
+    edge_cases,
+    overall,
+    reasoning [bound::TEXT],
+    details as "details_json",
+});
 
-fn select(rest: &str) -> AnyQuery<'static> {
-    sqlx::query(AssertSqlSafe(format!("SELECT id, {COLUMNS} FROM session_quality_grades {rest}")))
-}
+stored_as! { Text: serde_json::Value => |json, _limit| bound::json(json) }
+read_from! { |row, name| serde_json::Value => row.json(name) }
 
 fn read(row: &Columns<'_>) -> Result<QualityGrade, String> {
-    let score = |name: &str| match row.optional_float(name) {
-        Some(score) if !(0.0..=1.0).contains(&score) => Err(format!("{name} is {score}")),
-        score => Ok(score),
-    };
-    Ok(QualityGrade {
-        session_id: row.text("session_id")?,
-        model: row.text("grader_model")?,
-        rubric_version: row.number("rubric_version")?,
-        ts: row.time("ts")?,
-        problem_solved: score("problem_solved")?,
-        tests_added: score("tests_added")?,
-        code_clean: score("code_clean")?,
-        edge_cases: score("edge_cases")?,
-        overall: score("overall")?,
-        reasoning: row.optional_text("reasoning"),
-        details: row
-            .optional_text("details_json")
-            .and_then(|details| serde_json::from_str(&details).ok()),
-    })
+    let grade = QualityGrade::read(row)?;
+    for (name, score) in [
+        ("problem_solved", grade.problem_solved),
+        ("tests_added", grade.tests_added),
+        ("code_clean", grade.code_clean),
+        ("edge_cases", grade.edge_cases),
+        ("overall", grade.overall),
+    ] {
+        score.map_or(Ok(()), |score| check_unit(name, score))?;
+    }
+    Ok(grade)
 }
 
 /// That a grade is of this version. Not for the index of versions: nearly all grades are of the
@@ -69,30 +69,28 @@ impl Store {
             of_version(version)
         );
         let any = format!("SELECT session_id FROM session_grades WHERE {others} LIMIT 1");
-        let any = sqlx::query(AssertSqlSafe(any)).fetch_optional(&self.pool).await;
-        if any.map_err(|error| self.failed(error))?.is_none() {
+        if self.fetch_one("a session", any, [], |_| Ok(())).await?.is_none() {
             return Ok(self);
         }
         let mut writing = self.begin().await?;
         let average = average(version, "session_grades.session_id");
         let query = format!("UPDATE session_grades SET {average} WHERE {others}");
-        let done = sqlx::query(AssertSqlSafe(query)).execute(&mut *writing).await;
-        done.map_err(|error| self.failed(error))?;
-        self.commit(writing).await?;
+        writing.execute(query, []).await?;
+        writing.commit().await?;
         Ok(self)
     }
 
     /// Every grade by a model and the reader's version of the rubric, oldest first.
     pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
         let query = format!("WHERE {} ORDER BY ts, id", of_version(self.rubric));
-        self.fetch(select(&query), read).await
+        self.fetch(QualityGrade::select(&query), [], read).await
     }
 
     /// The grades of a session by the reader's version of the rubric, one for each model.
     pub async fn quality_of(&self, session_id: &str) -> Result<Rows<QualityGrade>, StoreError> {
         let version = of_version(self.rubric);
-        let query = select(&format!("WHERE session_id = $1 AND {version} ORDER BY grader_model"));
-        self.fetch(query.bind(bound::text(session_id, bound::NAME)), read).await
+        let query = format!("WHERE session_id = $1 AND {version} ORDER BY grader_model");
+        self.fetch(QualityGrade::select(&query), params![session_id], read).await
     }
 
     /// The newest grades by the reader's version of the rubric, newest first; only those with at
@@ -103,33 +101,19 @@ impl Store {
         limit: u32,
         after: Option<&Cursor>,
     ) -> Result<Page<QualityGrade>, StoreError> {
-        let query = select(&format!(
-            "WHERE rubric_version = {} \
+        let query = format!(
+            "SELECT id, {} FROM session_quality_grades WHERE rubric_version = {} \
              AND (CAST($1 AS DOUBLE PRECISION) IS NULL OR overall >= $1) \
              AND (CAST($2 AS TEXT) IS NULL OR ts < $2 OR (ts = $2 AND id < $3)) \
              ORDER BY ts DESC, id DESC LIMIT $4",
+            QualityGrade::COLUMNS.join(", "),
             self.rubric
-        ));
+        );
         let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);
         let since = after.and_then(|cursor| cursor.value.as_deref());
-        let query = query
-            .bind(Double(min_overall))
-            .bind(bound::optional(since, bound::NAME))
-            .bind(id)
-            .bind(i64::from(limit) + 1);
-        // What is left out as unreadable is still a row that the next page begins behind.
-        let rows = self
-            .fetch(query, |row| {
-                let (value, id) = (row.optional_text("ts"), row.integer("id")?.to_string());
-                let place = Cursor { value, id, order: None };
-                Ok((place, read(row).ok()))
-            })
-            .await?;
-        let page = Page::of(rows.items, limit, |(place, _)| place.clone());
-        Ok(Page {
-            items: page.items.into_iter().filter_map(|(_, grade)| grade).collect(),
-            next: page.next,
-        })
+        let values = params![min_overall, since, id, i64::from(limit) + 1];
+        let place = |row: &Columns<'_>| Ok(Cursor { value: row.get("ts")?, ..Cursor::of_id(row)? });
+        self.fetch_page(limit, query, values, place, read).await
     }
 
     /// The sessions, newest first, that have a grade by rules but none by this model and the
@@ -147,54 +131,20 @@ impl Store {
                      WHERE grade.session_id = session.session_id \
                      AND grader_model = $3 AND rubric_version = $4) \
                      ORDER BY counts_at DESC NULLS LAST, session_id";
-        let query = sqlx::query(query)
-            .bind(since.map(time))
-            .bind(bound::optional(agent, bound::NAME))
-            .bind(bound::text(model, bound::NAME))
-            .bind(i64::from(self.rubric));
-        self.fetch(query, |row| Ok((row.text("session_id")?, row.text("session_file")?))).await
+        let values = params![since, agent, model, self.rubric];
+        self.fetch(query, values, |row| Ok((row.get("session_id")?, row.get("session_file")?)))
+            .await
     }
 
     /// Keeps a grade by a model, in place of an older one of the same session, model and version
     /// of the rubric, and brings the session's average up to date.
     pub async fn save_quality(&self, grade: &QualityGrade) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
-        let saved = save(&mut writing, grade).await;
-        saved.map_err(|error| self.failed(error))?;
-        self.commit(writing).await
+        let query = QualityGrade::upsert("session_id, grader_model, rubric_version");
+        writing.execute(query, grade.values()).await?;
+        let average = average(grade.rubric_version, "$1");
+        let query = format!("UPDATE session_grades SET {average} WHERE session_id = $1");
+        writing.execute(query, params![grade.session_id]).await?;
+        writing.commit().await
     }
-}
-
-async fn save(connection: &mut AnyConnection, grade: &QualityGrade) -> Result<(), sqlx::Error> {
-    let query = format!(
-        "INSERT INTO session_quality_grades ({COLUMNS}) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
-         ON CONFLICT (session_id, grader_model, rubric_version) DO UPDATE SET \
-         ts = excluded.ts, problem_solved = excluded.problem_solved, \
-         tests_added = excluded.tests_added, code_clean = excluded.code_clean, \
-         edge_cases = excluded.edge_cases, overall = excluded.overall, \
-         reasoning = excluded.reasoning, details_json = excluded.details_json"
-    );
-    let session_id = bound::text(&grade.session_id, bound::NAME);
-    let details = grade.details.as_ref().map(ToString::to_string);
-    sqlx::query(AssertSqlSafe(query))
-        .bind(session_id.clone())
-        .bind(bound::text(&grade.model, bound::NAME))
-        .bind(i64::from(grade.rubric_version))
-        .bind(time(grade.ts))
-        .bind(Double(grade.problem_solved))
-        .bind(Double(grade.tests_added))
-        .bind(Double(grade.code_clean))
-        .bind(Double(grade.edge_cases))
-        .bind(Double(grade.overall))
-        .bind(bound::optional(grade.reasoning.as_deref(), bound::TEXT))
-        .bind(bound::json(details.as_deref()))
-        .execute(&mut *connection)
-        .await?;
-    let query = format!(
-        "UPDATE session_grades SET {} WHERE session_id = $1",
-        average(grade.rubric_version, "$1")
-    );
-    let query = sqlx::query(AssertSqlSafe(query)).bind(session_id);
-    query.execute(connection).await.map(drop)
 }

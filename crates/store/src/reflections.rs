@@ -5,10 +5,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::page::{Cursor, Page};
-use super::row::{Columns, Rows, count, time};
+use super::row::{Columns, Record as _, Rows, check_unit, read_from, record};
+use super::statement::{ToValue as _, params, stored_as};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::reflection::{
-    ProjectReflections, ReflectionScore, ScoredAt, StoredReflection, WeakReflection,
+    Issue, ProjectReflections, ReflectionScore, ScoredAt, StoredReflection, WeakReflection,
 };
 
 /// A reflection that is to be kept.
@@ -24,7 +25,7 @@ pub struct NewReflection {
     pub loop_count: Option<u64>,
     /// When it was made.
     pub made_at: Timestamp,
-    /// What was submitted, without its secrets.
+    /// The submitted document, without its secrets.
     pub document: Map<String, Value>,
 }
 
@@ -35,52 +36,59 @@ pub struct ReflectionQuery {
     pub project_id: Option<String>,
     /// Only weak ones.
     pub weak: bool,
-    /// Most of a page.
+    /// Rows of a page.
     pub limit: u32,
     /// Behind this one.
     pub after: Option<Cursor>,
 }
 
-/// What is common to the statements that read scores. `$1` is a project or null.
+/// The common part of the statements that read scores. `$1` is a project or null.
 const SCORED: &str = "FROM reflections AS reflection \
                       JOIN reflection_scores AS grade ON grade.reflection = reflection.id \
                       WHERE (CAST($1 AS TEXT) IS NULL OR project_id = $1)";
 
-fn document(row: &Columns<'_>) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(&row.text("document_json")?).map_err(|error| error.to_string())
-}
+record!(StoredReflection, "reflections", {
+    number as "id",
+    project_id,
+    reflection_id,
+    agent,
+    loop_count,
+    made_at,
+    document as "document_json",
+});
 
-fn read(row: &Columns<'_>) -> Result<StoredReflection, String> {
-    Ok(StoredReflection {
-        number: row.integer("id")?,
-        project_id: row.text("project_id")?,
-        reflection_id: row.text("reflection_id")?,
-        agent: row.optional_text("agent"),
-        loop_count: row.number("loop_count")?,
-        made_at: row.time("made_at")?,
-        document: document(row)?,
-    })
+record!(ReflectionScore, "reflection_scores", {
+    project_id,
+    reflection_id,
+    agent,
+    loop_count,
+    score,
+    threshold,
+    weak,
+    issues as "issues_json",
+    timestamp as "graded_at",
+    made_at,
+});
+
+stored_as! { Text:
+    Map<String, Value> => |document, _limit| bound::json(document),
+    Vec<Issue> => |issues, _limit| bound::json(issues),
+}
+read_from! { |row, name|
+    Map<String, Value> => row.json(name),
+    Vec<Issue> => row.json(name),
 }
 
 fn unit(row: &Columns<'_>, name: &str) -> Result<f64, String> {
-    let value = row.optional_float(name).ok_or_else(|| format!("{name} is no number"))?;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(format!("{name} is {value}")) }
+    let value = row.get(name)?;
+    check_unit(name, value).map(|()| value)
 }
 
 fn read_score(row: &Columns<'_>) -> Result<ReflectionScore, String> {
-    Ok(ReflectionScore {
-        project_id: row.text("project_id")?,
-        reflection_id: row.text("reflection_id")?,
-        agent: row.optional_text("agent"),
-        loop_count: row.number("loop_count")?,
-        score: unit(row, "score")?,
-        threshold: unit(row, "threshold")?,
-        weak: row.flag("weak")?,
-        issues: serde_json::from_str(&row.text("issues_json")?)
-            .map_err(|error| format!("issues_json: {error}"))?,
-        timestamp: row.time("graded_at")?,
-        made_at: row.time("made_at")?,
-    })
+    let score = ReflectionScore::read(row)?;
+    check_unit("score", score.score)?;
+    check_unit("threshold", score.threshold)?;
+    Ok(score)
 }
 
 impl Store {
@@ -92,13 +100,7 @@ impl Store {
         new: &NewReflection,
     ) -> Result<(StoredReflection, bool), StoreError> {
         let json = Value::Object(new.document.clone()).to_string();
-        if json.len() > bound::JSON {
-            return Err(StoreError::TooLarge {
-                what: "the reflection".to_owned(),
-                bytes: json.len(),
-                limit: bound::JSON,
-            });
-        }
+        StoreError::check_size(|| "the reflection".to_owned(), &json, bound::JSON)?;
         let mut writing = self.begin().await?;
         // Counted and written while nobody else writes.
         let query = "INSERT INTO reflections \
@@ -107,24 +109,23 @@ impl Store {
                      (SELECT COUNT(*) FROM reflections WHERE project_id = $1)), $5, $6 \
                      WHERE NOT EXISTS (SELECT 1 FROM reflections \
                      WHERE project_id = $1 AND reflection_id = $2)";
-        let done = sqlx::query(query)
-            .bind(bound::text(&new.project_id, bound::NAME))
-            .bind(bound::text(&new.reflection_id, bound::NAME))
-            .bind(bound::optional(new.agent.as_deref(), bound::NAME))
-            .bind(new.loop_count.map(count))
-            .bind(time(new.made_at))
-            .bind(json)
-            .execute(&mut *writing)
-            .await
-            .map_err(|error| self.failed(error))?;
-        self.commit(writing).await?;
+        let values = params![
+            new.project_id,
+            new.reflection_id,
+            new.agent,
+            new.loop_count,
+            new.made_at,
+            json.to_value(bound::JSON),
+        ];
+        let added = writing.execute(query, values).await? > 0;
+        writing.commit().await?;
         let kept = self.reflection(&new.project_id, &new.reflection_id).await?;
         let kept = kept.ok_or_else(|| StoreError::Row {
             place: self.place.clone(),
             what: "a reflection".to_owned(),
             why: "it is gone again".to_owned(),
         })?;
-        Ok((kept, done.rows_affected() > 0))
+        Ok((kept, added))
     }
 
     /// The reflection of a project that has this id.
@@ -133,11 +134,8 @@ impl Store {
         project_id: &str,
         reflection_id: &str,
     ) -> Result<Option<StoredReflection>, StoreError> {
-        let query = "SELECT * FROM reflections WHERE project_id = $1 AND reflection_id = $2";
-        let query = sqlx::query(query)
-            .bind(bound::text(project_id, bound::NAME))
-            .bind(bound::text(reflection_id, bound::NAME));
-        self.fetch_one(query, || "a reflection".to_owned(), read).await
+        let query = "WHERE project_id = $1 AND reflection_id = $2";
+        self.find_one("a reflection", query, params![project_id, reflection_id]).await
     }
 
     /// The reflection of a project that was submitted last.
@@ -145,9 +143,8 @@ impl Store {
         &self,
         project_id: &str,
     ) -> Result<Option<StoredReflection>, StoreError> {
-        let query = "SELECT * FROM reflections WHERE project_id = $1 ORDER BY id DESC LIMIT 1";
-        let query = sqlx::query(query).bind(bound::text(project_id, bound::NAME));
-        self.fetch_one(query, || "the last reflection of a project".to_owned(), read).await
+        let query = "WHERE project_id = $1 ORDER BY id DESC LIMIT 1";
+        self.find_one("the last reflection of a project", query, params![project_id]).await
     }
 
     /// The score of a reflection, where it has one.
@@ -156,12 +153,11 @@ impl Store {
         number: i64,
     ) -> Result<Option<ReflectionScore>, StoreError> {
         let query = format!("SELECT * {SCORED} AND reflection.id = $2");
-        let query =
-            sqlx::query(sqlx::AssertSqlSafe(query)).bind(Option::<String>::None).bind(number);
-        self.fetch_one(query, || "the score of a reflection".to_owned(), read_score).await
+        let values = params![None::<String>, number];
+        self.fetch_one("the score of a reflection", query, values, read_score).await
     }
 
-    /// Keeps the score of a reflection in place of an older one. What the recovery hook was given
+    /// Keeps the score of a reflection in place of an older one. Whether the recovery hook was told
     /// stays known.
     pub async fn save_reflection_score(
         &self,
@@ -174,17 +170,10 @@ impl Store {
                      score = excluded.score, threshold = excluded.threshold, \
                      weak = excluded.weak, issues_json = excluded.issues_json, \
                      graded_at = excluded.graded_at";
-        sqlx::query(query)
-            .bind(number)
-            .bind(score.score)
-            .bind(score.threshold)
-            .bind(i16::from(score.weak))
-            .bind(serde_json::to_string(&score.issues).unwrap_or_default())
-            .bind(time(score.timestamp))
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|error| self.failed(error))
+        let issues = score.issues.to_value(bound::JSON);
+        let values =
+            params![number, score.score, score.threshold, score.weak, issues, score.timestamp];
+        self.execute(query, values).await.map(drop)
     }
 
     /// Takes it upon the caller to tell the recovery hook of a weak reflection; `false` where
@@ -212,14 +201,7 @@ impl Store {
             "UPDATE reflection_scores SET told_at = $1 WHERE {before} AND reflection = \
              (SELECT id FROM reflections WHERE project_id = $2 AND reflection_id = $3)"
         );
-        let done = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(at.map(time))
-            .bind(bound::text(&score.project_id, bound::NAME))
-            .bind(bound::text(&score.reflection_id, bound::NAME))
-            .execute(&self.pool)
-            .await
-            .map_err(|error| self.failed(error))?;
-        Ok(done.rows_affected() > 0)
+        Ok(self.execute(query, params![at, score.project_id, score.reflection_id]).await? > 0)
     }
 
     /// Scores, that of the reflection submitted last first.
@@ -230,13 +212,13 @@ impl Store {
         self.reflection_page(asked, read_score).await
     }
 
-    /// The same with what was submitted.
+    /// The same with the submitted documents.
     pub async fn scored_reflections(
         &self,
         asked: &ReflectionQuery,
     ) -> Result<Page<WeakReflection>, StoreError> {
         let read = |row: &Columns<'_>| {
-            Ok(WeakReflection { score: read_score(row)?, reflection: document(row)? })
+            Ok(WeakReflection { score: read_score(row)?, reflection: row.json("document_json")? })
         };
         self.reflection_page(asked, read).await
     }
@@ -251,21 +233,9 @@ impl Store {
             "SELECT * {SCORED} {weak} AND reflection.id < $2 ORDER BY reflection.id DESC LIMIT $3"
         );
         let after = asked.after.as_ref().and_then(|cursor| cursor.id.parse::<i64>().ok());
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::optional(asked.project_id.as_deref(), bound::NAME))
-            .bind(after.unwrap_or(i64::MAX))
-            .bind(i64::from(asked.limit) + 1);
-        // What is left out as unreadable is still a row that the next page begins behind.
-        let rows = self
-            .fetch(query, |row| {
-                let id = row.integer("id")?.to_string();
-                let place = Cursor { value: None, id, order: None };
-                Ok((place, read(row).ok()))
-            })
-            .await?;
-        let page = Page::of(rows.items, asked.limit, |(place, _)| place.clone());
-        let items = page.items.into_iter().filter_map(|(_, item)| item).collect();
-        Ok(Page { items, next: page.next })
+        let after = after.unwrap_or(i64::MAX);
+        let values = params![asked.project_id, after, i64::from(asked.limit) + 1];
+        self.fetch_page(asked.limit, query, values, Cursor::of_id, read).await
     }
 
     /// The newest scores of a project that were submitted before that number, newest first.
@@ -278,11 +248,8 @@ impl Store {
         let query = format!(
             "SELECT score {SCORED} AND reflection.id < $2 ORDER BY reflection.id DESC LIMIT $3"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::text(project_id, bound::NAME))
-            .bind(before)
-            .bind(i64::from(limit));
-        Ok(self.fetch(query, |row| unit(row, "score")).await?.items)
+        let values = params![project_id, before, limit];
+        Ok(self.fetch(query, values, |row| unit(row, "score")).await?.items)
     }
 
     /// When reflections were made and what they scored, of one project or of all; those made last,
@@ -295,17 +262,14 @@ impl Store {
         let query = format!(
             "SELECT made_at, score, weak {SCORED} ORDER BY made_at DESC, reflection.id LIMIT $2"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::optional(project_id, bound::NAME))
-            .bind(i64::from(limit));
         let read = |row: &Columns<'_>| {
             Ok(ScoredAt {
-                made_at: row.time("made_at")?,
+                made_at: row.get("made_at")?,
                 score: unit(row, "score")?,
-                weak: row.flag("weak")?,
+                weak: row.get("weak")?,
             })
         };
-        self.fetch(query, read).await
+        self.fetch(query, params![project_id, limit], read).await
     }
 
     /// The projects that have scores, summed up, those with the newest reflections first; all of
@@ -320,19 +284,16 @@ impl Store {
              CAST(SUM(weak) AS BIGINT) AS weak, MAX(made_at) AS newest {SCORED} \
              GROUP BY project_id ORDER BY newest DESC, project_id LIMIT $2"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::optional(project_id, bound::NAME))
-            .bind(i64::from(limit));
         let read = |row: &Columns<'_>| {
             Ok(ProjectReflections {
-                project_id: row.text("project_id")?,
-                count: row.number("scores")?,
+                project_id: row.get("project_id")?,
+                count: row.get("scores")?,
                 // The sum of decimals in binary is off by a bit.
                 average_score: (unit(row, "average")? * 1e6).round() / 1e6,
-                weak: row.number("weak")?,
-                newest: row.time("newest")?,
+                weak: row.get("weak")?,
+                newest: row.get("newest")?,
             })
         };
-        self.fetch(query, read).await
+        self.fetch(query, params![project_id, limit], read).await
     }
 }

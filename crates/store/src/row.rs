@@ -1,35 +1,26 @@
-//! Reading rows that any program may have written: each value checked, none trusted.
+//! Rows of tables: one description of each kind, of which statements and readers are made. Any
+//! program may have written a row: each value is checked, none trusted.
+
+use std::borrow::Cow;
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use sqlx::any::{AnyArguments, AnyRow, AnyTypeInfo};
-use sqlx::encode::IsNull;
-use sqlx::error::BoxDynError;
-use sqlx::query::Query;
-use sqlx::{Any, Database, Decode, Encode, Row as _, Type};
+use sqlx::any::AnyRow;
+use sqlx::{Any, Decode, Row as _, Type};
 
+use super::page::{Cursor, Page};
+use super::statement::{Value, query};
 use super::{Store, StoreError};
 
-/// What a query found.
+/// The rows that a query found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows<T> {
     /// The rows that could be read.
     pub items: Vec<T>,
     /// How many were skipped, because they hold values that selftest does not write.
     pub unreadable: u64,
-}
-
-/// The form of times in the database: RFC 3339 in UTC and of one width, so that texts sort as
-/// times do.
-pub(super) fn time(time: Timestamp) -> String {
-    format!("{time:.9}")
-}
-
-/// A count as the database holds it.
-pub(super) fn count(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// A time in our form or in Python's without zone, which is taken for UTC.
@@ -42,105 +33,179 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(without_zone)
 }
 
-/// A number with a fraction, or null, to be bound to a statement. Never bind an `Option<f64>`:
-/// where the first value of a statement is null, sqlx 0.9.0 announces 32 bits to PostgreSQL (it
-/// mixes up the two types in `AnyArguments::convert_into`), keeps the statement so, and the next
-/// value, of 64 bits, is refused. The null of the other type is announced right.
-pub(super) struct Double(pub(super) Option<f64>);
-
-impl Type<Any> for Double {
-    fn type_info() -> AnyTypeInfo {
-        <f64 as Type<Any>>::type_info()
-    }
-}
-
-impl Encode<'_, Any> for Double {
-    fn encode_by_ref(
-        &self,
-        buffer: &mut <Any as Database>::ArgumentBuffer,
-    ) -> Result<IsNull, BoxDynError> {
-        match self.0 {
-            Some(number) => <f64 as Encode<Any>>::encode_by_ref(&number, buffer),
-            None => <Option<f32> as Encode<Any>>::encode_by_ref(&None, buffer),
-        }
-    }
-}
-
 /// The values of one row. Errors name the column.
 pub(super) struct Columns<'r>(pub(super) &'r AnyRow);
 
 impl<'r> Columns<'r> {
-    fn get<T: Decode<'r, Any> + Type<Any>>(&self, name: &str) -> Result<T, String> {
+    /// The value of a column.
+    pub(super) fn get<T: FromColumn>(&self, name: &str) -> Result<T, String> {
+        T::from_column(self, name)
+    }
+
+    /// The value of a column; nothing also where it is not of that type.
+    pub(super) fn optional<T: FromColumn>(&self, name: &str) -> Option<T> {
+        self.get(name).ok()
+    }
+
+    /// The value that a name in a column stands for.
+    pub(super) fn named<T>(
+        &self,
+        name: &str,
+        from_name: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, String> {
+        let text: String = self.get(name)?;
+        from_name(&text).ok_or_else(|| format!("{name} is {text:?}"))
+    }
+
+    /// A value as JSON text.
+    pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, String> {
+        let json: String = self.get(name)?;
+        serde_json::from_str(&json).map_err(|error| format!("{name}: {error}"))
+    }
+
+    fn decode<T: Decode<'r, Any> + Type<Any>>(&self, name: &str) -> Result<T, String> {
         self.0.try_get(name).map_err(|error| format!("{name}: {error}"))
     }
+}
 
-    pub(super) fn text(&self, name: &str) -> Result<String, String> {
-        self.get(name)
-    }
+/// A type that is read from a column.
+pub(super) trait FromColumn: Sized {
+    fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, String>;
+}
 
-    /// Nothing also where the value is no text.
-    pub(super) fn optional_text(&self, name: &str) -> Option<String> {
-        self.get::<Option<String>>(name).ok().flatten()
-    }
+/// Implements [`FromColumn`] for types.
+macro_rules! read_from {
+    (|$row:ident, $name:ident| $($type:ty => $read:expr),+ $(,)?) => {$(
+        impl $crate::row::FromColumn for $type {
+            fn from_column(
+                $row: &$crate::row::Columns<'_>,
+                $name: &str,
+            ) -> Result<Self, String> {
+                $read
+            }
+        }
+    )+};
+}
+pub(super) use read_from;
 
-    pub(super) fn integer(&self, name: &str) -> Result<i64, String> {
-        self.get(name)
-    }
+/// A whole number in the range of its type.
+fn number<T: TryFrom<i64>>(row: &Columns<'_>, name: &str) -> Result<T, String> {
+    let number = row.decode::<i64>(name)?;
+    T::try_from(number).map_err(|_| format!("{name} is {number}"))
+}
 
-    /// A whole number in the range of its type.
-    pub(super) fn number<T: TryFrom<i64>>(&self, name: &str) -> Result<T, String> {
-        let number = self.integer(name)?;
-        T::try_from(number).map_err(|_| format!("{name} is {number}"))
-    }
+read_from! { |row, name|
+    String => row.decode(name),
+    u8 => number(row, name),
+    u32 => number(row, name),
+    u64 => number(row, name),
+    i64 => row.decode(name),
+    // As SQLite and Python have it: everything but 0 is true.
+    bool => Ok(row.decode::<i64>(name)? != 0),
+    f64 => {
+        let number = row.decode(name)?;
+        if f64::is_finite(number) { Ok(number) } else { Err(format!("{name} is {number}")) }
+    },
+    Timestamp => row.named(name, parse_time),
+    Date => row.named(name, |text| text.trim().parse().ok()),
+}
 
-    /// As SQLite and Python have it: everything but 0 is true.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
-        Ok(self.integer(name)? != 0)
-    }
-
-    /// The same, where there is one. Nothing also where the value is no number.
-    pub(super) fn optional_flag(&self, name: &str) -> Option<bool> {
-        self.optional_number::<i64>(name).map(|number| number != 0)
-    }
-
-    /// A whole number in the range of its type; nothing also where the value is no such number.
-    pub(super) fn optional_number<T: TryFrom<i64>>(&self, name: &str) -> Option<T> {
-        self.get::<Option<i64>>(name).ok().flatten().and_then(|number| T::try_from(number).ok())
-    }
-
-    /// Nothing also where the value is no number.
-    pub(super) fn optional_float(&self, name: &str) -> Option<f64> {
-        self.get::<Option<f64>>(name).ok().flatten().filter(|number| number.is_finite())
-    }
-
-    pub(super) fn time(&self, name: &str) -> Result<Timestamp, String> {
-        let text = self.text(name)?;
-        parse_time(&text).ok_or_else(|| format!("{name} is no time: {text:?}"))
-    }
-
-    /// Nothing also where the value is no time.
-    pub(super) fn optional_time(&self, name: &str) -> Option<Timestamp> {
-        parse_time(&self.optional_text(name)?)
-    }
-
-    pub(super) fn date(&self, name: &str) -> Result<Date, String> {
-        let text = self.text(name)?;
-        text.trim().parse().map_err(|_| format!("{name} is no date: {text:?}"))
+/// Null, or a value of another type than ours.
+impl<T: FromColumn> FromColumn for Option<T> {
+    fn from_column(row: &Columns<'_>, name: &str) -> Result<Self, String> {
+        Ok(row.optional(name))
     }
 }
+
+/// A number from 0 to 1.
+pub(super) fn check_unit(name: &str, value: f64) -> Result<(), String> {
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(format!("{name} is {value}")) }
+}
+
+/// What is stored in one row of a table.
+pub(super) trait Record: Sized {
+    const TABLE: &'static str;
+    /// The columns, in the order of the values.
+    const COLUMNS: &'static [&'static str];
+
+    fn values(&self) -> Vec<Value>;
+    fn read(row: &Columns<'_>) -> Result<Self, String>;
+
+    /// A query for whole rows. It names their columns: a prepared `SELECT *` fails in PostgreSQL
+    /// when a newer version of selftest adds one.
+    fn select(rest: &str) -> String {
+        format!("SELECT {} FROM {} {rest}", Self::COLUMNS.join(", "), Self::TABLE)
+    }
+
+    fn insert() -> String {
+        let places: Vec<String> =
+            (1..=Self::COLUMNS.len()).map(|place| format!("${place}")).collect();
+        let (columns, places) = (Self::COLUMNS.join(", "), places.join(", "));
+        format!("INSERT INTO {} ({columns}) VALUES ({places})", Self::TABLE)
+    }
+
+    /// Inserts a row, or replaces the one with the same key.
+    fn upsert(key: &str) -> String {
+        let others =
+            Self::COLUMNS.iter().filter(|column| !key.split(", ").any(|key| key == **column));
+        let updates: Vec<String> =
+            others.map(|column| format!("{column} = excluded.{column}")).collect();
+        format!("{} ON CONFLICT ({key}) DO UPDATE SET {}", Self::insert(), updates.join(", "))
+    }
+}
+
+/// Describes the row of a struct: each field, its column where that has another name, and the
+/// limit of its text where that is not that of names.
+macro_rules! record {
+    ($type:ty, $table:literal, {
+        $($field:ident $(as $column:literal)? $([$limit:expr])?),+ $(,)?
+    }) => {
+        impl $crate::row::Record for $type {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [&'static str] =
+                &[$($crate::row::or!([$($column)?] stringify!($field))),+];
+
+            fn values(&self) -> Vec<$crate::statement::Value> {
+                vec![$($crate::statement::ToValue::to_value(
+                    &self.$field,
+                    $crate::row::or!([$($limit)?] $crate::bound::NAME),
+                )),+]
+            }
+
+            fn read(row: &$crate::row::Columns<'_>) -> Result<Self, String> {
+                Ok(Self {
+                    $($field: row.get($crate::row::or!([$($column)?] stringify!($field)))?),+
+                })
+            }
+        }
+    };
+}
+pub(super) use record;
+
+/// The first of two, where it is given.
+macro_rules! or {
+    ([] $default:expr) => {
+        $default
+    };
+    ([$given:expr] $default:expr) => {
+        $given
+    };
+}
+pub(super) use or;
 
 impl Store {
     /// Every row of a query, read one after the other.
     pub(super) async fn fetch<T>(
         &self,
-        query: Query<'_, Any, AnyArguments>,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Rows<T>, StoreError> {
         let mut rows = Rows { items: Vec::new(), unreadable: 0 };
         // From a connection and not from the pool: the pool's stream ends at the first row that
         // cannot be decoded.
         let mut connection = self.pool.acquire().await.map_err(|error| self.failed(error))?;
-        let mut stream = query.fetch(&mut *connection);
+        let mut stream = query(sql, values).fetch(&mut *connection);
         while let Some(row) = stream.next().await {
             let read = match row {
                 Ok(row) => read(&Columns(&row)),
@@ -160,16 +225,95 @@ impl Store {
         Ok(rows)
     }
 
-    /// The row of a query that finds at most one. `what` it is, for the error where it cannot be
+    /// The row of a query that finds at most one. `what` names it in the error when it cannot be
     /// read.
     pub(super) async fn fetch_one<T>(
         &self,
-        query: Query<'_, Any, AnyArguments>,
-        what: impl FnOnce() -> String,
+        what: &str,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Option<T>, StoreError> {
-        let row = query.fetch_optional(&self.pool).await.map_err(|error| self.failed(error))?;
+        let row = query(sql, values).fetch_optional(&self.pool).await;
+        let row = row.map_err(|error| self.failed(error))?;
         let read = row.map(|row| read(&Columns(&row))).transpose();
-        read.map_err(|why| StoreError::Row { place: self.place.clone(), what: what(), why })
+        let (place, what) = (self.place.clone(), what.to_owned());
+        read.map_err(|why| StoreError::Row { place, what, why })
+    }
+
+    /// A page of a query for one row more than `limit`. What is left out as unreadable is still a
+    /// row that the next page begins behind.
+    pub(super) async fn fetch_page<T>(
+        &self,
+        limit: u32,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
+        place: impl Fn(&Columns<'_>) -> Result<Cursor, String>,
+        read: impl Fn(&Columns<'_>) -> Result<T, String>,
+    ) -> Result<Page<T>, StoreError> {
+        let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok())));
+        let page = Page::of(rows.await?.items, limit, |(place, _)| place.clone());
+        let items = page.items.into_iter().filter_map(|(_, item)| item).collect();
+        Ok(Page { items, next: page.next })
+    }
+
+    /// The rows of a table that a query's conditions find.
+    pub(super) async fn find<T: Record>(
+        &self,
+        rest: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<Rows<T>, StoreError> {
+        self.fetch(T::select(rest), values, T::read).await
+    }
+
+    /// The only row of a table that a query's conditions find.
+    pub(super) async fn find_one<T: Record>(
+        &self,
+        what: &str,
+        rest: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<Option<T>, StoreError> {
+        self.fetch_one(what, T::select(rest), values, T::read).await
+    }
+
+    /// A number that a query counts.
+    pub(super) async fn count(
+        &self,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<u64, StoreError> {
+        let counted = self.fetch_one("a count", sql, values, |row| row.get("count")).await?;
+        Ok(counted.unwrap_or_default())
+    }
+
+    /// Runs one statement: how many rows it changed.
+    pub(super) async fn execute(
+        &self,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<u64, StoreError> {
+        let done = query(sql, values).execute(&self.pool).await;
+        Ok(done.map_err(|error| self.failed(error))?.rows_affected())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    struct Pair {
+        a: u64,
+        b: String,
+    }
+
+    use super::Record as _;
+
+    record!(Pair, "pairs", { a, b as "c" [7] });
+
+    #[test]
+    fn statements_are_made_of_a_description() {
+        assert_eq!(Pair::select("WHERE a = $1"), "SELECT a, c FROM pairs WHERE a = $1");
+        let insert = "INSERT INTO pairs (a, c) VALUES ($1, $2)";
+        assert_eq!(Pair::insert(), insert);
+        let upsert = format!("{insert} ON CONFLICT (a) DO UPDATE SET c = excluded.c");
+        assert_eq!(Pair::upsert("a"), upsert);
     }
 }

@@ -1,16 +1,29 @@
-//! By what lists of sessions are sorted, and the values by which they are.
-
-use std::fmt;
-use std::str::FromStr;
+//! The orders of lists of sessions, and the values by which they are sorted.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::bound;
 use super::page::Cursor;
+use super::statement::Value;
 
-/// By what a list of sessions is sorted. Sessions without the value come last in both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The value by which a list of sessions is sorted. Sessions without the value come last in both directions.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SessionSort {
     /// When the session counts.
     Time,
@@ -34,7 +47,7 @@ pub enum SessionSort {
     TaskType,
 }
 
-/// What kind of values a column holds.
+/// The type of a column.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Integer,
@@ -42,42 +55,13 @@ pub(super) enum Kind {
     Text,
 }
 
-/// A value that is bound to a query.
-pub(super) enum Value {
-    Integer(i64),
-    Real(f64),
-    Text(String),
-}
-
 impl SessionSort {
     /// Every order.
-    pub const ALL: [SessionSort; 10] = [
-        SessionSort::Time,
-        SessionSort::Quality,
-        SessionSort::Completed,
-        SessionSort::Efficiency,
-        SessionSort::Response,
-        SessionSort::Errors,
-        SessionSort::Calls,
-        SessionSort::Duration,
-        SessionSort::Agent,
-        SessionSort::TaskType,
-    ];
+    pub const ALL: &[SessionSort] = SessionSort::VARIANTS;
 
     /// The name in URLs.
     pub fn name(self) -> &'static str {
-        match self {
-            SessionSort::Time => "time",
-            SessionSort::Quality => "quality",
-            SessionSort::Completed => "completed",
-            SessionSort::Efficiency => "efficiency",
-            SessionSort::Response => "response",
-            SessionSort::Errors => "errors",
-            SessionSort::Calls => "calls",
-            SessionSort::Duration => "duration",
-            SessionSort::Agent => "agent",
-            SessionSort::TaskType => "task_type",
-        }
+        self.into()
     }
 
     /// Whether a list in this order can go on behind that place: not with the cursor of a list in
@@ -93,7 +77,7 @@ impl SessionSort {
         format!("{self}.{}", if descending { "desc" } else { "asc" })
     }
 
-    /// Column, what it holds, and whether it may be null.
+    /// The column, its type, and whether it may be null.
     pub(super) fn column(self) -> (&'static str, Kind, bool) {
         match self {
             SessionSort::Time => ("counts_at", Kind::Text, true),
@@ -110,27 +94,14 @@ impl SessionSort {
     }
 }
 
-impl fmt::Display for SessionSort {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-impl FromStr for SessionSort {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|sort| sort.name() == name);
-        found.ok_or_else(|| format!("expected one of {}", Self::ALL.map(Self::name).join(", ")))
-    }
-}
-
 impl Kind {
     pub(super) fn parse(self, text: &str) -> Option<Value> {
-        match self {
-            Kind::Integer => text.parse().ok().map(Value::Integer),
-            Kind::Real => text.parse().ok().filter(|real: &f64| real.is_finite()).map(Value::Real),
-            Kind::Text => Some(Value::Text(bound::text(text, bound::NAME))),
-        }
+        Some(match self {
+            Kind::Integer => Value::Integer(Some(text.parse().ok()?)),
+            Kind::Real => {
+                Value::Real(Some(text.parse().ok().filter(|real: &f64| real.is_finite())?))
+            }
+            Kind::Text => Value::Text(Some(bound::text(text, bound::NAME))),
+        })
     }
 }

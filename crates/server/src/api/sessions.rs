@@ -24,7 +24,7 @@ enum Order {
 }
 
 fn sorts() -> Schema {
-    input::one_of(SessionSort::ALL.map(SessionSort::name))
+    input::one_of(SessionSort::ALL.iter().map(|sort| sort.name()))
 }
 
 fn orders() -> Schema {

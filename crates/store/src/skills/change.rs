@@ -1,10 +1,13 @@
-//! Putting versions of skills to use and out of it. Each change and its audit row are one
+//! Activates and deactivates versions of skills. Each change and its audit row are one
 //! transaction; whether a change is wanted is decided elsewhere.
 
 use jiff::Timestamp;
-use sqlx::{AnyConnection, Row as _};
+use sqlx::Row as _;
 
-use crate::row::time;
+use super::in_32_bits;
+use crate::row::Record as _;
+use crate::statement::{ToValue as _, params};
+use crate::transaction::Writing;
 use crate::{Store, StoreError, bound};
 use selftest_grading::improve::skill::{AuditEntry, SkillVersion};
 
@@ -24,52 +27,46 @@ pub struct NewSkill {
 }
 
 impl Store {
-    /// Adds a version and puts it to use in place of the one before. Whether there was no version
+    /// Adds a version and activates it in place of the one before. Whether there was no version
     /// of that name yet: else nothing is changed.
     pub async fn add_skill(
         &self,
         skill: &NewSkill,
         audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
-        if skill.content.len() > bound::JSON {
-            return Err(StoreError::TooLarge {
-                what: format!("the skill {}", selftest_text::one_line(&skill.skill_name, 80)),
-                bytes: skill.content.len(),
-                limit: bound::JSON,
-            });
-        }
+        let what = || format!("the skill {}", selftest_text::one_line(&skill.skill_name, 80));
+        StoreError::check_size(what, &skill.content, bound::JSON)?;
         let mut writing = self.begin().await?;
-        let added = add(&mut writing, skill, audit).await.map_err(|error| self.failed(error))?;
+        let added = add(&mut writing, skill, audit).await?;
         if added {
-            self.commit(writing).await?;
+            writing.commit().await?
         } else {
-            self.roll_back(writing).await?;
+            writing.roll_back().await?
         }
         Ok(added)
     }
 
-    /// Puts a version to use in place of the one that is.
+    /// Activates a version in place of the active one.
     pub async fn activate_skill(
         &self,
         skill: &SkillVersion,
         audit: &AuditEntry,
     ) -> Result<(), StoreError> {
         let mut writing = self.begin().await?;
-        let done = activate(&mut writing, skill, audit).await;
-        done.map_err(|error| self.failed(error))?;
-        self.commit(writing).await
+        activate(&mut writing, skill, audit).await?;
+        writing.commit().await
     }
 
-    /// Takes a version out of use. Whether it was in use: else nothing is changed.
+    /// Deactivates a version. Whether it was active: else nothing is changed.
     pub async fn disable_skill(&self, audit: &AuditEntry) -> Result<bool, StoreError> {
         let mut writing = self.begin().await?;
-        let disabled = disable(&mut writing, audit).await.map_err(|error| self.failed(error))?;
-        self.commit(writing).await?;
+        let disabled = disable(&mut writing, audit).await?;
+        writing.commit().await?;
         Ok(disabled)
     }
 
-    /// Takes a version out of use and puts an earlier one to use. Whether the first was in use:
-    /// else nothing is changed.
+    /// Deactivates a version and activates an earlier one. Whether the first was active: else
+    /// nothing is changed.
     pub async fn replace_skill(
         &self,
         out: &AuditEntry,
@@ -77,20 +74,17 @@ impl Store {
         back: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut writing = self.begin().await?;
-        let disabled = disable(&mut writing, out).await.map_err(|error| self.failed(error))?;
+        let disabled = disable(&mut writing, out).await?;
         if disabled {
-            let done = activate(&mut writing, earlier, back).await;
-            done.map_err(|error| self.failed(error))?;
-            self.commit(writing).await?;
+            activate(&mut writing, earlier, back).await?;
         }
+        writing.commit().await?;
         Ok(disabled)
     }
 
-    /// Notes something that was done with a version.
+    /// Notes a change of a version.
     pub async fn add_skill_audit(&self, audit: &AuditEntry) -> Result<(), StoreError> {
-        let mut writing = self.begin().await?;
-        note(&mut writing, audit).await.map_err(|error| self.failed(error))?;
-        self.commit(writing).await
+        self.execute(AuditEntry::insert(), audit.values()).await.map(drop)
     }
 
     /// Keeps scores of versions: id, score where there are enough executions, executions.
@@ -103,103 +97,68 @@ impl Store {
                      last_scored_at = $4 WHERE id = $1";
         let mut writing = self.begin().await?;
         for (id, score, executions) in scores {
-            let query = sqlx::query(query)
-                .bind(bound::text(id, bound::NAME))
-                .bind(*score)
-                .bind(super::integer(*executions))
-                .bind(time(at));
-            query.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+            writing.execute(query, params![id, score, in_32_bits(*executions), at]).await?;
         }
-        self.commit(writing).await
+        writing.commit().await
     }
 }
 
 async fn add(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     skill: &NewSkill,
     audit: &AuditEntry,
-) -> Result<bool, sqlx::Error> {
-    let user_id = bound::text(&skill.user_id, bound::NAME);
-    let skill_name = bound::text(&skill.skill_name, bound::NAME);
+) -> Result<bool, StoreError> {
+    let (user_id, skill_name) = (&skill.user_id, &skill.skill_name);
     let query = "SELECT version FROM skill_versions WHERE user_id = $1 AND skill_name = $2";
-    let query = sqlx::query(query).bind(user_id.clone()).bind(skill_name.clone());
-    let known = query.fetch_all(&mut *connection).await?;
+    let known = writing.fetch(query, params![user_id, skill_name]).await?;
     let known: Vec<String> = known.iter().filter_map(|row| row.try_get(0).ok()).collect();
-    let version = bound::optional(skill.version.as_deref(), bound::NAME).unwrap_or_else(|| {
+    let version = skill.version.as_deref().map(|version| bound::text(version, bound::NAME));
+    let version = version.unwrap_or_else(|| {
         let numbers = known.iter().filter_map(|version| version.parse::<u32>().ok());
         numbers.max().unwrap_or_default().saturating_add(1).to_string()
     });
     if known.contains(&version) {
         return Ok(false);
     }
-    supersede(connection, &user_id, &skill_name).await?;
+    supersede(writing, user_id, skill_name).await?;
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, content, \
-                 created_at, promoted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
-    sqlx::query(query)
-        .bind(bound::text(&skill.id, bound::NAME))
-        .bind(user_id)
-        .bind(skill_name)
-        .bind(version)
-        .bind(1_i16)
-        .bind(bound::text(&skill.content, bound::JSON))
-        .bind(time(audit.time))
-        .execute(&mut *connection)
-        .await?;
-    note(connection, audit).await?;
+                 created_at, promoted_at) VALUES ($1, $2, $3, $4, 1, $5, $6, $6)";
+    let content = skill.content.to_value(bound::JSON);
+    let values = params![skill.id, user_id, skill_name, version, content, audit.time];
+    writing.execute(query, values).await?;
+    writing.execute(AuditEntry::insert(), audit.values()).await?;
     Ok(true)
 }
 
 async fn activate(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     skill: &SkillVersion,
     audit: &AuditEntry,
-) -> Result<(), sqlx::Error> {
-    supersede(connection, &skill.user_id, &skill.skill_name).await?;
-    let query = "UPDATE skill_versions SET is_active = $2, promoted_at = $3, disabled_at = NULL \
+) -> Result<(), StoreError> {
+    supersede(writing, &skill.user_id, &skill.skill_name).await?;
+    let query = "UPDATE skill_versions SET is_active = 1, promoted_at = $2, disabled_at = NULL \
                  WHERE id = $1";
-    let query = sqlx::query(query).bind(skill.id.clone()).bind(1_i16).bind(time(audit.time));
-    query.execute(&mut *connection).await?;
-    note(connection, audit).await
+    writing.execute(query, params![skill.id, audit.time]).await?;
+    writing.execute(AuditEntry::insert(), audit.values()).await.map(drop)
 }
 
-/// Takes the version in use out of it, for another one.
+/// Deactivates the active version of a skill, for another one.
 async fn supersede(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     user_id: &str,
     skill_name: &str,
-) -> Result<(), sqlx::Error> {
-    let query = "UPDATE skill_versions SET is_active = $3 \
+) -> Result<(), StoreError> {
+    let query = "UPDATE skill_versions SET is_active = 0 \
                  WHERE user_id = $1 AND skill_name = $2 AND is_active <> 0";
-    let query = sqlx::query(query).bind(user_id.to_owned()).bind(skill_name.to_owned()).bind(0_i16);
-    query.execute(connection).await.map(drop)
+    writing.execute(query, params![user_id, skill_name]).await.map(drop)
 }
 
-async fn disable(connection: &mut AnyConnection, audit: &AuditEntry) -> Result<bool, sqlx::Error> {
-    let query = "UPDATE skill_versions SET is_active = $2, disabled_at = $3 \
+async fn disable(writing: &mut Writing, audit: &AuditEntry) -> Result<bool, StoreError> {
+    let query = "UPDATE skill_versions SET is_active = 0, disabled_at = $2 \
                  WHERE id = $1 AND is_active <> 0";
-    let query = sqlx::query(query)
-        .bind(bound::text(&audit.skill_version_id, bound::NAME))
-        .bind(0_i16)
-        .bind(time(audit.time));
-    let disabled = query.execute(&mut *connection).await?.rows_affected() > 0;
+    let disabled = writing.execute(query, params![audit.skill_version_id, audit.time]).await? > 0;
     if disabled {
-        note(connection, audit).await?;
+        writing.execute(AuditEntry::insert(), audit.values()).await?;
     }
     Ok(disabled)
-}
-
-async fn note(connection: &mut AnyConnection, audit: &AuditEntry) -> Result<(), sqlx::Error> {
-    // Plain data: writing cannot fail.
-    let reasons = serde_json::to_string(&audit.reasons).ok();
-    let query = "INSERT INTO skill_audit (made_at, skill_version_id, action, reasons_json, actor) \
-                 VALUES ($1, $2, $3, $4, $5)";
-    sqlx::query(query)
-        .bind(time(audit.time))
-        .bind(bound::text(&audit.skill_version_id, bound::NAME))
-        .bind(audit.action.name())
-        .bind(bound::json(reasons.as_deref()).unwrap_or_else(|| "[]".to_owned()))
-        .bind(bound::text(&audit.actor, bound::NAME))
-        .execute(connection)
-        .await
-        .map(drop)
 }

@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{COLUMNS, read};
+use super::{COLUMNS, cursor_values, read};
 use crate::page::{Cursor, Page};
-use crate::row::{Columns, time};
-use crate::{Store, StoreError, bound};
+use crate::row::{Columns, Record as _, record};
+use crate::statement::params;
+use crate::{Store, StoreError};
 use selftest_grading::improve::effectiveness::ExecutionCounts;
 use selftest_grading::improve::skill::{ExecutionStatus, SkillExecution, SkillVersion};
 
@@ -31,33 +32,24 @@ const SUMS: &str = "COUNT(execution.id) AS executions, \
     COALESCE(SUM(CASE WHEN execution.user_repeated_request <> 0 THEN 1 ELSE 0 END), 0) AS repeated, \
     COALESCE(SUM(CASE WHEN execution.user_sent_thank_you <> 0 THEN 1 ELSE 0 END), 0) AS thanked";
 
-fn counts(row: &Columns<'_>) -> Result<ExecutionCounts, String> {
-    Ok(ExecutionCounts {
-        executions: row.number("executions")?,
-        successes: row.number("successes")?,
-        edited: row.number("edited")?,
-        repeated: row.number("repeated")?,
-        thanked: row.number("thanked")?,
-    })
-}
+record!(ExecutionCounts, "skill_executions", { executions, successes, edited, repeated, thanked });
+record!(DayCount, "skill_executions", { skill_version_id, day, executions, successes });
 
 fn read_execution(row: &Columns<'_>) -> Result<SkillExecution, String> {
-    let status = row.text("execution_status")?;
     Ok(SkillExecution {
-        id: row.text("id")?,
-        skill_version_id: row.text("skill_version_id")?,
-        user_id: row.text("user_id")?,
-        session_id: row.optional_text("session_id"),
-        execution_status: ExecutionStatus::from_name(&status)
-            .ok_or_else(|| format!("execution_status is {status:?}"))?,
-        user_edited_output: row.optional_flag("user_edited_output").unwrap_or_default(),
-        user_sent_thank_you: row.optional_flag("user_sent_thank_you").unwrap_or_default(),
-        user_repeated_request: row.optional_flag("user_repeated_request").unwrap_or_default(),
-        user_was_frustrated: row.optional_flag("frustration"),
-        conversation_turns: row.optional_number("conversation_turns"),
-        execution_time_ms: row.optional_number("execution_time_ms"),
-        error_message: row.optional_text("error_message"),
-        created_at: row.time("created_at")?,
+        id: row.get("id")?,
+        skill_version_id: row.get("skill_version_id")?,
+        user_id: row.get("user_id")?,
+        session_id: row.get("session_id")?,
+        execution_status: row.named("execution_status", ExecutionStatus::from_name)?,
+        user_edited_output: row.optional("user_edited_output").unwrap_or_default(),
+        user_sent_thank_you: row.optional("user_sent_thank_you").unwrap_or_default(),
+        user_repeated_request: row.optional("user_repeated_request").unwrap_or_default(),
+        user_was_frustrated: row.get("frustration")?,
+        conversation_turns: row.get("conversation_turns")?,
+        execution_time_ms: row.get("execution_time_ms")?,
+        error_message: row.get("error_message")?,
+        created_at: row.get("created_at")?,
     })
 }
 
@@ -72,11 +64,10 @@ impl Store {
             "SELECT {SUMS} FROM skill_executions AS execution \
              WHERE skill_version_id = $1 AND created_at >= $2"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::text(skill_version_id, bound::NAME))
-            .bind(time(since));
-        let what = || "the counts of a skill".to_owned();
-        Ok(self.fetch_one(query, what, counts).await?.unwrap_or_default())
+        let values = params![skill_version_id, since];
+        let what = "the counts of a skill";
+        let found = self.fetch_one(what, query, values, ExecutionCounts::read).await?;
+        Ok(found.unwrap_or_default())
     }
 
     /// Every version in use, with counts over its executions since a moment. By name.
@@ -93,10 +84,8 @@ impl Store {
              WHERE skill.user_id = $1 AND skill.is_active <> 0 GROUP BY skill.id) AS sums \
              ON sums.skill_id = skill_versions.id ORDER BY skill_name"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::text(user_id, bound::NAME))
-            .bind(time(since));
-        Ok(self.fetch(query, |row| Ok((read(row)?, counts(row)?))).await?.items)
+        let read = |row: &Columns<'_>| Ok((read(row)?, ExecutionCounts::read(row)?));
+        Ok(self.fetch(query, params![user_id, since], read).await?.items)
     }
 
     /// A page of the executions of a version, newest first.
@@ -111,20 +100,10 @@ impl Store {
                      AND (CAST($2 AS TEXT) IS NULL OR created_at < $2 \
                      OR (created_at = $2 AND id < $3)) \
                      ORDER BY created_at DESC, id DESC LIMIT $4";
-        let query = sqlx::query(query)
-            .bind(bound::text(skill_version_id, bound::NAME))
-            .bind(after.and_then(|cursor| bound::optional(cursor.value.as_deref(), bound::NAME)))
-            .bind(after.map(|cursor| bound::text(&cursor.id, bound::NAME)))
-            .bind(i64::from(limit) + 1);
-        // What is left out as unreadable is still a row that the next page begins behind.
-        let rows = self.fetch(query, |row| {
-            let (value, id) = (row.optional_text("created_at"), row.text("id")?);
-            let place = Cursor { value, id, order: None };
-            Ok((place, read_execution(row).ok()))
-        });
-        let page = Page::of(rows.await?.items, limit, |(place, _)| place.clone());
-        let items = page.items.into_iter().filter_map(|(_, execution)| execution).collect();
-        Ok(Page { items, next: page.next })
+        let (made_at, id) = cursor_values(after);
+        let values = params![skill_version_id, made_at, id, i64::from(limit) + 1];
+        let place = |row: &Columns<'_>| Cursor::of(row, "created_at", "id");
+        self.fetch_page(limit, query, values, place, read_execution).await
     }
 
     /// Executions of a user's skills by version and day, since a moment.
@@ -138,15 +117,6 @@ impl Store {
                      SUM(CASE WHEN execution_status = 'success' THEN 1 ELSE 0 END) AS successes \
                      FROM skill_executions WHERE user_id = $1 AND created_at >= $2 \
                      GROUP BY skill_version_id, substr(created_at, 1, 10) ORDER BY day";
-        let query = sqlx::query(query).bind(bound::text(user_id, bound::NAME)).bind(time(since));
-        let rows = self.fetch(query, |row| {
-            Ok(DayCount {
-                skill_version_id: row.text("skill_version_id")?,
-                day: row.date("day")?,
-                executions: row.number("executions")?,
-                successes: row.number("successes")?,
-            })
-        });
-        Ok(rows.await?.items)
+        Ok(self.fetch(query, params![user_id, since], DayCount::read).await?.items)
     }
 }

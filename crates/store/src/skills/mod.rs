@@ -1,5 +1,5 @@
 //! The tables of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions here, their
-//! executions and what was done with them in the files beside this one.
+//! executions and the audit of their changes in the files beside this one.
 
 mod change;
 mod executions;
@@ -10,7 +10,8 @@ pub use executions::DayCount;
 pub use recording::{Recorded, SkillRecord, SkillRef};
 
 use super::page::{Cursor, Page};
-use super::row::{Columns, Rows};
+use super::row::{Columns, Record as _, Rows, read_from, record};
+use super::statement::{params, stored_as};
 use super::{Store, StoreError, bound};
 use selftest_grading::improve::disabling::Reason;
 use selftest_grading::improve::skill::{AuditAction, AuditEntry, SkillStatus, SkillVersion};
@@ -24,62 +25,66 @@ const COLUMNS: &str = "id, user_id, skill_name, version, is_active, created_at, 
     ORDER BY audit.made_at DESC, audit.id DESC LIMIT 1) AS reasons_json";
 
 fn read(row: &Columns<'_>) -> Result<SkillVersion, String> {
-    let disabled_at = row.optional_time("disabled_at");
-    let status = match (row.flag("is_active")?, disabled_at) {
+    let disabled_at = row.get("disabled_at")?;
+    let status = match (row.get("is_active")?, disabled_at) {
         (true, _) => SkillStatus::Active,
         (false, Some(_)) => SkillStatus::Disabled,
         (false, None) => SkillStatus::Superseded,
     };
-    let score = row.optional_float("effectiveness_score");
     let is_disabled = status == SkillStatus::Disabled;
-    let why = row.optional_text("reasons_json").filter(|_| is_disabled);
+    let reasons = if is_disabled { row.optional("reasons_json") } else { None };
     Ok(SkillVersion {
-        id: row.text("id")?,
-        user_id: row.text("user_id")?,
-        skill_name: row.text("skill_name")?,
-        version: row.text("version")?,
+        id: row.get("id")?,
+        user_id: row.get("user_id")?,
+        skill_name: row.get("skill_name")?,
+        version: row.get("version")?,
         status,
-        created_at: row.time("created_at")?,
-        promoted_at: row.optional_time("promoted_at"),
+        created_at: row.get("created_at")?,
+        promoted_at: row.get("promoted_at")?,
         disabled_at,
-        effectiveness_score: score.filter(|score| (0.0..=1.0).contains(score)),
-        total_executions: row.optional_number("total_executions").unwrap_or_default(),
-        last_scored_at: row.optional_time("last_scored_at"),
-        reasons: reasons(why),
+        effectiveness_score: row
+            .optional("effectiveness_score")
+            .filter(|score| (0.0..=1.0).contains(score)),
+        total_executions: row.optional("total_executions").unwrap_or_default(),
+        last_scored_at: row.get("last_scored_at")?,
+        reasons: reasons.unwrap_or_default(),
     })
 }
 
-fn read_audit(row: &Columns<'_>) -> Result<AuditEntry, String> {
-    let action = row.text("action")?;
-    Ok(AuditEntry {
-        time: row.time("made_at")?,
-        skill_version_id: row.text("skill_version_id")?,
-        action: AuditAction::from_name(&action).ok_or_else(|| format!("action is {action:?}"))?,
-        reasons: reasons(Some(row.text("reasons_json")?)),
-        actor: row.text("actor")?,
-    })
+record!(AuditEntry, "skill_audit", {
+    time as "made_at",
+    skill_version_id,
+    action,
+    reasons as "reasons_json",
+    actor,
+});
+
+stored_as! { Text:
+    AuditAction => |action, _limit| action.name().to_owned(),
+    Vec<Reason> => |reasons, _limit| bound::json(reasons).unwrap_or_else(|| "[]".to_owned()),
+}
+read_from! { |row, name|
+    AuditAction => row.named(name, AuditAction::from_name),
+    // None where it holds something else.
+    Vec<Reason> => {
+        let json: String = row.get(name)?;
+        Ok(serde_json::from_str(&json).unwrap_or_default())
+    },
 }
 
 /// A count as columns of 32 bits hold it.
-fn integer(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
-}
-
-/// The reasons in a JSON text; none where it holds something else.
-fn reasons(json: Option<String>) -> Vec<Reason> {
-    json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
+fn in_32_bits(count: u32) -> u32 {
+    count.min(i32::MAX.unsigned_abs())
 }
 
 impl Store {
     /// A version by its id.
     pub async fn skill(&self, id: &str) -> Result<Option<SkillVersion>, StoreError> {
-        let id = bound::text(id, bound::NAME);
         let query = format!("SELECT {COLUMNS} FROM skill_versions WHERE id = $1");
-        let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(id.clone());
-        self.fetch_one(query, || format!("the skill {id}"), read).await
+        self.fetch_one(&format!("the skill {id}"), query, params![id], read).await
     }
 
-    /// Every version of a skill, the one that was put to use last first.
+    /// Every version of a skill, the one that was activated last first.
     pub async fn skill_versions(
         &self,
         user_id: &str,
@@ -89,10 +94,7 @@ impl Store {
             "SELECT {COLUMNS} FROM skill_versions WHERE user_id = $1 AND skill_name = $2 \
              ORDER BY COALESCE(promoted_at, created_at) DESC, id DESC"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::text(user_id, bound::NAME))
-            .bind(bound::text(skill_name, bound::NAME));
-        Ok(self.fetch(query, read).await?.items)
+        Ok(self.fetch(query, params![user_id, skill_name], read).await?.items)
     }
 
     /// A page of the versions of all skills of a user, by name; of one skill the newest first.
@@ -109,32 +111,21 @@ impl Store {
              (SELECT place.created_at, place.id FROM skill_versions AS place WHERE place.id = $3))) \
              ORDER BY skill_name, created_at DESC, id DESC LIMIT $4"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(bound::text(user_id, bound::NAME))
-            .bind(after.and_then(|cursor| bound::optional(cursor.value.as_deref(), bound::NAME)))
-            .bind(after.map(|cursor| bound::text(&cursor.id, bound::NAME)))
-            .bind(i64::from(limit) + 1);
-        // What is left out as unreadable is still a row that the next page begins behind.
-        let rows = self.fetch(query, |row| {
-            let (value, id) = (Some(row.text("skill_name")?), row.text("id")?);
-            let place = Cursor { value, id, order: None };
-            Ok((place, read(row).ok()))
-        });
-        let page = Page::of(rows.await?.items, limit, |(place, _)| place.clone());
-        let items = page.items.into_iter().filter_map(|(_, skill)| skill).collect();
-        Ok(Page { items, next: page.next })
+        let (name, id) = cursor_values(after);
+        let values = params![user_id, name, id, i64::from(limit) + 1];
+        let place = |row: &Columns<'_>| Cursor::of(row, "skill_name", "id");
+        self.fetch_page(limit, query, values, place, read).await
     }
 
     /// The text of a version; `None` also where it was only seen in use.
     pub async fn skill_content(&self, id: &str) -> Result<Option<String>, StoreError> {
-        let query = sqlx::query("SELECT content FROM skill_versions WHERE id = $1");
-        let query = query.bind(bound::text(id, bound::NAME));
-        let what = || "the text of a skill".to_owned();
-        let found = self.fetch_one(query, what, |row| Ok(row.optional_text("content"))).await?;
+        let query = "SELECT content FROM skill_versions WHERE id = $1";
+        let read = |row: &Columns<'_>| row.get("content");
+        let found = self.fetch_one("the text of a skill", query, params![id], read).await?;
         Ok(found.flatten())
     }
 
-    /// What was done with the versions of a skill, oldest first.
+    /// The changes of the versions of a skill, oldest first.
     pub async fn skill_audit(
         &self,
         user_id: &str,
@@ -144,9 +135,11 @@ impl Store {
                      ON skill.id = audit.skill_version_id \
                      WHERE skill.user_id = $1 AND skill.skill_name = $2 \
                      ORDER BY audit.made_at, audit.id";
-        let query = sqlx::query(query)
-            .bind(bound::text(user_id, bound::NAME))
-            .bind(bound::text(skill_name, bound::NAME));
-        self.fetch(query, read_audit).await
+        self.fetch(query, params![user_id, skill_name], AuditEntry::read).await
     }
+}
+
+/// The value and the id of a place in a list, or nulls.
+fn cursor_values(after: Option<&Cursor>) -> (Option<&str>, Option<&str>) {
+    (after.and_then(|cursor| cursor.value.as_deref()), after.map(|cursor| cursor.id.as_str()))
 }

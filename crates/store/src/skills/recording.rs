@@ -1,10 +1,10 @@
-//! Executions of skills, and what users said after them, on their way into the database.
+//! Writes executions of skills and the reactions of users to them.
 
 use jiff::Timestamp;
-use sqlx::{AnyConnection, Row as _};
 
-use super::integer;
-use crate::row::time;
+use super::in_32_bits;
+use crate::statement::{ToValue as _, params};
+use crate::transaction::Writing;
 use crate::{Store, StoreError, bound};
 use selftest_grading::improve::skill::{Reaction, SkillExecution};
 
@@ -77,29 +77,28 @@ impl Store {
         }
         let mut writing = self.begin().await?;
         for record in records {
-            let written = write(&mut writing, record, &mut recorded).await;
-            written.map_err(|error| self.failed(error))?;
+            write(&mut writing, record, &mut recorded).await?;
         }
-        self.commit(writing).await?;
+        writing.commit().await?;
         Ok(recorded)
     }
 }
 
 async fn write(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     record: &SkillRecord,
     recorded: &mut Recorded,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), StoreError> {
     match record {
         SkillRecord::Execution { skill, execution, reaction } => {
-            if record_execution(connection, skill, execution, reaction.as_ref()).await? {
+            if record_execution(writing, skill, execution, reaction.as_ref()).await? {
                 recorded.executions += 1;
             } else {
                 recorded.unknown += 1;
             }
         }
         SkillRecord::Message { user_id, session_id, reaction, at } => {
-            if record_message(connection, user_id, session_id, reaction, *at).await? {
+            if record_message(writing, user_id, session_id, reaction, *at).await? {
                 recorded.messages += 1;
             } else {
                 recorded.unrelated += 1;
@@ -111,12 +110,12 @@ async fn write(
 
 /// Whether the skill is known.
 async fn record_execution(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     skill: &SkillRef,
     execution: &SkillExecution,
     reaction: Option<&Reaction>,
-) -> Result<bool, sqlx::Error> {
-    let Some(version) = resolve(connection, skill, execution).await? else {
+) -> Result<bool, StoreError> {
+    let Some(version) = resolve(writing, skill, execution).await? else {
         return Ok(false);
     };
     // A copy of a session that knows less must not take back what a longer one said.
@@ -130,139 +129,117 @@ async fn record_execution(
                  error_message = excluded.error_message, created_at = excluded.created_at \
                  WHERE COALESCE(excluded.conversation_turns, 0) \
                  >= COALESCE(skill_executions.conversation_turns, 0)";
-    sqlx::query(query)
-        .bind(bound::text(&execution.id, bound::NAME))
-        .bind(version)
-        .bind(bound::text(&execution.user_id, bound::NAME))
-        .bind(bound::optional(execution.session_id.as_deref(), bound::NAME))
-        .bind(execution.execution_status.name())
-        .bind(i16::from(execution.user_edited_output))
-        .bind(i16::from(execution.user_sent_thank_you))
-        .bind(i16::from(execution.user_repeated_request))
-        .bind(execution.conversation_turns.map(integer))
-        .bind(execution.execution_time_ms.map(integer))
-        .bind(bound::optional(execution.error_message.as_deref(), bound::TEXT))
-        .bind(time(execution.created_at))
-        .execute(&mut *connection)
-        .await?;
+    let values = params![
+        execution.id,
+        version,
+        execution.user_id,
+        execution.session_id,
+        execution.execution_status.name(),
+        execution.user_edited_output,
+        execution.user_sent_thank_you,
+        execution.user_repeated_request,
+        execution.conversation_turns.map(in_32_bits),
+        execution.execution_time_ms.map(in_32_bits),
+        execution.error_message.to_value(bound::TEXT),
+        execution.created_at,
+    ];
+    writing.execute(query, values).await?;
     if let Some(reaction) = reaction {
-        react(connection, &execution.id, reaction, execution.created_at).await?;
+        react(writing, &execution.id, reaction, execution.created_at).await?;
     }
     Ok(true)
 }
 
 /// The id of the version that was used, if it is known.
 async fn resolve(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     skill: &SkillRef,
     execution: &SkillExecution,
-) -> Result<Option<String>, sqlx::Error> {
-    let user_id = bound::text(&execution.user_id, bound::NAME);
+) -> Result<Option<String>, StoreError> {
     let (skill, version) = match skill {
         SkillRef::Told { skill, version } => (skill, version),
         SkillRef::Seen { skill_name } => {
-            let skill_name = bound::text(skill_name, bound::NAME);
-            return seen(connection, user_id, skill_name, execution).await.map(Some);
+            return seen(writing, skill_name, execution).await.map(Some);
         }
     };
     let query = "SELECT id FROM skill_versions WHERE id = $1 OR (user_id = $2 \
                  AND skill_name = $1 AND (CAST($3 AS TEXT) IS NULL OR version = $3)) \
                  ORDER BY CASE WHEN id = $1 THEN 0 ELSE 1 END, is_active DESC, \
                  created_at DESC, id DESC LIMIT 1";
-    let query = sqlx::query(query)
-        .bind(bound::text(skill, bound::NAME))
-        .bind(user_id)
-        .bind(bound::optional(version.as_deref(), bound::NAME));
-    let row = query.fetch_optional(connection).await?;
-    row.map(|row| row.try_get(0)).transpose()
+    writing.fetch_text(query, params![skill, execution.user_id, version]).await
 }
 
 /// The version that was in use at the time of the execution: the one whose promotion is the last
 /// before it, else the oldest, else a new one without a text.
 async fn seen(
-    connection: &mut AnyConnection,
-    user_id: String,
-    skill_name: String,
+    writing: &mut Writing,
+    skill_name: &str,
     execution: &SkillExecution,
-) -> Result<String, sqlx::Error> {
-    let at = time(execution.created_at);
+) -> Result<String, StoreError> {
+    let user_id = bound::text(&execution.user_id, bound::NAME);
+    let skill_name = bound::text(skill_name, bound::NAME);
+    let at = execution.created_at;
     let promoted = "SELECT skill.id FROM skill_audit AS audit JOIN skill_versions AS skill \
                     ON skill.id = audit.skill_version_id WHERE skill.user_id = $1 \
                     AND skill.skill_name = $2 AND audit.action = 'promote' \
                     AND audit.made_at <= $3 ORDER BY audit.made_at DESC, audit.id DESC LIMIT 1";
-    let promoted =
-        sqlx::query(promoted).bind(user_id.clone()).bind(skill_name.clone()).bind(at.clone());
-    if let Some(row) = promoted.fetch_optional(&mut *connection).await? {
-        return row.try_get(0);
+    if let Some(id) = writing.fetch_text(promoted, params![user_id, skill_name, at]).await? {
+        return Ok(id);
     }
     let oldest = "SELECT id FROM skill_versions WHERE user_id = $1 AND skill_name = $2 \
                   ORDER BY created_at, id LIMIT 1";
-    let oldest = sqlx::query(oldest).bind(user_id.clone()).bind(skill_name.clone());
-    if let Some(row) = oldest.fetch_optional(&mut *connection).await? {
-        return row.try_get(0);
+    if let Some(id) = writing.fetch_text(oldest, params![user_id, skill_name]).await? {
+        return Ok(id);
     }
     let id =
         selftest_text::digest::uuid_of(&format!("skill\0{user_id}\0{skill_name}\0{UNVERSIONED}"));
     let query = "INSERT INTO skill_versions (id, user_id, skill_name, version, is_active, \
-                 created_at, promoted_at) VALUES ($1, $2, $3, $4, $5, $6, $6)";
-    let query = sqlx::query(query).bind(id.clone()).bind(user_id).bind(skill_name);
-    query.bind(UNVERSIONED).bind(1_i16).bind(at).execute(connection).await?;
+                 created_at, promoted_at) VALUES ($1, $2, $3, $4, 1, $5, $5)";
+    writing.execute(query, params![id, user_id, skill_name, UNVERSIONED, at]).await?;
     Ok(id)
 }
 
 /// Whether there was an execution to count it for.
 async fn record_message(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     user_id: &str,
     session_id: &str,
     reaction: &Reaction,
     at: Timestamp,
-) -> Result<bool, sqlx::Error> {
+) -> Result<bool, StoreError> {
     let query = "SELECT id FROM skill_executions \
                  WHERE session_id = $1 AND user_id = $2 AND created_at <= $3 \
                  ORDER BY created_at DESC, id DESC LIMIT 1";
-    let query = sqlx::query(query)
-        .bind(bound::text(session_id, bound::NAME))
-        .bind(bound::text(user_id, bound::NAME))
-        .bind(time(at));
-    let Some(row) = query.fetch_optional(&mut *connection).await? else {
-        return Ok(false);
-    };
-    react(connection, &row.try_get::<String, _>(0)?, reaction, at).await
+    match writing.fetch_text(query, params![session_id, user_id, at]).await? {
+        Some(id) => react(writing, &id, reaction, at).await,
+        None => Ok(false),
+    }
 }
 
 /// Notes what the message after an execution says, and whether it is the first one that does. It
 /// adds to what was recorded with the execution and takes nothing back.
 async fn react(
-    connection: &mut AnyConnection,
+    writing: &mut Writing,
     execution_id: &str,
     reaction: &Reaction,
     at: Timestamp,
-) -> Result<bool, sqlx::Error> {
-    let execution_id = bound::text(execution_id, bound::NAME);
+) -> Result<bool, StoreError> {
     let query = "INSERT INTO skill_signals \
                  (execution_id, made_at, gratitude, repetition, frustration) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (execution_id) DO NOTHING";
-    let query = sqlx::query(query)
-        .bind(execution_id.clone())
-        .bind(time(at))
-        .bind(i16::from(reaction.gratitude))
-        .bind(reaction.repetition.map(i16::from))
-        .bind(i16::from(reaction.frustration));
-    if query.execute(&mut *connection).await?.rows_affected() == 0 {
+    let Reaction { gratitude, repetition, frustration, .. } = reaction;
+    let values = params![execution_id, at, gratitude, repetition, frustration];
+    if writing.execute(query, values).await? == 0 {
         return Ok(false);
     }
-    for (says, update) in [
-        (reaction.edited, "UPDATE skill_executions SET user_edited_output = $2 WHERE id = $1"),
-        (reaction.gratitude, "UPDATE skill_executions SET user_sent_thank_you = $2 WHERE id = $1"),
-        (
-            reaction.repetition == Some(true),
-            "UPDATE skill_executions SET user_repeated_request = $2 WHERE id = $1",
-        ),
+    for (says, column) in [
+        (reaction.edited, "user_edited_output"),
+        (reaction.gratitude, "user_sent_thank_you"),
+        (reaction.repetition == Some(true), "user_repeated_request"),
     ] {
         if says {
-            let query = sqlx::query(update).bind(execution_id.clone()).bind(1_i16);
-            query.execute(&mut *connection).await?;
+            let query = format!("UPDATE skill_executions SET {column} = 1 WHERE id = $1");
+            writing.execute(query, params![execution_id]).await?;
         }
     }
     Ok(true)

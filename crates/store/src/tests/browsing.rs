@@ -105,7 +105,7 @@ fn in_order(a: &serde_json::Value, b: &serde_json::Value) -> std::cmp::Ordering 
 
 async fn every_order_pages_through_every_session_once_with_nulls_last(on: &Databases) {
     let store = filled(on).await;
-    for sort in SessionSort::ALL {
+    for &sort in SessionSort::ALL {
         assert_eq!(sort.name().parse(), Ok(sort));
         for descending in [true, false] {
             let query = SessionQuery { sort, descending, limit: 500, ..SessionQuery::default() };
@@ -168,7 +168,7 @@ async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {
     assert!(SessionSort::Agent.fits(true, &text) && SessionSort::Agent.fits(true, &none));
     assert!(!SessionSort::Agent.fits(false, &text) && !SessionSort::Agent.fits(false, &none));
     assert!(!SessionSort::Agent.fits(true, &Cursor { order: None, ..text.clone() }));
-    for sort in SessionSort::ALL.into_iter().filter(|sort| *sort != SessionSort::Agent) {
+    for sort in SessionSort::ALL.iter().copied().filter(|sort| *sort != SessionSort::Agent) {
         assert!(!sort.fits(true, &text) && !sort.fits(true, &none), "{sort}");
     }
     let order = |sort: SessionSort| Some(sort.order(true));
@@ -189,7 +189,7 @@ async fn a_row_that_cannot_be_read_does_not_end_the_list(on: &Databases) {
          WHERE session_id IN ('s02', 's03')"
     );
     execute(&store, &odd).await;
-    for sort in SessionSort::ALL {
+    for &sort in SessionSort::ALL {
         for limit in [1, 3, 50] {
             let query = SessionQuery { sort, limit, ..SessionQuery::default() };
             if limit == 1 && sort == SessionSort::Errors {

@@ -134,7 +134,7 @@ async fn a_reader_does_not_wait_for_a_writer(on: &Databases) {
     let writing = first.begin().await.unwrap();
     let second = Store::open(&address).await.unwrap();
     assert!(second.grade("a").await.unwrap().is_some());
-    first.commit(writing).await.unwrap();
+    writing.commit().await.unwrap();
 }
 
 async fn another_writer_is_waited_for(on: &Databases) {
@@ -145,7 +145,7 @@ async fn another_writer_is_waited_for(on: &Databases) {
     let batch = [session("/s/a.json", "a", 3)];
     let release = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        first.commit(writing).await.unwrap();
+        writing.commit().await.unwrap();
     };
     let (saved, ()) = tokio::join!(second.save(&batch), release);
     saved.unwrap();

@@ -18,7 +18,9 @@ async fn files_are_counted_by_outcome_and_time(on: &Databases) {
     let store = on.store().await;
     let (from, to) = (at("2026-11-16T00:00:00Z"), at("2026-11-23T00:00:00Z"));
     let mut files = Vec::new();
-    for (number, outcome) in FileOutcome::ALL.into_iter().cycle().take(7).enumerate() {
+    for (number, outcome) in
+        <FileOutcome as strum::VariantArray>::VARIANTS.iter().copied().cycle().take(7).enumerate()
+    {
         let mut one = file(&format!("/s/{number}.json"), vec![]);
         one.file.outcome = outcome;
         one.file.modified_ns = i64::try_from(from.as_nanosecond()).unwrap();

@@ -86,10 +86,7 @@ async fn the_tables_have_the_specified_columns() {
     let columns = |table: &'static str| {
         let query = format!("SELECT name FROM pragma_table_info('{table}') ORDER BY cid");
         let store = store.clone();
-        async move {
-            let query = sqlx::query(sqlx::AssertSqlSafe(query));
-            store.fetch(query, |row| row.text("name")).await.unwrap().items
-        }
+        async move { store.fetch(query, [], |row| row.get::<String>("name")).await.unwrap().items }
     };
     assert_eq!(
         columns("skill_executions").await,
@@ -115,7 +112,7 @@ async fn the_tables_have_the_specified_columns() {
     );
     let indexes = "SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE \
                    'idx_skill_executions_%' ORDER BY name";
-    let indexes = store.fetch(sqlx::query(indexes), |row| row.text("name")).await.unwrap();
+    let indexes = store.fetch(indexes, [], |row| row.get::<String>("name")).await.unwrap();
     let [_, user, version] = &indexes.items[..] else { panic!("{indexes:?}") };
     assert_eq!(
         (user.as_str(), version.as_str()),
@@ -134,7 +131,7 @@ async fn the_tables_have_the_specified_columns() {
     // ON DELETE CASCADE.
     execute(&store, "DELETE FROM skill_versions").await;
     let left = "SELECT COUNT(*) AS left_over FROM skill_executions";
-    let left = store.fetch(sqlx::query(left), |row| row.integer("left_over")).await.unwrap();
+    let left = store.fetch(left, [], |row| row.get::<i64>("left_over")).await.unwrap();
     assert_eq!(left.items, [0]);
 }
 
