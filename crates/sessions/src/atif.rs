@@ -140,13 +140,10 @@ impl<'de> Visitor<'de> for Subagents<'_, '_> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Agent<'a> {
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     version: Text<'a>,
-    #[serde(borrow)]
     model_name: Text<'a>,
 }
 
@@ -188,20 +185,14 @@ fn usage(prompt: Int, completion: Int, cached: Int) -> Option<Usage> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Step<'a> {
-    #[serde(borrow)]
     source: Text<'a>,
-    #[serde(borrow)]
     message: Content<'a>,
-    #[serde(borrow)]
     reasoning_content: Text<'a>,
-    #[serde(borrow)]
     model_name: Text<'a>,
     timestamp: Moment,
-    #[serde(borrow)]
     tool_calls: List<Call<'a>>,
-    #[serde(borrow)]
     observation: Object<Observation<'a>>,
     metrics: Object<Metrics>,
     /// 0 for a step that no model was asked for.
@@ -219,29 +210,24 @@ struct Metrics {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     tool_call_id: Text<'a>,
-    #[serde(borrow)]
     function_name: Text<'a>,
     arguments: Json,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Observation<'a> {
-    #[serde(borrow)]
     results: List<Given<'a>>,
 }
 
 /// What a tool, or the environment without one, gave back.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Given<'a> {
-    #[serde(borrow)]
     source_call_id: Text<'a>,
-    #[serde(borrow)]
     content: Content<'a>,
     is_error: Flag,
     extra: Object<Extra>,

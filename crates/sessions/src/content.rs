@@ -62,11 +62,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 struct Part<'a>(Text<'a>);
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct PartFields<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
     #[serde(
         alias = "image_url",

@@ -172,16 +172,12 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Step<'a> {
-    #[serde(borrow)]
     action: Text<'a>,
-    #[serde(borrow)]
     observation: Text<'a>,
     /// Thought and action as the model wrote them.
-    #[serde(borrow)]
     response: Text<'a>,
-    #[serde(borrow)]
     thought: Text<'a>,
     state: Nested<State>,
 }
@@ -238,12 +234,10 @@ fn call_of<'a>(action: &'a str, id: Text<'a>) -> Option<ToolCall<'a>> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Info<'a> {
-    #[serde(borrow)]
     exit_status: Text<'a>,
     model_stats: Object<Stats>,
-    #[serde(borrow)]
     swe_agent_version: Text<'a>,
 }
 

@@ -17,25 +17,19 @@ use crate::time::Moment;
 use crate::wire::{Flag, Int, Object, otherwise_default};
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Record<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) subtype: Text<'a>,
     pub(super) uuid: Id,
     pub(super) parent_uuid: Id,
     pub(super) logical_parent_uuid: Id,
     pub(super) forked_from: Object<ForkedFrom<'a>>,
-    #[serde(borrow)]
     pub(super) session_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) agent_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) version: Text<'a>,
-    #[serde(borrow)]
     pub(super) cwd: Text<'a>,
-    #[serde(borrow)]
     pub(super) entrypoint: Text<'a>,
     pub(super) timestamp: Moment,
     pub(super) is_sidechain: Flag,
@@ -43,44 +37,35 @@ pub(super) struct Record<'a> {
     pub(super) is_compact_summary: Flag,
     pub(super) is_visible_in_transcript_only: Flag,
     pub(super) is_api_error_message: Flag,
-    #[serde(borrow)]
     pub(super) origin: Object<Source<'a>>,
     pub(super) request_id: Id,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'a>>,
-    #[serde(borrow)]
     pub(super) attachment: Object<Attachment<'a>>,
     /// What a `system` record says.
-    #[serde(borrow)]
     pub(super) content: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Object<Failure<'a>>,
 }
 
 /// On records that were copied when a session was branched into a file of its own.
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct ForkedFrom<'a> {
-    #[serde(borrow)]
     pub(super) session_id: Text<'a>,
     pub(super) message_uuid: Id,
 }
 
 /// Who is behind a text, in newer versions.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Source<'a> {
-    #[serde(borrow)]
     pub(super) kind: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
     pub(super) id: Id,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Blocks<'a>,
     pub(super) usage: Object<Tokens>,
 }
@@ -106,49 +91,37 @@ impl Tokens {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Attachment<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) prompt: Content<'a>,
-    #[serde(borrow)]
     pub(super) command_mode: Text<'a>,
     pub(super) is_meta: Flag,
-    #[serde(borrow)]
     pub(super) origin: Object<Source<'a>>,
 }
 
 /// An error of the model's provider; it is nested once more when the provider's reply is kept.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Failure<'a> {
-    #[serde(borrow)]
     pub(super) formatted: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
     pub(super) status: Int,
 }
 
 /// One block of a message.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Block<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) text: Text<'a>,
-    #[serde(borrow)]
     thinking: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
-    #[serde(borrow)]
     input: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) tool_use_id: Text<'a>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
     pub(super) is_error: Flag,
     pub(super) source: Media,

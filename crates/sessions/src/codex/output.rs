@@ -26,9 +26,8 @@ pub(super) struct Output {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Structured<'a> {
-    #[serde(borrow)]
     output: Text<'a>,
     metadata: Object<Metadata>,
 }

@@ -13,15 +13,11 @@ use super::message::{AGENT, Message};
 
 /// What a line says about the session, and its message. The tools' schemas are skipped.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct About<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
-    #[serde(borrow)]
     platform: Text<'a>,
-    #[serde(borrow)]
     cwd: Text<'a>,
-    #[serde(borrow)]
     session_id: Text<'a>,
 }
 

@@ -38,9 +38,8 @@ struct Root<'f, 's> {
 
 /// The settings of the model; the working folder of some builds is among them.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Settings<'a> {
-    #[serde(borrow)]
     cwd: Text<'a>,
 }
 

@@ -17,54 +17,36 @@ use crate::wire::{Flag, Int, Json, Object, otherwise_default};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Record<'a> {
     pub(super) id: Int,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) source: Text<'a>,
     /// What the user interface shows.
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
-    #[serde(borrow)]
     pub(super) action: Text<'a>,
-    #[serde(borrow)]
     pub(super) observation: Text<'a>,
     pub(super) cause: Int,
     pub(super) args: Args,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
     pub(super) extras: Object<Extras<'a>>,
     pub(super) success: Flag,
-    #[serde(borrow)]
     pub(super) tool_call_metadata: Object<ToolCallMetadata<'a>>,
     pub(super) llm_metrics: Object<Metrics>,
     // Before 2025, arguments and results stood beside the rest.
-    #[serde(borrow)]
     pub(super) command: Text<'a>,
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) path: Text<'a>,
-    #[serde(borrow)]
     pub(super) url: Text<'a>,
-    #[serde(borrow)]
     pub(super) browser_actions: Text<'a>,
-    #[serde(borrow)]
     pub(super) thought: Text<'a>,
     pub(super) exit_code: Int,
     pub(super) wait_for_response: Flag,
     // Of an evaluated run.
-    #[serde(borrow)]
     pub(super) history: Entries<'a>,
-    #[serde(borrow)]
     pub(super) instance_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) issue: Object<Issue<'a>>,
-    #[serde(borrow)]
     pub(super) error: Text<'a>,
-    #[serde(borrow)]
     pub(super) metadata: Object<Metadata<'a>>,
     pub(super) metrics: Object<Metrics>,
 }
@@ -94,27 +76,22 @@ impl Record<'_> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Issue<'a> {
-    #[serde(borrow)]
     owner: Text<'a>,
-    #[serde(borrow)]
     repo: Text<'a>,
-    #[serde(borrow)]
     number: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Metadata<'a> {
-    #[serde(borrow)]
     llm_config: Object<LlmConfig<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct LlmConfig<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
 }
 
@@ -133,38 +110,32 @@ impl Metrics {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Extras<'a> {
     pub(super) exit_code: Int,
-    #[serde(borrow)]
     pub(super) metadata: Object<CommandMetadata<'a>>,
     /// Of a browser: whether the page failed.
     pub(super) error: Flag,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct CommandMetadata<'a> {
     pub(super) exit_code: Int,
-    #[serde(borrow)]
     pub(super) working_dir: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct ToolCallMetadata<'a> {
-    #[serde(borrow)]
     pub(super) function_name: Text<'a>,
-    #[serde(borrow)]
     pub(super) model_response: Object<Response<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Response<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Object<Counts>,
 }

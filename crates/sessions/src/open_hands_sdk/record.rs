@@ -15,104 +15,74 @@ use crate::wire::{Flag, Int, Json, Object, otherwise_default};
 
 /// An event of any kind.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Record<'a> {
-    #[serde(borrow)]
     pub(super) kind: Text<'a>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) source: Text<'a>,
-    #[serde(borrow)]
     pub(super) llm_response_id: Text<'a>,
     // Messages.
-    #[serde(borrow)]
     pub(super) llm_message: Object<Message<'a>>,
-    #[serde(borrow)]
     pub(super) system_prompt: Text<'a>,
-    #[serde(borrow)]
     pub(super) summary: Text<'a>,
     // Calls.
-    #[serde(borrow)]
     pub(super) thought: Content<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
     pub(super) action: Json,
-    #[serde(borrow)]
     pub(super) tool_name: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_call: Object<Call<'a>>,
     // Results.
-    #[serde(borrow)]
     pub(super) observation: Object<Observation<'a>>,
-    #[serde(borrow)]
     pub(super) rejection_reason: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Text<'a>,
     // Errors of the conversation.
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) detail: Text<'a>,
     // Calls of an agent that is driven from outside.
-    #[serde(borrow)]
     pub(super) title: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_kind: Text<'a>,
     pub(super) raw_input: Json,
     pub(super) raw_output: Json,
     pub(super) is_error: Flag,
-    #[serde(borrow)]
     pub(super) parent_tool_call_id: Text<'a>,
     // State updates.
-    #[serde(borrow)]
     pub(super) key: Text<'a>,
     pub(super) value: Object<State>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Call<'a> {
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
     pub(super) arguments: Json,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Observation<'a> {
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
     /// In the place of `content` in the first versions, with `error`.
-    #[serde(borrow)]
     pub(super) output: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Text<'a>,
     pub(super) is_error: Flag,
     exit_code: Int,
-    #[serde(borrow)]
     metadata: Object<Metadata<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Metadata<'a> {
     exit_code: Int,
-    #[serde(borrow)]
     working_dir: Text<'a>,
 }
 
@@ -162,33 +132,28 @@ impl State {
 
 /// `base_state.json`.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct BaseState<'a> {
-    #[serde(borrow)]
     agent: Object<Agent<'a>>,
-    #[serde(borrow)]
     workspace: Object<Workspace<'a>>,
     stats: Object<Stats>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Agent<'a> {
-    #[serde(borrow)]
     llm: Object<Llm<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Llm<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Workspace<'a> {
-    #[serde(borrow)]
     working_dir: Text<'a>,
 }
 
@@ -224,9 +189,8 @@ impl Totals {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Metrics<'a> {
-    #[serde(borrow)]
     model_name: Text<'a>,
     accumulated_token_usage: Object<Counts>,
 }

@@ -12,24 +12,18 @@ use crate::wire::{Flag, Int, Json, Object, otherwise_default};
 
 /// A header or an entry.
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Entry<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) parent_id: ParentId<'a>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) cwd: Text<'a>,
-    #[serde(borrow, alias = "branchedFrom")]
+    #[serde(alias = "branchedFrom")]
     pub(super) parent_session: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'a>>,
-    #[serde(borrow)]
     pub(super) content: Blocks<'a>,
-    #[serde(borrow)]
     pub(super) summary: Text<'a>,
 }
 
@@ -48,30 +42,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for ParentId<'a> {
 
 /// `message` of an entry.
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Blocks<'a>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Object<Tokens>,
-    #[serde(borrow)]
     pub(super) stop_reason: Text<'a>,
-    #[serde(borrow, rename = "errorMessage")]
+    #[serde(rename = "errorMessage")]
     pub(super) error: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_name: Text<'a>,
     pub(super) is_error: Flag,
-    #[serde(borrow)]
     pub(super) command: Text<'a>,
-    #[serde(borrow)]
     pub(super) output: Text<'a>,
-    #[serde(borrow)]
     pub(super) summary: Text<'a>,
 }
 
@@ -94,17 +79,13 @@ pub(super) struct Blocks<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Block<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
     arguments: Json,
     data: Media,
