@@ -38,9 +38,7 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             && let Some(about) = line.parse::<About<'_>>(&mut again, &mut Notes::default())
         {
             about.note(feed);
-            if let Some(time) = message.timestamp.0 {
-                feed.head.saw(time);
-            }
+            feed.saw(message.timestamp);
         }
         message.send(feed);
     }

@@ -1,9 +1,7 @@
 //! The wire form of `OpenHands` SDK events and of a conversation's state.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess};
 
 use crate::content::Content;
 use crate::event::Usage;
@@ -11,7 +9,7 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{Flag, Int, Json, Object, otherwise_default};
+use crate::wire::{AnyJson, Flag, Int, Json, Object, deserialize_any_json};
 
 /// An event of any kind.
 #[derive(Deserialize, Default)]
@@ -195,37 +193,22 @@ struct Metrics<'a> {
     accumulated_token_usage: Object<Counts>,
 }
 
-impl<'de> Deserialize<'de> for Totals {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyTotals;
+deserialize_any_json!(Totals);
 
-        impl<'de> Visitor<'de> for AnyTotals {
-            type Value = Totals;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("metrics by use")
+impl<'de> AnyJson<'de> for Totals {
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        const MAX_MODELS: usize = 32;
+        while let Some((_, Object(metrics))) =
+            map.next_entry::<IgnoredAny, Object<Metrics<'de>>>()?
+        {
+            let Some(metrics) = metrics else { continue };
+            let tokens = metrics.accumulated_token_usage.0;
+            let Some(usage) = tokens.as_ref().and_then(Counts::usage) else { continue };
+            self.usage += usage;
+            if self.models.len() < MAX_MODELS {
+                self.models.push(metrics.model_name.as_str().to_owned());
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Totals, A::Error> {
-                const MOST_MODELS: usize = 32;
-                let mut totals = Totals::default();
-                while map.next_key::<IgnoredAny>()?.is_some() {
-                    let Object(Some(metrics)) = map.next_value::<Object<Metrics<'de>>>()? else {
-                        continue;
-                    };
-                    let tokens = metrics.accumulated_token_usage.0;
-                    let Some(usage) = tokens.as_ref().and_then(Counts::usage) else { continue };
-                    totals.usage += usage;
-                    if totals.models.len() < MOST_MODELS {
-                        totals.models.push(metrics.model_name.as_str().to_owned());
-                    }
-                }
-                Ok(totals)
-            }
-
-            otherwise_default!(scalar list);
         }
-
-        deserializer.deserialize_any(AnyTotals)
+        Ok(())
     }
 }
