@@ -1,59 +1,39 @@
 //! The content of chat messages in the shapes that agents share: text, parts, media. Media are
 //! named with type and size, never kept.
 
-use std::fmt;
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::text::Text;
-use super::wire::otherwise_default;
+use super::wire::{AnyJson, deserialize_any_json};
 
 /// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files
 /// are named with type and size instead of being kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Content<'a>(pub(super) Text<'a>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyContent;
+deserialize_any_json!(Content<'a>);
 
-        impl<'de> Visitor<'de> for AnyContent {
-            type Value = Content<'de>;
+impl<'de: 'a, 'a> AnyJson<'de> for Content<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.0 = Text::new(text);
+    }
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("text or a list of parts")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Content(Text::new(text)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Content(Text::new(text).into_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut all = Text::default();
-                while let Some(part) = list.next_element::<Part<'de>>()? {
-                    if all.is_empty() {
-                        all = part.0;
-                    } else {
-                        all.join(&part.0);
-                    }
-                }
-                Ok(Content(all))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Part::deserialize(MapAccessDeserializer::new(map)).map(|part| Content(part.0))
-            }
-
-            otherwise_default!(number boolean null);
+    fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(Part(text)) = list.next_element::<Part<'de>>()? {
+            self.0.add(text);
         }
+        Ok(())
+    }
 
-        deserializer.deserialize_any(AnyContent)
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        let mut part = Part::default();
+        part.object(map)?;
+        self.0 = part.0;
+        Ok(())
     }
 }
 
@@ -62,11 +42,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 struct Part<'a>(Text<'a>);
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct PartFields<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
     #[serde(
         alias = "image_url",
@@ -78,37 +57,18 @@ struct PartFields<'a> {
     media: Media,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyPart;
+deserialize_any_json!(Part<'a>);
 
-        impl<'de> Visitor<'de> for AnyPart {
-            type Value = Part<'de>;
+impl<'de: 'a, 'a> AnyJson<'de> for Part<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.0 = Text::new(text);
+    }
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a part of a message")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Part(Text::new(text)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Part(Text::new(text).into_owned()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let fields = PartFields::deserialize(MapAccessDeserializer::new(map))?;
-                if !fields.text.is_empty() || fields.media.length == 0 {
-                    return Ok(Part(fields.text));
-                }
-                Ok(Part(fields.media.note(&fields.kind)))
-            }
-
-            otherwise_default!(number boolean null list);
-        }
-
-        deserializer.deserialize_any(AnyPart)
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        let fields = PartFields::deserialize(MapAccessDeserializer::new(map))?;
+        let is_media = fields.text.is_empty() && fields.media.length > 0;
+        self.0 = if is_media { fields.media.note(&fields.kind) } else { fields.text };
+        Ok(())
     }
 }
 
@@ -139,46 +99,31 @@ impl Media {
     }
 }
 
-impl<'de> Deserialize<'de> for Media {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyMedia;
+deserialize_any_json!(Media);
 
-        impl<'de> Visitor<'de> for AnyMedia {
-            type Value = Media;
+impl<'de> AnyJson<'de> for Media {
+    fn string(&mut self, text: Cow<'de, str>) {
+        *self = Media::of_text(&text);
+    }
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("media")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Media, E> {
-                Ok(Media::of_text(text))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Media, A::Error> {
-                let mut all = Media::default();
-                while let Some(key) = map.next_key::<Text<'de>>()? {
-                    match key.as_str() {
-                        "url" | "data" | "file_data" => {
-                            let inner: Media = map.next_value()?;
-                            all.length = inner.length;
-                            if all.media_type.is_empty() {
-                                all.media_type = inner.media_type;
-                            }
-                        }
-                        "media_type" | "mimeType" | "mime_type" | "format" => {
-                            let name = map.next_value::<Text<'de>>()?;
-                            all.media_type = selftest_text::one_line(&name, 60);
-                        }
-                        _ => drop(map.next_value::<de::IgnoredAny>()?),
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "url" | "data" | "file_data" => {
+                    let inner: Media = map.next_value()?;
+                    self.length = inner.length;
+                    if self.media_type.is_empty() {
+                        self.media_type = inner.media_type;
                     }
                 }
-                Ok(all)
+                "media_type" | "mimeType" | "mime_type" | "format" => {
+                    let name = map.next_value::<Text<'de>>()?;
+                    self.media_type = selftest_text::one_line(&name, 60);
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
             }
-
-            otherwise_default!(number boolean null list);
         }
-
-        deserializer.deserialize_any(AnyMedia)
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::event::{Event, Head, Outcome, Role, ToolResult};
 use super::naming::Naming;
 use super::pairing::Pairing;
+use super::time::Moment;
 use super::{Format, Source, Text};
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +136,13 @@ impl<'s> Feed<'s> {
     /// Whether the current session has no event yet.
     pub(super) fn is_empty(&self) -> bool {
         self.events == 0
+    }
+
+    /// Notes a moment of the current session.
+    pub(super) fn saw(&mut self, Moment(time): Moment) {
+        if let Some(time) = time {
+            self.head.saw(time);
+        }
     }
 
     /// Hands an event on. An event that says nothing is dropped.

@@ -8,19 +8,16 @@ use super::text::Text;
 use super::wire::{Json, Object};
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Call<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) function: Object<Function<'a>>,
 }
 
 /// A function and its arguments; also what stands between `<tool_call>` tags.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Function<'a> {
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
     pub(super) arguments: Json,
 }

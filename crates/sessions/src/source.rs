@@ -4,10 +4,9 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use serde::de::Deserializer;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
 use super::ReadError;
 use super::bounded::BoundedStrings;
@@ -16,6 +15,7 @@ use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, MARK, without_mark};
 use super::repaired::{Repaired, may_need_repair};
+use super::wire::{AnyJson, Fill};
 
 /// Documents up to this size are parsed in memory, larger ones while they are read.
 const IN_MEMORY: u64 = 32 * 1024 * 1024;
@@ -43,35 +43,51 @@ pub enum Source {
     },
 }
 
-/// A format whose file is one JSON value.
+/// How the one JSON value of a file becomes events. Must not collect: events go to the feed while
+/// the value is read. A value of another type than those implemented is skipped.
 pub(super) trait Document {
-    /// Reads it, handing events to the feed on the way. Must not collect.
-    fn read<'de, D: Deserializer<'de>>(
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error>;
+    /// Begins to read. Called again where the text needs repair and is read a second time, with
+    /// a head that is empty again.
+    fn begin(&mut self, _feed: &mut Feed<'_>) {}
+
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        list: A,
+        _feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        IgnoredAny.visit_seq(list).map(drop)
+    }
+
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: A,
+        _feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        IgnoredAny.visit_map(map).map(drop)
+    }
 }
 
-/// A [`Document`] whose reader remembers something: what an earlier reading of it found.
-pub(super) trait Reader {
-    /// As [`Document::read`]. May be called twice for one reading, if the text needs repair.
-    fn read<'de, D: Deserializer<'de>>(
-        &mut self,
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error>;
+/// A document, or a part of one, on its way to a feed.
+pub(super) struct Part<'d, 'f, 's, D> {
+    pub(super) document: &'d mut D,
+    pub(super) feed: &'f mut Feed<'s>,
 }
 
-/// The reader of a format that remembers nothing.
-struct Stateless<T>(PhantomData<T>);
+impl<'de, D: Document> AnyJson<'de> for Part<'_, '_, '_, D> {
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        self.document.list(list, self.feed)
+    }
 
-impl<T: Document> Reader for Stateless<T> {
-    fn read<'de, D: Deserializer<'de>>(
-        &mut self,
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
-        T::read(deserializer, feed)
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        self.document.object(map, self.feed)
+    }
+}
+
+impl<'de, D: Document> DeserializeSeed<'de> for Part<'_, '_, '_, D> {
+    type Value = ();
+
+    fn deserialize<R: Deserializer<'de>>(mut self, deserializer: R) -> Result<(), R::Error> {
+        Fill(&mut self).deserialize(deserializer)
     }
 }
 
@@ -144,24 +160,19 @@ impl Source {
 
     /// Reads the one JSON value of the source. Where it breaks off or is malformed, what came
     /// before counts, and a note says where.
-    pub(super) fn document<T: Document>(&self, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-        self.document_by(&mut Stateless::<T>(PhantomData), feed)
-    }
-
-    /// As [`Self::document`], by a reader that remembers something.
-    pub(super) fn document_by(
+    pub(super) fn document(
         &self,
-        reader: &mut impl Reader,
+        document: &mut impl Document,
         feed: &mut Feed<'_>,
     ) -> Result<(), ReadError> {
         if self.size()? > IN_MEMORY {
             let bounded = BoundedStrings::new(self.open_unmarked()?);
-            return match from_stream(bounded, reader, feed) {
+            return match from_stream(bounded, document, feed) {
                 Ok(()) => Ok(()),
                 Err(error) if error.is_syntax() => {
                     let changes = Cell::new(0);
                     let repaired = Repaired::new(self.open_unmarked()?, &changes);
-                    again(BoundedStrings::new(repaired), &changes, reader, feed);
+                    again(BoundedStrings::new(repaired), &changes, document, feed);
                     Ok(())
                 }
                 Err(error) => {
@@ -180,14 +191,14 @@ impl Source {
         };
         let bytes = without_mark(bytes);
         let result = match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => reader.read(&mut serde_json::Deserializer::from_str(text), feed),
-            Err(_) => reader.read(&mut serde_json::Deserializer::from_slice(bytes), feed),
+            Ok(text) => parse(&mut serde_json::Deserializer::from_str(text), document, feed),
+            Err(_) => parse(&mut serde_json::Deserializer::from_slice(bytes), document, feed),
         };
         match result {
             Ok(()) => {}
             Err(error) if error.is_syntax() && may_need_repair(bytes) => {
                 let changes = Cell::new(0);
-                again(Repaired::new(bytes, &changes), &changes, reader, feed);
+                again(Repaired::new(bytes, &changes), &changes, document, feed);
             }
             Err(error) => feed.notes.torn = Some(place(&error)),
         }
@@ -209,20 +220,29 @@ impl Source {
 /// Reads a document while it comes.
 fn from_stream(
     input: impl Read,
-    reader: &mut impl Reader,
+    document: &mut impl Document,
     feed: &mut Feed<'_>,
 ) -> Result<(), serde_json::Error> {
     let input = BufReader::with_capacity(256 * 1024, input);
-    reader.read(&mut serde_json::Deserializer::from_reader(input), feed)
+    parse(&mut serde_json::Deserializer::from_reader(input), document, feed)
 }
 
 /// Reads a document a second time, now that it is repaired while it comes. The sessions that were
 /// handed on before are not handed on again: up to where it broke, it is the same text.
-fn again(input: impl Read, changes: &Cell<u64>, reader: &mut impl Reader, feed: &mut Feed<'_>) {
+fn again(input: impl Read, changes: &Cell<u64>, document: &mut impl Document, feed: &mut Feed<'_>) {
     feed.restart();
-    let result = from_stream(input, reader, feed);
+    let result = from_stream(input, document, feed);
     feed.notes.repaired_records += u64::from(changes.get() > 0);
     feed.notes.torn = result.err().map(|error| place(&error));
+}
+
+fn parse<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    document: &mut impl Document,
+    feed: &mut Feed<'_>,
+) -> Result<(), D::Error> {
+    document.begin(feed);
+    Part { document, feed }.deserialize(deserializer)
 }
 
 /// Where a document broke, and why, for a note.

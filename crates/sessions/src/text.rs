@@ -6,8 +6,11 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use memchr::memmem;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Serialize, Serializer};
+use serde_json::Number;
+
+use super::wire::{AnyJson, deserialize_any_json};
 
 /// A longer text keeps this many bytes at each end: the error is usually in the last lines.
 const KEPT_END: usize = 16 * 1024;
@@ -84,6 +87,15 @@ impl<'a> Text<'a> {
     /// A copy that owns its text.
     pub fn into_owned(self) -> Text<'static> {
         Text { value: Cow::Owned(self.value.into_owned()), cut: self.cut }
+    }
+
+    /// Adds a paragraph. The first one stays borrowed.
+    pub(super) fn add(&mut self, other: Text<'a>) {
+        if self.is_empty() && self.cut == 0 {
+            *self = other;
+        } else {
+            self.join(&other);
+        }
     }
 
     /// Adds a paragraph.
@@ -229,65 +241,31 @@ fn without_runs(text: &str, runs: impl Iterator<Item = Range<usize>>) -> Option<
     (cut > 0).then_some((result, cut))
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyText)
-    }
-}
+deserialize_any_json!(Text<'a>);
 
-struct AnyText;
-
-impl<'de> Visitor<'de> for AnyText {
-    type Value = Text<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("text")
+impl<'de: 'a, 'a> AnyJson<'de> for Text<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        *self = Text::new(text);
     }
 
-    fn visit_borrowed_str<E: de::Error>(self, value: &'de str) -> Result<Text<'de>, E> {
-        Ok(Text::new(value))
+    fn boolean(&mut self, value: bool) {
+        *self = Text::new(value.to_string());
     }
 
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Text<'de>, E> {
-        // Bounded first, so that no long copy is made.
-        let bounded = Text::new(value);
-        Ok(Text { value: Cow::Owned(bounded.value.into_owned()), cut: bounded.cut })
+    fn number(&mut self, number: &Number) {
+        let float = number.as_f64().filter(|_| number.is_f64());
+        *self = Text::new(float.map_or_else(|| number.to_string(), |float| float.to_string()));
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Text<'de>, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Text<'de>, E> {
-        Ok(Text::new(value.to_string()))
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Text<'de>, E> {
-        Ok(Text::new(value.to_string()))
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Text<'de>, E> {
-        Ok(Text::new(value.to_string()))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Text<'de>, E> {
-        Ok(Text::new(value.to_string()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Text<'de>, A::Error> {
-        let mut all = Text::default();
+    fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while let Some(text) = list.next_element::<Text<'de>>()? {
-            if all.is_empty() && all.cut == 0 {
-                all = text;
-            } else {
-                all.join(&text);
-            }
+            self.add(text);
         }
-        Ok(all)
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text<'de>, A::Error> {
-        let (mut found, mut rank) = (Text::default(), 0);
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        let mut rank = 0;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             let this = match &*key {
                 "text" => 3,
@@ -296,12 +274,12 @@ impl<'de> Visitor<'de> for AnyText {
                 _ => 0,
             };
             if this > rank {
-                (found, rank) = (map.next_value()?, this);
+                (*self, rank) = (map.next_value()?, this);
             } else {
-                map.next_value::<de::IgnoredAny>()?;
+                map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 

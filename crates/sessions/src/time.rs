@@ -1,13 +1,13 @@
 //! Moments in the many ways in which agents write them. Never panics, never guesses a zone.
 
-use std::fmt;
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde_json::Number;
 
-use super::wire::otherwise_default;
+use super::wire::{AnyJson, deserialize_any_json};
 
 /// A moment that may be absent or unreadable. From RFC 3339 text, ISO text without zone (taken
 /// for UTC), seconds or milliseconds since 1970 as number or text.
@@ -41,39 +41,16 @@ impl Moment {
     }
 }
 
-impl<'de> Deserialize<'de> for Moment {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyMoment)
-    }
-}
+deserialize_any_json!(Moment);
 
-struct AnyMoment;
-
-impl<'de> Visitor<'de> for AnyMoment {
-    type Value = Moment;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a time")
+impl AnyJson<'_> for Moment {
+    fn string(&mut self, text: Cow<'_, str>) {
+        *self = Moment::parse(&text);
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Moment, E> {
-        Ok(Moment::parse(text))
+    fn number(&mut self, number: &Number) {
+        *self = number.as_f64().map(Moment::epoch).unwrap_or_default();
     }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Moment, E> {
-        Ok(Moment::epoch(number))
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds need 41 bits")]
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Moment, E> {
-        Ok(Moment::epoch(number as f64))
-    }
-
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Moment, E> {
-        Ok(Moment(None))
-    }
-
-    otherwise_default!(boolean null list object);
 }
 
 #[cfg(test)]

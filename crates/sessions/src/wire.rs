@@ -1,67 +1,131 @@
 //! Lenient building blocks of the readers: JSON of foreign programs, where any field may have
 //! another type than last month. A field of another type is as good as none; it loses no record.
+//!
+//! Records that hold [`Text`] derive `Deserialize` with `bound(deserialize = "'de: 'a")`: their
+//! texts borrow from the line or the document.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
 use serde_json::value::RawValue;
 
 use super::repaired::repair;
 use super::text::Text;
 
-/// The methods of a [`Visitor`] for JSON values of the kinds named: skip them, yield the default.
-macro_rules! otherwise_default {
-    ($($kind:ident)*) => { $(otherwise_default!(@ $kind);)* };
-    (@ scalar) => { otherwise_default!(string number boolean null); };
-    (@ string) => {
-        fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
+/// Takes in a JSON value of any type. Values of the types that an implementation does not handle
+/// are skipped.
+pub(super) trait AnyJson<'de>: Sized {
+    fn string(&mut self, _text: Cow<'de, str>) {}
+
+    fn number(&mut self, _number: &Number) {}
+
+    fn boolean(&mut self, _value: bool) {}
+
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        IgnoredAny.visit_seq(list).map(drop)
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        IgnoredAny.visit_map(map).map(drop)
+    }
+
+    /// A new value from JSON, for implementations of `Deserialize`.
+    fn of<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>
+    where
+        Self: Default,
+    {
+        let mut value = Self::default();
+        Fill(&mut value).deserialize(deserializer)?;
+        Ok(value)
+    }
+}
+
+/// Implements `Deserialize` by [`AnyJson`].
+macro_rules! deserialize_any_json {
+    ($type:ident<'a>) => {
+        impl<'de: 'a, 'a> serde::Deserialize<'de> for $type<'a> {
+            fn deserialize<D: serde::Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+                $crate::wire::AnyJson::of(json)
+            }
         }
     };
-    (@ number) => {
-        fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-    };
-    (@ boolean) => {
-        fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-    };
-    (@ null) => {
-        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-    };
-    (@ list) => {
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(
-            self,
-            mut list: A,
-        ) -> Result<Self::Value, A::Error> {
-            while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
-            Ok(Self::Value::default())
-        }
-    };
-    (@ object) => {
-        fn visit_map<A: serde::de::MapAccess<'de>>(
-            self,
-            mut map: A,
-        ) -> Result<Self::Value, A::Error> {
-            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
-            Ok(Self::Value::default())
+    ($type:ident) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+                $crate::wire::AnyJson::of(json)
+            }
         }
     };
 }
-pub(super) use otherwise_default;
+pub(super) use deserialize_any_json;
+
+/// Reads one JSON value into an [`AnyJson`].
+pub(super) struct Fill<'t, T>(pub(super) &'t mut T);
+
+impl<'de, T: AnyJson<'de>> DeserializeSeed<'de> for Fill<'_, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: AnyJson<'de>> Visitor<'de> for Fill<'_, T> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<(), E> {
+        self.0.string(Cow::Borrowed(text));
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.string(Cow::Owned(text.to_owned()));
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.0.number(&number.into());
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.0.number(&number.into());
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        if let Some(number) = Number::from_f64(number) {
+            self.0.number(&number);
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.0.boolean(value);
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
+        self.0.list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        self.0.object(map)
+    }
+}
 
 /// Calls a function for each element of a JSON list, without collecting them. Anything but a
 /// list is skipped.
@@ -78,26 +142,18 @@ pub(super) fn each<T, F: FnMut(T)>(function: F) -> Each<T, F> {
 impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Each<T, F> {
     type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
+        Fill(&mut self).deserialize(deserializer)
     }
 }
 
-impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> AnyJson<'de> for Each<T, F> {
+    fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while let Some(element) = list.next_element()? {
             (self.function)(element);
         }
         Ok(())
     }
-
-    otherwise_default!(string number boolean null object);
 }
 
 /// A struct where the value is a JSON object, else nothing. The fields of `T` must themselves be
@@ -113,23 +169,14 @@ impl<T> Default for Object<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyObject<T>(PhantomData<fn() -> T>);
+        Self::of(deserializer)
+    }
+}
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for AnyObject<T> {
-            type Value = Object<T>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(|value| Object(Some(value)))
-            }
-
-            otherwise_default!(string number boolean null list);
-        }
-
-        deserializer.deserialize_any(AnyObject(PhantomData))
+impl<'de, T: Deserialize<'de>> AnyJson<'de> for Object<T> {
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        self.0 = Some(T::deserialize(MapAccessDeserializer::new(map))?);
+        Ok(())
     }
 }
 
@@ -162,42 +209,19 @@ impl Int {
     }
 }
 
-impl<'de> Deserialize<'de> for Int {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyInt;
+deserialize_any_json!(Int);
 
-        impl<'de> Visitor<'de> for AnyInt {
-            type Value = Int;
+impl AnyJson<'_> for Int {
+    fn number(&mut self, number: &Number) {
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+        let whole =
+            |number: f64| (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
+        let float = || number.as_f64().filter(|_| number.is_f64()).and_then(whole);
+        self.0 = number.as_i64().or_else(float);
+    }
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a whole number")
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Int, E> {
-                Ok(Int(Some(number)))
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Int, E> {
-                Ok(Int(i64::try_from(number).ok()))
-            }
-
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Int, E> {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "checked to be whole and small"
-                )]
-                let whole = (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
-                Ok(Int(whole))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Int, E> {
-                Ok(Int(text.trim().parse().ok()))
-            }
-
-            otherwise_default!(boolean null list object);
-        }
-
-        deserializer.deserialize_any(AnyInt)
+    fn string(&mut self, text: Cow<'_, str>) {
+        self.0 = text.trim().parse().ok();
     }
 }
 
@@ -212,25 +236,11 @@ impl Flag {
     }
 }
 
-impl<'de> Deserialize<'de> for Flag {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyFlag;
+deserialize_any_json!(Flag);
 
-        impl<'de> Visitor<'de> for AnyFlag {
-            type Value = Flag;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("true or false")
-            }
-
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Flag, E> {
-                Ok(Flag(Some(value)))
-            }
-
-            otherwise_default!(string number null list object);
-        }
-
-        deserializer.deserialize_any(AnyFlag)
+impl AnyJson<'_> for Flag {
+    fn boolean(&mut self, value: bool) {
+        self.0 = Some(value);
     }
 }
 

@@ -14,11 +14,9 @@ const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Response<'a> {
-    #[serde(borrow)]
     tool_call_id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
     content: Option<Json>,
 }

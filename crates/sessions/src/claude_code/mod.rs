@@ -244,9 +244,9 @@ impl Reader {
         }
         for block in message.content.0 {
             match block.kind.as_str() {
-                "text" => said::add(&mut event.text, block.text),
+                "text" => event.text.add(block.text),
                 "thinking" => {
-                    said::add(&mut event.reasoning, block.thinking(feed.wants_outputs()));
+                    event.reasoning.add(block.thinking(feed.wants_outputs()));
                 }
                 "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                     let arguments = block.arguments();

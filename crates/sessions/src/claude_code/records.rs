@@ -2,11 +2,11 @@
 //! whatever is skipped here (`toolUseResult` repeats the content and is often most of a line)
 //! costs no more than finding its end.
 
-use std::fmt;
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 use twox_hash::XxHash3_64;
 
@@ -14,28 +14,22 @@ use crate::Text;
 use crate::content::{Content, Media};
 use crate::event::Usage;
 use crate::time::Moment;
-use crate::wire::{Flag, Int, Object, otherwise_default};
+use crate::wire::{AnyJson, Fill, Flag, Int, Object, deserialize_any_json};
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Record<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) subtype: Text<'a>,
     pub(super) uuid: Id,
     pub(super) parent_uuid: Id,
     pub(super) logical_parent_uuid: Id,
     pub(super) forked_from: Object<ForkedFrom<'a>>,
-    #[serde(borrow)]
     pub(super) session_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) agent_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) version: Text<'a>,
-    #[serde(borrow)]
     pub(super) cwd: Text<'a>,
-    #[serde(borrow)]
     pub(super) entrypoint: Text<'a>,
     pub(super) timestamp: Moment,
     pub(super) is_sidechain: Flag,
@@ -43,44 +37,35 @@ pub(super) struct Record<'a> {
     pub(super) is_compact_summary: Flag,
     pub(super) is_visible_in_transcript_only: Flag,
     pub(super) is_api_error_message: Flag,
-    #[serde(borrow)]
     pub(super) origin: Object<Source<'a>>,
     pub(super) request_id: Id,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'a>>,
-    #[serde(borrow)]
     pub(super) attachment: Object<Attachment<'a>>,
     /// What a `system` record says.
-    #[serde(borrow)]
     pub(super) content: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Object<Failure<'a>>,
 }
 
 /// On records that were copied when a session was branched into a file of its own.
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct ForkedFrom<'a> {
-    #[serde(borrow)]
     pub(super) session_id: Text<'a>,
     pub(super) message_uuid: Id,
 }
 
 /// Who is behind a text, in newer versions.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Source<'a> {
-    #[serde(borrow)]
     pub(super) kind: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
     pub(super) id: Id,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Blocks<'a>,
     pub(super) usage: Object<Tokens>,
 }
@@ -106,59 +91,43 @@ impl Tokens {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Attachment<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) prompt: Content<'a>,
-    #[serde(borrow)]
     pub(super) command_mode: Text<'a>,
     pub(super) is_meta: Flag,
-    #[serde(borrow)]
     pub(super) origin: Object<Source<'a>>,
 }
 
 /// An error of the model's provider; it is nested once more when the provider's reply is kept.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Failure<'a> {
-    #[serde(borrow)]
     pub(super) formatted: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
     pub(super) status: Int,
 }
 
 /// One block of a message.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Block<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) text: Text<'a>,
-    #[serde(borrow)]
     thinking: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
-    #[serde(borrow)]
     input: Option<&'a RawValue>,
-    #[serde(borrow)]
     pub(super) tool_use_id: Text<'a>,
-    #[serde(borrow)]
     content: Option<&'a RawValue>,
     pub(super) is_error: Flag,
     pub(super) source: Media,
 }
 
 impl<'a> Block<'a> {
-    fn of_text(text: Text<'a>) -> Self {
-        Block { kind: Text::from("text"), text, ..Block::default() }
-    }
-
     /// The output of a tool. Most are never looked at, so that they are read when asked for.
     pub(super) fn content(&self) -> Text<'a> {
         let read = |json: &'a RawValue| serde_json::from_str::<Content<'a>>(json.get()).ok();
@@ -184,53 +153,22 @@ impl<'a> Block<'a> {
 #[derive(Default)]
 pub(super) struct Blocks<'a>(pub(super) Vec<Block<'a>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Blocks<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut blocks = Vec::new();
-        AddBlocks(&mut blocks).deserialize(deserializer)?;
-        Ok(Blocks(blocks))
-    }
-}
+deserialize_any_json!(Blocks<'a>);
 
-/// Adds what there is to blocks: without a list of its own for each, of which there are many.
-struct AddBlocks<'v, 'a>(&'v mut Vec<Block<'a>>);
-
-impl<'de> DeserializeSeed<'de> for AddBlocks<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for AddBlocks<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("text or a list of blocks")
+impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.0.push(Block { kind: Text::from("text"), text: Text::new(text), ..Block::default() });
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<(), E> {
-        self.0.push(Block::of_text(Text::new(text)));
+    fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Fill(self))?.is_some() {}
         Ok(())
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.0.push(Block::of_text(Text::new(text).into_owned()));
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(AddBlocks(self.0))?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
         self.0.push(Block::deserialize(MapAccessDeserializer::new(map))?);
         Ok(())
     }
-
-    otherwise_default!(number boolean null);
 }
 
 /// An id as a number: ids are only compared, and a large file has many. 0 stands for none.
@@ -257,24 +195,10 @@ impl From<&str> for Id {
     }
 }
 
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyId;
+deserialize_any_json!(Id);
 
-        impl<'de> Visitor<'de> for AnyId {
-            type Value = Id;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an id")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
-                Ok(Id::from(text))
-            }
-
-            otherwise_default!(number boolean null list object);
-        }
-
-        deserializer.deserialize_any(AnyId)
+impl AnyJson<'_> for Id {
+    fn string(&mut self, text: Cow<'_, str>) {
+        *self = Id::from(&*text);
     }
 }

@@ -74,23 +74,14 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
                     outcome::result_of(block.tool_use_id, text, block.is_error.is_set())
                 });
             }
-            "text" if is_harness => add(&mut user.words, block.text),
-            "text" => add(&mut user.words, origin::without_notes(block.text)),
-            kind @ ("image" | "document") => add(&mut user.words, block.source.note(kind)),
+            "text" if is_harness => user.words.add(block.text),
+            "text" => user.words.add(origin::without_notes(block.text)),
+            kind @ ("image" | "document") => user.words.add(block.source.note(kind)),
             _ => {}
         }
     }
     user.is_human = !is_harness && !user.words.is_empty() && !origin::is_harness(&user.words);
     user
-}
-
-/// Adds a paragraph.
-pub(super) fn add<'a>(words: &mut Text<'a>, more: Text<'a>) {
-    if words.is_empty() {
-        *words = more;
-    } else {
-        words.join(&more);
-    }
 }
 
 /// Newer versions name who is behind a text: `human`, `peer`, `task-notification`, …
@@ -103,7 +94,7 @@ fn assistant<'a>(record: &Record<'a>, message: Message<'a>) -> Said<'a> {
         return Said::Assistant(message);
     }
     let mut text = Text::default();
-    message.content.0.into_iter().for_each(|block| add(&mut text, block.text));
+    message.content.0.into_iter().for_each(|block| text.add(block.text));
     let mark = (text.as_str() != NO_RESPONSE).then_some(Mark::ApiError);
     Said::Notice { text, mark }
 }
@@ -117,7 +108,7 @@ fn system<'a>(record: &mut Record<'a>) -> Said<'a> {
     let mut text = std::mem::take(&mut record.content);
     if let Some(failure) = record.error.0.take() {
         let said = [failure.formatted, failure.message].into_iter().find(|said| !said.is_empty());
-        add(&mut text, said.unwrap_or_default());
+        text.add(said.unwrap_or_default());
         if let Some(status) = failure.status.0
             && text.is_empty()
         {

@@ -1,17 +1,17 @@
 //! The output of a tool, which has had five shapes, and what it says about success.
 
-use std::fmt;
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
 use crate::content::Content;
 use crate::event::{Outcome, ToolResult};
 use crate::failure;
 use crate::text::Text;
-use crate::wire::{Int, Object, otherwise_default};
+use crate::wire::{AnyJson, Int, Object, deserialize_any_json};
 
 /// Lines at the beginning of an output among which an exit code may stand.
 const HEADER_LINES: usize = 6;
@@ -26,9 +26,8 @@ pub(super) struct Output {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Structured<'a> {
-    #[serde(borrow)]
     output: Text<'a>,
     metadata: Object<Metadata>,
 }
@@ -39,43 +38,31 @@ struct Metadata {
     exit_code: Int,
 }
 
-impl<'de> Deserialize<'de> for Output {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyOutput;
+deserialize_any_json!(Output);
 
-        impl<'de> Visitor<'de> for AnyOutput {
-            type Value = Output;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("the output of a tool")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Output, E> {
-                // Before the text is bounded: the metadata stand at its end.
-                if text.starts_with('{')
-                    && let Ok(structured) = serde_json::from_str::<Structured<'_>>(text)
-                    && let Some(metadata) = structured.metadata.0
-                {
-                    let exit_code = metadata.exit_code.0;
-                    return Ok(Output { text: structured.output.into_owned(), exit_code });
-                }
-                Ok(Output { text: Text::new(text).into_owned(), exit_code: None })
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Output, A::Error> {
-                let content = Content::deserialize(SeqAccessDeserializer::new(list))?;
-                Ok(Output { text: content.0.into_owned(), exit_code: None })
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Output, A::Error> {
-                let text = Text::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Output { text: text.into_owned(), exit_code: None })
-            }
-
-            otherwise_default!(number boolean null);
+impl<'de> AnyJson<'de> for Output {
+    fn string(&mut self, text: Cow<'de, str>) {
+        // Before the text is bounded: the metadata stand at its end.
+        if text.starts_with('{')
+            && let Ok(structured) = serde_json::from_str::<Structured<'_>>(&text)
+            && let Some(metadata) = structured.metadata.0
+        {
+            self.exit_code = metadata.exit_code.0;
+            self.text = structured.output.into_owned();
+        } else {
+            self.text = Text::new(text).into_owned();
         }
+    }
 
-        deserializer.deserialize_any(AnyOutput)
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        let content = Content::deserialize(SeqAccessDeserializer::new(list))?;
+        self.text = content.0.into_owned();
+        Ok(())
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        self.text = Text::deserialize(MapAccessDeserializer::new(map))?.into_owned();
+        Ok(())
     }
 }
 

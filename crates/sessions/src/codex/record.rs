@@ -12,73 +12,52 @@ use crate::wire::{Flag, Int, Json, Object};
 
 /// One line.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Record<'a> {
     pub(super) timestamp: Moment,
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) payload: Object<Box<Payload<'a>>>,
 }
 
 /// Any payload.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Payload<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
     // session_meta
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) cwd: Text<'a>,
-    #[serde(borrow)]
     pub(super) originator: Text<'a>,
-    #[serde(borrow)]
     pub(super) cli_version: Text<'a>,
     pub(super) source: Json,
-    #[serde(borrow)]
     pub(super) thread_source: Text<'a>,
-    #[serde(borrow)]
     pub(super) forked_from_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) parent_thread_id: Text<'a>,
     // turn_context, task_started
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
-    #[serde(borrow)]
     pub(super) turn_id: Text<'a>,
     // response_item
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
     pub(super) summary: Text<'a>,
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
     pub(super) arguments: Json,
-    #[serde(borrow)]
     pub(super) input: Text<'a>,
     pub(super) action: Json,
-    #[serde(borrow)]
     pub(super) call_id: Text<'a>,
     /// See [`super::output::Output`]: most are never looked at.
-    #[serde(borrow)]
     pub(super) output: Option<&'a RawValue>,
     // event_msg
-    #[serde(borrow)]
     pub(super) message: Content<'a>,
     pub(super) error: Json,
     pub(super) info: TokenInfo,
     pub(super) exit_code: Int,
     pub(super) success: Flag,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) result: Object<McpResult<'a>>,
-    #[serde(borrow)]
     pub(super) reason: Text<'a>,
     pub(super) num_turns: Int,
 }
@@ -92,11 +71,11 @@ impl Payload<'_> {
 
 /// How a call to an MCP server ended: one of the two is there.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct McpResult<'a> {
     #[serde(rename = "Ok")]
     pub(super) ok: Object<McpOk>,
-    #[serde(borrow, rename = "Err")]
+    #[serde(rename = "Err")]
     pub(super) err: Text<'a>,
 }
 

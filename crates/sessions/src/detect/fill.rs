@@ -4,12 +4,12 @@
 use std::io::{BufReader, Read};
 
 use serde::Deserialize;
-use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess};
 
 use super::outline::{INNER, MARKS, Outline};
 use crate::Text;
 use crate::repaired::repair;
-use crate::wire::otherwise_default;
+use crate::wire::{AnyJson, Fill};
 
 /// Keys of an object that are looked at.
 const KEYS: usize = 1000;
@@ -53,33 +53,20 @@ impl Outline {
     /// The outline of what can be read, and whether that is all.
     fn fill<'de, D: de::Deserializer<'de>>(deserializer: D) -> (Self, Result<(), D::Error>) {
         let mut outline = Outline::default();
-        let result = Fill { outline: &mut outline, depth: 0 }.deserialize(deserializer);
+        let result =
+            Fill(&mut OutlineAt { outline: &mut outline, depth: 0 }).deserialize(deserializer);
         (outline, result)
     }
 }
 
-/// Fills an outline.
-struct Fill<'o> {
+/// An outline that is being taken.
+struct OutlineAt<'o> {
     outline: &'o mut Outline,
     depth: usize,
 }
 
-impl<'de> de::DeserializeSeed<'de> for Fill<'_> {
-    type Value = ();
-
-    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Fill<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+impl<'de> AnyJson<'de> for OutlineAt<'_> {
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         self.outline.is_object = true;
         while let Some(key) = map.next_key::<String>()? {
             let find = |names: &[&'static str]| names.iter().copied().find(|name| *name == key);
@@ -103,7 +90,7 @@ impl<'de> Visitor<'de> for Fill<'_> {
             } else if let Some(name) = find(&INNER).filter(|_| self.depth < 3) {
                 self.outline.inner.push((name, Outline::default()));
                 if let Some((_, outline)) = self.outline.inner.last_mut() {
-                    map.next_value_seed(Fill { outline, depth: self.depth + 1 })?;
+                    map.next_value_seed(Fill(&mut OutlineAt { outline, depth: self.depth + 1 }))?;
                 }
             } else {
                 map.next_value::<de::IgnoredAny>()?;
@@ -112,14 +99,14 @@ impl<'de> Visitor<'de> for Fill<'_> {
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+    fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         self.outline.is_list = true;
         while self.outline.elements.len() < ELEMENTS && self.depth < DEEPEST {
             self.outline.elements.push(Outline::default());
             let outline = self.outline.elements.last_mut();
             let Some(outline) = outline else { break };
-            let seed = Fill { outline, depth: self.depth + 1 };
-            if list.next_element_seed(seed)?.is_none() {
+            let mut inner = OutlineAt { outline, depth: self.depth + 1 };
+            if list.next_element_seed(Fill(&mut inner))?.is_none() {
                 self.outline.elements.pop();
                 return Ok(());
             }
@@ -127,8 +114,6 @@ impl<'de> Visitor<'de> for Fill<'_> {
         while list.next_element::<de::IgnoredAny>()?.is_some() {}
         Ok(())
     }
-
-    otherwise_default!(string number boolean null);
 }
 
 /// A short text; of anything else nothing.

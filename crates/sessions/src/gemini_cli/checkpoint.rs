@@ -15,33 +15,26 @@ const CANNED: &str = "Got it. Thanks for the context!";
 
 /// One `Content`.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Turn<'a> {
-    #[serde(borrow)]
     role: Text<'a>,
-    #[serde(borrow)]
     parts: List<Part<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
     thought: Flag,
     inline_data: Object<Media>,
-    #[serde(borrow)]
     function_call: Object<FunctionCall<'a>>,
-    #[serde(borrow)]
     function_response: Object<FunctionResponse<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct FunctionCall<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
     args: Json,
 }

@@ -18,53 +18,45 @@ use crate::wire::{List, Object};
 
 /// A line for the first pass: only what decides which writes count.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Sketch<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow, rename = "$rewindTo")]
+    #[serde(rename = "$rewindTo")]
     rewind_to: Text<'a>,
-    #[serde(borrow, rename = "$set")]
+    #[serde(rename = "$set")]
     set: Object<SetSketch<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct SetSketch<'a> {
-    #[serde(borrow)]
     messages: List<Identity<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Identity<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
 }
 
 /// A line for the second pass, unless it is a message.
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Header<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     session_id: Text<'a>,
-    #[serde(borrow)]
     kind: Text<'a>,
     start_time: Moment,
     last_updated: Moment,
-    #[serde(borrow, rename = "$set")]
+    #[serde(rename = "$set")]
     set: Object<Changes<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Changes<'a> {
-    #[serde(borrow)]
     kind: Text<'a>,
     last_updated: Moment,
-    #[serde(borrow)]
     messages: List<Message<'a>>,
 }
 

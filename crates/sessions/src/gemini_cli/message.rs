@@ -13,80 +13,65 @@ use crate::wire::{Int, Json, List, Object};
 
 /// One message.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Text<'a>,
     timestamp: Moment,
-    #[serde(borrow)]
     content: Content<'a>,
     /// What the user typed, where `content` also holds the files that it names.
-    #[serde(borrow, rename = "displayContent")]
+    #[serde(rename = "displayContent")]
     display: Content<'a>,
-    #[serde(borrow)]
     model: Text<'a>,
-    #[serde(borrow)]
     thoughts: List<Thought<'a>>,
-    #[serde(borrow, rename = "toolCalls")]
+    #[serde(rename = "toolCalls")]
     calls: List<Call<'a>>,
     tokens: Object<Tokens>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Thought<'a> {
-    #[serde(borrow)]
     subject: Text<'a>,
-    #[serde(borrow)]
     description: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
     args: Json,
-    #[serde(borrow)]
     status: Text<'a>,
-    #[serde(borrow)]
     result: List<ResultPart<'a>>,
-    #[serde(borrow, rename = "resultDisplay")]
+    #[serde(rename = "resultDisplay")]
     display: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct ResultPart<'a> {
-    #[serde(borrow, rename = "functionResponse")]
+    #[serde(rename = "functionResponse")]
     function: Object<FunctionResponse<'a>>,
-    #[serde(borrow)]
     text: Text<'a>,
 }
 
 /// What a tool gave back to the model.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct FunctionResponse<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
-    #[serde(borrow)]
     pub(super) response: Object<Response<'a>>,
 }
 
 /// Either an output or an error.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Response<'a> {
-    #[serde(borrow, alias = "content")]
+    #[serde(alias = "content")]
     pub(super) output: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Text<'a>,
 }
 

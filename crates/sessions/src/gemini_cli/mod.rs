@@ -33,5 +33,5 @@ fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let (mut scratch, mut notes) = (Vec::new(), Notes::default());
     let first = lines.next(&mut notes)?;
     let keys = first.and_then(|line| line.parse::<document::Keys>(&mut scratch, &mut notes));
-    Ok(keys.is_some_and(|keys| !keys.is_document))
+    Ok(keys.is_some_and(|keys| keys.is_object && !keys.is_document))
 }

@@ -13,15 +13,11 @@ use super::message::{AGENT, Message};
 
 /// What a line says about the session, and its message. The tools' schemas are skipped.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct About<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
-    #[serde(borrow)]
     platform: Text<'a>,
-    #[serde(borrow)]
     cwd: Text<'a>,
-    #[serde(borrow)]
     session_id: Text<'a>,
 }
 
@@ -42,9 +38,7 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             && let Some(about) = line.parse::<About<'_>>(&mut again, &mut Notes::default())
         {
             about.note(feed);
-            if let Some(time) = message.timestamp.0 {
-                feed.head.saw(time);
-            }
+            feed.saw(message.timestamp);
         }
         message.send(feed);
     }

@@ -18,49 +18,34 @@ pub(super) const AGENT: &str = "hermes";
 
 /// A message. Its role is `user`, `assistant`, `tool` or `system`; anything else is no message.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
     pub(super) reasoning: Text<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_details: Text<'a>,
-    #[serde(borrow)]
     pub(super) finish_reason: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_calls: List<Call<'a>>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_name: Text<'a>,
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
     pub(super) timestamp: Moment,
     #[serde(rename = "_compressed_summary")]
     pub(super) is_summary: Flag,
     /// How the agent's own pages show it: `hidden` and `internal_notification` are not a
     /// person's.
-    #[serde(borrow)]
     pub(super) display_kind: Text<'a>,
 }
 
 /// A tool call; `name` and `arguments` may stand in `function` or beside it.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 #[expect(clippy::struct_field_names, reason = "the names of the format")]
 pub(super) struct Call<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     call_id: Text<'a>,
-    #[serde(borrow)]
     function: Object<Function<'a>>,
-    #[serde(borrow)]
     name: Text<'a>,
     arguments: Json,
     input: Json,

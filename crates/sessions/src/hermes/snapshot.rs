@@ -2,57 +2,37 @@
 //!
 //! Most of its bytes are often the tools' schemas, which are skipped.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess};
 
 use crate::ReadError;
 use crate::feed::Feed;
 use crate::source::{Document, Source};
 use crate::text::Text;
-use crate::time::Moment;
-use crate::wire::{Object, each, otherwise_default};
+use crate::wire::{Object, each};
 
 use super::message::{AGENT, Message};
 
 /// Reads a snapshot.
 pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document::<Snapshot>(feed)
+    source.document(&mut Snapshot, feed)
 }
 
 struct Snapshot;
 
-impl Document for Snapshot {
-    fn read<'de, D: Deserializer<'de>>(
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
-        deserializer.deserialize_any(Root { feed })
-    }
-}
-
-struct Root<'f, 's> {
-    feed: &'f mut Feed<'s>,
-}
-
 /// The settings of the model; the working folder of some builds is among them.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Settings<'a> {
-    #[serde(borrow)]
     cwd: Text<'a>,
 }
 
-impl<'de> Visitor<'de> for Root<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a Hermes session")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let feed = self.feed;
+impl Document for Snapshot {
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         AGENT.clone_into(&mut feed.head.agent);
         let known =
             |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
@@ -67,11 +47,7 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                     let settings = map.next_value::<Object<Settings<'de>>>()?.0.unwrap_or_default();
                     feed.head.cwd = feed.head.cwd.take().or(known(&settings.cwd));
                 }
-                "session_start" | "last_updated" => {
-                    if let Moment(Some(time)) = map.next_value()? {
-                        feed.head.saw(time);
-                    }
-                }
+                "session_start" | "last_updated" => feed.saw(map.next_value()?),
                 "messages" => {
                     map.next_value_seed(each(
                         |Object(message): Object<Message<'de>>| match message {
@@ -85,6 +61,4 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
         }
         Ok(())
     }
-
-    otherwise_default!(string number boolean null list);
 }

@@ -10,91 +10,68 @@ use crate::tokens::Counts;
 use crate::wire::{Int, Json, List, Object};
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Info<'a> {
-    #[serde(borrow)]
     pub(super) exit_status: Text<'a>,
-    #[serde(borrow)]
     pub(super) mini_version: Text<'a>,
-    #[serde(borrow)]
     pub(super) config: Object<Config<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Config<'a> {
-    #[serde(borrow)]
     pub(super) model: Object<Model<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Model<'a> {
-    #[serde(borrow)]
     pub(super) model_name: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_calls: List<Call<'a>>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
     /// Of the responses interface: `message`, `function_call_output`.
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) call_id: Text<'a>,
     /// Of the responses interface: the items of an answer, or the result of a call.
-    #[serde(borrow)]
     pub(super) output: Text<'a>,
-    #[serde(borrow)]
     pub(super) object: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Object<Counts>,
-    #[serde(borrow)]
     pub(super) extra: Object<Extra<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Extra<'a> {
-    #[serde(borrow)]
     pub(super) actions: List<Action<'a>>,
     pub(super) returncode: Int,
-    #[serde(borrow)]
     pub(super) exception_info: Text<'a>,
-    #[serde(borrow)]
     pub(super) response: Object<Response<'a>>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) interrupt_type: Text<'a>,
-    #[serde(borrow)]
     pub(super) exit_status: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Action<'a> {
-    #[serde(borrow)]
     pub(super) command: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
 }
 
 /// The provider's reply; its choices repeat the message.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Response<'a> {
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Object<Counts>,
 }

@@ -1,10 +1,8 @@
 //! The wire form of `OpenHands` events and evaluated runs.
 
-use std::fmt;
-
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
 use crate::content::Content;
@@ -13,58 +11,40 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{Flag, Int, Json, Object, otherwise_default};
+use crate::wire::{AnyJson, Fill, Flag, Int, Json, Object, deserialize_any_json};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Record<'a> {
     pub(super) id: Int,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) source: Text<'a>,
     /// What the user interface shows.
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
-    #[serde(borrow)]
     pub(super) action: Text<'a>,
-    #[serde(borrow)]
     pub(super) observation: Text<'a>,
     pub(super) cause: Int,
     pub(super) args: Args,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
     pub(super) extras: Object<Extras<'a>>,
     pub(super) success: Flag,
-    #[serde(borrow)]
     pub(super) tool_call_metadata: Object<ToolCallMetadata<'a>>,
     pub(super) llm_metrics: Object<Metrics>,
     // Before 2025, arguments and results stood beside the rest.
-    #[serde(borrow)]
     pub(super) command: Text<'a>,
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) path: Text<'a>,
-    #[serde(borrow)]
     pub(super) url: Text<'a>,
-    #[serde(borrow)]
     pub(super) browser_actions: Text<'a>,
-    #[serde(borrow)]
     pub(super) thought: Text<'a>,
     pub(super) exit_code: Int,
     pub(super) wait_for_response: Flag,
     // Of an evaluated run.
-    #[serde(borrow)]
     pub(super) history: Entries<'a>,
-    #[serde(borrow)]
     pub(super) instance_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) issue: Object<Issue<'a>>,
-    #[serde(borrow)]
     pub(super) error: Text<'a>,
-    #[serde(borrow)]
     pub(super) metadata: Object<Metadata<'a>>,
     pub(super) metrics: Object<Metrics>,
 }
@@ -94,27 +74,22 @@ impl Record<'_> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Issue<'a> {
-    #[serde(borrow)]
     owner: Text<'a>,
-    #[serde(borrow)]
     repo: Text<'a>,
-    #[serde(borrow)]
     number: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Metadata<'a> {
-    #[serde(borrow)]
     llm_config: Object<LlmConfig<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct LlmConfig<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
 }
 
@@ -133,38 +108,32 @@ impl Metrics {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Extras<'a> {
     pub(super) exit_code: Int,
-    #[serde(borrow)]
     pub(super) metadata: Object<CommandMetadata<'a>>,
     /// Of a browser: whether the page failed.
     pub(super) error: Flag,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct CommandMetadata<'a> {
     pub(super) exit_code: Int,
-    #[serde(borrow)]
     pub(super) working_dir: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct ToolCallMetadata<'a> {
-    #[serde(borrow)]
     pub(super) function_name: Text<'a>,
-    #[serde(borrow)]
     pub(super) model_response: Object<Response<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Response<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Object<Counts>,
 }
@@ -181,23 +150,10 @@ pub(super) struct Args {
     pub(super) agent_state: Text<'static>,
 }
 
-impl<'de> Deserialize<'de> for Args {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyArgs)
-    }
-}
+deserialize_any_json!(Args);
 
-struct AnyArgs;
-
-impl<'de> Visitor<'de> for AnyArgs {
-    type Value = Args;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("arguments")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Args, A::Error> {
-        let mut args = Args::default();
+impl<'de> AnyJson<'de> for Args {
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             let value = map.next_value::<Box<RawValue>>()?;
             let text = || match serde_json::from_str::<Json>(value.get()) {
@@ -205,14 +161,16 @@ impl<'de> Visitor<'de> for AnyArgs {
                 Err(_) => Text::default(),
             };
             match key.as_str() {
-                "thought" => args.thought = text(),
-                "final_thought" => args.final_thought = text(),
-                "summary" => args.summary = text(),
-                "agent_state" => args.agent_state = text(),
+                "thought" => self.thought = text(),
+                "final_thought" => self.final_thought = text(),
+                "summary" => self.summary = text(),
+                "agent_state" => self.agent_state = text(),
                 "outputs" => {
                     let outputs = serde_json::from_str::<Text<'_>>(value.get());
                     let outputs = outputs.map(Text::into_owned).unwrap_or_default();
-                    args.content = if args.content.is_empty() { outputs } else { args.content };
+                    if self.content.is_empty() {
+                        self.content = outputs;
+                    }
                 }
                 // How the harness handles the call, and the call in other words.
                 "blocking"
@@ -226,19 +184,17 @@ impl<'de> Visitor<'de> for AnyArgs {
                 | "translated_ipython_code" => {}
                 key => {
                     if key == "content" {
-                        args.content = text();
+                        self.content = text();
                     }
-                    args.push(key, value.get());
+                    self.push(key, value.get());
                 }
             }
         }
-        if !args.of_tool.is_empty() {
-            args.of_tool.push('}');
+        if !self.of_tool.is_empty() {
+            self.of_tool.push('}');
         }
-        Ok(args)
+        Ok(())
     }
-
-    otherwise_default!(scalar list);
 }
 
 impl Args {
@@ -260,33 +216,16 @@ impl Args {
 #[derive(Default)]
 pub(super) struct Entries<'a>(pub(super) Vec<Record<'a>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyEntries;
+deserialize_any_json!(Entries<'a>);
 
-        impl<'de> Visitor<'de> for AnyEntries {
-            type Value = Entries<'de>;
+impl<'de: 'a, 'a> AnyJson<'de> for Entries<'a> {
+    fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Fill(self))?.is_some() {}
+        Ok(())
+    }
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("events")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut all = Vec::new();
-                while let Some(Entries(records)) = list.next_element()? {
-                    all.extend(records);
-                }
-                Ok(Entries(all))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Record::deserialize(MapAccessDeserializer::new(map))
-                    .map(|record| Entries(vec![record]))
-            }
-
-            otherwise_default!(scalar);
-        }
-
-        deserializer.deserialize_any(AnyEntries)
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        self.0.push(Record::deserialize(MapAccessDeserializer::new(map))?);
+        Ok(())
     }
 }

@@ -1,9 +1,7 @@
 //! The wire form of `OpenHands` SDK events and of a conversation's state.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess};
 
 use crate::content::Content;
 use crate::event::Usage;
@@ -11,108 +9,78 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{Flag, Int, Json, Object, otherwise_default};
+use crate::wire::{AnyJson, Flag, Int, Json, Object, deserialize_any_json};
 
 /// An event of any kind.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Record<'a> {
-    #[serde(borrow)]
     pub(super) kind: Text<'a>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) source: Text<'a>,
-    #[serde(borrow)]
     pub(super) llm_response_id: Text<'a>,
     // Messages.
-    #[serde(borrow)]
     pub(super) llm_message: Object<Message<'a>>,
-    #[serde(borrow)]
     pub(super) system_prompt: Text<'a>,
-    #[serde(borrow)]
     pub(super) summary: Text<'a>,
     // Calls.
-    #[serde(borrow)]
     pub(super) thought: Content<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
     pub(super) action: Json,
-    #[serde(borrow)]
     pub(super) tool_name: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_call: Object<Call<'a>>,
     // Results.
-    #[serde(borrow)]
     pub(super) observation: Object<Observation<'a>>,
-    #[serde(borrow)]
     pub(super) rejection_reason: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Text<'a>,
     // Errors of the conversation.
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) detail: Text<'a>,
     // Calls of an agent that is driven from outside.
-    #[serde(borrow)]
     pub(super) title: Text<'a>,
-    #[serde(borrow)]
     pub(super) status: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_kind: Text<'a>,
     pub(super) raw_input: Json,
     pub(super) raw_output: Json,
     pub(super) is_error: Flag,
-    #[serde(borrow)]
     pub(super) parent_tool_call_id: Text<'a>,
     // State updates.
-    #[serde(borrow)]
     pub(super) key: Text<'a>,
     pub(super) value: Object<State>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Call<'a> {
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
     pub(super) arguments: Json,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Observation<'a> {
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
     /// In the place of `content` in the first versions, with `error`.
-    #[serde(borrow)]
     pub(super) output: Text<'a>,
-    #[serde(borrow)]
     pub(super) error: Text<'a>,
     pub(super) is_error: Flag,
     exit_code: Int,
-    #[serde(borrow)]
     metadata: Object<Metadata<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Metadata<'a> {
     exit_code: Int,
-    #[serde(borrow)]
     working_dir: Text<'a>,
 }
 
@@ -162,33 +130,28 @@ impl State {
 
 /// `base_state.json`.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct BaseState<'a> {
-    #[serde(borrow)]
     agent: Object<Agent<'a>>,
-    #[serde(borrow)]
     workspace: Object<Workspace<'a>>,
     stats: Object<Stats>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Agent<'a> {
-    #[serde(borrow)]
     llm: Object<Llm<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Llm<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Workspace<'a> {
-    #[serde(borrow)]
     working_dir: Text<'a>,
 }
 
@@ -224,44 +187,28 @@ impl Totals {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Metrics<'a> {
-    #[serde(borrow)]
     model_name: Text<'a>,
     accumulated_token_usage: Object<Counts>,
 }
 
-impl<'de> Deserialize<'de> for Totals {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyTotals;
+deserialize_any_json!(Totals);
 
-        impl<'de> Visitor<'de> for AnyTotals {
-            type Value = Totals;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("metrics by use")
+impl<'de> AnyJson<'de> for Totals {
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        const MAX_MODELS: usize = 32;
+        while let Some((_, Object(metrics))) =
+            map.next_entry::<IgnoredAny, Object<Metrics<'de>>>()?
+        {
+            let Some(metrics) = metrics else { continue };
+            let tokens = metrics.accumulated_token_usage.0;
+            let Some(usage) = tokens.as_ref().and_then(Counts::usage) else { continue };
+            self.usage += usage;
+            if self.models.len() < MAX_MODELS {
+                self.models.push(metrics.model_name.as_str().to_owned());
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Totals, A::Error> {
-                const MOST_MODELS: usize = 32;
-                let mut totals = Totals::default();
-                while map.next_key::<IgnoredAny>()?.is_some() {
-                    let Object(Some(metrics)) = map.next_value::<Object<Metrics<'de>>>()? else {
-                        continue;
-                    };
-                    let tokens = metrics.accumulated_token_usage.0;
-                    let Some(usage) = tokens.as_ref().and_then(Counts::usage) else { continue };
-                    totals.usage += usage;
-                    if totals.models.len() < MOST_MODELS {
-                        totals.models.push(metrics.model_name.as_str().to_owned());
-                    }
-                }
-                Ok(totals)
-            }
-
-            otherwise_default!(scalar list);
         }
-
-        deserializer.deserialize_any(AnyTotals)
+        Ok(())
     }
 }

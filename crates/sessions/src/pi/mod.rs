@@ -75,9 +75,7 @@ fn header(entry: &Entry<'_>, feed: &mut Feed<'_>) {
         let stem = name.strip_suffix(".jsonl").unwrap_or(name);
         stem.rsplit_once('_').map_or(stem, |(_, id)| id).to_owned()
     });
-    if let Some(time) = entry.timestamp.0 {
-        feed.head.saw(time);
-    }
+    feed.saw(entry.timestamp);
 }
 
 fn send(entry: Entry<'_>, feed: &mut Feed<'_>) {

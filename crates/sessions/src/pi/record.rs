@@ -1,35 +1,29 @@
 //! The lines of a pi session as they stand in the file.
 
-use std::fmt;
+use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserializer, SeqAccess};
 
 use super::{Text, ToolCall};
 use crate::content::Media;
 use crate::time::Moment;
-use crate::wire::{Flag, Int, Json, Object, otherwise_default};
+use crate::wire::{AnyJson, Flag, Int, Json, Object, deserialize_any_json, each};
 
 /// A header or an entry.
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Entry<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) parent_id: ParentId<'a>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) cwd: Text<'a>,
-    #[serde(borrow, alias = "branchedFrom")]
+    #[serde(alias = "branchedFrom")]
     pub(super) parent_session: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'a>>,
-    #[serde(borrow)]
     pub(super) content: Blocks<'a>,
-    #[serde(borrow)]
     pub(super) summary: Text<'a>,
 }
 
@@ -48,30 +42,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for ParentId<'a> {
 
 /// `message` of an entry.
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     pub(super) role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Blocks<'a>,
     pub(super) timestamp: Moment,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Object<Tokens>,
-    #[serde(borrow)]
     pub(super) stop_reason: Text<'a>,
-    #[serde(borrow, rename = "errorMessage")]
+    #[serde(rename = "errorMessage")]
     pub(super) error: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_name: Text<'a>,
     pub(super) is_error: Flag,
-    #[serde(borrow)]
     pub(super) command: Text<'a>,
-    #[serde(borrow)]
     pub(super) output: Text<'a>,
-    #[serde(borrow)]
     pub(super) summary: Text<'a>,
 }
 
@@ -94,72 +79,40 @@ pub(super) struct Blocks<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Block<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
     arguments: Json,
     data: Media,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Blocks<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyBlocks;
+deserialize_any_json!(Blocks<'a>);
 
-        impl<'de> Visitor<'de> for AnyBlocks {
-            type Value = Blocks<'de>;
+impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.text = Text::new(text);
+    }
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("text or a list of blocks")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Blocks { text: Text::new(text), ..Blocks::default() })
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Blocks { text: Text::new(text).into_owned(), ..Blocks::default() })
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut blocks = Blocks::default();
-                while let Some(Object(block)) = list.next_element::<Object<Block<'de>>>()? {
-                    if let Some(block) = block {
-                        blocks.add(block);
-                    }
-                }
-                Ok(blocks)
-            }
-
-            otherwise_default!(number boolean null object);
-        }
-
-        deserializer.deserialize_any(AnyBlocks)
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        each(|Object(block)| block.into_iter().for_each(|block| self.add(block))).list(list)
     }
 }
 
 impl<'a> Blocks<'a> {
     fn add(&mut self, block: Block<'a>) {
-        /// Most messages have one text: it stays borrowed.
-        fn join<'a>(all: &mut Text<'a>, text: Text<'a>) {
-            if all.is_empty() { *all = text } else { all.join(&text) }
-        }
         match block.kind.as_str() {
-            "text" => join(&mut self.text, block.text),
-            "thinking" => join(&mut self.thinking, block.thinking),
+            "text" => self.text.add(block.text),
+            "thinking" => self.thinking.add(block.thinking),
             "toolCall" => {
                 let Block { id, name, arguments, .. } = block;
                 self.calls.push(ToolCall { id, name, arguments: arguments.0 });
             }
-            "image" => join(&mut self.text, block.data.note("image")),
+            "image" => self.text.add(block.data.note("image")),
             _ => {}
         }
     }

@@ -14,22 +14,16 @@ use crate::wire::{Flag, List};
 pub(super) const MOST_OPENING: usize = 8;
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Message<'a> {
-    #[serde(borrow)]
     role: Text<'a>,
-    #[serde(borrow)]
     pub(super) content: Content<'a>,
-    #[serde(borrow, rename = "message_type")]
+    #[serde(rename = "message_type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     thought: Text<'a>,
-    #[serde(borrow)]
     action: Text<'a>,
-    #[serde(borrow)]
     tool_calls: List<Call<'a>>,
     /// One; a list of several would come as lines.
-    #[serde(borrow)]
     tool_call_ids: Text<'a>,
     is_demo: Flag,
 }

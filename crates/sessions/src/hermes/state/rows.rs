@@ -41,9 +41,8 @@ const ENCODED: [&str; 2] = ["\0json:", "\u{1}json:"];
 /// The working folder in `model_config`, JSON of which nothing else is read.
 pub(super) fn cwd_of_settings(json: &str) -> Option<String> {
     #[derive(Deserialize, Default)]
-    #[serde(default)]
+    #[serde(default, bound(deserialize = "'de: 'a"))]
     struct Settings<'a> {
-        #[serde(borrow)]
         cwd: Text<'a>,
     }
     let settings = serde_json::from_str::<Object<Settings<'_>>>(json).ok()?.0?;

@@ -4,17 +4,14 @@
 //!
 //! There is no error flag: a tool's failure is read from its text (`failure`).
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
 
 use super::ReadError;
 use super::content::Content;
 use super::feed::{Feed, Notes};
 use super::repaired::{may_need_repair, repair};
-use super::source::{Document, Source};
+use super::source::{Document, Part, Source};
 use super::text::Text;
-use super::wire::otherwise_default;
 
 mod message;
 mod tags;
@@ -25,7 +22,11 @@ use message::{Message, Place};
 
 /// Reads chat messages.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    if is_lines(source)? { read_lines(source, feed) } else { source.document::<Chat>(feed) }
+    if is_lines(source)? {
+        read_lines(source, feed)
+    } else {
+        source.document(&mut Chat { place: Place::Anywhere }, feed)
+    }
 }
 
 /// Whether the first line is a JSON value by itself and another line follows.
@@ -44,7 +45,8 @@ fn is_lines(source: &Source) -> Result<bool, ReadError> {
 fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let read = |bytes: &[u8], feed: &mut Feed<'_>| {
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-        Chat::read(&mut deserializer, feed)?;
+        let document = &mut Chat { place: Place::Anywhere };
+        Part { document, feed }.deserialize(&mut deserializer)?;
         deserializer.end()
     };
     let mut lines = source.lines()?;
@@ -59,53 +61,34 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     Ok(())
 }
 
-struct Chat;
-
-impl Document for Chat {
-    fn read<'de, D: Deserializer<'de>>(
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
-        Root { feed, place: Place::Anywhere }.deserialize(deserializer)
-    }
-}
-
 /// Whether an id is but a number in its file.
 fn is_row(id: &str) -> bool {
     id.len() < 10 && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A list of messages, an object around one, a list of such objects, or one message.
-struct Root<'f, 's> {
-    feed: &'f mut Feed<'s>,
+struct Chat {
     place: Place,
 }
 
-impl<'de> DeserializeSeed<'de> for Root<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Root<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("chat messages")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+impl Document for Chat {
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        mut list: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         let mut place = self.place;
-        while list.next_element_seed(Root { feed: &mut *self.feed, place })?.is_some() {
+        while list.next_element_seed(Part { document: &mut Chat { place }, feed })?.is_some() {
             place = place.after();
         }
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Root { feed, place } = self;
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         let mut message = Message::default();
         let (mut is_wrapper, mut id, mut task, mut trial) = (false, None, None, None);
         while let Some(key) = map.next_key::<Text<'de>>()? {
@@ -115,8 +98,8 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                         feed.end();
                     }
                     is_wrapper = true;
-                    let place = Place::of_list(&key);
-                    map.next_value_seed(Root { feed: &mut *feed, place })?;
+                    let document = &mut Chat { place: Place::of_list(&key) };
+                    map.next_value_seed(Part { document, feed })?;
                 }
                 "id" | "session_id" | "question_ID" => id = Some(map.next_value::<Text<'de>>()?),
                 "task_id" => task = Some(map.next_value::<Text<'de>>()?),
@@ -137,13 +120,11 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
             }
         }
         if !is_wrapper {
-            message.send(feed, place);
+            message.send(feed, self.place);
             return Ok(());
         }
         feed.head.model(&message.model);
-        if let Some(time) = message.time.0 {
-            feed.head.saw(time);
-        }
+        feed.saw(message.time);
         let stem = feed.stem();
         let name = match (&id, task, trial) {
             (Some(id), _, _) if is_row(id) => format!("{stem}#{id}"),
@@ -156,6 +137,4 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
         feed.end();
         Ok(())
     }
-
-    otherwise_default!(string number boolean null);
 }

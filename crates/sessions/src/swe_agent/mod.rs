@@ -14,28 +14,26 @@ mod observation;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::marker::PhantomData;
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess};
 
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult, Usage};
 use super::feed::Feed;
-use super::source::{Reader, Source};
+use super::source::{Document, Source};
 use super::text::Text;
-use super::wire::{Int, Json, Object, each, otherwise_default};
+use super::wire::{AnyJson, Int, Json, Object, each};
 use history::{History, Message};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     // The task stands behind the steps, so the file is looked through for it first.
-    let mut reader = Trajectory::Searching(Found::default());
-    source.document_by(&mut reader, feed)?;
-    let (Trajectory::Searching(found) | Trajectory::Reading(found)) = reader;
-    source.document_by(&mut Trajectory::Reading(found), feed)
+    let mut found = Found::default();
+    source.document(&mut found, feed)?;
+    source.document(&mut Trajectory { found }, feed)
 }
 
 /// What the first look finds.
@@ -47,51 +45,17 @@ struct Found {
     demonstrations: u64,
 }
 
-enum Trajectory {
-    Searching(Found),
-    Reading(Found),
-}
+impl Document for Found {
+    fn begin(&mut self, _feed: &mut Feed<'_>) {
+        *self = Found::default();
+    }
 
-impl Reader for Trajectory {
-    fn read<'de, D: Deserializer<'de>>(
+    fn object<'de, A: MapAccess<'de>>(
         &mut self,
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
-        match self {
-            Trajectory::Searching(found) => {
-                *found = Found::default();
-                deserializer.deserialize_any(Search { found })
-            }
-            Trajectory::Reading(found) => {
-                "swe-agent".clone_into(&mut feed.head.agent);
-                feed.call_run();
-                feed.notes.dropped_records = found.demonstrations;
-                if found.has_steps {
-                    for (role, text) in &found.opening {
-                        let (role, text) = (*role, Text::new(text.as_str()));
-                        feed.event(Event { role, text, ..Event::default() });
-                    }
-                }
-                deserializer.deserialize_any(Root { feed, has_steps: found.has_steps })
-            }
-        }
-    }
-}
-
-struct Search<'f> {
-    found: &'f mut Found,
-}
-
-impl<'de> Visitor<'de> for Search<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a trajectory")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Found { has_steps, opening, demonstrations } = self.found;
+        mut map: A,
+        _feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        let Found { has_steps, opening, demonstrations } = self;
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "trajectory" => map.next_value_seed(each(|_: IgnoredAny| *has_steps = true))?,
@@ -113,24 +77,31 @@ impl<'de> Visitor<'de> for Search<'_> {
         }
         Ok(())
     }
-
-    otherwise_default!(scalar list);
 }
 
-struct Root<'f, 's> {
-    feed: &'f mut Feed<'s>,
-    has_steps: bool,
+struct Trajectory {
+    found: Found,
 }
 
-impl<'de> Visitor<'de> for Root<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a trajectory")
+impl Document for Trajectory {
+    fn begin(&mut self, feed: &mut Feed<'_>) {
+        "swe-agent".clone_into(&mut feed.head.agent);
+        feed.call_run();
+        feed.notes.dropped_records = self.found.demonstrations;
+        if self.found.has_steps {
+            for (role, text) in &self.found.opening {
+                let (role, text) = (*role, Text::new(text.as_str()));
+                feed.event(Event { role, text, ..Event::default() });
+            }
+        }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { feed, has_steps } = self;
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        let has_steps = self.found.has_steps;
         let mut info = None;
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
@@ -167,21 +138,15 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
         }
         Ok(())
     }
-
-    otherwise_default!(scalar list);
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Step<'a> {
-    #[serde(borrow)]
     action: Text<'a>,
-    #[serde(borrow)]
     observation: Text<'a>,
     /// Thought and action as the model wrote them.
-    #[serde(borrow)]
     response: Text<'a>,
-    #[serde(borrow)]
     thought: Text<'a>,
     state: Nested<State>,
 }
@@ -238,12 +203,10 @@ fn call_of<'a>(action: &'a str, id: Text<'a>) -> Option<ToolCall<'a>> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Info<'a> {
-    #[serde(borrow)]
     exit_status: Text<'a>,
     model_stats: Object<Stats>,
-    #[serde(borrow)]
     swe_agent_version: Text<'a>,
 }
 
@@ -319,26 +282,17 @@ impl<T> Default for Nested<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Nested<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyNested<T>(PhantomData<fn() -> T>);
+        Self::of(deserializer)
+    }
+}
 
-        impl<'de, T: DeserializeOwned> Visitor<'de> for AnyNested<T> {
-            type Value = Nested<T>;
+impl<'de, T: DeserializeOwned> AnyJson<'de> for Nested<T> {
+    fn string(&mut self, json: Cow<'de, str>) {
+        self.0 = serde_json::from_str(&json).ok();
+    }
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object or JSON in a string")
-            }
-
-            fn visit_str<E: de::Error>(self, json: &str) -> Result<Nested<T>, E> {
-                Ok(Nested(serde_json::from_str(json).ok()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Nested<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(|value| Nested(Some(value)))
-            }
-
-            otherwise_default!(number boolean null list);
-        }
-
-        deserializer.deserialize_any(AnyNested(PhantomData))
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        self.0 = Some(T::deserialize(MapAccessDeserializer::new(map))?);
+        Ok(())
     }
 }

@@ -10,9 +10,8 @@ mod message;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
@@ -21,63 +20,53 @@ use super::feed::Feed;
 use super::function_call::Function;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::wire::{Object, each, otherwise_default};
+use super::wire::{Object, each};
 use message::{Info, Message, command_of, split_fence, split_returncode};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document::<Trajectory>(feed)
+    source.document(&mut Trajectory, feed)
 }
 
 struct Trajectory;
 
 impl Document for Trajectory {
-    fn read<'de, D: Deserializer<'de>>(
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
+    fn begin(&mut self, feed: &mut Feed<'_>) {
         "mini-swe-agent".clone_into(&mut feed.head.agent);
         feed.call_run();
-        deserializer.deserialize_any(Root { feed })
-    }
-}
-
-struct Root<'f, 's> {
-    feed: &'f mut Feed<'s>,
-}
-
-impl<'de> Visitor<'de> for Root<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a trajectory")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        mut list: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         let mut run = Run::default();
         while let Some(message) = list.next_element::<Object<Message<'de>>>()? {
-            run.send(message, self.feed);
+            run.send(message, feed);
         }
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         let (mut run, mut info) = (Run::default(), Info::default());
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
-                "messages" => map.next_value_seed(each(|message| run.send(message, self.feed)))?,
+                "messages" => map.next_value_seed(each(|message| run.send(message, feed)))?,
                 "instance_id" => {
-                    self.feed.call_run_of(&map.next_value::<Text<'de>>()?);
+                    feed.call_run_of(&map.next_value::<Text<'de>>()?);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        run.note(info, self.feed);
+        run.note(info, feed);
         Ok(())
     }
-
-    otherwise_default!(scalar);
 }
 
 /// Where a run is.

@@ -4,60 +4,37 @@
 //! result (`failure`), unless a writer added `is_error`. Trajectories of subagents inside of the
 //! file are sessions of their own, with the outer one as parent.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::ReadError;
 use super::content::Content;
 use super::event::{Event, Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use super::failure;
 use super::feed::Feed;
-use super::source::{Document, Source};
+use super::source::{Document, Part, Source};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Flag, Int, Json, List, Object, each, otherwise_default};
+use super::wire::{Flag, Int, Json, List, Object, each};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    source.document::<Atif>(feed)
-}
-
-struct Atif;
-
-impl Document for Atif {
-    fn read<'de, D: Deserializer<'de>>(
-        deserializer: D,
-        feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
-        Trajectory { feed, parent: None }.deserialize(deserializer)
-    }
+    source.document(&mut Trajectory::default(), feed)
 }
 
 /// A trajectory, with the id of the one that it is part of.
-struct Trajectory<'f, 's> {
-    feed: &'f mut Feed<'s>,
+#[derive(Default)]
+struct Trajectory {
     parent: Option<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Trajectory<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Trajectory<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a trajectory")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Trajectory { feed, parent } = self;
+impl Document for Trajectory {
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        let parent = self.parent.clone();
         let is_subagent = parent.is_some();
         feed.head = Head { agent: "atif".to_owned(), parent, ..Head::default() };
         let mut id = String::new();
@@ -92,7 +69,7 @@ impl<'de> Visitor<'de> for Trajectory<'_, '_> {
                     // Where the steps are still to come, so is the end of this session.
                     let head = feed.is_empty().then(|| std::mem::take(&mut feed.head));
                     feed.end();
-                    map.next_value_seed(Subagents { feed, parent })?;
+                    map.next_value_seed(Part { document: &mut Subagents { parent }, feed })?;
                     feed.head = head.unwrap_or_default();
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
@@ -100,53 +77,35 @@ impl<'de> Visitor<'de> for Trajectory<'_, '_> {
         }
         Ok(())
     }
-
-    otherwise_default!(string number boolean null list);
 }
 
 /// The trajectories inside of a trajectory.
-struct Subagents<'f, 's> {
-    feed: &'f mut Feed<'s>,
+struct Subagents {
     parent: String,
 }
 
-impl<'de> DeserializeSeed<'de> for Subagents<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Subagents<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a list of trajectories")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+impl Document for Subagents {
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        mut list: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         loop {
-            let parent = Some(self.parent.clone());
-            let next = list.next_element_seed(Trajectory { feed: &mut *self.feed, parent })?;
-            self.feed.end();
+            let document = &mut Trajectory { parent: Some(self.parent.clone()) };
+            let next = list.next_element_seed(Part { document, feed })?;
+            feed.end();
             if next.is_none() {
                 return Ok(());
             }
         }
     }
-
-    otherwise_default!(string number boolean null object);
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Agent<'a> {
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     version: Text<'a>,
-    #[serde(borrow)]
     model_name: Text<'a>,
 }
 
@@ -188,20 +147,14 @@ fn usage(prompt: Int, completion: Int, cached: Int) -> Option<Usage> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Step<'a> {
-    #[serde(borrow)]
     source: Text<'a>,
-    #[serde(borrow)]
     message: Content<'a>,
-    #[serde(borrow)]
     reasoning_content: Text<'a>,
-    #[serde(borrow)]
     model_name: Text<'a>,
     timestamp: Moment,
-    #[serde(borrow)]
     tool_calls: List<Call<'a>>,
-    #[serde(borrow)]
     observation: Object<Observation<'a>>,
     metrics: Object<Metrics>,
     /// 0 for a step that no model was asked for.
@@ -219,29 +172,24 @@ struct Metrics {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     tool_call_id: Text<'a>,
-    #[serde(borrow)]
     function_name: Text<'a>,
     arguments: Json,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Observation<'a> {
-    #[serde(borrow)]
     results: List<Given<'a>>,
 }
 
 /// What a tool, or the environment without one, gave back.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Given<'a> {
-    #[serde(borrow)]
     source_call_id: Text<'a>,
-    #[serde(borrow)]
     content: Content<'a>,
     is_error: Flag,
     extra: Object<Extra>,

@@ -10,16 +10,14 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::ReadError;
 use super::feed::Feed;
 use super::lines::Line;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::wire::{each, otherwise_default};
+use super::wire::each;
 use record::{Entries, Record};
 use run::Run;
 
@@ -38,7 +36,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
         }
         return Ok(());
     }
-    if is_lines(source)? { read_lines(source, feed) } else { source.document::<Events>(feed) }
+    if is_lines(source)? { read_lines(source, feed) } else { source.document(&mut Events, feed) }
 }
 
 /// Whether the first line is an object of its own.
@@ -78,43 +76,32 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
 struct Events;
 
 impl Document for Events {
-    fn read<'de, D: Deserializer<'de>>(
-        deserializer: D,
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        mut list: A,
         feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
-        deserializer.deserialize_any(Root { feed })
-    }
-}
-
-struct Root<'f, 's> {
-    feed: &'f mut Feed<'s>,
-}
-
-impl<'de> Visitor<'de> for Root<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("events")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+    ) -> Result<(), A::Error> {
         let mut run = Run::default();
         while let Some(Entries(records)) = list.next_element()? {
             for record in records {
-                run.send(record, self.feed);
+                run.send(record, feed);
             }
         }
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         let mut run = Run::of_evaluation();
         let mut about = Record::default();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "history" => map.next_value_seed(each(|Entries(records): Entries<'de>| {
                     for record in records {
-                        run.send(record, self.feed);
+                        run.send(record, feed);
                     }
                 }))?,
                 "instance_id" => about.instance_id = map.next_value()?,
@@ -125,9 +112,7 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        about.note_run(self.feed);
+        about.note_run(feed);
         Ok(())
     }
-
-    otherwise_default!(scalar);
 }

@@ -8,12 +8,11 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess};
 
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
@@ -21,7 +20,7 @@ use super::feed::Feed;
 use super::lines::Line;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::wire::{Json, Object, otherwise_default};
+use super::wire::{Json, Object};
 use record::{BaseState, Observation, Record};
 
 /// Reads a conversation.
@@ -31,7 +30,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
             read_folder(path, files, feed);
             Ok(())
         }
-        _ if is_list(source)? => source.document::<Events>(feed),
+        _ if is_list(source)? => source.document(&mut Events, feed),
         _ => {
             let mut lines = source.lines()?;
             let (mut scratch, mut conversation) = (Vec::new(), Conversation::default());
@@ -76,43 +75,30 @@ fn is_list(source: &Source) -> Result<bool, ReadError> {
 struct Events;
 
 impl Document for Events {
-    fn read<'de, D: Deserializer<'de>>(
-        deserializer: D,
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        mut list: A,
         feed: &mut Feed<'_>,
-    ) -> Result<(), D::Error> {
-        deserializer.deserialize_any(Root { feed })
-    }
-}
-
-struct Root<'f, 's> {
-    feed: &'f mut Feed<'s>,
-}
-
-impl<'de> Visitor<'de> for Root<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("events")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+    ) -> Result<(), A::Error> {
         let mut conversation = Conversation::default();
         while let Some(Object(record)) = list.next_element::<Object<Record<'de>>>()? {
             match record {
-                Some(record) => conversation.send(record, self.feed),
-                None => self.feed.notes.bad_records += 1,
+                Some(record) => conversation.send(record, feed),
+                None => feed.notes.bad_records += 1,
             }
         }
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
         let record = Record::deserialize(MapAccessDeserializer::new(map))?;
-        Conversation::default().send(record, self.feed);
+        Conversation::default().send(record, feed);
         Ok(())
     }
-
-    otherwise_default!(scalar);
 }
 
 /// Where a conversation is.
