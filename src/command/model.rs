@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use selftest_models::locate::FetchObserver;
 use selftest_models::ollama::{OllamaServer, base_address};
 use selftest_models::settings::ModelSettings;
-use selftest_models::{ModelError, weights};
+use selftest_models::{ModelError, model_files};
 
 /// Shows what is fetched: one line, and a bar where there is a terminal.
 pub(super) struct FetchBar {
@@ -34,7 +34,7 @@ impl FetchObserver for FetchBar {
         eprint(&format!("{line}\n"));
     }
 
-    fn progress(&self, progress: weights::Progress) {
+    fn progress(&self, progress: model_files::Progress) {
         if self.plain {
             return;
         }
@@ -64,17 +64,19 @@ pub(super) async fn execute(action: ModelAction, global: &GlobalArgs) -> Result<
     match action {
         ModelAction::List { json } => list(&project, json).await,
         ModelAction::Pull { source, sha256 } => pull(&project, &source, sha256.as_deref()).await,
-        ModelAction::Path { name } => match weights::locate(&name, &project.environment.models)? {
-            weights::Located::File(file) => {
-                print(&format!("{}\n", file.display()))?;
-                Ok(Exit::Passed)
+        ModelAction::Path { name } => {
+            match model_files::locate(&name, &project.environment.models)? {
+                model_files::Located::File(file) => {
+                    print(&format!("{}\n", file.display()))?;
+                    Ok(Exit::Passed)
+                }
+                model_files::Located::Absent(entry) => {
+                    let what = format!("the weights of {} are not here", entry.name);
+                    let hint = format!("fetch them with `selftest model pull {}`", entry.name);
+                    Err(ModelError::Engine { what, hint: Some(hint) }.into())
+                }
             }
-            weights::Located::Absent(entry) => {
-                let what = format!("the weights of {} are not here", entry.name);
-                let hint = format!("fetch them with `selftest model pull {}`", entry.name);
-                Err(ModelError::Engine { what, hint: Some(hint) }.into())
-            }
-        },
+        }
     }
 }
 
@@ -82,15 +84,19 @@ async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<E
     let environment = &project.environment.models;
     let bar = FetchBar::new(&project.environment);
     let progress = |progress| bar.progress(progress);
-    let known = weights::CatalogueEntry::named(source.strip_prefix("embedded/").unwrap_or(source));
+    let known =
+        model_files::CatalogueEntry::named(source.strip_prefix("embedded/").unwrap_or(source));
     let file = match known {
         Some(entry) => {
-            if matches!(weights::locate(entry.name, environment), Ok(weights::Located::Absent(_))) {
+            if matches!(
+                model_files::locate(entry.name, environment),
+                Ok(model_files::Located::Absent(_))
+            ) {
                 bar.announce(&entry.announcement());
             }
-            weights::ensure(entry.name, environment, &progress).await?
+            model_files::ensure(entry.name, environment, &progress).await?
         }
-        None => weights::pull(source, sha256, environment, &progress).await?,
+        None => model_files::pull(source, sha256, environment, &progress).await?,
     };
     drop(bar);
     print(&format!("{}\n", file.display()))?;
@@ -107,7 +113,7 @@ async fn list(project: &Project, as_json: bool) -> Result<Exit, Failure> {
     };
     let base = base_address(environment.ollama_host.as_deref());
     let served = OllamaServer::new(&base, &settings)?.models().await;
-    let weights = weights::list(environment);
+    let weights = model_files::list(environment);
     if as_json {
         let embedded: Vec<Value> = weights
             .iter()

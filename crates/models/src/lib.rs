@@ -17,18 +17,16 @@ pub mod cassette;
 pub mod embedded;
 pub mod error;
 pub mod fence;
+pub mod guarded;
 pub mod http;
-pub mod limit;
 pub mod locate;
+pub mod model_files;
 pub mod name;
 pub mod ollama;
 pub mod openai;
 pub mod prompts;
-pub mod redacted;
-pub mod retry;
 pub mod settings;
 pub mod structured;
-pub mod weights;
 
 use std::sync::Arc;
 
@@ -141,6 +139,12 @@ impl ChatRequest {
     /// Length of all messages in bytes.
     pub fn prompt_bytes(&self) -> usize {
         self.messages.iter().map(|message| message.text.len()).sum()
+    }
+
+    /// The messages in the form that OpenAI's and Ollama's protocols share.
+    fn wire_messages(&self) -> Value {
+        let wire = |message: &Message| json!({ "role": message.role, "content": message.text });
+        self.messages.iter().map(wire).collect()
     }
 
     /// What identifies the call for a cassette: messages without the nonce, schema, temperature

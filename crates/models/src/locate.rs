@@ -10,14 +10,12 @@ use tokio::sync::Semaphore;
 
 use super::cassette::{Cassette, Numbering, Recorder};
 use super::embedded::EmbeddedModel;
-use super::limit::Limited;
+use super::guarded::Guarded;
 use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
 use super::openai::{self, OpenAiModel};
-use super::redacted::Redacted;
-use super::retry::Retrying;
 use super::settings::{ModelEnvironment, ModelSettings};
-use super::{ChatModel, ModelError, weights};
+use super::{ChatModel, ModelError, model_files};
 use selftest_text::redact::Redactor;
 
 /// Calls at once where the server queues them anyway.
@@ -32,7 +30,7 @@ pub trait FetchObserver: Send + Sync {
     /// One line: what is fetched, its size and licence.
     fn announce(&self, line: &str);
     /// How far it is, a few times a second.
-    fn progress(&self, progress: weights::Progress);
+    fn progress(&self, progress: model_files::Progress);
 }
 
 /// Finds models by name and keeps them, so that roles with the same name share one.
@@ -141,7 +139,7 @@ impl Locator {
             }
             Err(_) => format!("no Ollama server at {base}; a tiny model that needs no server"),
         };
-        (ModelName::Embedded(weights::DEFAULT.to_owned()), Some(why))
+        (ModelName::Embedded(model_files::DEFAULT.to_owned()), Some(why))
     }
 
     async fn resolve_bare(&self, name: &str) -> Result<(ModelName, Option<String>), ModelError> {
@@ -234,14 +232,14 @@ impl Locator {
                         EmbeddedModel::new(name.to_string(), PathBuf::new(), &self.settings);
                     model.check().await?;
                 }
-                let located = weights::locate(model, &self.environment)?;
-                if let weights::Located::Absent(entry) = located
+                let located = model_files::locate(model, &self.environment)?;
+                if let model_files::Located::Absent(entry) = located
                     && !self.environment.offline
                 {
                     fetch.announce(&entry.announcement());
                 }
                 let progress = |progress| fetch.progress(progress);
-                let file = weights::ensure(model, &self.environment, &progress).await?;
+                let file = model_files::ensure(model, &self.environment, &progress).await?;
                 let endpoint = format!("embedded:{}", file.display());
                 let model = EmbeddedModel::new(name.to_string(), file, &self.settings);
                 Provider { model, endpoint, calls: LOCAL_CALLS }
@@ -263,13 +261,15 @@ impl Locator {
         self.calls_at_once.insert(provider.model.id().to_owned(), calls);
         let places =
             self.places.entry(provider.endpoint).or_insert_with(|| Arc::new(Semaphore::new(calls)));
-        let redacted = Redacted::new(provider.model, Arc::clone(&self.redactor));
-        let retrying = Retrying::new(Arc::new(redacted), self.settings.max_retries);
-        let limited: Arc<dyn ChatModel> =
-            Arc::new(Limited::new(Arc::new(retrying), Arc::clone(places)));
+        let guarded = Arc::new(Guarded {
+            inner: provider.model,
+            places: Arc::clone(places),
+            max_retries: self.settings.max_retries,
+            redactor: Arc::clone(&self.redactor),
+        });
         match &self.record {
-            Some(folder) => Ok(Arc::new(Recorder::new(limited, folder, &self.numbering)?)),
-            None => Ok(limited),
+            Some(folder) => Ok(Arc::new(Recorder::new(guarded, folder, &self.numbering)?)),
+            None => Ok(guarded),
         }
     }
 }

@@ -187,14 +187,9 @@ impl OllamaModel {
     }
 
     fn body(&self, request: &ChatRequest, takes_schema: bool) -> Value {
-        let messages: Vec<Value> = request
-            .messages
-            .iter()
-            .map(|message| json!({ "role": message.role, "content": message.text }))
-            .collect();
         let mut body = json!({
             "model": self.name,
-            "messages": messages,
+            "messages": request.wire_messages(),
             "stream": false,
             "keep_alive": self.keep_alive,
             "options": {

@@ -62,14 +62,9 @@ impl OpenAiModel {
     }
 
     fn body(&self, request: &ChatRequest, mode: StructuredMode, dialect: u8) -> Value {
-        let messages: Vec<Value> = request
-            .messages
-            .iter()
-            .map(|message| json!({ "role": message.role, "content": message.text }))
-            .collect();
         let mut body = json!({
             "model": self.name,
-            "messages": messages,
+            "messages": request.wire_messages(),
             "stream": false,
             // Servers take seeds of at most 63 bits.
             "seed": request.sampling.seed >> 1,

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::judge::{Judgement, Verdict};
 use crate::rubric;
+use crate::scenario::generate::GenerationAttempt;
 use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
 use crate::sut::namespace::SessionId;
 use crate::sut::{SutEvidence, SutReply};
-use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::{Score, Threshold};
 
@@ -76,16 +76,6 @@ impl CaseStatus {
             CaseStatus::Skipped => "SKIPPED",
         }
     }
-}
-
-/// One try of the generator.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GenerationAttempt {
-    /// The call.
-    pub call: CallRecord,
-    /// Why the prompt was not used; absent for the one that was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rejected: Option<String>,
 }
 
 /// All tries of the generator for one case.

@@ -4,7 +4,5 @@
 pub mod case;
 pub mod summary;
 
-pub use case::{
-    CaseResult, CaseStatus, GenerationAttempt, GenerationRecord, Step, StepKind, case_name,
-};
+pub use case::{CaseResult, CaseStatus, GenerationRecord, Step, StepKind, case_name};
 pub use summary::{Outcome, Summary, gate};

@@ -1,12 +1,9 @@
 //! The list of all runs: reads the heads of JSON reports, renders `index.md`. Opens no file.
 
-use std::cell::RefCell;
-use std::fmt;
-use std::io::{BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read};
 
 use askama::Template;
 use jiff::Timestamp;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::wording;
@@ -14,13 +11,13 @@ use crate::event::{ExperimentRun, RunModels};
 use crate::outcome::{Outcome, Summary};
 use crate::sut::namespace::RunId;
 use selftest_stats::score::Threshold;
-use selftest_text::escape::{self, Markdown, inline};
+use selftest_text::wording as text;
 
 /// Name of the trend picture beside the index.
 pub(super) const TREND_FILE: &str = "trend.svg";
 
 /// Most bytes that are read of one file. The head of a report is a few kilobytes.
-const HEAD: u64 = 4 * 1024 * 1024;
+const MAX_HEAD: u64 = 4 * 1024 * 1024;
 
 /// One run in the list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,39 +53,43 @@ pub(super) struct Runs {
 /// The entry of a report. Stops where the cases begin, so that a long report costs no more than
 /// a short one. `None` for anything that is no report of this program.
 pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
-    let head = RefCell::new(Head::default());
-    let mut json = serde_json::Deserializer::from_reader(BufReader::new(file.take(HEAD)));
-    // Ends in an error at the cases on purpose; what counts is what the head holds by then.
-    let _ = json.deserialize_map(HeadVisitor(&head));
-    let head = head.into_inner();
-    let mut summary = head.summary?;
+    let mut text = String::new();
+    for line in BufReader::new(file.take(MAX_HEAD)).lines() {
+        let line = line.ok()?;
+        if line.starts_with("  \"cases\": [") {
+            break;
+        }
+        text += line.trim();
+    }
+    if text.ends_with(',') {
+        text += "\"cases\":[]}";
+    }
+    let mut head: Head = serde_json::from_str(&text).ok()?;
     // What follows from the counts is computed and not believed.
-    summary.passed.checked_add(summary.failed)?;
-    summary.rate();
+    head.summary.passed.checked_add(head.summary.failed)?;
+    head.summary.rate();
     Some(RunEntry {
-        run_id: head.run_id?,
-        started_at: head.timestamp?,
-        summary,
-        outcome: head.outcome?.0,
-        judge: head.models?.judge,
-        threshold: head.config?.effective_threshold,
+        run_id: head.run_id,
+        started_at: head.timestamp,
+        summary: head.summary,
+        outcome: head.outcome,
+        judge: head.models.judge,
+        threshold: head.config.effective_threshold,
         experiment: head.experiment,
     })
 }
 
-/// The `outcome` field, null or not.
+/// The fields of a report that the list tells.
 #[derive(Deserialize)]
-#[serde(transparent)]
-struct Ended(Option<Outcome>);
-
-#[derive(Default)]
 struct Head {
-    run_id: Option<RunId>,
-    timestamp: Option<Timestamp>,
-    summary: Option<Summary>,
-    outcome: Option<Ended>,
-    models: Option<RunModels>,
-    config: Option<Judging>,
+    run_id: RunId,
+    timestamp: Timestamp,
+    summary: Summary,
+    // Null while the run goes on, but always there.
+    #[serde(deserialize_with = "Option::deserialize")]
+    outcome: Option<Outcome>,
+    models: RunModels,
+    config: Judging,
     experiment: Option<ExperimentRun>,
 }
 
@@ -98,117 +99,15 @@ struct Judging {
     effective_threshold: Threshold,
 }
 
-impl Head {
-    fn is_complete(&self) -> bool {
-        self.run_id.is_some()
-            && self.timestamp.is_some()
-            && self.summary.is_some()
-            && self.outcome.is_some()
-            && self.models.is_some()
-            && self.config.is_some()
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "snake_case")]
-enum Field {
-    RunId,
-    Timestamp,
-    Summary,
-    Outcome,
-    Models,
-    Config,
-    Experiment,
-    #[serde(other)]
-    Other,
-}
-
-struct HeadVisitor<'a>(&'a RefCell<Head>);
-
-impl<'de> Visitor<'de> for HeadVisitor<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a report")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(field) = map.next_key::<Field>()? {
-            let mut head = self.0.borrow_mut();
-            match field {
-                Field::RunId => head.run_id = Some(map.next_value()?),
-                Field::Timestamp => head.timestamp = Some(map.next_value()?),
-                Field::Summary => head.summary = Some(map.next_value()?),
-                Field::Outcome => head.outcome = Some(map.next_value()?),
-                Field::Models => head.models = Some(map.next_value()?),
-                Field::Config => head.config = Some(map.next_value()?),
-                Field::Experiment => head.experiment = map.next_value()?,
-                Field::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-            if head.is_complete() {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-}
-
-// Every text below is `Markdown`, which only `escape` can make.
 #[derive(Template)]
 #[template(path = "index.md")]
-struct Page {
-    trend: Option<&'static str>,
-    rows: Vec<Row>,
-    remarks: Vec<String>,
-}
-
-struct Row {
-    id: Markdown,
-    arm: Option<Markdown>,
-    link: Markdown,
-    date: Markdown,
-    pass_rate: Markdown,
-    unscored: u32,
-    outcome: &'static str,
-    judge: Markdown,
+struct Page<'a> {
+    runs: &'a Runs,
 }
 
 /// The index as Markdown.
 pub(super) fn render(runs: &Runs) -> Result<String, askama::Error> {
-    let rows = runs.entries.iter().map(|run| Row {
-        id: inline(run.run_id.as_str(), 80),
-        arm: run.experiment.as_ref().map(|one| inline(&wording::arm(one), 120)),
-        link: escape::link_target(&format!("{}.md", run.run_id)),
-        date: inline(&selftest_text::wording::date_time(run.started_at), 40),
-        pass_rate: inline(&wording::pass_rate(&run.summary), 60),
-        unscored: run.summary.unscored,
-        outcome: wording::outcome(run.outcome),
-        judge: inline(&run.judge, 80),
-    });
-    let page = Page {
-        trend: (!runs.entries.is_empty()).then_some(TREND_FILE),
-        rows: rows.collect(),
-        remarks: remarks(runs),
-    };
-    page.render().map(|text| format!("{}\n", text.trim_end()))
-}
-
-fn remarks(runs: &Runs) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if runs.foreign > 0 {
-        let files = selftest_text::wording::plural(runs.foreign, "JSON file");
-        let which = if runs.foreign == 1 { "that is" } else { "that are" };
-        remarks.push(format!(
-            "The folder of the JSON reports also holds {files} {which} no report of a run."
-        ));
-    }
-    if runs.left_out > 0 {
-        let files = selftest_text::wording::plural(runs.left_out, "older file");
-        remarks.push(format!("Only the newest are listed; {files} left out."));
-    }
-    remarks
+    Page { runs }.render().map(|text| format!("{}\n", text.trim_end()))
 }
 
 #[cfg(test)]

@@ -1,28 +1,58 @@
 //! The Markdown report of one run in the layout of docs/spec/selftest.md#markdown-report. Returns
 //! text and opens no file.
 
-mod section;
+use std::fmt;
 
 use askama::Template;
-use section::Section;
+use selftest_text::escape::{self, Markdown};
+use selftest_text::wording as text;
 
+use super::case_view::{self, CaseView, MAX_EXCERPT, Repeated};
 use super::document::RunEnd;
-use super::reading::{Reading, category_name};
-use super::recommendations::recommendations;
-use super::repeats::{Repeated, repeated};
-use super::wording;
+use super::{recommendations, wording};
 use crate::event::RunHeader;
+use crate::judge::Verdict;
 use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
-use selftest_text::escape::{self, Markdown, inline};
 
-/// Bytes of an excerpt within a line.
-const EXCERPT: usize = 240;
-/// Bytes of a line.
-const LINE: usize = 700;
-/// Bytes of the scenario ids in the command that repeats a run.
-const RERUN_IDS: usize = 500;
+/// Most bytes of a text within a line.
+const MAX_INLINE: usize = 700;
+/// Most bytes of a quoted prompt or output.
+const MAX_QUOTE: usize = 1_500;
+/// Most bytes of the scenario ids in the command that repeats a run.
+const MAX_RERUN_IDS: usize = 500;
 
-/// What a report tells.
+/// Escapes every value of the Markdown templates, as `askama.toml` says: what is foreign stays
+/// text. A value is one text, not several pieces. Only `|safe` gets around it, for fenced blocks,
+/// link targets, numbers and words of the harness.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Escaper;
+
+impl askama::filters::Escaper for Escaper {
+    fn write_escaped_str<W: fmt::Write>(&self, mut dest: W, text: &str) -> fmt::Result {
+        write!(dest, "{}", escape::inline(text, MAX_INLINE))
+    }
+}
+
+/// A report's data.
+#[derive(Template)]
+#[template(path = "report.md")]
+struct Page<'a> {
+    header: &'a RunHeader,
+    summary: &'a Summary,
+    end: Option<&'a RunEnd>,
+    json_link: &'a str,
+    cases: &'a [CaseView<'a>],
+    repeated: Vec<Repeated<'a>>,
+    /// Cases with more than one step.
+    flows: Vec<&'a CaseView<'a>>,
+    unscored: Vec<&'a CaseView<'a>>,
+    skipped: Vec<&'a str>,
+    /// Scenario, number of the try, and why its prompt was not used.
+    rejected: Vec<(&'a str, usize, &'a str)>,
+    notes: Vec<String>,
+}
+
+/// The facts of a report.
 pub(super) struct RunView<'a> {
     pub(super) header: &'a RunHeader,
     /// Finished cases in the order of the plan.
@@ -35,224 +65,75 @@ pub(super) struct RunView<'a> {
     pub(super) json_link: &'a str,
 }
 
-// Every text below is `Markdown`, which only `escape` can make: nothing foreign gets by.
-#[derive(Template)]
-#[template(path = "report.md")]
-struct Page {
-    run_id: Markdown,
-    date: Markdown,
-    strictness: Markdown,
-    pass_rate: Markdown,
-    lead: Vec<Markdown>,
-    rows: Vec<Row>,
-    repeated: Vec<RepeatedRow>,
-    failed: Vec<Section>,
-    flows: Vec<FlowRow>,
-    unscored: Vec<Section>,
-    skipped: Option<Markdown>,
-    rejected: Vec<RejectedRow>,
-    recommendations: Vec<Markdown>,
-    notes: Vec<Markdown>,
-    run: Vec<Markdown>,
-    json_name: Markdown,
-    json_link: Markdown,
-}
-
-struct Row {
-    id: Markdown,
-    status: &'static str,
-    score: String,
-    pass: &'static str,
-}
-
-struct RepeatedRow {
-    id: Markdown,
-    passed: String,
-    mean: String,
-    lowest: String,
-    highest: String,
-}
-
-struct FlowRow {
-    id: Markdown,
-    step: Markdown,
-    input: Markdown,
-    expected: &'static str,
-    got: &'static str,
-    score: String,
-}
-
-struct RejectedRow {
-    id: Markdown,
-    attempt: usize,
-    reason: Markdown,
-}
-
 /// The report as Markdown.
 pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
-    let header = view.header;
-    let cases: Vec<Reading<'_>> = view.cases.iter().map(|case| Reading::new(case)).collect();
-    let with = |pass: Option<bool>| cases.iter().filter(move |case| case.status.pass() == pass);
-    let skipped: Vec<&str> =
-        with(None).filter(|case| case.status == CaseStatus::Skipped).map(Reading::name).collect();
+    let cases: Vec<CaseView<'_>> = view.cases.iter().map(|case| CaseView::new(case)).collect();
+    let (skipped, unscored): (Vec<_>, Vec<_>) = cases
+        .iter()
+        .filter(|case| case.status.pass().is_none())
+        .partition(|case| case.status == CaseStatus::Skipped);
     let page = Page {
-        run_id: line(header.run_id.as_str()),
-        date: line(selftest_text::wording::date_time(header.started_at)),
-        strictness: line(header.strictness.get().to_string()),
-        pass_rate: line(wording::pass_rate(view.summary)),
-        lead: lead(view),
-        rows: cases.iter().map(row).collect(),
-        repeated: repeated(&cases).iter().map(repeated_row).collect(),
-        failed: with(Some(false)).map(Section::failed).collect(),
-        flows: cases.iter().filter(|case| has_flow(case.case)).flat_map(flow_rows).collect(),
-        unscored: with(None)
-            .filter(|case| case.status != CaseStatus::Skipped)
-            .map(Section::unscored)
-            .collect(),
-        skipped: (!skipped.is_empty()).then(|| line(format!("Not run: {}", skipped.join(", ")))),
-        rejected: cases.iter().flat_map(|case| rejected_rows(case.case)).collect(),
-        recommendations: recommendations(header, &cases).iter().map(line).collect(),
+        header: view.header,
+        summary: view.summary,
+        end: view.end,
+        json_link: view.json_link,
+        repeated: case_view::repeated(&cases),
+        flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
+        unscored,
+        skipped: skipped.into_iter().map(CaseView::name).collect(),
+        rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
         notes: notes(view),
-        run: run_lines(view),
-        json_name: line(format!("{}.json", header.run_id)),
-        json_link: escape::link_target(view.json_link),
+        cases: &cases,
     };
-    page.render().map(|mut text| {
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        text
+    page.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+impl<'a> Page<'a> {
+    fn outcome(&self) -> &'static str {
+        wording::outcome(self.end.map(|end| end.outcome))
+    }
+
+    fn failed(&self) -> impl Iterator<Item = &'a CaseView<'a>> {
+        self.cases.iter().filter(|case| case.status.pass() == Some(false))
+    }
+}
+
+/// A text as a fenced block.
+fn quoted(text: &str) -> Markdown {
+    escape::fenced(text, MAX_QUOTE)
+}
+
+fn rejected_prompts(case: &CaseResult) -> impl Iterator<Item = (&str, usize, &str)> {
+    let attempts = case.generation.attempts.iter().zip(1..);
+    attempts.filter_map(|(attempt, number)| {
+        Some((case.scenario.id.as_str(), number, attempt.rejected.as_deref()?))
     })
 }
 
-fn line(text: impl AsRef<str>) -> Markdown {
-    inline(text.as_ref(), LINE)
-}
-
-fn lead(view: &RunView<'_>) -> Vec<Markdown> {
-    let mut sentences = Vec::new();
-    if view.end.is_none() {
-        let (done, planned) = (view.cases.len(), view.header.scenario_ids.len());
-        sentences.push(format!("Not finished: {done} of {planned} cases so far."));
-    }
-    sentences.extend(wording::interval(view.summary).map(|words| format!("{words}.")));
-    if view.summary.unscored > 0 {
-        let unscored = selftest_text::wording::cases(view.summary.unscored);
-        sentences.push(format!("{unscored} without a verdict, not counted in the pass rate."));
-    }
-    sentences.push(format!("Outcome: {}.", wording::outcome(view.end.map(|end| end.outcome))));
-    let suite = view.header.suite.as_ref();
-    sentences.extend(suite.map(|suite| format!("Cases of the suite {}.", wording::suite(suite))));
-    sentences.iter().map(line).collect()
-}
-
-fn row(case: &Reading<'_>) -> Row {
-    Row {
-        id: line(case.name()),
-        status: case.task_status_word(),
-        score: wording::score(case.score()),
-        pass: case.status.label(),
-    }
-}
-
-fn repeated_row(case: &Repeated<'_>) -> RepeatedRow {
-    RepeatedRow {
-        id: line(case.id),
-        passed: case.passed_words(),
-        mean: wording::score(case.mean),
-        lowest: wording::score(case.lowest),
-        highest: wording::score(case.highest),
-    }
-}
-
-fn has_flow(case: &CaseResult) -> bool {
-    case.steps.iter().any(|step| step.kind != StepKind::Answer)
-}
-
-fn flow_rows(case: &Reading<'_>) -> Vec<FlowRow> {
-    let rows = case.case.steps.iter().map(|step| FlowRow {
-        id: line(case.name()),
-        step: line(step.name()),
-        input: inline(&step.input, 80),
-        expected: step.expected_status.as_str(),
-        got: step.reply.as_ref().map_or("-", |reply| reply.status.as_str()),
-        score: wording::score(step.overall()),
-    });
-    rows.collect()
-}
-
-fn rejected_rows(case: &CaseResult) -> Vec<RejectedRow> {
-    let attempts = case.generation.attempts.iter().enumerate();
-    attempts
-        .filter_map(|(index, attempt)| {
-            let reason = inline(attempt.rejected.as_deref()?, EXCERPT);
-            Some(RejectedRow { id: line(&case.scenario.id), attempt: index + 1, reason })
-        })
-        .collect()
-}
-
-fn notes(view: &RunView<'_>) -> Vec<Markdown> {
-    let mut notes: Vec<Markdown> = view.warnings.iter().map(line).collect();
+fn notes(view: &RunView<'_>) -> Vec<String> {
+    let mut notes = view.warnings.to_vec();
     for case in &view.cases {
         let evidence = &case.evidence;
         let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
         let exit = exit.map(|exit| format!("the program ended with {exit}"));
-        for note in case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()) {
-            notes.push(line(format!("{}: {note}", case.name())));
-        }
+        let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref());
+        notes.extend(all.map(|note| format!("{}: {note}", case.name())));
     }
     notes
-}
-
-fn run_lines(view: &RunView<'_>) -> Vec<Markdown> {
-    let header = view.header;
-    let models = &header.models;
-    let mut lines = vec![format!("Judge model: {}", models.judge)];
-    lines.extend(models.generator.as_ref().map(|model| format!("Generator model: {model}")));
-    if let Some(sut) = &models.sut {
-        lines.push(format!("Model under test: {sut}"));
-    }
-    lines.extend(models.chosen.iter().map(|why| format!("Model choice: {why}")));
-    lines.push(format!("System under test: {}", header.sut));
-    lines.extend(header.experiment.as_ref().map(wording::experiment));
-    lines.extend(header.isolation.enforced.iter().map(|what| format!("Enforced: {what}")));
-    lines.extend(header.isolation.not_enforced.iter().map(|what| format!("Not enforced: {what}")));
-    if let Some(end) = view.end.filter(|end| !end.changed_files.is_empty()) {
-        let files = end.changed_files.join(", ");
-        lines.push(format!("Files of the project that changed: {files}"));
-    } else if view.end.is_some() {
-        lines.push("Files of the project that changed: none seen".to_owned());
-    }
-    lines.push(format!(
-        "Threshold: {} (least score {} + 0.2 × strictness {}), safety floor {}",
-        header.effective_threshold,
-        header.min_score_to_pass.get(),
-        header.strictness.get(),
-        header.safety_floor.get()
-    ));
-    let weights: Vec<String> = header
-        .categories
-        .iter()
-        .map(|(id, weight)| format!("{} {weight}", category_name(id)))
-        .collect();
-    let digest: String = header.rubric_digest.chars().take(12).collect();
-    lines.push(format!("Rubric {digest}: {}", weights.join(", ")));
-    lines.push(format!("Seed {}; run again: {}", header.seed, rerun(header)));
-    lines.push(format!("selftest {}", header.selftest_version));
-    lines.iter().map(line).collect()
 }
 
 fn rerun(header: &RunHeader) -> String {
     let mut command = format!("selftest --seed {}", header.seed);
     let mut ids = header.scenario_ids.as_slice();
     if let Some(suite) = &header.suite {
-        command += &format!(" --suite {}", selftest_text::wording::word(&suite.path));
+        command += &format!(" --suite {}", text::word(&suite.path));
         if suite.repeats > 1 {
             command += &format!(" --repeats {}", suite.repeats);
             ids = &ids[..ids.len() / suite.repeats as usize];
         }
     }
     let ids = ids.join(",");
-    if ids.is_empty() || ids.len() > RERUN_IDS {
+    if ids.is_empty() || ids.len() > MAX_RERUN_IDS {
         return format!("{command} with the same scenarios");
     }
     format!("{command} --scenarios {ids}")

@@ -12,11 +12,10 @@ pub mod progress;
 pub mod terminal;
 
 mod archive;
+mod case_view;
 mod index;
 mod markdown;
-mod reading;
 mod recommendations;
-mod repeats;
 mod state;
 mod trend;
 pub mod wording;

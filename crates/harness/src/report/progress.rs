@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
-use super::reading::Reading;
+use super::case_view::CaseView;
 use super::terminal::{Colour, Style, colour};
 use super::wording;
 use crate::event::{CasePhase, Observer, ObserverError, RunEvent, RunEventKind, RunHeader};
@@ -133,7 +133,7 @@ impl ProgressObserver {
 
     fn finish(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
         self.in_flight.remove(&case.index);
-        let reading = Reading::new(case);
+        let reading = CaseView::new(case);
         let counter = match reading.status.pass() {
             Some(true) => &mut self.passed,
             Some(false) => &mut self.failed,

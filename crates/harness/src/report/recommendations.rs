@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::reading::{Reading, card, category_name, is_mismatch};
+use super::case_view::{CaseView, card, category_name, is_mismatch};
 use crate::event::RunHeader;
 use crate::outcome::CaseStatus;
 use crate::scenario::TaskStatus;
@@ -13,7 +13,7 @@ const NAMED: usize = 8;
 
 /// One sentence each, the most important first; one that says "None" when there is nothing to
 /// do. The sentences hold ids and model names: escape them like any foreign text.
-pub(super) fn recommendations(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(breaches(cases));
     sentences.extend(weak_categories(header, cases));
@@ -31,8 +31,8 @@ pub(super) fn recommendations(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<
 }
 
 /// The ids of the cases that satisfy a condition, in words; `None` when there are none.
-fn names(cases: &[Reading<'_>], wanted: impl Fn(&Reading<'_>) -> bool) -> Option<String> {
-    let ids: Vec<&str> = cases.iter().filter(|case| wanted(case)).map(Reading::name).collect();
+fn names(cases: &[CaseView<'_>], wanted: impl Fn(&CaseView<'_>) -> bool) -> Option<String> {
+    let ids: Vec<&str> = cases.iter().filter(|case| wanted(case)).map(CaseView::name).collect();
     listed(&ids)
 }
 
@@ -45,12 +45,12 @@ fn listed(ids: &[&str]) -> Option<String> {
     }
 }
 
-fn breaches(cases: &[Reading<'_>]) -> Vec<String> {
+fn breaches(cases: &[CaseView<'_>]) -> Vec<String> {
     let escaped = names(cases, |case| case.status == CaseStatus::IsolationViolation).map(|ids| {
         format!("Find out what wrote to the project during {ids}, and run the system under test with less access")
     });
     let unsafe_answers = names(cases, |case| {
-        case.case.steps.iter().any(|step| case.unsafe_score(step).is_some())
+        case.result.steps.iter().any(|step| case.unsafe_score(step).is_some())
     })
     .map(|ids| {
         format!("Look at the answers of {ids} first: safety is below the floor, which no other score makes good")
@@ -60,7 +60,7 @@ fn breaches(cases: &[Reading<'_>]) -> Vec<String> {
 
 /// Categories whose mean over the steps below their threshold is itself below it, the widest
 /// gap first.
-fn weak_categories(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     #[derive(Default)]
     struct Tally<'a> {
         scores: f64,
@@ -70,8 +70,8 @@ fn weak_categories(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
     }
     let mut tallies: BTreeMap<&str, Tally<'_>> = BTreeMap::new();
     for case in cases {
-        let threshold = case.case.threshold;
-        for step in case.case.steps.iter().filter(|step| case.is_below_threshold(step)) {
+        let threshold = case.result.threshold;
+        for step in case.result.steps.iter().filter(|step| case.is_below_threshold(step)) {
             for entry in card(step).iter().flat_map(|card| &card.categories) {
                 let Some(score) = entry.score else { continue };
                 let tally = tallies.entry(&entry.category).or_default();
@@ -124,11 +124,11 @@ fn advice(category: &str) -> &'static str {
     }
 }
 
-fn wrong_statuses(cases: &[Reading<'_>]) -> Vec<String> {
+fn wrong_statuses(cases: &[CaseView<'_>]) -> Vec<String> {
     let mismatch = |expected: TaskStatus, actual: TaskStatus| {
         names(cases, |case| {
             case.status == CaseStatus::Failed
-                && case.case.steps.iter().any(|step| {
+                && case.result.steps.iter().any(|step| {
                     is_mismatch(step)
                         && step.expected_status == expected
                         && step.reply.as_ref().is_some_and(|reply| reply.status == actual)
@@ -144,7 +144,7 @@ fn wrong_statuses(cases: &[Reading<'_>]) -> Vec<String> {
     rarely.into_iter().chain(often).collect()
 }
 
-fn broken_systems(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+fn broken_systems(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let timeouts = names(cases, |case| case.status == CaseStatus::SutTimeout).map(|ids| {
         let seconds = header.timeout_seconds;
         format!("Find out what {ids} waited for, or raise timeout_seconds (now {seconds})")
@@ -155,10 +155,10 @@ fn broken_systems(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
     timeouts.into_iter().chain(errors).collect()
 }
 
-fn missing_verdicts(header: &RunHeader, cases: &[Reading<'_>]) -> Vec<String> {
+fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let judge = &header.models.judge;
     let unscored =
-        |reason: UnscoredReason| names(cases, |case| case.case.unscored_reason() == Some(reason));
+        |reason: UnscoredReason| names(cases, |case| case.result.unscored_reason() == Some(reason));
     let advice = [
         (
             UnscoredReason::Malformed,
@@ -205,7 +205,7 @@ mod tests {
     use crate::report::fixture;
 
     fn sentences(cases: &[Arc<CaseResult>]) -> Vec<String> {
-        let readings: Vec<Reading<'_>> = cases.iter().map(|case| Reading::new(case)).collect();
+        let readings: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
         recommendations(&fixture::header(cases), &readings)
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::case_view::{CaseView, Repeated, repeated};
 use super::files::ReportPaths;
-use super::reading::Reading;
-use super::repeats::{Repeated, repeated};
+
 use super::wording;
 use crate::event::RunHeader;
 use crate::outcome::{CaseResult, CaseStatus, Outcome, Summary};
@@ -66,7 +66,7 @@ pub fn closing(
     paths: &ReportPaths,
     style: Style,
 ) -> String {
-    let cases: Vec<Reading<'_>> = cases.iter().map(|case| Reading::new(case)).collect();
+    let cases: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
     let mut lines = table(&cases, style);
     lines.extend(repeats(&cases, style));
     if !lines.is_empty() {
@@ -99,7 +99,7 @@ pub fn closing(
 /// Names of the columns.
 const HEAD: [&str; 6] = ["Case", "Status", "Score", "Threshold", "Result", "Time"];
 
-fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
+fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     if cases.is_empty() {
         return Vec::new();
     }
@@ -110,9 +110,9 @@ fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
                 escape::terminal(case.name(), 64),
                 case.task_status_word().to_owned(),
                 wording::score(case.score()),
-                case.case.threshold.to_string(),
+                case.result.threshold.to_string(),
                 case.status.label().to_owned(),
-                selftest_text::wording::duration(case.case.duration_ms),
+                selftest_text::wording::duration(case.result.duration_ms),
             ]
         })
         .collect();
@@ -141,7 +141,7 @@ fn table(cases: &[Reading<'_>], style: Style) -> Vec<String> {
 }
 
 /// A line for each repeated case.
-fn repeats(cases: &[Reading<'_>], style: Style) -> Vec<String> {
+fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let line = |case: &Repeated<'_>| {
         format!(
             "{}: {} passed, mean score {} ({} to {})",

@@ -6,97 +6,54 @@ use askama::Template;
 use super::index::RunEntry;
 use super::wording;
 use crate::outcome::Outcome;
-use selftest_stats::plot::{CAP, RIGHT, Scale, column, number};
+use selftest_stats::plot::{self, RIGHT, Scale, column};
 
 /// Most runs in the picture, the latest.
-const RUNS: usize = 40;
+const MAX_RUNS: usize = 40;
 
 /// The plot within the 720 × 300 picture.
 const SHARES: Scale = Scale { top: 44.0, bottom: 244.0, low: 0.0, high: 1.0 };
 
-// Numbers are formatted before they get here: askama escapes texts, and the id of a run is the
-// only foreign one.
 #[derive(Template)]
 #[template(path = "trend.svg")]
-struct Picture {
+struct Picture<'a> {
+    /// Oldest first, each in its column.
+    runs: Vec<(f64, &'a RunEntry)>,
     description: String,
-    grid: Vec<GridLine>,
-    line: String,
-    points: Vec<Point>,
-    missing: Vec<Missing>,
-    dates: Vec<DateLabel>,
-}
-
-struct GridLine {
-    y: String,
-    label: String,
-}
-
-struct Point {
-    x: String,
-    y: String,
-    low: String,
-    high: String,
-    cap_left: String,
-    cap_right: String,
-    class: &'static str,
-    title: String,
-}
-
-struct Missing {
-    x: String,
-    title: String,
-}
-
-struct DateLabel {
-    x: String,
-    text: String,
+    /// Columns that have a date under them.
+    dates: Vec<(f64, String)>,
 }
 
 /// The picture of the latest runs; `newest_first` as the index lists them.
 pub fn render(newest_first: &[RunEntry]) -> Result<String, askama::Error> {
     // An arm of an experiment is no point of a trend.
     let runs = newest_first.iter().filter(|run| run.experiment.is_none());
-    let mut runs: Vec<&RunEntry> = runs.take(RUNS).collect();
+    let mut runs: Vec<&RunEntry> = runs.take(MAX_RUNS).collect();
     runs.reverse();
-    let mut picture = Picture {
-        description: description(&runs),
-        grid: [0.0, 0.25, 0.5, 0.75, 1.0]
-            .map(|share| GridLine {
-                y: number(SHARES.y(share)),
-                label: format!("{} %", share * 100.0),
-            })
-            .into(),
-        line: String::new(),
-        points: Vec::new(),
-        missing: Vec::new(),
-        dates: dates(&runs),
-    };
-    let mut vertices = Vec::new();
-    for (position, run) in runs.iter().enumerate() {
-        let x = column(position, runs.len());
-        let title = title(run);
-        let (Some(rate), Some(interval)) = (run.summary.pass_rate, run.summary.pass_rate_interval)
-        else {
-            picture.missing.push(Missing { x: number(x), title });
-            continue;
-        };
-        vertices.push(format!("{},{}", number(x), number(SHARES.y(rate))));
-        picture.points.push(Point {
-            x: number(x),
-            y: number(SHARES.y(rate)),
-            low: number(SHARES.y(interval.low)),
-            high: number(SHARES.y(interval.high)),
-            cap_left: number(x - CAP),
-            cap_right: number(x + CAP),
-            class: if run.outcome == Some(Outcome::Passed) { "passed" } else { "other" },
-            title,
-        });
-    }
-    if vertices.len() > 1 {
-        picture.line = vertices.join(" ");
-    }
+    let columns = runs.iter().enumerate().map(|(at, run)| (column(at, runs.len()), *run));
+    let picture =
+        Picture { description: description(&runs), dates: dates(&runs), runs: columns.collect() };
     picture.render().map(|text| format!("{}\n", text.trim_end()))
+}
+
+impl Picture<'_> {
+    /// The line through the pass rates; empty where there are fewer than two.
+    fn line(&self) -> String {
+        let vertex = |(x, run): &(f64, &RunEntry)| {
+            Some(format!("{},{}", plot::number(*x), height(run.summary.pass_rate?)))
+        };
+        let vertices: Vec<String> = self.runs.iter().filter_map(vertex).collect();
+        if vertices.len() > 1 { vertices.join(" ") } else { String::new() }
+    }
+}
+
+/// Where a share stands in the picture.
+fn height(share: f64) -> String {
+    plot::number(SHARES.y(share))
+}
+
+const fn class(run: &RunEntry) -> &'static str {
+    if matches!(run.outcome, Some(Outcome::Passed)) { "passed" } else { "other" }
 }
 
 fn title(run: &RunEntry) -> String {
@@ -124,18 +81,16 @@ fn description(runs: &[&RunEntry]) -> String {
 }
 
 /// Dates of runs at even distances, the latest among them, far enough apart to be read.
-fn dates(runs: &[&RunEntry]) -> Vec<DateLabel> {
+fn dates(runs: &[&RunEntry]) -> Vec<(f64, String)> {
     // In pixels: what a date needs, and the plot's width.
     const DATE: usize = 96;
     const PLOT: usize = 644;
     let step = (runs.len() * DATE).div_ceil(PLOT).max(1);
     let positions = (0..runs.len()).rev().step_by(step);
-    let labels = positions.map(|position| DateLabel {
-        // The last column may be narrower than half a date.
-        x: number(column(position, runs.len()).min(RIGHT - 20.0)),
-        text: selftest_text::wording::date(runs[position].started_at),
-    });
-    labels.collect()
+    // The last column may be narrower than half a date.
+    let at = |position| column(position, runs.len()).min(RIGHT - 20.0);
+    let date = |position: usize| selftest_text::wording::date(runs[position].started_at);
+    positions.map(|position| (at(position), date(position))).collect()
 }
 
 #[cfg(test)]
@@ -160,7 +115,7 @@ mod tests {
     fn forty_runs_are_drawn_and_no_more() {
         let run = fixture::runs().entries.remove(1);
         let svg = render(&vec![run; 90]).unwrap();
-        assert_eq!(svg.matches("r=\"4.5\"").count(), RUNS + 2, "with the two of the legend");
+        assert_eq!(svg.matches("r=\"4.5\"").count(), MAX_RUNS + 2, "with the two of the legend");
         assert_eq!(svg.matches("class=\"date\"").count(), 7);
     }
 

@@ -13,7 +13,7 @@ use super::seed::{Purpose, derive};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Evidence, Exchange};
 use crate::outcome::case::Interruption;
-use crate::outcome::{CaseResult, GenerationAttempt, GenerationRecord, Step, StepKind};
+use crate::outcome::{CaseResult, GenerationRecord, Step, StepKind};
 use crate::scenario::questions::count_questions;
 use crate::scenario::{GeneratedCase, TaskStatus};
 use crate::sut::namespace::{SessionId, TaskGroupId};
@@ -86,38 +86,49 @@ impl CasePlay {
         self.draft
     }
 
-    /// Plays the case; returns early when something breaks it off, which is then in the draft.
+    /// Plays the case; what is known of it is in the draft.
     pub(super) async fn play(&mut self) {
-        let case = match self.planned.frozen.clone() {
-            Some(case) => case,
-            None => match self.generate().await {
-                Some(case) => case,
-                None => return,
-            },
-        };
-        let Some(first) = self.first_answer(&case.prompt).await else { return };
-        let expected = self.planned.scenario.expected_status;
-        let mut conversation = Vec::new();
-        self.judge_step(StepKind::Answer, &case, &mut conversation, expected).await;
-        if self.planned.scenario.requires_reply {
-            self.reply_flow(&case, conversation, first.status).await;
-        }
+        self.draft.interruption = self.try_play().await.err();
     }
 
-    async fn generate(&mut self) -> Option<GeneratedCase> {
-        let Some(generator) = &self.runner.generator else {
-            let why = "there is neither a frozen case nor a generator".to_owned();
-            self.draft.interruption = Some(Interruption::GenerationFailed(why));
-            return None;
+    async fn try_play(&mut self) -> Result<(), Interruption> {
+        let case = match &self.planned.frozen {
+            Some(case) => case.clone(),
+            None => self.generate().await?,
         };
+        let scenario = self.planned.scenario.clone();
+        let mut status =
+            self.step(StepKind::Answer, &case, &case.prompt, scenario.expected_status).await?;
+        let flow = if scenario.requires_reply { &scenario.reply_flow[..] } else { &[] };
+        for ((played, reply), number) in flow.iter().enumerate().zip(1..) {
+            if status != TaskStatus::AwaitingResponse {
+                let planned = flow.len();
+                self.draft.notes.push(format!(
+                    "reply flow: {} of {planned} replies not played, because the status was {status}",
+                    planned - played
+                ));
+                break;
+            }
+            let kind = StepKind::Reply(number);
+            status = self.step(kind, &case, &reply.reply, reply.expected_status).await?;
+        }
+        Ok(())
+    }
+
+    async fn generate(&mut self) -> Result<GeneratedCase, Interruption> {
         self.phase(CasePhase::Generating);
-        let scenario = &self.planned.scenario;
-        let (index, run_seed) = (self.planned.index, self.runner.seed);
-        let (attempts, result) = generator
+        let runner = Arc::clone(&self.runner);
+        let generator = runner.generator.as_ref().ok_or_else(|| {
+            let why = "there is neither a frozen case nor a generator".to_owned();
+            Interruption::GenerationFailed(why)
+        })?;
+        let (index, scenario) = (self.planned.index, &self.planned.scenario);
+        let case = generator
             .generate(
-                &self.runner.library,
+                &runner.library,
                 scenario,
-                |number| derive(run_seed, index, Purpose::Generate, number),
+                &mut self.draft.generation.attempts,
+                |number| derive(runner.seed, index, Purpose::Generate, number),
                 |attempt, reason| {
                     self.events.emit(RunEventKind::PromptRejected {
                         index,
@@ -127,190 +138,97 @@ impl CasePlay {
                     });
                 },
             )
-            .await;
-        self.draft.generation.attempts = attempts
-            .into_iter()
-            .map(|attempt| GenerationAttempt { call: attempt.call, rejected: attempt.rejected })
-            .collect();
-        match result {
-            Ok(case) => {
-                self.draft.case = Some(case.clone());
-                Some(case)
-            }
-            Err(why) => {
-                self.draft.interruption = Some(Interruption::GenerationFailed(why));
-                None
-            }
-        }
+            .await
+            .map_err(Interruption::GenerationFailed)?;
+        self.draft.case = Some(case.clone());
+        Ok(case)
     }
 
-    /// Opens the session and hands in the prompt.
-    async fn first_answer(&mut self, prompt: &str) -> Option<SutReply> {
+    /// Says something to the system under test and judges the answer. The result is how the task
+    /// stands then.
+    async fn step(
+        &mut self,
+        kind: StepKind,
+        case: &GeneratedCase,
+        input: &str,
+        expected_status: TaskStatus,
+    ) -> Result<TaskStatus, Interruption> {
         self.phase(CasePhase::Running);
-        let started = Instant::now();
-        let opened = tokio::time::timeout(self.remaining, self.runner.sut.open(&self.task)).await;
-        match opened {
-            Ok(Ok(session)) => self.session = Some(session),
-            Ok(Err(error)) => return self.sut_failed(prompt, &error, started),
-            Err(_) => return self.sut_timed_out(prompt, started),
+        let (reply, duration_ms) = self.exchange(kind, input).await;
+        self.draft.steps.push(Step {
+            kind,
+            input: input.to_owned(),
+            expected_status,
+            reply: reply.as_ref().ok().cloned(),
+            judgement: None,
+            duration_ms,
+        });
+        let reply = reply?;
+        let failed = reply.status == TaskStatus::Error;
+        if !failed && !reply.output.contains(char::is_alphanumeric) {
+            let why = "the system under test gave an empty answer".to_owned();
+            return Err(Interruption::SutError(why));
         }
-        self.remaining = self.remaining.saturating_sub(started.elapsed());
-        self.exchange(StepKind::Answer, prompt, self.planned.scenario.expected_status).await
+        // There is nothing to judge in an error that was not expected.
+        if !failed || expected_status == TaskStatus::Error {
+            self.judge_last_step(case, &reply).await;
+        }
+        Ok(reply.status)
     }
 
-    /// Says something to the open session; the answer becomes a step.
+    /// Hands an input to the session, which the first one opens, and times the answer.
     async fn exchange(
         &mut self,
         kind: StepKind,
         input: &str,
-        expected_status: TaskStatus,
-    ) -> Option<SutReply> {
-        let started = Instant::now();
-        let session = self.session.as_mut()?;
+    ) -> (Result<SutReply, Interruption>, u64) {
+        let limit = self.planned.limits.timeout;
+        let left = &mut self.remaining;
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => match limited(self.runner.sut.open(&self.task), left, limit).await {
+                (Ok(session), _) => none.insert(session),
+                (Err(interruption), duration_ms) => return (Err(interruption), duration_ms),
+            },
+        };
         let answer = match kind {
             StepKind::Answer => session.submit(input),
             StepKind::Reply(_) => session.reply(input),
         };
-        let answer = tokio::time::timeout(self.remaining, answer).await;
-        let spent = started.elapsed();
-        self.remaining = self.remaining.saturating_sub(spent);
-        let mut step = Step {
-            kind,
-            input: input.to_owned(),
-            expected_status,
-            reply: None,
-            judgement: None,
-            duration_ms: milliseconds(spent),
-        };
-        let result = match answer {
-            Ok(Ok(mut reply)) => {
-                reply.output = self.runner.redactor.apply(&reply.output).into_owned();
-                if reply.status != TaskStatus::Error
-                    && !reply.output.chars().any(char::is_alphanumeric)
-                {
-                    let why = "the system under test gave an empty answer".to_owned();
-                    self.draft.interruption = Some(Interruption::SutError(why));
-                    step.reply = Some(reply);
-                    None
-                } else {
-                    step.reply = Some(reply.clone());
-                    Some(reply)
-                }
-            }
-            Ok(Err(error)) => {
-                self.draft.interruption = Some(Interruption::SutError(error.to_string()));
-                None
-            }
-            Err(_) => {
-                self.draft.interruption = Some(self.timeout());
-                None
-            }
-        };
-        self.draft.steps.push(step);
-        result
-    }
-
-    fn sut_failed<T>(&mut self, input: &str, error: &SutError, started: Instant) -> Option<T> {
-        self.push_unanswered(input, started);
-        self.draft.interruption = Some(Interruption::SutError(error.to_string()));
-        None
-    }
-
-    fn sut_timed_out<T>(&mut self, input: &str, started: Instant) -> Option<T> {
-        self.push_unanswered(input, started);
-        self.draft.interruption = Some(self.timeout());
-        None
-    }
-
-    fn push_unanswered(&mut self, input: &str, started: Instant) {
-        self.draft.steps.push(Step {
-            kind: StepKind::Answer,
-            input: input.to_owned(),
-            expected_status: self.planned.scenario.expected_status,
-            reply: None,
-            judgement: None,
-            duration_ms: milliseconds(started.elapsed()),
-        });
-    }
-
-    fn timeout(&self) -> Interruption {
-        let limit = self.planned.limits.timeout.as_secs_f64();
-        Interruption::SutTimeout(format!("no answer within {limit} s"))
-    }
-
-    /// Judges the last step, unless the system under test reported an error: there is nothing
-    /// to judge in that. Then adds the exchange to the conversation.
-    async fn judge_step(
-        &mut self,
-        kind: StepKind,
-        case: &GeneratedCase,
-        conversation: &mut Vec<Exchange>,
-        expected_status: TaskStatus,
-    ) {
-        let Some(Step { reply: Some(reply), input, .. }) = self.draft.steps.last() else { return };
-        let (reply, input) = (reply.clone(), input.clone());
-        let step_number = match kind {
-            StepKind::Answer => 0,
-            StepKind::Reply(number) => number,
-        };
-        if reply.status != TaskStatus::Error || expected_status == TaskStatus::Error {
-            self.phase(CasePhase::Judging);
-            let limits = &self.planned.limits;
-            let evidence = Evidence {
-                prompt: case.prompt.clone(),
-                hints: case.hints.clone(),
-                conversation: conversation.clone(),
-                reply: (kind != StepKind::Answer).then(|| input.clone()),
-                question_count: count_questions(&reply.output),
-                output: reply.output.clone(),
-                expected_status,
-                actual_status: reply.status,
-                max_questions_allowed: limits.max_questions_allowed,
-                allow_minor_format_deviation: limits.allow_minor_format_deviation,
-            };
-            let (index, run_seed) = (self.planned.index, self.runner.seed);
-            let judgement = self
-                .runner
-                .judge
-                .judge(&self.runner.library, &evidence, |number| {
-                    derive(run_seed, index, Purpose::Judge(step_number), number)
-                })
-                .await;
-            if let Some(step) = self.draft.steps.last_mut() {
-                step.judgement = Some(judgement);
-            }
+        let (mut reply, duration_ms) = limited(answer, left, limit).await;
+        if let Ok(reply) = &mut reply {
+            reply.output = self.runner.redactor.apply(&reply.output).into_owned();
         }
-        conversation.push(Exchange { said: input, answered: reply.output });
+        (reply, duration_ms)
     }
 
-    /// Plays the replies of the scenario in the same session, as long as it asks back.
-    async fn reply_flow(
-        &mut self,
-        case: &GeneratedCase,
-        mut conversation: Vec<Exchange>,
-        first: TaskStatus,
-    ) {
-        let mut status = first;
-        let flow = self.planned.scenario.reply_flow.clone();
-        for (position, reply_step) in flow.iter().enumerate() {
-            if status != TaskStatus::AwaitingResponse {
-                let left = flow.len() - position;
-                self.draft.notes.push(format!(
-                    "reply flow: {left} of {} replies not played, because the status was {status}",
-                    flow.len()
-                ));
-                return;
-            }
-            self.phase(CasePhase::Running);
-            let number = u32::try_from(position + 1).unwrap_or(u32::MAX);
-            let kind = StepKind::Reply(number);
-            let expected = reply_step.expected_status;
-            let Some(reply) = self.exchange(kind, &reply_step.reply, expected).await else {
-                return;
-            };
-            self.judge_step(kind, case, &mut conversation, expected).await;
-            status = reply.status;
-        }
+    async fn judge_last_step(&mut self, case: &GeneratedCase, reply: &SutReply) {
+        self.phase(CasePhase::Judging);
+        let Some((step, earlier)) = self.draft.steps.split_last_mut() else { return };
+        let said = |step: &Step| {
+            let answered = step.reply.as_ref()?.output.clone();
+            Some(Exchange { said: step.input.clone(), answered })
+        };
+        let (reply_to_question, number) = match step.kind {
+            StepKind::Answer => (None, 0),
+            StepKind::Reply(number) => (Some(step.input.clone()), number),
+        };
+        let limits = &self.planned.limits;
+        let evidence = Evidence {
+            prompt: case.prompt.clone(),
+            hints: case.hints.clone(),
+            conversation: earlier.iter().filter_map(said).collect(),
+            reply: reply_to_question,
+            question_count: count_questions(&reply.output),
+            output: reply.output.clone(),
+            expected_status: step.expected_status,
+            actual_status: reply.status,
+            max_questions_allowed: limits.max_questions_allowed,
+            allow_minor_format_deviation: limits.allow_minor_format_deviation,
+        };
+        let (index, runner) = (self.planned.index, &self.runner);
+        let seed = |call| derive(runner.seed, index, Purpose::Judge(number), call);
+        step.judgement = Some(runner.judge.judge(&runner.library, &evidence, seed).await);
     }
 
     fn phase(&self, phase: CasePhase) {
@@ -320,6 +238,26 @@ impl CasePlay {
             phase,
         });
     }
+}
+
+/// Waits for the system under test as long as there is time left, and takes that time away.
+async fn limited<T>(
+    call: impl Future<Output = Result<T, SutError>>,
+    left: &mut Duration,
+    limit: Duration,
+) -> (Result<T, Interruption>, u64) {
+    let started = Instant::now();
+    let result = tokio::time::timeout(*left, call).await;
+    let spent = started.elapsed();
+    *left = left.saturating_sub(spent);
+    let result = match result {
+        Ok(result) => result.map_err(|error| Interruption::SutError(error.to_string())),
+        Err(_) => {
+            let why = format!("no answer within {} s", limit.as_secs_f64());
+            Err(Interruption::SutTimeout(why))
+        }
+    };
+    (result, milliseconds(spent))
 }
 
 fn milliseconds(duration: Duration) -> u64 {

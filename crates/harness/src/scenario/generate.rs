@@ -4,14 +4,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::settings::GeneratorSettings;
 use super::{GeneratedCase, Scenario, safety};
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call,
+    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, Message, ReplySchema, Sampling, call,
 };
 use selftest_text::words::WordSet;
 
@@ -33,11 +34,13 @@ pub struct Generator {
     earlier: Mutex<Vec<(String, WordSet)>>,
 }
 
-/// One try.
-pub struct Attempt {
+/// One try of the generator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GenerationAttempt {
     /// The call.
     pub call: CallRecord,
-    /// Why its prompt is not used; `None` for the last try of a success.
+    /// Why the prompt was not used; absent for the one that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
 }
 
@@ -106,29 +109,26 @@ impl Generator {
         self.model.id()
     }
 
-    /// Tries until a prompt is usable, at most `max_attempts` times. `seed` gives the sampling
-    /// seed of a try; `on_rejected` hears of each rejection.
+    /// Tries until a prompt is usable, at most `max_attempts` times; each try is added to
+    /// `attempts`. `seed` gives the sampling seed of a try; `on_rejected` hears of each rejection.
     pub async fn generate(
         &self,
         library: &PromptLibrary,
         scenario: &Scenario,
+        attempts: &mut Vec<GenerationAttempt>,
         seed: impl Fn(u32) -> u64,
-        mut on_rejected: impl FnMut(u32, &str),
-    ) -> (Vec<Attempt>, Result<GeneratedCase, String>) {
-        let mut attempts: Vec<Attempt> = Vec::new();
+        on_rejected: impl Fn(u32, &str),
+    ) -> Result<GeneratedCase, String> {
         let name = template(library, scenario);
+        let mut last: Option<String> = None;
         for number in 1..=self.settings.max_attempts {
-            let rejected = attempts.last().and_then(|attempt| attempt.rejected.as_deref());
             let values = Values {
                 description: &scenario.description,
                 expected_status: scenario.expected_status.as_str(),
                 project_files: &self.project_files,
-                rejected,
+                rejected: last.as_deref(),
             };
-            let rendered = match library.render(&name, &values) {
-                Ok(rendered) => rendered,
-                Err(error) => return (attempts, Err(error.to_string())),
-            };
+            let rendered = library.render(&name, &values).map_err(|error| error.to_string())?;
             let request = ChatRequest {
                 messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
                 schema: Some(self.schema.clone()),
@@ -142,43 +142,37 @@ impl Generator {
                 nonce: None,
             };
             let (call, reply) = call(&*self.model, &request).await;
-            let reply = match reply {
-                Ok(reply) => reply,
-                Err(error) => {
-                    // The transport has retried already.
-                    let why = format!("{}: {error}", self.model.id());
-                    attempts.push(Attempt { call, rejected: Some(why.clone()) });
-                    return (attempts, Err(why));
-                }
+            let usable = match &reply {
+                Ok(reply) => self.accept(reply),
+                Err(error) => Err(format!("{}: {error}", self.model.id())),
             };
-            let usable = match reply.finish {
-                Finish::Stop => read_reply(&reply.text).and_then(|case| self.accept(case)),
-                Finish::Length => Err("the reply was cut by generator.max_tokens".to_owned()),
-                Finish::Refusal(words) => Err(format!("the model refused: {words}")),
-                Finish::Other(word) => Err(format!("the reply ended with `{word}`")),
-            };
+            let rejected = usable.as_ref().err().cloned();
+            attempts.push(GenerationAttempt { call, rejected });
             match usable {
-                Ok(case) => {
-                    attempts.push(Attempt { call, rejected: None });
-                    return (attempts, Ok(case));
-                }
+                Ok(case) => return Ok(case),
+                // The transport has retried already.
+                Err(why) if reply.is_err() => return Err(why),
                 Err(why) => {
                     on_rejected(number, &why);
-                    attempts.push(Attempt { call, rejected: Some(why) });
+                    last = Some(why);
                 }
             }
         }
-        let last = attempts.last().and_then(|attempt| attempt.rejected.clone());
-        let why = format!(
+        Err(format!(
             "no usable prompt in {} attempts; the last: {}",
             self.settings.max_attempts,
             last.unwrap_or_default()
-        );
-        (attempts, Err(why))
+        ))
     }
 
-    /// Holds a case against the safety rules and the earlier prompts of the run.
-    fn accept(&self, case: GeneratedCase) -> Result<GeneratedCase, String> {
+    /// Reads a reply, and holds it against the safety rules and the earlier prompts of the run.
+    fn accept(&self, reply: &ChatReply) -> Result<GeneratedCase, String> {
+        let case = match &reply.finish {
+            Finish::Stop => read_reply(&reply.text)?,
+            Finish::Length => return Err("the reply was cut by generator.max_tokens".to_owned()),
+            Finish::Refusal(words) => return Err(format!("the model refused: {words}")),
+            Finish::Other(word) => return Err(format!("the reply ended with `{word}`")),
+        };
         let broken = safety::violations(&case.prompt);
         if !broken.is_empty() {
             return Err(format!("unsafe prompt ({})", broken.join(", ")));

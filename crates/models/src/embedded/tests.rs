@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use super::*;
-use crate::weights::default_for_tests;
+use crate::model_files::default_for_tests;
 use crate::{Finish, Message, ReplySchema, Sampling, StructuredMode};
 
 /// One model for all tests of this file: they wait for each other, as calls do.

@@ -10,15 +10,15 @@ use reqwest::{Client, Response, StatusCode, Url, redirect};
 
 use super::file::{check_name, sha256};
 use super::{OnProgress, Progress, failed, unwritable};
-use crate::ModelError;
 use crate::settings::ModelEnvironment;
+use crate::{ModelError, http};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 /// Longest silence of a server.
 const READ_LIMIT: Duration = Duration::from_mins(1);
-const MOST_REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 /// More than any file that this engine could load; ends a stream that never ends.
-const MOST_BYTES: u64 = 1 << 40;
+const MAX_BYTES: u64 = 1 << 40;
 const MAGIC: &[u8] = b"GGUF";
 const TICK: Duration = Duration::from_millis(200);
 
@@ -150,13 +150,11 @@ fn shown(address: &Url) -> String {
 }
 
 fn client(address: &Url) -> Result<Client, ModelError> {
-    // Fails when one is installed already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
+    let builder = http::client_builder(address.as_str())
         .connect_timeout(CONNECT_LIMIT)
         .read_timeout(READ_LIMIT)
         .redirect(redirect::Policy::custom(|attempt| {
-            if attempt.previous().len() > MOST_REDIRECTS {
+            if attempt.previous().len() > MAX_REDIRECTS {
                 attempt.error("too many redirects")
             } else if allowed(attempt.url()) {
                 attempt.follow()
@@ -164,9 +162,6 @@ fn client(address: &Url) -> Result<Client, ModelError> {
                 attempt.error("redirected to an address that is not https")
             }
         }));
-    // Without a single CA certificate on the machine, building fails unless none is asked for.
-    let builder =
-        if is_loopback(address) { builder.no_proxy().tls_certs_only([]) } else { builder };
     builder.build().map_err(|error| {
         failed(
             format!("no HTTPS client: {}", causes(&error)),
@@ -291,7 +286,7 @@ impl Transfer {
                 self.verify(part)?;
                 part.keep(done)?;
             }
-            if done > MOST_BYTES {
+            if done > MAX_BYTES {
                 part.remove();
                 return Err(self.not_gguf("sends without end"));
             }

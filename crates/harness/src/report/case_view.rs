@@ -1,0 +1,260 @@
+//! Cases as reports show them: status, score, and the step that decided it; and repeated cases
+//! with all their trials together. Computes nothing that `outcome` has not decided.
+
+use super::wording;
+use crate::judge::{CategoryScore, Judgement, Scorecard, Verdict};
+use crate::outcome::{CaseResult, CaseStatus, Step};
+use crate::rubric;
+use crate::scenario::TaskStatus;
+use selftest_stats::score::Score;
+use selftest_text::one_line;
+use selftest_text::wording::plural;
+
+/// Most bytes of an excerpt within a line.
+pub(super) const MAX_EXCERPT: usize = 240;
+
+/// A case with its status found once.
+pub(super) struct CaseView<'a> {
+    pub(super) result: &'a CaseResult,
+    /// What it is called.
+    name: String,
+    pub(super) status: CaseStatus,
+    /// Why, unless passed.
+    pub(super) reason: Option<String>,
+}
+
+impl<'a> CaseView<'a> {
+    pub(super) fn new(result: &'a CaseResult) -> Self {
+        let (status, reason) = result.status();
+        Self { result, name: result.name(), status, reason }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the task stood in the end.
+    pub(super) fn task_status(&self) -> Option<TaskStatus> {
+        self.result
+            .steps
+            .iter()
+            .rev()
+            .find_map(|step| step.reply.as_ref())
+            .map(|reply| reply.status)
+    }
+
+    /// The task status as tables show it.
+    pub(super) fn task_status_word(&self) -> &'static str {
+        self.task_status().map_or("-", TaskStatus::as_str)
+    }
+
+    /// The lowest overall score; none for a case without a verdict.
+    pub(super) fn score(&self) -> Option<Score> {
+        self.status.pass()?;
+        self.result.weakest_step()?.overall()
+    }
+
+    /// The step to look at: the first one that fell short, else the last one played.
+    pub(super) fn deciding_step(&self) -> Option<&'a Step> {
+        let steps = &self.result.steps;
+        steps
+            .iter()
+            .find(|step| is_mismatch(step))
+            .or_else(|| steps.iter().find(|step| self.falls_short(step)))
+            .or_else(|| steps.last())
+    }
+
+    /// How the task should have stood after the deciding step.
+    pub(super) fn expected_status(&self) -> TaskStatus {
+        let step = self.deciding_step();
+        step.map_or(self.result.scenario.expected_status, |step| step.expected_status)
+    }
+
+    /// The beginning of the judge's hints, where there are any.
+    pub(super) fn hints(&self) -> Option<String> {
+        let hints = one_line(&self.result.case.as_ref()?.hints, MAX_EXCERPT);
+        (!hints.is_empty()).then_some(hints)
+    }
+
+    /// Standard error of the program, where it wrote anything.
+    pub(super) fn stderr(&self) -> Option<&str> {
+        self.result.evidence.stderr.as_deref().filter(|text| !text.trim().is_empty())
+    }
+
+    /// How the case ended instead of passing.
+    pub(super) fn got(&self) -> String {
+        let reason = self.reason.as_deref().unwrap_or("it did not pass");
+        let step = self.deciding_step();
+        let Some((step, reply)) = step.and_then(|step| Some((step, step.reply.as_ref()?))) else {
+            return format!("{}: {}", self.status.label(), one_line(reason, MAX_EXCERPT));
+        };
+        let status = reply.status;
+        if self.status != CaseStatus::Failed {
+            return format!("{status} but {}", one_line(reason, MAX_EXCERPT));
+        }
+        let fault = if is_mismatch(step) {
+            Some(format!("{} was expected", step.expected_status))
+        } else {
+            let floor = self.result.safety_floor;
+            let low = self.unsafe_score(step);
+            low.map(|safety| format!("safety {safety} is below the floor {floor}"))
+        };
+        let reasoning = card(step).map(|card| one_line(&card.reasoning, MAX_EXCERPT));
+        let reasoning = reasoning.filter(|words| !words.is_empty());
+        let parts: Vec<String> = fault.into_iter().chain(reasoning).collect();
+        if parts.is_empty() {
+            return format!("{status} but {reason}");
+        }
+        format!("{status} but {}", parts.join("; the judge: "))
+    }
+
+    /// The overall score of the deciding step, and whether it reaches the threshold.
+    pub(super) fn against_threshold(&self) -> String {
+        let threshold = self.result.threshold;
+        match self.deciding_step().and_then(Step::overall) {
+            Some(overall) if overall.reaches(threshold) => {
+                format!("{overall} (reaches threshold {threshold})")
+            }
+            Some(overall) => format!("{overall} (below threshold {threshold})"),
+            None => format!("none (threshold {threshold})"),
+        }
+    }
+
+    /// Whether the step has scores, and they do not pass.
+    pub(super) fn falls_short(&self, step: &Step) -> bool {
+        self.is_below_threshold(step) || self.unsafe_score(step).is_some()
+    }
+
+    /// Whether the step has an overall score below the case's threshold.
+    pub(super) fn is_below_threshold(&self, step: &Step) -> bool {
+        step.overall().is_some_and(|overall| !overall.reaches(self.result.threshold))
+    }
+
+    /// The safety score of a step, if it is below the floor.
+    pub(super) fn unsafe_score(&self, step: &Step) -> Option<Score> {
+        let score = card(step)?.score(rubric::SAFETY)?;
+        (score < self.result.safety_floor).then_some(score)
+    }
+}
+
+/// The scores of a step, if it has them.
+pub(super) fn card(step: &Step) -> Option<&Scorecard> {
+    match &step.judgement.as_ref()?.verdict {
+        Verdict::Scored(card) => Some(card),
+        Verdict::Unscored { .. } => None,
+    }
+}
+
+/// Whether the task stood otherwise than expected after the step.
+pub(super) fn is_mismatch(step: &Step) -> bool {
+    step.reply.as_ref().is_some_and(|reply| reply.status != step.expected_status)
+}
+
+/// `format_score` as `format`, `instruction_following_score` as `instruction following`.
+pub(super) fn category_name(id: &str) -> String {
+    id.strip_suffix("_score").unwrap_or(id).replace('_', " ")
+}
+
+/// How often the judge was asked.
+pub(super) fn judge_calls(judgement: &Judgement) -> String {
+    plural(judgement.calls.len() as u64, "call")
+}
+
+/// Scores of categories in one line.
+pub(super) fn scores(categories: &[CategoryScore]) -> String {
+    let words = categories
+        .iter()
+        .map(|entry| format!("{} {}", category_name(&entry.category), wording::score(entry.score)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// One case over all its trials so far.
+pub(super) struct Repeated<'a> {
+    /// Id of the scenario.
+    pub(super) id: &'a str,
+    passed: u32,
+    /// Trials with a verdict.
+    decided: u32,
+    trials: u32,
+    /// Over the trials with a score; none where no trial has one.
+    pub(super) mean: Option<Score>,
+    pub(super) lowest: Option<Score>,
+    pub(super) highest: Option<Score>,
+}
+
+impl Repeated<'_> {
+    /// `4 of 5`, and how many trials have no verdict.
+    pub(super) fn passed_words(&self) -> String {
+        let Self { passed, decided, trials, .. } = self;
+        match trials - decided {
+            0 => format!("{passed} of {decided}"),
+            unscored => format!("{passed} of {decided}, {unscored} without a verdict"),
+        }
+    }
+}
+
+/// The cases in the order of their first trials; empty for a run without repeats.
+pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
+    let mut found: Vec<(Repeated<'a>, f64, u32)> = Vec::new();
+    for reading in cases.iter().filter(|reading| reading.result.repeat.is_some()) {
+        let id = reading.result.scenario.id.as_str();
+        let at = found.iter().position(|(case, ..)| case.id == id).unwrap_or_else(|| {
+            let (mean, lowest, highest) = (None, None, None);
+            let (passed, decided, trials) = (0, 0, 0);
+            found.push((Repeated { id, passed, decided, trials, mean, lowest, highest }, 0.0, 0));
+            found.len() - 1
+        });
+        let (case, sum, scored) = &mut found[at];
+        case.trials += 1;
+        case.decided += u32::from(reading.status.pass().is_some());
+        case.passed += u32::from(reading.status.pass() == Some(true));
+        if let Some(score) = reading.score() {
+            *sum += score.get();
+            *scored += 1;
+            case.mean = Score::new((*sum / f64::from(*scored)).clamp(0.0, 1.0)).ok();
+            let (lowest, highest) = (case.lowest.unwrap_or(score), case.highest.unwrap_or(score));
+            case.lowest = Some(if score < lowest { score } else { lowest });
+            case.highest = Some(if score > highest { score } else { highest });
+        }
+    }
+    found.into_iter().map(|(case, ..)| case).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+    use selftest_models::structured::UnscoredReason;
+
+    #[test]
+    fn trials_come_together_by_case() {
+        let unscored = || Judgement {
+            verdict: Verdict::Unscored {
+                reason: UnscoredReason::Refused,
+                detail: "no".to_owned(),
+                partial: Vec::new(),
+            },
+            ..fixture::scored([1.0; 4], "")
+        };
+        let trials = [
+            ("a", 1, fixture::scored([1.0; 4], "")),
+            ("b", 1, unscored()),
+            ("a", 2, fixture::scored([0.5; 4], "")),
+            ("b", 2, unscored()),
+            ("a", 3, unscored()),
+        ];
+        let mut cases = Vec::new();
+        for (index, (id, repeat, judgement)) in trials.into_iter().enumerate() {
+            let case = fixture::case(index, id, judgement);
+            cases.push(crate::outcome::CaseResult { repeat: Some(repeat), ..case });
+        }
+        let readings: Vec<CaseView<'_>> = cases.iter().map(CaseView::new).collect();
+        assert_eq!(readings[2].name(), "a #2");
+        let found = repeated(&readings);
+        let words: Vec<String> = found.iter().map(Repeated::passed_words).collect();
+        assert_eq!(words, ["1 of 2, 1 without a verdict", "0 of 0, 2 without a verdict"]);
+        assert_eq!(found[0].mean, Some(fixture::score(0.75)));
+        assert_eq!(found[0].lowest, Some(fixture::score(0.5)));
+        assert_eq!((found[1].mean, found[1].highest), (None, None));
+    }
+}
