@@ -1,0 +1,52 @@
+//! Addresses. Foreign parts are percent-encoded, so that each stays one part.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// Everything but what RFC 3986 calls unreserved.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A name as one segment of a path, or as a value of a query.
+pub(super) fn encoded(part: &str) -> String {
+    utf8_percent_encode(part, ENCODED).to_string()
+}
+
+pub(super) fn session(session_id: &str) -> String {
+    format!("/sessions/{}", encoded(session_id))
+}
+
+pub(super) fn skill(id: &str) -> String {
+    format!("/skills/{}", encoded(id))
+}
+
+pub(super) fn proposal(id: &str) -> String {
+    format!("/proposals/{}", encoded(id))
+}
+
+pub(super) fn case(run_id: &str, name: &str) -> String {
+    format!("/selftests/{}/{}", encoded(run_id), encoded(name))
+}
+
+pub(super) fn run(run_id: &str) -> String {
+    format!("/selftests/{}", encoded(run_id))
+}
+
+/// A path with a query of the pairs that have a value.
+pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
+    let given = pairs.iter().filter(|(_, value)| !value.is_empty());
+    let parts: Vec<String> =
+        given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if parts.is_empty() { path.to_owned() } else { format!("{path}?{}", parts.join("&")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_parts_stay_parts() {
+        assert_eq!(session("a/b c?d#é"), "/sessions/a%2Fb%20c%3Fd%23%C3%A9");
+        assert_eq!(encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
+        assert_eq!(query("/", &[("q", "a&b=c"), ("agent", "")]), "/?q=a%26b%3Dc");
+        assert_eq!(query("/", &[("q", "")]), "/");
+    }
+}
