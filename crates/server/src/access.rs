@@ -90,7 +90,7 @@ impl Guard {
         format!("selftest_{}", self.address.port())
     }
 
-    /// What the cookie holds: it shows that its owner knew the token, without showing it.
+    /// The value of the cookie: it shows that its owner knew the token, without showing it.
     pub(super) fn cookie_value(&self) -> Option<String> {
         let token = self.token.as_ref()?.expose_secret();
         Some(digest::of_bytes(format!("selftest cookie {token}").as_bytes()))

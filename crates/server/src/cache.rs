@@ -16,14 +16,14 @@ use super::problem::Problem;
 use selftest_store::{Changes, Store};
 use selftest_text::digest;
 
-/// Between two looks whether the database has changed.
-const LOOK: Duration = Duration::from_millis(100);
+/// Between two checks whether the database has changed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Some answers depend on the time of day too.
-const OLDEST: Duration = Duration::from_mins(1);
+const MAX_AGE: Duration = Duration::from_mins(1);
 /// Bytes of all answers with their keys; beyond, all of them are dropped.
-const CAPACITY: usize = 8 * 1024 * 1024;
+const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Larger answers are not kept.
-const LARGEST: usize = 1024 * 1024;
+const MAX_ANSWER: usize = 1024 * 1024;
 
 /// A body of JSON and its tag.
 #[derive(Clone)]
@@ -69,12 +69,12 @@ struct Kept {
 }
 
 #[derive(Default)]
-struct Shelf {
-    kept: HashMap<String, Kept>,
+struct Entries {
+    answers: HashMap<String, Kept>,
     bytes: usize,
 }
 
-/// When the database was last looked at, and its version then.
+/// When the database was last checked, and its version then.
 type Seen = Option<(Instant, i64)>;
 
 /// Answers by path and query.
@@ -82,7 +82,7 @@ pub(super) struct Cache {
     store: Store,
     changes: tokio::sync::Mutex<Option<Changes>>,
     seen: Mutex<Seen>,
-    shelf: Mutex<Shelf>,
+    entries: Mutex<Entries>,
 }
 
 impl Cache {
@@ -91,7 +91,7 @@ impl Cache {
             store,
             changes: tokio::sync::Mutex::default(),
             seen: Mutex::default(),
-            shelf: Mutex::default(),
+            entries: Mutex::default(),
         }
     }
 
@@ -105,25 +105,27 @@ impl Cache {
     /// The version of the database, at most a moment old. `None` where it is not known.
     async fn version(&self) -> Option<i64> {
         let seen = || *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, version)) = seen().filter(|(at, _)| at.elapsed() < LOOK) {
+        if let Some((_, version)) = seen().filter(|(at, _)| at.elapsed() < CHECK_INTERVAL) {
             return Some(version);
         }
         let Ok(mut changes) = self.changes.try_lock() else {
-            // Another request is looking.
-            return seen().filter(|(at, _)| at.elapsed() < 2 * LOOK).map(|(_, version)| version);
+            // Another request is checking.
+            return seen()
+                .filter(|(at, _)| at.elapsed() < 2 * CHECK_INTERVAL)
+                .map(|(_, version)| version);
         };
         let at = Instant::now();
-        let version = self.look(&mut changes).await;
+        let version = self.detect_changes(&mut changes).await;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
             version.map(|version| (at, version));
         version
     }
 
-    async fn look(&self, changes: &mut Option<Changes>) -> Option<i64> {
+    async fn detect_changes(&self, changes: &mut Option<Changes>) -> Option<i64> {
         if changes.is_none() {
             *changes = self.store.changes().await.ok().flatten();
             // Numbers of another connection mean nothing to this one.
-            *self.shelf.lock().unwrap_or_else(PoisonError::into_inner) = Shelf::default();
+            *self.entries.lock().unwrap_or_else(PoisonError::into_inner) = Entries::default();
         }
         let version = changes.as_mut()?.version().await.ok();
         if version.is_none() {
@@ -133,74 +135,67 @@ impl Cache {
     }
 
     fn get(&self, key: &str, version: i64) -> Option<Answer> {
-        let shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = shelf.kept.get(key)?;
-        (kept.version == version && kept.at.elapsed() < OLDEST).then(|| kept.answer.clone())
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = entries.answers.get(key)?;
+        (kept.version == version && kept.at.elapsed() < MAX_AGE).then(|| kept.answer.clone())
     }
 
     fn put(&self, key: &str, version: i64, answer: &Answer) {
         let size = |key: &str, answer: &Answer| key.len() + answer.body.len() + size_of::<Kept>();
         let added = size(key, answer);
-        if added > LARGEST {
+        if added > MAX_ANSWER {
             return;
         }
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.bytes + added > CAPACITY {
-            *shelf = Shelf::default();
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.bytes + added > MAX_BYTES {
+            *entries = Entries::default();
         }
-        shelf.bytes += added;
+        entries.bytes += added;
         let kept = Kept { answer: answer.clone(), version, at: Instant::now() };
-        if let Some(before) = shelf.kept.insert(key.to_owned(), kept) {
-            shelf.bytes -= size(key, &before.answer);
+        if let Some(before) = entries.answers.insert(key.to_owned(), kept) {
+            entries.bytes -= size(key, &before.answer);
         }
     }
 }
 
-/// Answers reads of what is in the database, from memory where nothing has changed.
-pub(super) async fn remember(
+/// Answers reads of the database, from memory where nothing has changed.
+pub(super) async fn cache_responses(
     State(cache): State<Arc<Cache>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if !reads(&request) {
+    respond(Some(&cache), request, next).await
+}
+
+/// Tags answers that are made anew each time.
+pub(super) async fn tag(request: Request, next: Next) -> Response {
+    respond(None, request, next).await
+}
+
+async fn respond(cache: Option<&Arc<Cache>>, mut request: Request, next: Next) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
     let key = request.uri().path_and_query().map_or("", |it| it.as_str()).to_owned();
     let known = request.headers().get(IF_NONE_MATCH).cloned();
     // Before the database is read: what changes meanwhile makes the answer old, not new.
-    let version = cache.version().await;
-    if let Some(answer) = version.and_then(|version| cache.get(&key, version)) {
+    let version = match cache {
+        Some(cache) => cache.version().await,
+        None => None,
+    };
+    let cache = cache.zip(version);
+    if let Some(answer) = cache.and_then(|(cache, version)| cache.get(&key, version)) {
         return answer.respond(known.as_ref());
     }
-    match Answer::of(next.run(as_get(request)).await).await {
+    // So that the tag of `HEAD` is that of the body that `GET` would give.
+    *request.method_mut() = Method::GET;
+    match Answer::of(next.run(request).await).await {
         Ok(answer) => {
-            if let Some(version) = version {
+            if let Some((cache, version)) = cache {
                 cache.put(&key, version, &answer);
             }
             answer.respond(known.as_ref())
         }
         Err(response) => response,
     }
-}
-
-/// Tags answers that are made anew each time.
-pub(super) async fn tag(request: Request, next: Next) -> Response {
-    if !reads(&request) {
-        return next.run(request).await;
-    }
-    let known = request.headers().get(IF_NONE_MATCH).cloned();
-    match Answer::of(next.run(as_get(request)).await).await {
-        Ok(answer) => answer.respond(known.as_ref()),
-        Err(response) => response,
-    }
-}
-
-fn reads(request: &Request) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD)
-}
-
-/// So that the tag of `HEAD` is that of the body that `GET` would give.
-fn as_get(mut request: Request) -> Request {
-    *request.method_mut() = Method::GET;
-    request
 }

@@ -6,6 +6,7 @@
 mod access;
 mod api;
 mod cache;
+mod link;
 mod live;
 mod login;
 pub mod mcp;
@@ -32,14 +33,16 @@ use tower_http::limit::RequestBodyLimitLayer;
 use access::Guard;
 use cache::Cache;
 use metrics::Counters;
+use problem::Problem;
 use selftest_grading::improve::routing::RoutingSettings;
-use selftest_harness::report::RunArchive;
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::{RunArchive, RunFile};
 use selftest_service::grader::reflection::ReflectionGrader;
 use selftest_service::jobs::Queue;
 use selftest_store::Store;
 pub use skill_queue::SkillQueue;
 
-/// What the server shows.
+/// The sources that the server answers from.
 pub struct App {
     /// Grades, files, weekly reports.
     pub store: Store,
@@ -49,13 +52,13 @@ pub struct App {
     pub queue: Queue,
     /// Grades reflections.
     pub reflections: Arc<ReflectionGrader>,
-    /// What is told of skills, on its way into the store.
+    /// Records of the use of skills, on their way into the store.
     pub skills: Arc<SkillQueue>,
-    /// What is suggested and where accepted skills go.
+    /// Settings for advice and for decisions on proposals.
     pub improvement: Improvement,
 }
 
-/// What advice and decisions on proposals go by.
+/// Settings for advice and for decisions on proposals.
 #[derive(Debug, Clone)]
 pub struct Improvement {
     /// Which tier of models is suggested for a type of task.
@@ -73,8 +76,27 @@ pub struct Access {
     pub hosts: Vec<String>,
 }
 
+impl App {
+    /// The report of a run, and its file. Reads files.
+    fn read_run(&self, run_id: &str) -> Result<Option<(ReportDocument, RunFile)>, Problem> {
+        let read = || {
+            let Some(file) = self.runs.find(run_id)? else { return Ok(None) };
+            Ok(Some((self.runs.read(&file)?, file)))
+        };
+        read().map_err(|error| Problem::unreadable(&error))
+    }
+}
+
+/// Reads files, away from the threads that answer others.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Problem::internal(&error)))
+}
+
 /// Bytes of the longest body of a request.
-const LONGEST_BODY: usize = 64 * 1024;
+const MAX_BODY: usize = 64 * 1024;
 
 /// How long connections may stay open after the end: a client that reads nothing would keep the
 /// server alive for ever.
@@ -124,7 +146,7 @@ fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<b
         .fallback(problem::unknown_path)
         .method_not_allowed_fallback(problem::wrong_method)
         .layer(CompressionLayer::new().gzip(true))
-        .layer(RequestBodyLimitLayer::new(LONGEST_BODY))
+        .layer(RequestBodyLimitLayer::new(MAX_BODY))
         .layer(from_fn(problem::time_limit))
         .layer(from_fn(problem::explain))
         .layer(from_fn_with_state(guard, access::check))

@@ -25,11 +25,11 @@ use super::problem::Problem;
 use selftest_harness::report::RunFile;
 use selftest_harness::report::document::ReportDocument;
 
-/// How often the file is looked at.
-const PERIOD: Duration = Duration::from_millis(300);
+/// How often the file is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(300);
 /// Streams at a time, of all visitors.
-const MOST: usize = 64;
-static STREAMS: Semaphore = Semaphore::const_new(MOST);
+const MAX_STREAMS: usize = 64;
+static STREAMS: Semaphore = Semaphore::const_new(MAX_STREAMS);
 /// Reports in memory at a time, however many streams there are.
 static READING: Semaphore = Semaphore::const_new(2);
 
@@ -93,16 +93,16 @@ impl Watch {
             }
             if self.seen.is_some() {
                 tokio::select! {
-                    () = tokio::time::sleep(PERIOD) => {}
+                    () = tokio::time::sleep(CHECK_INTERVAL) => {}
                     _ = self.stopping.changed() => return None,
                 }
             }
-            self.look().await?;
+            self.detect_changes().await?;
         }
     }
 
     /// Puts what is new into `ready`; `None` where the file has gone.
-    async fn look(&mut self) -> Option<()> {
+    async fn detect_changes(&mut self) -> Option<()> {
         let file = find(&self.app, &self.run_id).await?;
         if self.seen.as_ref() == Some(&file) {
             return Some(());

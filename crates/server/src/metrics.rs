@@ -12,10 +12,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::App;
 use super::problem::Problem;
-use super::skill_queue::Fates;
+use super::skill_queue::RecordCounts;
 use super::tally::Tally;
+use super::{App, blocking};
 use selftest_service::jobs::QueueCounts;
 
 /// Requests by method, route and status.
@@ -54,12 +54,11 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
     let mut text = Text::default();
     let runs = {
         let (app, counters) = (Arc::clone(app), Arc::clone(&counters));
-        let tally = tokio::task::spawn_blocking(move || {
+        blocking(move || {
             let mut known = counters.runs.lock().unwrap_or_else(PoisonError::into_inner);
-            known.tally(&app.runs)
-        });
-        let tally = tally.await.map_err(|error| Problem::internal(&error))?;
-        tally.map_err(|error| Problem::internal(&format!("the reports of runs: {error}")))?
+            known.tally(&app.runs).map_err(|error| Problem::unreadable(&error))
+        })
+        .await?
     };
     text.runs(&runs);
     text.family("selftest_sessions_graded", "gauge", "Sessions with a grade by rules.");
@@ -69,7 +68,7 @@ async fn show(app: &Arc<App>, counters: Arc<Counters>) -> Result<Response, Probl
         text.sample("selftest_model_grades", &[("model", &model)], grades);
     }
     text.queue(app.queue.counts().await?, app.queue.workers().await?);
-    text.skills(&app.skills.fates());
+    text.skills(&app.skills.counts());
     text.family("selftest_http_requests_total", "counter", "Requests to this server.");
     let requests = counters.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for ((method, route, status), count) in requests {
@@ -112,17 +111,18 @@ impl Text {
         self.sample("selftest_workers", &[], workers);
     }
 
-    fn skills(&mut self, fates: &Fates) {
-        for (what, help, unknown, fate) in [
-            ("executions", "Executions of skills", "unknown_skill", fates.executions),
-            ("messages", "Messages after executions of skills", "no_execution", fates.messages),
+    fn skills(&mut self, records: &RecordCounts) {
+        for (what, help, unknown, counts) in [
+            ("executions", "Executions of skills", "unknown_skill", records.executions),
+            ("messages", "Messages after executions of skills", "no_execution", records.messages),
         ] {
             let name = format!("selftest_skill_{what}_written_total");
             self.family(&name, "counter", &format!("{help} that were kept."));
-            self.sample(&name, &[], fate.written);
+            self.sample(&name, &[], counts.written);
             let name = format!("selftest_skill_{what}_dropped_total");
             self.family(&name, "counter", &format!("{help} that were not kept, by reason."));
-            let reasons = [("full", fate.full), (unknown, fate.unknown), ("failed", fate.failed)];
+            let reasons =
+                [("full", counts.full), (unknown, counts.unknown), ("failed", counts.failed)];
             for (reason, count) in reasons {
                 self.sample(&name, &[("reason", reason)], count);
             }

@@ -25,16 +25,16 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 const KEPT: [HeaderName; 2] = [ALLOW, RETRY_AFTER];
 
 /// What went wrong, by RFC 9457.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Problem {
     /// `about:blank`: the status says what kind of problem it is.
     r#type: &'static str,
     /// The status in words.
-    title: &'static str,
+    pub(super) title: &'static str,
     /// The HTTP status.
     status: u16,
     /// What happened this time.
-    detail: String,
+    pub(super) detail: String,
     #[serde(skip)]
     #[schema(ignore)]
     header: Option<Box<(HeaderName, HeaderValue)>>,
@@ -69,6 +69,11 @@ impl Problem {
         )
     }
 
+    /// The reports of runs cannot be read.
+    pub(super) fn unreadable(error: &std::io::Error) -> Self {
+        Self::internal(&format!("the reports of runs: {error}"))
+    }
+
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.header = Some(Box::new((name, value)));
         self
@@ -84,9 +89,10 @@ impl IntoResponse for Problem {
     fn into_response(mut self) -> Response {
         let header = self.header.take().map(|header| *header);
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(&self)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         response.headers_mut().extend(header);
+        response.extensions_mut().insert(self);
         response
     }
 }

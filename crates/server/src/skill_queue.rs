@@ -12,15 +12,15 @@ use selftest_service::grader::skills::SkillTracker;
 use selftest_store::SkillRecord;
 
 /// Records that may wait.
-const ROOM: usize = 1000;
+const MAX_WAITING: usize = 1000;
 /// Records that are written in one transaction.
-const BATCH: usize = 100;
+const MAX_BATCH: usize = 100;
 /// How long the end of the server waits for what is in the queue.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// What became of the records of one kind.
+/// Counts of the records of one kind, by what happened to them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Fate {
+pub(super) struct Counts {
     /// Kept.
     pub(super) written: u64,
     /// Dropped, because too many were waiting.
@@ -32,15 +32,15 @@ pub(super) struct Fate {
     pub(super) failed: u64,
 }
 
-/// What became of all records.
+/// Counts of all records.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Fates {
-    pub(super) executions: Fate,
-    pub(super) messages: Fate,
+pub(super) struct RecordCounts {
+    pub(super) executions: Counts,
+    pub(super) messages: Counts,
 }
 
-impl Fates {
-    fn of(&mut self, record: &SkillRecord) -> &mut Fate {
+impl RecordCounts {
+    fn of(&mut self, record: &SkillRecord) -> &mut Counts {
         match record {
             SkillRecord::Execution { .. } => &mut self.executions,
             SkillRecord::Message { .. } => &mut self.messages,
@@ -49,10 +49,10 @@ impl Fates {
 }
 
 #[derive(Default)]
-struct Shared(Mutex<Fates>);
+struct Shared(Mutex<RecordCounts>);
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Fates> {
+    fn lock(&self) -> MutexGuard<'_, RecordCounts> {
         // Numbers: whatever a panic elsewhere left is still good.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +62,7 @@ impl Shared {
 pub struct SkillQueue {
     tracker: SkillTracker,
     sender: mpsc::Sender<SkillRecord>,
-    fates: Arc<Shared>,
+    counts: Arc<Shared>,
     closing: watch::Sender<bool>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -70,12 +70,12 @@ pub struct SkillQueue {
 impl SkillQueue {
     /// Writes in the runtime that this is called in.
     pub fn start(tracker: SkillTracker) -> Self {
-        let (sender, receiver) = mpsc::channel(ROOM);
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let (closing, closed) = watch::channel(false);
-        let fates = Arc::<Shared>::default();
-        let writer = Writer { tracker: tracker.clone(), receiver, fates: Arc::clone(&fates) };
+        let counts = Arc::<Shared>::default();
+        let writer = Writer { tracker: tracker.clone(), receiver, counts: Arc::clone(&counts) };
         let writer = Mutex::new(Some(tokio::spawn(writer.run(closed))));
-        Self { tracker, sender, fates, closing, writer }
+        Self { tracker, sender, counts, closing, writer }
     }
 
     /// Who keeps track of the skills.
@@ -88,15 +88,15 @@ impl SkillQueue {
         match self.sender.try_send(record) {
             Ok(()) => true,
             Err(error) => {
-                self.fates.lock().of(&error.into_inner()).full += 1;
+                self.counts.lock().of(&error.into_inner()).full += 1;
                 false
             }
         }
     }
 
-    /// What became of the records so far.
-    pub(super) fn fates(&self) -> Fates {
-        *self.fates.lock()
+    /// Counts of the records so far.
+    pub(super) fn counts(&self) -> RecordCounts {
+        *self.counts.lock()
     }
 
     /// Takes no more records and waits until those that are there are written, for at most 5 s.
@@ -117,16 +117,16 @@ impl SkillQueue {
 struct Writer {
     tracker: SkillTracker,
     receiver: mpsc::Receiver<SkillRecord>,
-    fates: Arc<Shared>,
+    counts: Arc<Shared>,
 }
 
 impl Writer {
     async fn run(mut self, mut closed: watch::Receiver<bool>) {
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut batch = Vec::with_capacity(MAX_BATCH);
         loop {
             tokio::select! {
                 biased;
-                count = self.receiver.recv_many(&mut batch, BATCH) => if count == 0 { return },
+                count = self.receiver.recv_many(&mut batch, MAX_BATCH) => if count == 0 { return },
                 _ = closed.wait_for(|closed| *closed), if !self.receiver.is_closed() => {
                     self.receiver.close();
                     continue;
@@ -140,17 +140,17 @@ impl Writer {
     async fn write(&self, batch: &[SkillRecord]) {
         match self.tracker.record(batch).await {
             Ok(recorded) => {
-                let mut fates = self.fates.lock();
-                fates.executions.written += recorded.executions;
-                fates.executions.unknown += recorded.unknown;
-                fates.messages.written += recorded.messages;
-                fates.messages.unknown += recorded.unrelated;
+                let mut counts = self.counts.lock();
+                counts.executions.written += recorded.executions;
+                counts.executions.unknown += recorded.unknown;
+                counts.messages.written += recorded.messages;
+                counts.messages.unknown += recorded.unrelated;
             }
             Err(error) => {
                 tracing::warn!("{} records of skills are lost: {error}", batch.len());
-                let mut fates = self.fates.lock();
+                let mut counts = self.counts.lock();
                 for record in batch {
-                    fates.of(record).failed += 1;
+                    counts.of(record).failed += 1;
                 }
             }
         }
@@ -191,12 +191,17 @@ mod tests {
     async fn what_finds_no_room_is_counted_and_nobody_waits() {
         let tracker = tracker().await;
         let queue = SkillQueue::start(tracker.clone());
-        let accepted = (0..ROOM + 7).filter(|_| queue.tell(used(&tracker, "nobody"))).count();
-        assert_eq!(accepted, ROOM);
-        assert_eq!(queue.fates().executions.full, 7);
+        let accepted =
+            (0..MAX_WAITING + 7).filter(|_| queue.tell(used(&tracker, "nobody"))).count();
+        assert_eq!(accepted, MAX_WAITING);
+        assert_eq!(queue.counts().executions.full, 7);
         queue.drain().await;
-        let Fate { written, unknown, failed, .. } = queue.fates().executions;
-        assert_eq!((written, unknown, failed), (0, ROOM as u64, 0), "unknown skills are no error");
+        let Counts { written, unknown, failed, .. } = queue.counts().executions;
+        assert_eq!(
+            (written, unknown, failed),
+            (0, MAX_WAITING as u64, 0),
+            "unknown skills are no error"
+        );
     }
 
     /// docs/spec/skills-and-signals.md#next-message: the next message updates the execution, in the
@@ -218,7 +223,7 @@ mod tests {
         };
         assert!(queue.tell(thanks("s")) && queue.tell(thanks("s")) && queue.tell(thanks("t")));
         queue.drain().await;
-        let Fates { executions, messages } = queue.fates();
+        let RecordCounts { executions, messages } = queue.counts();
         assert_eq!((executions.written, messages.written, messages.unknown), (1, 1, 2));
         assert!(!queue.tell(used(&tracker, "pr")), "it takes no more");
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
@@ -232,6 +237,6 @@ mod tests {
         let queue = SkillQueue::start(tracker.clone());
         assert!(queue.tell(used(&tracker, "pr")));
         queue.drain().await;
-        assert_eq!(queue.fates().executions.failed, 1);
+        assert_eq!(queue.counts().executions.failed, 1);
     }
 }

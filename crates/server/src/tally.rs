@@ -9,7 +9,7 @@ use selftest_harness::report::{RunArchive, RunFile};
 use selftest_harness::sut::namespace::RunId;
 
 /// The newest runs that are looked at.
-const MOST: usize = 100;
+const MAX_RUNS: usize = 100;
 
 /// The outcome of a run that has not come to its end.
 pub(super) const UNFINISHED: &str = "unfinished";
@@ -77,7 +77,7 @@ impl Tally {
     }
 }
 
-/// What was read before.
+/// Tallies of reports that were read before.
 #[derive(Default)]
 pub(super) struct Known(HashMap<RunId, (RunFile, Tally)>);
 
@@ -85,7 +85,7 @@ impl Known {
     /// Numbers over the newest runs. Files that are no report count nowhere.
     pub(super) fn tally(&mut self, runs: &RunArchive) -> io::Result<Tally> {
         let mut files = runs.files()?;
-        files.truncate(MOST);
+        files.truncate(MAX_RUNS);
         let mut before = std::mem::take(&mut self.0);
         let mut all = Tally::default();
         for file in files {

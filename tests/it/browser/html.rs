@@ -51,12 +51,12 @@ fn pages() {
 fn what_is_wrong_is_said() {
     let site = Site::with(demo::few());
     for (path, status, words) in [
-        ("/?sort=colour", 400, "is no column to sort by"),
+        ("/?sort=colour", 400, "is not a valid column to sort by"),
         ("/?dir=up", 400, "asc or desc"),
         ("/?min_quality=2", 400, "a number from 0 to 1"),
         ("/?after=zz", 400, "begin at its first page"),
         ("/?completed=maybe", 400, "yes or no"),
-        ("/?task_type=fun", 400, "is no task type"),
+        ("/?task_type=fun", 400, "is not a valid task type"),
         ("/selftests/selftest-20000101-0000-none", 404, "there is no report"),
         ("/selftests/..%2F..%2Fconfig", 404, "there is no report"),
         (&format!("/selftests/{RUN}/none"), 404, "has no finished case"),

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::super::App;
 use super::super::problem::Problem;
+use super::super::{App, link};
 use super::input::{self, Name, Parameters};
 use super::types::{GradePage, Queued, SessionGrades};
 use selftest_grading::grade::quality::combine;
@@ -60,7 +60,7 @@ pub(super) async fn queue(
         let detail = "the session waits to be graded already";
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
-    let location = format!("/api/grades/session/{}", input::percent_encoded(&id));
+    let location = format!("/api/grades/session/{}", link::encoded(&id));
     let queued = Queued { session_id: id, status: "queued", location: location.clone() };
     Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(queued)).into_response())
 }

@@ -21,7 +21,7 @@ use selftest_service::grader::decision::{DecisionFault, SkillPlace, accept, reje
 use selftest_service::grader::routing;
 
 /// Characters of the longest reason.
-pub(crate) const LONGEST_REASON: usize = 1000;
+pub(crate) const MAX_REASON: usize = 1000;
 
 fn gap_statuses() -> Schema {
     input::one_of(GapStatus::ALL.map(GapStatus::name))
@@ -117,7 +117,7 @@ pub(super) async fn accept_proposal(
     Name(id): Name,
     Parameters(why): Parameters<Why>,
 ) -> Result<Json<Proposal>, Problem> {
-    let reason = input::text("reason", why.reason, LONGEST_REASON)?;
+    let reason = input::text("reason", why.reason, MAX_REASON)?;
     let place = SkillPlace::Folder(&app.improvement.skills_folder);
     Ok(Json(accept(&app.store, &id, place, reason.as_deref()).await?))
 }
@@ -142,7 +142,7 @@ pub(super) async fn reject_proposal(
     Name(id): Name,
     Parameters(why): Parameters<WhyNot>,
 ) -> Result<Json<Proposal>, Problem> {
-    let reason = input::text("reason", Some(why.reason), LONGEST_REASON)?.unwrap_or_default();
+    let reason = input::text("reason", Some(why.reason), MAX_REASON)?.unwrap_or_default();
     if reason.is_empty() {
         return Err(Problem::bad_request("in the query: reason: expected words"));
     }

@@ -1,4 +1,4 @@
-//! What callers give: ids in paths, parameters in queries and bodies, bounded and checked.
+//! Input of callers: ids in paths, parameters in queries and bodies, bounded and checked.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -14,52 +14,49 @@ use super::super::problem::Problem;
 use selftest_store::Cursor;
 
 /// Rows of a page, where nothing else is said.
-pub(super) const ROWS: u32 = 50;
+pub(super) const DEFAULT_ROWS: u32 = 50;
 /// Most rows of a page.
-pub(super) const MOST_ROWS: u32 = 500;
-/// What is said of JSON that is no object.
-const NO_OBJECT: &str = "in the body: expected a JSON object";
+pub(super) const MAX_ROWS: u32 = 500;
+/// The message for JSON that is not an object.
+const NOT_AN_OBJECT: &str = "in the body: expected a JSON object";
 /// Bytes of the longest id.
-const LONGEST_ID: usize = 512;
+const MAX_ID: usize = 512;
 
 /// The one name in a path, decoded: `%2F` is part of it.
 pub(super) struct Name(pub(super) String);
 
-/// Whether anything can have that name.
-fn is_possible(name: &str) -> bool {
-    name.len() <= LONGEST_ID && !name.contains('\0')
+/// The two names in a path.
+pub(super) struct Names(pub(super) String, pub(super) String);
+
+async fn path<T: DeserializeOwned + Send, S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<T, Problem> {
+    let path = Path::<T>::from_request_parts(parts, state).await;
+    path.map(|Path(names)| names)
+        .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))
+}
+
+/// The name, if anything can have it.
+fn possible(name: String) -> Result<String, Problem> {
+    let is_possible = name.len() <= MAX_ID && !name.contains('\0');
+    is_possible.then_some(name).ok_or_else(|| Problem::not_found("nothing has that name"))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Name {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(name) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))?;
-        if is_possible(&name) {
-            Ok(Self(name))
-        } else {
-            Err(Problem::not_found("nothing has that name"))
-        }
+        Ok(Self(possible(path(parts, state).await?)?))
     }
 }
-
-/// The two names in a path.
-pub(super) struct Names(pub(super) String, pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Names {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((first, second)) = Path::<(String, String)>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::bad_request("the path is not percent-encoded UTF-8"))?;
-        if is_possible(&first) && is_possible(&second) {
-            Ok(Self(first, second))
-        } else {
-            Err(Problem::not_found("nothing has that name"))
-        }
+        let (first, second) = path(parts, state).await?;
+        Ok(Self(possible(first)?, possible(second)?))
     }
 }
 
@@ -80,7 +77,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// The JSON object that a body is. Other JSON is refused as such.
+/// A body that is a JSON object. Other JSON is refused as such.
 pub(super) struct Object(pub(super) Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Object {
@@ -91,7 +88,7 @@ impl<S: Send + Sync> FromRequest<S> for Object {
     }
 }
 
-/// The JSON object that a body is, or the status that says why it is none; 422 of other JSON.
+/// The JSON object of a body, or the status that says why it is not one; 422 for other JSON.
 async fn object<S: Send + Sync>(
     request: Request,
     state: &S,
@@ -103,10 +100,10 @@ async fn object<S: Send + Sync>(
     }
 }
 
-/// What is said of a body that is no JSON object.
+/// The message for a body that is not a JSON object.
 fn refused(status: StatusCode) -> Problem {
     let detail = match status {
-        StatusCode::UNPROCESSABLE_ENTITY => NO_OBJECT,
+        StatusCode::UNPROCESSABLE_ENTITY => NOT_AN_OBJECT,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             "the body must be JSON, with the header `Content-Type: application/json`"
         }
@@ -129,9 +126,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         // Looked at as any JSON first: an array would be taken for the fields of an object.
         let whole = Request::from_parts(parts, bytes.clone().into());
         object(whole, state).await.map_err(|status| match status {
-            // JSON of another shape is not told apart from what is no JSON: both are no body that
-            // is described.
-            StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(NO_OBJECT),
+            // Neither other JSON nor text that is not JSON is a body as it is described.
+            StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(NOT_AN_OBJECT),
             status => refused(status),
         })?;
         Json::<T>::from_bytes(&bytes).map(|Json(body)| Self(body)).map_err(|rejection| {
@@ -161,7 +157,7 @@ pub(super) fn body_text(
 pub(super) fn body_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u32>, D::Error> {
     let Some(count) = Option::<f64>::deserialize(count)? else { return Ok(None) };
     if count.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(&count) {
-        return Err(D::Error::custom(format!("{count} is no count")));
+        return Err(D::Error::custom(format!("{count} is not a valid count")));
     }
     #[expect(
         clippy::cast_possible_truncation,
@@ -183,7 +179,7 @@ pub(super) fn body_optional(
 
 /// The number of rows that was asked for.
 pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
-    within("limit", asked.unwrap_or(ROWS), 1..=MOST_ROWS)
+    within("limit", asked.unwrap_or(DEFAULT_ROWS), 1..=MAX_ROWS)
 }
 
 /// A value in its range.
@@ -224,30 +220,7 @@ pub(super) fn cursor(
     })
 }
 
-/// A name as one segment of a path.
-pub(super) fn percent_encoded(id: &str) -> String {
-    let mut encoded = String::new();
-    for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
 /// The schema of a text that is one of these.
 pub(super) fn one_of(names: impl IntoIterator<Item = &'static str>) -> Schema {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_in_locations_are_one_segment() {
-        assert_eq!(percent_encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
-    }
 }

@@ -21,7 +21,7 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(super) use improvement::LONGEST_REASON;
+pub(super) use improvement::MAX_REASON;
 
 use super::App;
 use super::cache::{self, Cache};
@@ -41,7 +41,7 @@ pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
         .routes(routes!(improvement::accept_proposal))
         .routes(routes!(improvement::reject_proposal))
         .routes(routes!(improvement::advise))
-        .layer(from_fn_with_state(cache, cache::remember));
+        .layer(from_fn_with_state(cache, cache::cache_responses));
     // Files, and a queue, whose changes nobody reports; and skills and reflections: whoever changes
     // one looks at it next.
     let fresh = OpenApiRouter::new()

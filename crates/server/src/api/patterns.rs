@@ -1,4 +1,4 @@
-//! What goes wrong again and again.
+//! Patterns: faults that occur again and again.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::super::App;
 use super::super::problem::Problem;
+use super::super::{App, link};
 use super::input::{self, Name, Object, Parameters};
 use selftest_grading::grade::reflection::{ReflectionScore, ReflectionScores, WeakReflections};
 use selftest_service::grader::reflection::ReflectionFault;
@@ -19,9 +19,9 @@ use selftest_store::Cursor;
 use selftest_text::one_line;
 
 /// Scores of a page.
-const MOST_SCORES: u32 = 500;
+const MAX_SCORES: u32 = 500;
 /// Weak reflections of a page: each may have 64 KB.
-const MOST_WEAK: u32 = 100;
+const MAX_WEAK: u32 = 100;
 
 /// Grades the last reflection of a project
 ///
@@ -65,7 +65,7 @@ pub(super) async fn submit(
     if !done.is_new {
         return Ok(Json(done.score).into_response());
     }
-    let scores = format!("/api/reflections/{}/scores", input::percent_encoded(&project_id));
+    let scores = format!("/api/reflections/{}/scores", link::encoded(&project_id));
     Ok((StatusCode::CREATED, [(LOCATION, scores)], Json(done.score)).into_response())
 }
 
@@ -127,7 +127,7 @@ pub(super) async fn scores(
     Name(project_id): Name,
     Parameters(asked): Parameters<ScoresAsked>,
 ) -> Result<Json<ReflectionScores>, Problem> {
-    let limit = input::within("limit", asked.limit.unwrap_or(MOST_SCORES), 1..=MOST_SCORES)?;
+    let limit = input::within("limit", asked.limit.unwrap_or(MAX_SCORES), 1..=MAX_SCORES)?;
     let after = place(asked.cursor.as_deref())?;
     Ok(Json(app.reflections.reflection_scores(&project_id, limit, after).await?))
 }
@@ -155,7 +155,7 @@ pub(super) async fn weak(
     Name(project_id): Name,
     Parameters(asked): Parameters<WeakAsked>,
 ) -> Result<Json<WeakReflections>, Problem> {
-    let limit = input::within("limit", asked.limit.unwrap_or(MOST_WEAK), 1..=MOST_WEAK)?;
+    let limit = input::within("limit", asked.limit.unwrap_or(MAX_WEAK), 1..=MAX_WEAK)?;
     let after = place(asked.cursor.as_deref())?;
     Ok(Json(app.reflections.weak_reflections(&project_id, limit, after).await?))
 }

@@ -1,6 +1,5 @@
 //! Selftest runs and their cases, from the JSON reports.
 
-use std::io;
 use std::sync::Arc;
 
 use axum::Json;
@@ -8,12 +7,12 @@ use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::super::App;
 use super::super::problem::Problem;
+use super::super::{App, blocking};
 use super::input::{self, Name, Names, Parameters};
 use super::types::{CaseList, CaseSchema, ReportSchema, RunItem, RunPage};
+use selftest_harness::report::RunFile;
 use selftest_harness::report::document::{CaseDocument, ReportDocument};
-use selftest_harness::report::{RunArchive, RunFile};
 use selftest_store::Cursor;
 
 #[derive(Deserialize, IntoParams)]
@@ -36,8 +35,9 @@ pub(super) async fn list(
 ) -> Result<Json<RunPage>, Problem> {
     let limit = input::limit(asked.limit)? as usize;
     let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_none())?;
-    on_disk(&app, move |runs| {
-        let files = runs.files()?.into_iter();
+    blocking(move || {
+        let runs = &app.runs;
+        let files = runs.files().map_err(|error| Problem::unreadable(&error))?.into_iter();
         let is_behind = |file: &RunFile| {
             after.as_ref().is_none_or(|after| file.run_id.as_str() < after.id.as_str())
         };
@@ -61,7 +61,7 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     Name(run_id): Name,
 ) -> Result<Json<ReportDocument>, Problem> {
-    read(&app, run_id).await.map(Json)
+    read(app, run_id).await.map(Json)
 }
 
 /// The cases of a run, in short
@@ -72,7 +72,7 @@ pub(super) async fn cases(
     State(app): State<Arc<App>>,
     Name(run_id): Name,
 ) -> Result<Json<CaseList>, Problem> {
-    let report = read(&app, run_id).await?;
+    let report = read(app, run_id).await?;
     Ok(Json(CaseList { items: report.cases.into_iter().map(Into::into).collect() }))
 }
 
@@ -88,31 +88,16 @@ pub(super) async fn case(
     State(app): State<Arc<App>>,
     Names(run_id, scenario): Names,
 ) -> Result<Json<CaseDocument>, Problem> {
-    let report = read(&app, run_id).await?;
+    let report = read(app, run_id).await?;
     let found = report.cases.into_iter().find(|case| case.name() == scenario);
     found
         .map(Json)
         .ok_or_else(|| Problem::not_found("the run has no finished case of that scenario"))
 }
 
-async fn read(app: &Arc<App>, run_id: String) -> Result<ReportDocument, Problem> {
-    let report =
-        on_disk(app, move |runs| runs.find(&run_id)?.map(|file| runs.read(&file)).transpose());
-    report.await?.ok_or_else(|| {
+async fn read(app: Arc<App>, run_id: String) -> Result<ReportDocument, Problem> {
+    let found = blocking(move || app.read_run(&run_id)).await?;
+    found.map(|(report, _)| report).ok_or_else(|| {
         Problem::not_found("there is no run of that id; ids are listed at /api/runs")
     })
-}
-
-/// Work on files, on a thread that may wait for them.
-async fn on_disk<T: Send + 'static>(
-    app: &Arc<App>,
-    work: impl FnOnce(&RunArchive) -> io::Result<T> + Send + 'static,
-) -> Result<T, Problem> {
-    let app = Arc::clone(app);
-    match tokio::task::spawn_blocking(move || work(&app.runs)).await {
-        Ok(done) => {
-            done.map_err(|error| Problem::internal(&format!("the reports of runs: {error}")))
-        }
-        Err(error) => Err(Problem::internal(&error)),
-    }
 }

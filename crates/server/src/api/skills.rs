@@ -22,7 +22,7 @@ use selftest_store::SkillRef;
 const ACTOR: &str = "api";
 
 /// The greatest count that is kept.
-const MOST: u32 = i32::MAX.cast_unsigned();
+const MAX_COUNT: u32 = i32::MAX.cast_unsigned();
 
 /// A use of a skill.
 #[derive(Deserialize, ToSchema)]
@@ -73,8 +73,8 @@ pub(super) async fn execution(
     Body(told): Body<ExecutionTold>,
 ) -> Result<(StatusCode, Json<Kept>), Problem> {
     let count = |name, count: Option<u32>| match count {
-        Some(count) if count > MOST => {
-            Err(Problem::bad_request(format!("in the body: {name}: expected at most {MOST}")))
+        Some(count) if count > MAX_COUNT => {
+            Err(Problem::bad_request(format!("in the body: {name}: expected at most {MAX_COUNT}")))
         }
         count => Ok(count),
     };

@@ -1,4 +1,4 @@
-//! What the API answers with.
+//! The answers of the API.
 
 use jiff::Timestamp;
 use jiff::civil::Date;

@@ -1,5 +1,5 @@
-//! What every answer has in common: foreign text that is marked, a bounded size, and errors that
-//! say what to do next.
+//! Parts of every answer: foreign text that is marked, a bounded size, and errors that say what to
+//! do next.
 
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
@@ -10,14 +10,14 @@ use selftest_store::StoreError;
 use selftest_text::escape::terminal;
 
 /// Most bytes of JSON in one answer.
-pub(super) const LARGEST: usize = 60_000;
+pub(super) const MAX_ANSWER: usize = 60_000;
 
 /// How many bytes of a foreign text are shown, longest first: the next is tried where an answer
 /// would be too large.
 const LENGTHS: [usize; 3] = [400, 120, 40];
 
 /// Ids, names of models and tools. Bytes.
-const NAME: usize = 200;
+const MAX_NAME: usize = 200;
 
 /// Text that was written by other agents, tools, users or models.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -55,9 +55,9 @@ fn bounded(text: &str, limit: usize) -> String {
 
 /// A name as it is. Cut without a sign: the beginning of an id still finds the session.
 pub(super) fn name(text: &str) -> String {
-    let mut shown = bounded(text, NAME);
-    if shown.len() > NAME {
-        shown.truncate(shown.floor_char_boundary(NAME));
+    let mut shown = bounded(text, MAX_NAME);
+    if shown.len() > MAX_NAME {
+        shown.truncate(shown.floor_char_boundary(MAX_NAME));
     }
     shown
 }
@@ -73,9 +73,17 @@ pub(super) fn fitting<T: Serialize>(build: impl Fn(Quoting) -> T) -> T {
     )
 }
 
+/// Remarks on lists that are longer than what is shown of them.
+pub(super) fn left_out<const N: usize>(lists: [(usize, usize, &str); N]) -> Vec<String> {
+    let longer = lists.into_iter().filter(|(there, shown, _)| there > shown);
+    longer
+        .map(|(there, shown, what)| format!("{} of {there} {what} are not shown", there - shown))
+        .collect()
+}
+
 /// Whether the answer is small enough.
 pub(super) fn fits<T: Serialize>(answer: &T) -> bool {
-    serde_json::to_string(answer).is_ok_and(|json| json.len() <= LARGEST)
+    serde_json::to_string(answer).is_ok_and(|json| json.len() <= MAX_ANSWER)
 }
 
 /// Why there is no answer, and what the agent can do: a result of the tool, which agents get to
@@ -111,7 +119,7 @@ mod tests {
         assert_eq!(quoted.untrusted_text, "a ⟨U+202E⟩b [31m");
         let hidden = "\u{200b}".repeat(1000);
         assert!(Quoting(40).quote(&hidden).untrusted_text.len() <= 43);
-        assert!(name(&hidden).len() <= NAME);
+        assert!(name(&hidden).len() <= MAX_NAME);
         assert_eq!(Quoting(40).quote_some(Some(" \n")), None);
     }
 

@@ -5,7 +5,6 @@
 //! nothing itself: [`SessionGrading`] does. Prints nothing: where bytes go is the caller's matter.
 
 mod answer;
-mod average;
 mod model_grade;
 mod recent;
 mod report;
@@ -32,9 +31,9 @@ use selftest_store::Store;
 use selftest_text::one_line;
 
 /// Most bytes of one message of a client. Longer ones are dropped without being held in memory.
-pub const LONGEST_MESSAGE: usize = 1 << 20;
+pub const MAX_MESSAGE: usize = 1 << 20;
 
-/// What an agent is told about the tools before it uses any.
+/// Instructions for agents, given before they use any tool.
 const INSTRUCTIONS: &str = "\
 selftest grades recorded sessions of coding agents and tests agents with generated scenarios. \
 These tools show the results.\n\
@@ -98,7 +97,7 @@ impl McpServer {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let transport =
-            AsyncRwTransport::new_server(reader, writer).with_max_line_length(LONGEST_MESSAGE);
+            AsyncRwTransport::new_server(reader, writer).with_max_line_length(MAX_MESSAGE);
         tokio::pin!(shutdown);
         let started = tokio::select! {
             started = self.serve_transport(transport) => started?,

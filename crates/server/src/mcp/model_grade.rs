@@ -9,7 +9,7 @@ use super::answer::{Quoted, Quoting, name};
 use selftest_grading::grade::QualityGrade;
 
 /// Most notes that are shown of one grade; the rubric has fewer.
-const NOTES: usize = 8;
+const MAX_NOTES: usize = 8;
 
 /// A grade of a session by a language model. Scores are in 0 to 1; null where the model could not
 /// tell.
@@ -79,5 +79,5 @@ pub(super) fn notes(grade: &QualityGrade, quoting: Quoting) -> Vec<Note> {
         reasoning: quoting.quote_some(note["reasoning"].as_str()),
         unsupported: note["unsupported"].as_bool().unwrap_or_default(),
     };
-    dimensions.iter().take(NOTES).map(of).collect()
+    dimensions.iter().take(MAX_NOTES).map(of).collect()
 }

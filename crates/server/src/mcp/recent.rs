@@ -8,9 +8,9 @@ use super::model_grade::ModelGrade;
 use selftest_store::{Cursor, Store};
 
 /// Most grades in one answer.
-const MOST: u32 = 50;
+const MAX_LIMIT: u32 = 50;
 /// Grades in one answer where no number is asked for.
-const USUAL: u32 = 20;
+const DEFAULT_LIMIT: u32 = 20;
 
 /// Which grades.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,9 +42,9 @@ pub(super) async fn show(
     store: &Store,
     arguments: &RecentArguments,
 ) -> Result<RecentGrades, Refusal> {
-    let mut limit = arguments.limit.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Refusal(format!("limit is {limit}, expected 1 to {MOST}")));
+    let mut limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Refusal(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
     }
     let least = arguments.min_overall;
     if let Some(least) = least.filter(|least| !(0.0..=1.0).contains(least)) {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, Refusal, fits, fitting, name, said};
+use super::answer::{Quoted, Quoting, Refusal, fits, fitting, left_out, name, said};
 use selftest_harness::outcome::{CaseStatus, Outcome};
 use selftest_harness::report::document::{CaseDocument, ReportDocument, Scores};
 use selftest_harness::report::{RunArchive, RunFile};
@@ -13,11 +13,11 @@ use selftest_stats::Interval;
 use selftest_stats::score::{Score, Threshold};
 
 /// Most cases in one answer.
-const CASES: usize = 200;
+const MAX_CASES: usize = 200;
 /// Warnings and changed files that are shown.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 /// Runs that a refusal names.
-const NAMED: usize = 5;
+const MAX_IDS: usize = 5;
 
 /// Which run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -114,7 +114,7 @@ fn choose<'f>(
     if let Some(file) = files.iter().find(|file| file.run_id.as_str() == wanted) {
         return Ok(file);
     }
-    let ids: Vec<&str> = reports.take(NAMED).map(|file| file.run_id.as_str()).collect();
+    let ids: Vec<&str> = reports.take(MAX_IDS).map(|file| file.run_id.as_str()).collect();
     if ids.is_empty() {
         return Err(none(runs));
     }
@@ -134,7 +134,7 @@ fn none(runs: &RunArchive) -> Refusal {
 }
 
 fn answer(runs: &RunArchive, report: &ReportDocument) -> RunReport {
-    let mut shown = report.cases.len().min(CASES);
+    let mut shown = report.cases.len().min(MAX_CASES);
     loop {
         let answer = fitting(|quoting| shortened(runs, report, shown, quoting));
         if shown == 0 || fits(&answer) {
@@ -153,7 +153,7 @@ fn shortened(
     let mut cases: Vec<&CaseDocument> = report.cases.iter().collect();
     cases.sort_by_key(|case| case.status == CaseStatus::Passed);
     let quoted = |texts: &[String]| {
-        texts.iter().take(LISTED).map(|text| quoting.quote(text)).collect::<Vec<_>>()
+        texts.iter().take(MAX_LISTED).map(|text| quoting.quote(text)).collect::<Vec<_>>()
     };
     let summary = &report.summary;
     RunReport {
@@ -179,16 +179,11 @@ fn shortened(
 }
 
 fn remarks(runs: &RunArchive, report: &ReportDocument, shown: usize) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for (there, shown, what) in [
+    let mut remarks = left_out([
         (report.cases.len(), shown, "cases"),
-        (report.warnings.len(), LISTED, "warnings"),
-        (report.changed_files.len(), LISTED, "changed files"),
-    ] {
-        if there > shown {
-            remarks.push(format!("{} of {there} {what} are not shown", there - shown));
-        }
-    }
+        (report.warnings.len(), MAX_LISTED, "warnings"),
+        (report.changed_files.len(), MAX_LISTED, "changed files"),
+    ]);
     if !report.complete {
         remarks.push("the run goes on or was killed: more cases may follow".to_owned());
     }

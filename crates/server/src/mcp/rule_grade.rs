@@ -8,9 +8,9 @@ use super::answer::{Quoted, Quoting, name};
 use selftest_grading::grade::{ErrorCount, Evidence, GradeRecord, Override, Point};
 
 /// Most points of evidence that are shown.
-pub(super) const POINTS: usize = 30;
+pub(super) const MAX_POINTS: usize = 30;
 /// Most kinds of errors that are shown.
-pub(super) const ERRORS: usize = 15;
+pub(super) const MAX_ERRORS: usize = 15;
 
 /// A grade by fixed rules (no model is asked). Sees form, not whether the work was right.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -91,8 +91,8 @@ pub(super) struct Correction {
 
 impl RuleGrade {
     pub(super) fn of(grade: &GradeRecord, quoting: Quoting) -> Self {
-        let evidence = grade.details.evidence.iter().take(POINTS);
-        let kinds = grade.details.errors.iter().take(ERRORS);
+        let evidence = grade.details.evidence.iter().take(MAX_POINTS);
+        let kinds = grade.details.errors.iter().take(MAX_ERRORS);
         Self {
             task_completed: grade.task_completed,
             tool_calls_efficient: grade.tool_calls_efficient.get(),

@@ -4,18 +4,18 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, Refusal, fitting, name, said};
-use super::average::Average;
+use super::answer::{Quoted, Quoting, Refusal, fitting, left_out, name, said};
 use super::model_grade::{ModelGrade, Note, notes};
-use super::rule_grade::{Correction, ERRORS, POINTS, RuleGrade};
+use super::rule_grade::{Correction, MAX_ERRORS, MAX_POINTS, RuleGrade};
+use selftest_grading::grade::quality::{Combined, combine};
 use selftest_grading::grade::{GradeRecord, Override, QualityGrade, overrides};
 use selftest_store::Store;
 use selftest_text::wording::plural;
 
 /// Most grades by models, and most corrections, that are shown.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 /// Ids that a refusal names.
-const NAMED: usize = 5;
+const MAX_IDS: usize = 5;
 
 /// Which session.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub(super) struct SessionGrade {
     /// Grades by models, of the rubric of now.
     by_models: Vec<Explained>,
     /// Their average; null where no model has graded the session.
-    average: Option<Average>,
+    average: Option<Combined>,
     /// What is known and not shown, and what could be done next.
     remarks: Vec<String>,
 }
@@ -115,13 +115,13 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<Known, Refusal> 
         0 => Err(unknown(store, wanted).await?),
         count => {
             let ids: Vec<String> =
-                found.iter().take(NAMED).map(|grade| said(&grade.session_id)).collect();
+                found.iter().take(MAX_IDS).map(|grade| said(&grade.session_id)).collect();
             Err(Refusal(format!(
                 "several sessions have ids that begin with {}: {}{}; call again with more of \
                  the id",
                 said(wanted),
                 ids.join(", "),
-                if count > NAMED { " and others" } else { "" }
+                if count > MAX_IDS { " and others" } else { "" }
             )))
         }
     }
@@ -129,7 +129,7 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<Known, Refusal> 
 
 async fn unknown(store: &Store, wanted: &str) -> Result<Refusal, Refusal> {
     let graded = store.graded_sessions().await?;
-    let newest = store.latest_grades(NAMED as u64, None).await?.items;
+    let newest = store.latest_grades(MAX_IDS as u64, None).await?.items;
     let ids: Vec<String> = newest.iter().map(|grade| said(&grade.session_id)).collect();
     let known = match ids.as_slice() {
         [] => "no session has been graded yet".to_owned(),
@@ -166,8 +166,8 @@ fn answer(
             errors_recovered: grade.errors_recovered,
         }
     });
-    let newest = &made[made.len().saturating_sub(LISTED)..];
-    let explained = models.iter().take(LISTED).map(|grade| Explained {
+    let newest = &made[made.len().saturating_sub(MAX_LISTED)..];
+    let explained = models.iter().take(MAX_LISTED).map(|grade| Explained {
         grade: ModelGrade::of(grade, quoting),
         notes: notes(grade, quoting),
     });
@@ -178,7 +178,7 @@ fn answer(
         overrides: newest.iter().map(|one| Correction::of(one, quoting)).collect(),
         with_overrides: counted,
         by_models: explained.collect(),
-        average: Average::of(models),
+        average: combine(models),
         remarks: remarks(rules, made, models),
     }
 }
@@ -196,16 +196,13 @@ fn about(grade: &GradeRecord, quoting: Quoting) -> About {
 }
 
 fn remarks(rules: Option<&GradeRecord>, made: &[Override], models: &[QualityGrade]) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let mut left_out = |there: usize, shown: usize, what: &str| {
-        if there > shown {
-            remarks.push(format!("{} of {there} {what} are not shown", there - shown));
-        }
-    };
-    left_out(rules.map_or(0, |grade| grade.details.evidence.len()), POINTS, "points of evidence");
-    left_out(rules.map_or(0, |grade| grade.details.errors.len()), ERRORS, "kinds of errors");
-    left_out(made.len(), LISTED, "overrides");
-    left_out(models.len(), LISTED, "grades by models");
+    let details = rules.map(|grade| &grade.details);
+    let mut remarks = left_out([
+        (details.map_or(0, |details| details.evidence.len()), MAX_POINTS, "points of evidence"),
+        (details.map_or(0, |details| details.errors.len()), MAX_ERRORS, "kinds of errors"),
+        (made.len(), MAX_LISTED, "overrides"),
+        (models.len(), MAX_LISTED, "grades by models"),
+    ]);
     match models.len() {
         0 => remarks.push(
             "no model has graded this session yet: call grade_session to let one do it".to_owned(),

@@ -18,10 +18,10 @@ use super::{McpServer, recent, report, session};
 use selftest_text::one_line;
 
 /// Between two messages of progress.
-const TICK: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest name of a model. Bytes.
-const MODEL: usize = 200;
+const MAX_MODEL: usize = 200;
 
 /// Which session, and by which model.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -114,9 +114,9 @@ impl McpServer {
                     .to_owned(),
             ));
         };
-        if arguments.model.as_ref().is_some_and(|model| !(1..=MODEL).contains(&model.len())) {
+        if arguments.model.as_ref().is_some_and(|model| !(1..=MAX_MODEL).contains(&model.len())) {
             return Err(Refusal(format!(
-                "model is empty or longer than {MODEL} bytes: give a name such as \
+                "model is empty or longer than {MAX_MODEL} bytes: give a name such as \
                  ollama/qwen2.5-coder:7b, or leave it out for the configured model"
             )));
         }
@@ -138,7 +138,7 @@ async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infalli
     };
     let begun = Instant::now();
     loop {
-        tokio::time::sleep(TICK).await;
+        tokio::time::sleep(PROGRESS_INTERVAL).await;
         let seconds = begun.elapsed().as_secs_f64();
         let message = format!("the model has been reading the session for {seconds:.0} s");
         let progress = ProgressNotificationParam::new(token.clone(), seconds).with_message(message);

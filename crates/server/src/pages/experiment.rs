@@ -1,11 +1,12 @@
-//! What the test of a proposed skill came to, for its page. Reads what was kept of an experiment
-//! as far as it can be read, and works nothing out.
+//! The result of the test of a proposed skill, for its page. Reads the stored record of an
+//! experiment as far as it can be read, and computes nothing.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{link, words};
+use super::filters::{ABSENT, one_line, thousands};
+use super::link;
 use selftest_grading::improve::proposal::SkillTest;
 use selftest_harness::event::SuiteRun;
 use selftest_harness::experiment::{Arms, Conclusion, signed};
@@ -100,7 +101,7 @@ fn part<T: DeserializeOwned>(details: &Value, key: &str) -> Option<T> {
 }
 
 fn or_absent<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| words::ABSENT.to_owned(), |value| words::line(&show(value)))
+    value.map_or_else(|| ABSENT.to_owned(), |value| one_line(&show(value)))
 }
 
 impl Shown {
@@ -118,18 +119,16 @@ impl Shown {
                 format!("{} to {}", by(low), by(high))
             }),
             decided: [kept.wins, kept.ties, kept.losses]
-                .map(|count| count.map(words::count).unwrap_or_default()),
-            cases: or_absent(kept.cases, words::count),
+                .map(|count| count.map(thousands).unwrap_or_default()),
+            cases: or_absent(kept.cases, thousands),
         })
     }
 }
 
 fn remarks(details: &Value) -> Vec<String> {
     let suite: Option<SuiteRun> = part(details, "suite");
-    let mut remarks: Vec<String> = suite
-        .iter()
-        .map(|suite| words::line(&format!("Suite {}", wording::suite(suite))))
-        .collect();
+    let mut remarks: Vec<String> =
+        suite.iter().map(|suite| one_line(&format!("Suite {}", wording::suite(suite)))).collect();
     for (key, what) in
         [("unscored", "without a verdict"), ("broken", "that failed before they could be judged")]
     {
@@ -138,8 +137,8 @@ fn remarks(details: &Value) -> Vec<String> {
         {
             remarks.push(format!(
                 "Trials {what}, in no mean score: {} without the skill, {} with it.",
-                words::count(control),
-                words::count(treatment)
+                thousands(control),
+                thousands(treatment)
             ));
         }
     }
@@ -150,7 +149,7 @@ fn runs(details: &Value) -> Vec<(String, String, &'static str)> {
     let ids: Arms<Option<String>> = part(details, "run_ids").unwrap_or_default();
     [(ids.control, "without the skill"), (ids.treatment, "with the skill")]
         .into_iter()
-        .filter_map(|(id, which)| id.map(|id| (link::run(&id), words::line(&id), which)))
+        .filter_map(|(id, which)| id.map(|id| (link::run(&id), one_line(&id), which)))
         .collect()
 }
 
@@ -170,7 +169,7 @@ impl TestView {
         };
         Self {
             verdict,
-            sentence: words::line(conclusion),
+            sentence: one_line(conclusion),
             rows: MEASURES.iter().filter_map(|shown| shown.row(details)).collect(),
             remarks: remarks(details),
             runs: runs(details),
@@ -179,7 +178,7 @@ impl TestView {
 
     fn none(why: &str) -> Self {
         let verdict = ("not tested", "fair");
-        Self { verdict, sentence: words::line(why), ..Self::default() }
+        Self { verdict, sentence: one_line(why), ..Self::default() }
     }
 }
 

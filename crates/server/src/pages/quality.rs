@@ -1,123 +1,78 @@
 //! Grades by models, dimension by dimension: the mean and spread over the models, and what each
 //! of them quoted and argued. Decides nothing: `grade::quality` reads what is kept.
 
-use super::words;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{
-    Dimension, FIRST_OWN_VERSION, Spread, combine, rubric_name,
+    Combined, Dimension, FIRST_OWN_VERSION, Note, Spread, combine, rubric_name,
 };
 
+/// Grades of one session by models.
 pub(super) struct Quality {
-    pub(super) overall: Bar,
-    pub(super) dimensions: Vec<DimensionView>,
-    pub(super) models: Vec<ModelView>,
-    pub(super) version: u32,
-    /// Where the prompt is the project's own.
-    pub(super) own_rubric: Option<String>,
+    pub(super) combined: Combined,
+    pub(super) grades: Vec<QualityGrade>,
 }
 
-/// A mean over models.
-pub(super) struct Bar {
-    pub(super) score: String,
-    pub(super) percent: String,
-    pub(super) grade: &'static str,
-    /// The highest less the lowest, where several models differ.
-    pub(super) spread: Option<String>,
-}
-
-pub(super) struct DimensionView {
+/// One dimension over all models.
+pub(super) struct DimensionView<'g> {
     pub(super) name: &'static str,
-    pub(super) bar: Bar,
-    pub(super) weight: Option<String>,
-    pub(super) notes: Vec<Note>,
-}
-
-/// What one model says of one dimension.
-pub(super) struct Note {
-    /// Named only where there are several.
-    pub(super) model: Option<String>,
-    pub(super) score: String,
-    pub(super) evidence: Option<String>,
-    pub(super) reasoning: Option<String>,
-    pub(super) unsupported: bool,
-}
-
-pub(super) struct ModelView {
-    pub(super) name: String,
-    pub(super) overall: String,
-    pub(super) at: String,
-    pub(super) reasoning: Option<String>,
+    pub(super) mean: Option<f64>,
+    pub(super) spread: Option<f64>,
+    pub(super) weight: Option<f64>,
+    /// The notes of each model; of a single one only if they say anything.
+    pub(super) notes: Vec<(&'g QualityGrade, Option<f64>, Note)>,
 }
 
 impl Quality {
     /// `None` without a grade.
-    pub(super) fn of(grades: &[QualityGrade]) -> Option<Self> {
-        let combined = combine(grades)?;
-        let several = grades.len() > 1;
-        let [(_, overall), dimensions @ ..] = combined.rows();
-        let dimension = |(dimension, (_, mean)): (Dimension, (_, Option<Spread>))| DimensionView {
+    pub(super) fn of(grades: Vec<QualityGrade>) -> Option<Self> {
+        Some(Self { combined: combine(&grades)?, grades })
+    }
+
+    pub(super) fn has_several(&self) -> bool {
+        self.grades.len() > 1
+    }
+
+    /// The rubric, where its prompt is the project's own.
+    pub(super) fn own_rubric(&self) -> Option<String> {
+        let version = self.combined.rubric_version;
+        (version >= FIRST_OWN_VERSION).then(|| rubric_name(version))
+    }
+
+    pub(super) fn dimensions(&self) -> impl Iterator<Item = DimensionView<'_>> {
+        let [_, means @ ..] = self.combined.rows();
+        Dimension::ALL.into_iter().zip(means).map(|(dimension, (_, several))| DimensionView {
             name: dimension.title(),
-            bar: Bar::of(mean),
-            weight: grades.iter().find_map(|grade| weight(grade, dimension)),
-            notes: grades
+            mean: several.map(mean),
+            spread: several.and_then(spread),
+            weight: self.grades.iter().find_map(|grade| weight(grade, dimension)),
+            notes: self
+                .grades
                 .iter()
-                .map(|grade| Note::of(grade, dimension, several))
-                .filter(|note| several || !note.is_empty())
-                .collect(),
-        };
-        let version = combined.rubric_version;
-        Some(Self {
-            overall: Bar::of(overall),
-            dimensions: Dimension::ALL.into_iter().zip(dimensions).map(dimension).collect(),
-            models: grades
-                .iter()
-                .map(|grade| ModelView {
-                    name: words::line(&grade.model),
-                    overall: words::score(grade.overall),
-                    at: words::minute(grade.ts),
-                    reasoning: grade.reasoning.as_deref().map(words::line),
+                .map(|grade| {
+                    let note = dimension.note_of(grade).unwrap_or_default();
+                    (grade, dimension.score_of(grade), note)
                 })
+                .filter(|(_, _, note)| self.has_several() || !is_empty(note))
                 .collect(),
-            version,
-            own_rubric: (version >= FIRST_OWN_VERSION).then(|| rubric_name(version)),
         })
     }
 }
 
-impl Bar {
-    fn of(several: Option<Spread>) -> Self {
-        let mean = several.map(|several| several.mean);
-        let spread = several.map(|several| several.spread).filter(|spread| *spread > 0.0);
-        Self {
-            score: words::score(mean),
-            percent: words::percent(mean),
-            grade: words::grade(mean),
-            spread: spread.map(|spread| format!("{spread:.2}")),
-        }
-    }
+pub(super) fn mean(several: Spread) -> f64 {
+    several.mean
 }
 
-impl Note {
-    fn of(grade: &QualityGrade, dimension: Dimension, several: bool) -> Self {
-        let note = dimension.note_of(grade).unwrap_or_default();
-        let text = |text: &str| (!text.trim().is_empty()).then(|| words::line(text));
-        Self {
-            model: several.then(|| words::line(&grade.model)),
-            score: words::score(dimension.score_of(grade)),
-            evidence: text(&note.evidence),
-            reasoning: text(&note.reasoning),
-            unsupported: note.unsupported,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.evidence.is_none() && self.reasoning.is_none() && !self.unsupported
-    }
+/// The highest score less the lowest, where several models differ.
+pub(super) fn spread(several: Spread) -> Option<f64> {
+    Some(several.spread).filter(|spread| *spread > 0.0)
 }
 
-fn weight(grade: &QualityGrade, dimension: Dimension) -> Option<String> {
-    let weight = grade.details.as_ref()?.get("weights")?.get(dimension.name())?;
-    Some(format!("{:.2}", weight.as_f64()?))
+fn is_empty(note: &Note) -> bool {
+    note.evidence.trim().is_empty() && note.reasoning.trim().is_empty() && !note.unsupported
+}
+
+fn weight(grade: &QualityGrade, dimension: Dimension) -> Option<f64> {
+    grade.details.as_ref()?.get("weights")?.get(dimension.name())?.as_f64()
 }
 
 #[cfg(test)]
@@ -152,20 +107,22 @@ mod tests {
             "weights": { "problem_solved": 0.4, "edge_cases_handled": "x" },
         });
         let grades = [grade("a", Some(0.6), notes), grade("b", Some(0.9), json!([1]))];
-        let quality = Quality::of(&grades).unwrap();
-        let solved = &quality.dimensions[0];
-        assert_eq!((solved.bar.score.as_str(), solved.weight.as_deref()), ("0.75", Some("0.40")));
-        assert_eq!(solved.bar.spread.as_deref(), Some("0.30"));
-        let edges = &quality.dimensions[3];
-        assert!(edges.notes[0].unsupported && edges.notes[0].evidence.as_deref() == Some("q"));
-        assert_eq!((edges.bar.spread.as_deref(), edges.weight.as_deref()), (None, None));
-        assert_eq!(quality.dimensions[1].bar.score, "–");
-        assert!(Quality::of(&[]).is_none());
+        let quality = Quality::of(grades.to_vec()).unwrap();
+        let dimensions: Vec<_> = quality.dimensions().collect();
+        let solved = &dimensions[0];
+        assert_eq!((solved.mean, solved.weight), (Some(0.75), Some(0.4)));
+        assert!((solved.spread.unwrap() - 0.3).abs() < 1e-9);
+        let edges = &dimensions[3];
+        let (_, _, note) = &edges.notes[0];
+        assert!(note.unsupported && note.evidence == "q");
+        assert_eq!((edges.spread, edges.weight), (None, None));
+        assert_eq!(dimensions[1].mean, None);
+        assert!(Quality::of(Vec::new()).is_none());
     }
 
     #[test]
     fn notes_that_say_nothing_are_not_shown_for_a_single_model() {
-        let quality = Quality::of(&[grade("a", Some(1.0), Value::Null)]).unwrap();
-        assert!(quality.dimensions.iter().all(|dimension| dimension.notes.is_empty()));
+        let quality = Quality::of(vec![grade("a", Some(1.0), Value::Null)]).unwrap();
+        assert!(quality.dimensions().all(|dimension| dimension.notes.is_empty()));
     }
 }

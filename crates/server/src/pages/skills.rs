@@ -8,15 +8,15 @@ use axum::response::Response;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
-use super::{Frame, PageError, html, link, words};
+use super::{Frame, cursor, filters, html, link};
 use crate::App;
-use selftest_grading::improve::disabling::Reason;
-use selftest_grading::improve::skill::{SkillStatus, SkillVersion};
+use crate::problem::Problem;
+use selftest_grading::improve::skill::SkillVersion;
 use selftest_grading::improve::trend::{self, WeekCount};
-use selftest_store::{Cursor, DayCount};
+use selftest_store::{Cursor, DayCount, Page};
 
 /// Rows of a page.
-const ROWS: u32 = 100;
+const MAX_ROWS: u32 = 100;
 /// Height, width and distance of the bars of [`Weeks`], in its own units.
 const HEIGHT: f64 = 18.0;
 const WIDTH: usize = 6;
@@ -31,36 +31,17 @@ pub(super) struct Params {
 
 #[derive(Template)]
 #[template(path = "page/skills.html")]
-struct Skills {
+struct SkillList {
     frame: Frame,
-    rows: Vec<Row>,
-    older: Option<String>,
-    newer: bool,
+    skills: Page<SkillVersion>,
+    days: Vec<DayCount>,
+    is_later: bool,
 }
 
-struct Row {
-    href: String,
-    name: String,
-    version: String,
-    status: Status,
-    score: Score,
-    executions: String,
-    weeks: Weeks,
-    scored: String,
-    why: String,
-}
-
-/// Whether a version is in use, as a badge.
-pub(super) struct Status {
-    pub(super) name: &'static str,
-    pub(super) class: &'static str,
-}
-
-/// A score of 0 to 1, or none.
-pub(super) struct Score {
-    pub(super) number: String,
-    pub(super) percent: String,
-    pub(super) grade: &'static str,
+impl SkillList {
+    fn weeks(&self, skill: &SkillVersion) -> Weeks {
+        Weeks::of(&weeks_of(skill, &self.days))
+    }
 }
 
 /// A small picture of executions per week: bars of all of them, and in front of these bars of
@@ -69,27 +50,6 @@ pub(super) struct Weeks {
     pub(super) description: String,
     pub(super) all: String,
     pub(super) good: String,
-}
-
-impl From<SkillStatus> for Status {
-    fn from(status: SkillStatus) -> Self {
-        let class = match status {
-            SkillStatus::Active => "good",
-            SkillStatus::Superseded => "none",
-            SkillStatus::Disabled => "poor",
-        };
-        Self { name: status.name(), class }
-    }
-}
-
-impl From<Option<f64>> for Score {
-    fn from(score: Option<f64>) -> Self {
-        Self {
-            number: words::score(score),
-            percent: words::percent(score),
-            grade: words::grade(score),
-        }
-    }
 }
 
 impl Weeks {
@@ -130,49 +90,20 @@ pub(super) fn today() -> jiff::civil::Date {
     selftest_clock::now().to_zoned(TimeZone::UTC).date()
 }
 
-/// Reasons on one line.
-pub(super) fn why(reasons: &[Reason]) -> String {
-    let words = reasons.iter().map(|reason| words::line(&reason.to_string()));
-    words.collect::<Vec<_>>().join("; ")
-}
-
-/// The place that a page begins behind.
-pub(super) fn after(params: &Params) -> Result<Option<Cursor>, PageError> {
-    if params.after.is_empty() {
-        return Ok(None);
-    }
-    let cursor = params.after.parse().ok().filter(|cursor: &Cursor| cursor.value.is_some());
-    cursor
-        .map(Some)
-        .ok_or_else(|| PageError::bad_request("after is not of this list: begin at its first page"))
+/// The place that a page of skills or executions begins behind.
+pub(super) fn after(params: &Params) -> Result<Option<Cursor>, Problem> {
+    cursor(&params.after, |cursor| cursor.value.is_some())
 }
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Query(params): Query<Params>,
-) -> Result<Response, PageError> {
+) -> Result<Response, Problem> {
     let after = after(&params)?;
     let tracker = app.skills.tracker();
-    let page = app.store.skills(tracker.user_id(), ROWS, after.as_ref()).await?;
+    let skills = app.store.skills(tracker.user_id(), MAX_ROWS, after.as_ref()).await?;
     let days = tracker.days(today()).await?;
-    let row = |skill: SkillVersion| Row {
-        href: link::skill(&skill.id),
-        name: words::line(&skill.skill_name),
-        version: words::line(&skill.version),
-        status: skill.status.into(),
-        score: skill.effectiveness_score.into(),
-        executions: words::count(skill.total_executions.into()),
-        weeks: Weeks::of(&weeks_of(&skill, &days)),
-        scored: skill.last_scored_at.map_or_else(|| words::ABSENT.to_owned(), words::minute),
-        why: why(&skill.reasons),
-    };
-    let next = page.next.map(|next| next.to_string());
-    html(&Skills {
-        frame: Frame::of("skills"),
-        rows: page.items.into_iter().map(row).collect(),
-        older: next.map(|next| link::query("/skills", &[("after", &next)])),
-        newer: after.is_some(),
-    })
+    html(&SkillList { frame: Frame::of("skills"), skills, days, is_later: after.is_some() })
 }
 
 #[cfg(test)]

@@ -3,25 +3,29 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rubric::Dimension;
 use crate::grade::QualityGrade;
 
-/// What several models say of one session. A dimension is `None` where no model has a score.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+// The doc comments of this type and of `Spread` are descriptions in the schema of the MCP tools.
+// Only grades by the latest version of the rubric count; numbers are rounded to nine decimals.
+/// The average over the models, by the rubric of now.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Average")]
 pub struct Combined {
-    /// The latest version of the rubric among the grades; others do not count.
+    /// Version of the rubric.
     pub rubric_version: u32,
-    /// Models that graded by it.
+    /// How many models have graded the session by it.
     pub models: usize,
-    /// Whether the problem was solved.
+    /// Was the problem solved?
     pub problem_solved: Option<Spread>,
-    /// Whether tests were added.
+    /// Were tests added?
     pub tests_added: Option<Spread>,
-    /// Whether the code is clean.
+    /// Is the code clean?
     pub code_clean: Option<Spread>,
-    /// Whether edge cases were handled.
+    /// Were edge cases handled?
     pub edge_cases: Option<Spread>,
     /// Of the models' overall scores.
     pub overall: Option<Spread>,
@@ -42,12 +46,13 @@ impl Combined {
     }
 }
 
-/// Scores of several models as one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// The mean over the models that have a score; null where none has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Consensus")]
 pub struct Spread {
-    /// Their mean, 0 to 1, rounded to nine decimals.
+    /// 0 to 1.
     pub mean: f64,
-    /// The highest minus the lowest, 0 to 1, rounded to nine decimals; 0 of one model.
+    /// Highest minus lowest: 0 where all agree, and where there is only one model.
     pub spread: f64,
     /// Models that have a score.
     pub models: usize,

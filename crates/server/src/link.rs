@@ -1,31 +1,17 @@
-//! Addresses of pages. Foreign parts are percent-encoded, so that each stays one part.
+//! Addresses. Foreign parts are percent-encoded, so that each stays one part.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but letters, digits and `-_.~` as `%XX`.
+/// Everything but what RFC 3986 calls unreserved.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A name as one segment of a path, or as a value of a query.
 pub(super) fn encoded(part: &str) -> String {
-    let mut text = String::with_capacity(part.len());
-    for byte in part.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
+    utf8_percent_encode(part, ENCODED).to_string()
 }
 
 pub(super) fn session(session_id: &str) -> String {
     format!("/sessions/{}", encoded(session_id))
-}
-
-pub(super) fn run(run_id: &str) -> String {
-    format!("/selftests/{}", encoded(run_id))
-}
-
-pub(super) fn case(run_id: &str, name: &str) -> String {
-    format!("/selftests/{}/{}", encoded(run_id), encoded(name))
 }
 
 pub(super) fn skill(id: &str) -> String {
@@ -34,6 +20,14 @@ pub(super) fn skill(id: &str) -> String {
 
 pub(super) fn proposal(id: &str) -> String {
     format!("/proposals/{}", encoded(id))
+}
+
+pub(super) fn case(run_id: &str, name: &str) -> String {
+    format!("/selftests/{}/{}", encoded(run_id), encoded(name))
+}
+
+pub(super) fn run(run_id: &str) -> String {
+    format!("/selftests/{}", encoded(run_id))
 }
 
 /// A path with a query of the pairs that have a value.
@@ -51,6 +45,7 @@ mod tests {
     #[test]
     fn foreign_parts_stay_parts() {
         assert_eq!(session("a/b c?d#é"), "/sessions/a%2Fb%20c%3Fd%23%C3%A9");
+        assert_eq!(encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
         assert_eq!(query("/", &[("q", "a&b=c"), ("agent", "")]), "/?q=a%26b%3Dc");
         assert_eq!(query("/", &[("q", "")]), "/");
     }

@@ -4,12 +4,11 @@
 //! escaped by the templates, after characters that hide or reorder text were made visible.
 
 mod assets;
-mod calls;
 mod case;
 mod experiment;
+mod filters;
 mod gaps;
 mod jobs;
-mod link;
 mod proposal;
 mod quality;
 mod reflections;
@@ -22,20 +21,22 @@ mod skill;
 mod skills;
 mod timeline;
 mod weekly;
-mod words;
 
 use std::sync::Arc;
 
 use askama::Template;
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::extract::Request;
+use axum::http::header;
+use axum::middleware::{Next, from_fn};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
 pub(super) use run::{CaseRow, Progress};
 
-use super::App;
-use selftest_store::StoreError;
+use super::problem::Problem;
+use super::{App, blocking, link};
+use selftest_store::Cursor;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new()
@@ -61,9 +62,10 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/proposals/{id}/reject", post(proposal::rejected))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
+        .layer(from_fn(show_problems))
 }
 
-/// What surrounds every page.
+/// The parts that all pages share.
 struct Frame {
     section: &'static str,
     style: &'static str,
@@ -82,68 +84,30 @@ impl Frame {
     }
 }
 
-/// Why there is no page, in words for the visitor.
-#[derive(Debug)]
-pub(super) struct PageError {
-    status: StatusCode,
-    message: String,
-}
-
-impl PageError {
-    fn not_found(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, message: message.into() }
-    }
-
-    fn bad_request(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into() }
-    }
-
-    /// The cause goes to the log: it may name paths.
-    fn internal(what: &str, cause: &dyn std::fmt::Display) -> Self {
-        tracing::error!("{what}: {cause}");
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Self { status, message: format!("{what}; the log says more") }
-    }
-}
-
-impl From<StoreError> for PageError {
-    fn from(error: StoreError) -> Self {
-        let page = Self::internal("the database cannot be read", &error);
-        match error {
-            StoreError::Busy { .. } | StoreError::Unreachable { .. } => {
-                Self { status: StatusCode::SERVICE_UNAVAILABLE, ..page }
-            }
-            _ => page,
-        }
-    }
-}
-
-impl From<askama::Error> for PageError {
-    fn from(error: askama::Error) -> Self {
-        Self::internal("the page cannot be rendered", &error)
-    }
-}
-
 #[derive(Template)]
 #[template(path = "page/error.html")]
 struct ErrorPage {
     frame: Frame,
-    title: &'static str,
-    message: String,
+    problem: Problem,
 }
 
-impl IntoResponse for PageError {
-    fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("Error");
-        let page = ErrorPage { frame: Frame::of(""), title, message: self.message };
-        match page.render() {
-            Ok(text) => (self.status, Html(text)).into_response(),
-            Err(_) => (self.status, title).into_response(),
-        }
+/// Shows the problems of pages as pages.
+async fn show_problems(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    match (ErrorPage { frame: Frame::of(""), problem }).render() {
+        Ok(text) => (response.status(), Html(text)).into_response(),
+        Err(_) => response,
     }
 }
 
-fn html(template: &impl Template) -> Result<Response, PageError> {
+impl From<askama::Error> for Problem {
+    fn from(error: askama::Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
+fn html(template: &impl Template) -> Result<Response, Problem> {
     Ok(([(header::CACHE_CONTROL, "no-cache")], Html(template.render()?)).into_response())
 }
 
@@ -152,10 +116,18 @@ fn svg(text: String) -> Response {
     (headers, text).into_response()
 }
 
-/// What reads files, away from the threads that answer others.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
-) -> Result<T, PageError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(PageError::internal("the page could not be made", &error)))
+/// Foreign text in a message.
+fn quoted(text: &str) -> String {
+    format!("{:?}", filters::one_line(text))
+}
+
+/// The place that a page of a list begins behind; an empty text stands for its first page.
+fn cursor(text: &str, fits: impl FnOnce(&Cursor) -> bool) -> Result<Option<Cursor>, Problem> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let cursor = text.parse().ok().filter(fits);
+    cursor
+        .map(Some)
+        .ok_or_else(|| Problem::bad_request("after is not of this list: begin at its first page"))
 }

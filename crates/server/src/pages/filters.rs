@@ -1,0 +1,324 @@
+//! Askama filters: foreign text, numbers and times as the pages show them. HTML is escaped by
+//! askama, after the filters.
+
+#![expect(
+    unreachable_pub,
+    clippy::inline_always,
+    clippy::trivially_copy_pass_by_ref,
+    clippy::unnecessary_wraps,
+    clippy::unused_self,
+    reason = "the form that askama wants, and what its `filter_fn` makes of it"
+)]
+
+use std::fmt::Display;
+
+use askama::{Result, Values, filter_fn};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use selftest_grading::improve::disabling::Reason;
+use selftest_grading::improve::skill::SkillStatus;
+use selftest_harness::outcome::{CaseStatus, Outcome};
+use selftest_stats::Interval;
+use selftest_stats::score::Score;
+use selftest_text::{escape, wording};
+
+/// Shown where there is no value.
+pub(super) const ABSENT: &str = "–";
+/// Bytes of a line of foreign text.
+const MAX_LINE: usize = 300;
+/// Bytes of a prompt, an answer, a raw reply.
+const MAX_BLOCK: usize = 64 * 1024;
+
+/// A value or none, owned or borrowed: expressions in templates are any of these.
+pub(super) trait Maybe<T> {
+    fn value(&self) -> Option<T>;
+}
+
+impl<T, M: Maybe<T>> Maybe<T> for &M {
+    fn value(&self) -> Option<T> {
+        (*self).value()
+    }
+}
+
+impl<T, M: Maybe<T>> Maybe<T> for Option<M> {
+    fn value(&self) -> Option<T> {
+        self.as_ref()?.value()
+    }
+}
+
+impl Maybe<f64> for f64 {
+    fn value(&self) -> Option<f64> {
+        Some(*self)
+    }
+}
+
+impl Maybe<f64> for Score {
+    fn value(&self) -> Option<f64> {
+        Some(self.get())
+    }
+}
+
+impl Maybe<u64> for u64 {
+    fn value(&self) -> Option<u64> {
+        Some(*self)
+    }
+}
+
+impl Maybe<u64> for u32 {
+    fn value(&self) -> Option<u64> {
+        Some((*self).into())
+    }
+}
+
+impl Maybe<Timestamp> for Timestamp {
+    fn value(&self) -> Option<Timestamp> {
+        Some(*self)
+    }
+}
+
+impl Maybe<Interval> for Interval {
+    fn value(&self) -> Option<Interval> {
+        Some(*self)
+    }
+}
+
+fn or_absent<T>(value: impl Maybe<T>, show: impl FnOnce(T) -> String) -> Result<String> {
+    Ok(value.value().map_or_else(|| ABSENT.to_owned(), show))
+}
+
+/// Foreign text on one line, with invisible characters made visible.
+#[filter_fn]
+pub(super) fn line(text: impl Display, _: &dyn Values) -> Result<String> {
+    Ok(one_line(&text.to_string()))
+}
+
+/// The same outside of templates.
+pub(super) fn one_line(text: &str) -> String {
+    escape::terminal(text, MAX_LINE)
+}
+
+/// Foreign text with its lines.
+#[filter_fn]
+pub(super) fn block(text: impl Display, _: &dyn Values) -> Result<String> {
+    Ok(escape::block(&text.to_string(), MAX_BLOCK))
+}
+
+/// The request that a session began with.
+#[filter_fn]
+pub(super) fn request(summary: &Option<String>, _: &dyn Values) -> Result<String> {
+    let line = one_line(summary.as_deref().unwrap_or_default());
+    Ok(if line.is_empty() { "(no request)".to_owned() } else { line })
+}
+
+/// A name as it is serialised, `feature_impl`, as `feature impl`.
+#[filter_fn]
+pub(super) fn spaced(name: impl Serialize, _: &dyn Values) -> Result<String> {
+    let name = serde_json::to_value(name).map_err(askama::Error::custom)?;
+    Ok(name.as_str().unwrap_or_default().replace('_', " "))
+}
+
+/// Indented JSON.
+#[filter_fn]
+pub(super) fn pretty(value: impl Serialize, _: &dyn Values) -> Result<String> {
+    serde_json::to_string_pretty(&value).map_err(askama::Error::custom)
+}
+
+/// `0.82`.
+#[filter_fn]
+pub(super) fn score(score: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+    or_absent(score, |score| format!("{score:.2}"))
+}
+
+/// `3.4`.
+#[filter_fn]
+pub(super) fn tenths(mean: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+    or_absent(mean, |mean| format!("{mean:.1}"))
+}
+
+/// `82 %`.
+#[filter_fn]
+pub(super) fn percent(share: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+    or_absent(share, |share| format!("{} %", wording::percent(share)))
+}
+
+/// A score or share as the width of a bar, 0 to 100.
+#[filter_fn]
+pub(super) fn width(share: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+    Ok(format!("{:.0}", 100.0 * share.value().unwrap_or_default().clamp(0.0, 1.0)))
+}
+
+/// The class of a score, which gives it its colour. The number stands beside it.
+#[filter_fn]
+pub(super) fn grade(score: impl Maybe<f64>, _: &dyn Values) -> Result<&'static str> {
+    Ok(match score.value() {
+        Some(score) if score >= 0.7 => "good",
+        Some(score) if score >= 0.4 => "fair",
+        Some(_) => "poor",
+        None => "none",
+    })
+}
+
+/// `38 to 96 %`.
+#[filter_fn]
+pub(super) fn percents(interval: impl Maybe<Interval>, _: &dyn Values) -> Result<String> {
+    or_absent(interval, |Interval { low, high }| {
+        format!("{:.0} to {:.0} %", 100.0 * low, 100.0 * high)
+    })
+}
+
+/// `0.38 to 0.96`.
+#[filter_fn]
+pub(super) fn interval(interval: impl Maybe<Interval>, _: &dyn Values) -> Result<String> {
+    or_absent(interval, |Interval { low, high }| format!("{low:.2} to {high:.2}"))
+}
+
+/// `1,234,567`.
+#[filter_fn]
+pub(super) fn count(count: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
+    or_absent(count, thousands)
+}
+
+/// The same outside of templates.
+pub(super) fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+/// `4 min 05 s`, from milliseconds.
+#[filter_fn]
+pub(super) fn duration(milliseconds: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
+    or_absent(milliseconds, wording::duration)
+}
+
+/// `4 min 05 s`, from seconds.
+#[filter_fn]
+pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+    or_absent(seconds, |seconds| match in_minutes(seconds) {
+        text if text.ends_with(" min") && !text.contains('h') => {
+            format!("{text} {:02.0} s", seconds.round() % 60.0)
+        }
+        text => text,
+    })
+}
+
+/// `4 min`, from seconds.
+#[filter_fn]
+pub(super) fn minutes(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
+    or_absent(seconds, in_minutes)
+}
+
+/// The same outside of templates.
+pub(super) fn in_minutes(seconds: f64) -> String {
+    if !(seconds.is_finite() && seconds >= 0.0) {
+        return ABSENT.to_owned();
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "finite and not negative; more than u64 holds is shown as its maximum"
+    )]
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min", whole / 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// `2026-11-20 10:00`, in UTC.
+#[filter_fn]
+pub(super) fn minute(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
+    or_absent(at, |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// `2026-11-20 10:00 UTC`.
+#[filter_fn]
+pub(super) fn minute_utc(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
+    or_absent(at, |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+/// `2026-11-20 10:00:05`, in UTC.
+#[filter_fn]
+pub(super) fn date_time(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
+    or_absent(at, wording::date_time)
+}
+
+#[filter_fn]
+pub(super) fn yes_no(value: &bool, _: &dyn Values) -> Result<&'static str> {
+    Ok(if *value { "yes" } else { "no" })
+}
+
+/// The class of a case's badge.
+#[filter_fn]
+pub(super) fn status_class(status: &CaseStatus, _: &dyn Values) -> Result<&'static str> {
+    Ok(match status.pass() {
+        Some(true) => "good",
+        Some(false) => "poor",
+        None => "fair",
+    })
+}
+
+/// The class of a run's badge.
+#[filter_fn]
+pub(super) fn outcome_class(outcome: &Option<Outcome>, _: &dyn Values) -> Result<&'static str> {
+    Ok(match outcome {
+        Some(Outcome::Passed) => "good",
+        Some(Outcome::Failed) => "poor",
+        Some(Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted) => "fair",
+        None => "none",
+    })
+}
+
+/// The class of the badge of a gap or a proposal, by its status.
+#[filter_fn]
+pub(super) fn decision_class(status: &str, _: &dyn Values) -> Result<&'static str> {
+    Ok(match status {
+        "accepted" | "closed" => "good",
+        "open" | "proposed" => "fair",
+        _ => "none",
+    })
+}
+
+/// The class of the badge of a skill's version.
+#[filter_fn]
+pub(super) fn skill_class(status: &SkillStatus, _: &dyn Values) -> Result<&'static str> {
+    Ok(match status {
+        SkillStatus::Active => "good",
+        SkillStatus::Superseded => "none",
+        SkillStatus::Disabled => "poor",
+    })
+}
+
+/// Reasons on one line.
+#[filter_fn]
+pub(super) fn reasons(reasons: &[Reason], _: &dyn Values) -> Result<String> {
+    let lines = reasons.iter().map(|reason| one_line(&reason.to_string()));
+    Ok(lines.collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use askama::Template;
+
+    use super::super::filters;
+
+    #[derive(Template)]
+    #[template(
+        source = r#"{% for count in counts %}{{ count|count }} {% endfor %}{% for time in times %}{{ time|seconds }}, {% endfor %}{{ 0.825|score }} {{ 7.0|width }}"#,
+        ext = "html"
+    )]
+    struct Numbers {
+        counts: [u64; 4],
+        times: [Option<f64>; 5],
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        let times = [None, Some(f64::NAN), Some(-1.0), Some(59.7), Some(3_599.7)];
+        let shown = Numbers { counts: [0, 999, 1000, 1_234_567], times }.render().unwrap();
+        assert_eq!(shown, "0 999 1,000 1,234,567 –, –, –, 1 min 00 s, 1 h 00 min, 0.82 100");
+        assert!(filters::in_minutes(1e300).ends_with("min"));
+    }
+}
