@@ -5,7 +5,6 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Frame, filters, html, link};
