@@ -65,7 +65,8 @@ impl Cli {
         let mut command = Self::command();
         let mut matches = command.try_get_matches_from_mut(words)?;
         if let Some(name) = matches.subcommand_name() {
-            let run = RunArgs::augment_args(clap::Command::new("run"));
+            let mut run = RunArgs::augment_args(clap::Command::new("run"));
+            run.build();
             let given = |flag: &&clap::Arg| {
                 matches.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
             };
