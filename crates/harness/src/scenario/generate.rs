@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use super::settings::GeneratorSettings;
 use super::{GeneratedCase, Scenario, safety};
 use selftest_models::prompts::{PromptError, PromptLibrary};
-use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call,
-};
+use selftest_models::{CallRecord, ChatModel, ChatRequest, Finish, ReplySchema, Sampling, call};
 use selftest_text::words::WordSet;
 
 /// Prompts at least this alike are near-duplicates (docs/spec/skills-and-signals.md#repetition:
@@ -129,18 +127,10 @@ impl Generator {
                 Ok(rendered) => rendered,
                 Err(error) => return (attempts, Err(error.to_string())),
             };
-            let request = ChatRequest {
-                messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
-                schema: Some(self.schema.clone()),
-                sampling: Sampling {
-                    temperature: self.settings.temperature,
-                    max_tokens: self.settings.max_tokens,
-                    seed: seed(number),
-                },
-                context_tokens: self.context_tokens,
-                think: None,
-                nonce: None,
-            };
+            let GeneratorSettings { temperature, max_tokens, .. } = self.settings;
+            let sampling = Sampling { temperature, max_tokens, seed: seed(number) };
+            let request =
+                ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens);
             let (call, reply) = call(&*self.model, &request).await;
             let reply = match reply {
                 Ok(reply) => reply,
