@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::page::{Cursor, Page};
-use super::row::Columns;
+use super::row::{Columns, Record as _, record};
 use super::sort::{Kind, SessionSort};
 use super::statement::{Statement, Value};
 use super::{Store, StoreError, bound};
@@ -32,7 +32,7 @@ pub struct SessionQuery {
     /// Only those with this text in the summary of the task or in the id; the case of ASCII
     /// letters does not count.
     pub search: Option<String>,
-    /// Most rows of a page.
+    /// Rows of a page.
     pub limit: u32,
     /// The place behind which the page begins. Nothing is behind one that does not fit
     /// ([`SessionSort::fits`]).
@@ -65,7 +65,7 @@ pub struct SessionRow {
     pub agent: Option<String>,
     /// The agent's model.
     pub model: Option<String>,
-    /// What kind of task it was.
+    /// The type of the task.
     #[schema(value_type = Option<String>)]
     pub task_type: Option<TaskType>,
     /// The beginning of the request.
@@ -95,32 +95,29 @@ pub struct SessionRow {
 /// of the ids for it, and read every row.
 const NULLS_BY: &str = "COALESCE(session_id, '')";
 
-/// The columns of a row beside those that depend on the reader's rubric.
-const ROW: &str = "session_id, agent, model, task_type, task_summary, counts_at, \
-                   duration_seconds, task_completed, tool_calls_efficient, response_quality, \
-                   total_errors, total_api_calls";
+record!(SessionRow, "session_grades", {
+    session_id,
+    agent,
+    model,
+    task_type,
+    task_summary,
+    counts_at,
+    duration_seconds,
+    task_completed,
+    tool_calls_efficient,
+    response_quality,
+    total_errors,
+    total_api_calls,
+    quality,
+    quality_graded,
+});
 
 fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
-    let level = |name: &str| {
-        let level = row.get(name)?;
-        Level::new(level).map(Level::get).ok_or_else(|| format!("{name} is {level}, not 1 to 5"))
-    };
-    Ok(SessionRow {
-        session_id: row.get("session_id")?,
-        agent: row.get("agent")?,
-        model: row.get("model")?,
-        task_type: row.named("task_type", TaskType::from_name).ok(),
-        task_summary: row.get("task_summary")?,
-        counts_at: row.get("counts_at")?,
-        duration_seconds: row.get("duration_seconds")?,
-        task_completed: row.get("task_completed")?,
-        tool_calls_efficient: level("tool_calls_efficient")?,
-        response_quality: level("response_quality")?,
-        total_errors: row.get("total_errors")?,
-        total_api_calls: row.get("total_api_calls")?,
-        quality: row.get("quality")?,
-        quality_graded: row.get("quality_graded")?,
-    })
+    let read = SessionRow::read(row)?;
+    for level in [read.tool_calls_efficient, read.response_quality] {
+        Level::new(level).ok_or_else(|| format!("a level is {level}, not 1 to 5"))?;
+    }
+    Ok(read)
 }
 
 /// A row and its place in the list; no row where it holds what selftest does not write.
@@ -130,12 +127,15 @@ impl Store {
     /// A statement that selects `columns` of the rows that the filters of a query let through: an
     /// average counts when it is of the reader's rubric.
     fn filtered(&self, columns: &str, query: &SessionQuery) -> Statement {
+        let mut stored = SessionRow::columns();
+        stored.retain(|column| !matches!(*column, "quality" | "quality_graded"));
         let mut sql = Statement::default();
         sql.push(&format!(
-            "SELECT {columns} FROM (SELECT {ROW}, \
+            "SELECT {columns} FROM (SELECT {stored}, \
              CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
              CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded \
              FROM session_grades) AS session WHERE 1 = 1",
+            stored = stored.join(", "),
             rubric = self.rubric
         ));
         if let Some(agent) = &query.agent {
@@ -202,8 +202,7 @@ impl Store {
     ) -> Result<(Vec<Placed>, u64), StoreError> {
         let (column, kind, nullable) = query.sort.column();
         let (operator, direction) = if query.descending { ("<", "DESC") } else { (">", "ASC") };
-        let columns = format!("{ROW}, quality, quality_graded");
-        let mut sql = self.filtered(&columns, query);
+        let mut sql = self.filtered(&SessionRow::columns().join(", "), query);
         if nullable {
             sql.push(&format!(" AND {column} IS {}NULL", if nulls { "" } else { "NOT " }));
         }

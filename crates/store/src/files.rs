@@ -69,14 +69,14 @@ pub struct FileRecord {
     pub sessions: u64,
     /// Sessions whose grade comes from it; counted when saving.
     pub graded: u64,
-    /// What the reader could not use, as JSON ([`selftest_sessions::Notes`]).
+    /// The parts that the reader could not use, as JSON ([`selftest_sessions::Notes`]).
     pub notes_json: Option<String>,
     /// Which rules graded it ([`selftest_grading::grade::Weights::rules`]).
     pub rules: Option<String>,
 }
 
 impl FileRecord {
-    /// What of its conversations is lost, for a person; `None` where nothing is.
+    /// The lost parts of its conversations, for a person; `None` where nothing is lost.
     pub fn lost(&self) -> Option<String> {
         serde_json::from_str::<Notes>(self.notes_json.as_deref()?).ok()?.lost()
     }

@@ -26,7 +26,7 @@ pub struct Page<T> {
 pub struct Cursor {
     /// The value by which the list is sorted, as text; `None` for null.
     pub value: Option<String>,
-    /// What tells rows with the same value apart.
+    /// Tells rows with the same value apart.
     pub id: String,
     /// In which order, where the list has several: a place in one is none in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]

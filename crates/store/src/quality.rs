@@ -106,7 +106,7 @@ impl Store {
              AND (CAST($1 AS DOUBLE PRECISION) IS NULL OR overall >= $1) \
              AND (CAST($2 AS TEXT) IS NULL OR ts < $2 OR (ts = $2 AND id < $3)) \
              ORDER BY ts DESC, id DESC LIMIT $4",
-            QualityGrade::COLUMNS.join(", "),
+            QualityGrade::columns().join(", "),
             self.rubric
         );
         let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);

@@ -68,7 +68,7 @@ impl QueueDatabase {
         }
     }
 
-    /// What an error of the engine means.
+    /// Classifies an error of the engine.
     pub fn failed(&self, error: sqlx::Error) -> StoreError {
         StoreError::of(self.engine, &self.place, error)
     }

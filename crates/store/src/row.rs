@@ -122,32 +122,32 @@ pub(super) fn check_unit(name: &str, value: f64) -> Result<(), String> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(format!("{name} is {value}")) }
 }
 
-/// What is stored in one row of a table.
+/// A type that is stored in one row of a table, or in some columns of it.
 pub(super) trait Record: Sized {
     const TABLE: &'static str;
-    /// The columns, in the order of the values.
-    const COLUMNS: &'static [&'static str];
 
+    /// The columns, in the order of the values.
+    fn columns() -> Vec<&'static str>;
     fn values(&self) -> Vec<Value>;
     fn read(row: &Columns<'_>) -> Result<Self, String>;
 
     /// A query for whole rows. It names their columns: a prepared `SELECT *` fails in PostgreSQL
     /// when a newer version of selftest adds one.
     fn select(rest: &str) -> String {
-        format!("SELECT {} FROM {} {rest}", Self::COLUMNS.join(", "), Self::TABLE)
+        format!("SELECT {} FROM {} {rest}", Self::columns().join(", "), Self::TABLE)
     }
 
     fn insert() -> String {
-        let places: Vec<String> =
-            (1..=Self::COLUMNS.len()).map(|place| format!("${place}")).collect();
-        let (columns, places) = (Self::COLUMNS.join(", "), places.join(", "));
+        let columns = Self::columns();
+        let places: Vec<String> = (1..=columns.len()).map(|place| format!("${place}")).collect();
+        let (columns, places) = (columns.join(", "), places.join(", "));
         format!("INSERT INTO {} ({columns}) VALUES ({places})", Self::TABLE)
     }
 
     /// Inserts a row, or replaces the one with the same key.
     fn upsert(key: &str) -> String {
-        let others =
-            Self::COLUMNS.iter().filter(|column| !key.split(", ").any(|key| key == **column));
+        let keys: Vec<&str> = key.split(", ").collect();
+        let others = Self::columns().into_iter().filter(|column| !keys.contains(column));
         let updates: Vec<String> =
             others.map(|column| format!("{column} = excluded.{column}")).collect();
         format!("{} ON CONFLICT ({key}) DO UPDATE SET {}", Self::insert(), updates.join(", "))
@@ -155,26 +155,38 @@ pub(super) trait Record: Sized {
 }
 
 /// Describes the row of a struct: each field, its column where that has another name, and the
-/// limit of its text where that is not that of names.
+/// limit of its text where that is not that of names. A part that takes several columns is a
+/// [`Record`] itself.
 macro_rules! record {
     ($type:ty, $table:literal, {
         $($field:ident $(as $column:literal)? $([$limit:expr])?),+ $(,)?
-    }) => {
+    } $(+ $part:ident: $part_type:ty)?) => {
         impl $crate::row::Record for $type {
             const TABLE: &'static str = $table;
-            const COLUMNS: &'static [&'static str] =
-                &[$($crate::row::or!([$($column)?] stringify!($field))),+];
+
+            fn columns() -> Vec<&'static str> {
+                [
+                    vec![$($crate::row::or!([$($column)?] stringify!($field))),+],
+                    $(<$part_type as $crate::row::Record>::columns(),)?
+                ]
+                .concat()
+            }
 
             fn values(&self) -> Vec<$crate::statement::Value> {
-                vec![$($crate::statement::ToValue::to_value(
-                    &self.$field,
-                    $crate::row::or!([$($limit)?] $crate::bound::NAME),
-                )),+]
+                [
+                    vec![$($crate::statement::ToValue::to_value(
+                        &self.$field,
+                        $crate::row::or!([$($limit)?] $crate::bound::NAME),
+                    )),+],
+                    $($crate::row::Record::values(&self.$part),)?
+                ]
+                .concat()
             }
 
             fn read(row: &$crate::row::Columns<'_>) -> Result<Self, String> {
                 Ok(Self {
-                    $($field: row.get($crate::row::or!([$($column)?] stringify!($field)))?),+
+                    $($field: row.get($crate::row::or!([$($column)?] stringify!($field)))?,)+
+                    $($part: <$part_type as $crate::row::Record>::read(row)?,)?
                 })
             }
         }

@@ -67,7 +67,7 @@ stored_as! { Integer:
     i64 => |number, _limit| *number,
     u64 => |count, _limit| i64::try_from(*count).unwrap_or(i64::MAX),
 }
-stored_as! { Real: f64 => |number, _limit| *number }
+stored_as! { Real: f64 => |number, _limit| number.is_finite().then_some(*number) }
 
 impl<T: ToValue + ?Sized> ToValue for &T {
     fn to_value(&self, limit: usize) -> Value {

@@ -34,11 +34,11 @@ pub enum SkillRef {
 pub enum SkillRecord {
     /// A skill was used. An execution that is there already by its id is brought up to date.
     Execution {
-        /// What was used; takes the place of the execution's `skill_version_id`.
+        /// The version; takes the place of the execution's `skill_version_id`.
         skill: SkillRef,
         /// The execution.
         execution: SkillExecution,
-        /// What the user said next, where that is known already.
+        /// The next message of the user, where that is known already.
         reaction: Option<Reaction>,
     },
     /// A user said something. It counts for the latest execution of the session, unless an
@@ -48,14 +48,14 @@ pub enum SkillRecord {
         user_id: String,
         /// In which session.
         session_id: String,
-        /// What it says about the execution.
+        /// Its meaning for the execution.
         reaction: Reaction,
         /// When.
         at: Timestamp,
     },
 }
 
-/// What became of records. Each is a count.
+/// The results of writing records. Each is a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Executions that were written or brought up to date.
