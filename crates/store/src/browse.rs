@@ -91,7 +91,7 @@ pub struct SessionRow {
     pub quality_graded: bool,
 }
 
-/// By what rows without a value are sorted. Not by the column itself: SQLite would take the index
+/// By what rows without a value are compared. Not by the column itself: SQLite would take the index
 /// of the ids for it, and read every row.
 const NULLS_BY: &str = "COALESCE(session_id, '')";
 
@@ -119,9 +119,6 @@ fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
     }
     Ok(read)
 }
-
-/// A row and its place in the list; no row where it holds what selftest does not write.
-type Placed = (Cursor, Option<SessionRow>);
 
 impl Store {
     /// A statement that selects `columns` of the rows that the filters of a query let through: an
@@ -168,74 +165,39 @@ impl Store {
 
     /// A page of the sessions that have a grade by rules. Rows that cannot be read are left out.
     pub async fn sessions(&self, query: &SessionQuery) -> Result<Page<SessionRow>, StoreError> {
-        let nullable = query.sort.column().2;
         if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(query.descending, cursor)) {
             return Ok(Page { items: Vec::new(), next: None });
         }
-        let among_nulls = query.after.as_ref().is_some_and(|cursor| cursor.value.is_none());
-        let wanted = u64::from(query.limit) + 1;
-        let (mut rows, mut unreadable) = (Vec::new(), 0);
-        if !among_nulls {
-            (rows, unreadable) = self.part(query, false, query.after.as_ref(), wanted).await?;
-        }
-        let rest = wanted.saturating_sub(rows.len() as u64 + unreadable);
-        if nullable && rest > 0 {
-            let after = query.after.as_ref().filter(|_| among_nulls);
-            let (more, others) = self.part(query, true, after, rest).await?;
-            rows.extend(more);
-            unreadable += others;
-        }
-        // A row whose place cannot be read is still one that the database counted.
-        let more = rows.len() as u64 + unreadable >= wanted;
-        rows.truncate(query.limit as usize);
-        let next = rows.last().filter(|_| more).map(|(place, _)| place.clone());
-        Ok(Page { items: rows.into_iter().filter_map(|(_, row)| row).collect(), next })
-    }
-
-    /// Up to `limit` rows with or without a value to sort by, and how many have no place.
-    async fn part(
-        &self,
-        query: &SessionQuery,
-        nulls: bool,
-        after: Option<&Cursor>,
-        limit: u64,
-    ) -> Result<(Vec<Placed>, u64), StoreError> {
         let (column, kind, nullable) = query.sort.column();
         let (operator, direction) = if query.descending { ("<", "DESC") } else { (">", "ASC") };
         let mut sql = self.filtered(&SessionRow::columns().join(", "), query);
-        if nullable {
-            sql.push(&format!(" AND {column} IS {}NULL", if nulls { "" } else { "NOT " }));
-        }
-        if let Some(cursor) = after {
-            match cursor.value.as_deref().and_then(|value| kind.parse(value)) {
+        if let Some(Cursor { value, id, .. }) = &query.after {
+            match value.as_deref().and_then(|value| kind.parse(value)) {
                 Some(value) => {
-                    sql.push(&format!(" AND ({column}, session_id) {operator} (")).bind(value);
-                    sql.push(", ").bind(&cursor.id).push(")");
+                    sql.push(&format!(" AND (({column}, session_id) {operator} (")).bind(value);
+                    sql.push(", ").bind(id).push(")");
+                    sql.push(&if nullable { format!(" OR {column} IS NULL)") } else { ")".into() });
                 }
                 None => {
-                    sql.push(&format!(" AND {NULLS_BY} {operator} ")).bind(&cursor.id);
+                    sql.push(&format!(" AND {column} IS NULL AND {NULLS_BY} {operator} ")).bind(id);
                 }
             }
         }
-        let order = if nulls {
-            format!("{NULLS_BY} {direction}")
-        } else {
-            format!("{column} {direction}, session_id {direction}")
+        sql.push(&format!(
+            " ORDER BY {column} {direction} NULLS LAST, session_id {direction} LIMIT "
+        ));
+        sql.bind(u64::from(query.limit) + 1);
+        let place = |row: &Columns<'_>| {
+            let value = match kind {
+                _ if row.is_null(column) => None,
+                Kind::Integer => Some(row.get::<i64>(column)?.to_string()),
+                Kind::Real => Some(row.get::<f64>(column)?.to_string()),
+                Kind::Text => Some(row.get(column)?),
+            };
+            let order = Some(query.sort.order(query.descending));
+            Ok(Cursor { value, id: row.get("session_id")?, order })
         };
-        sql.push(&format!(" ORDER BY {order} LIMIT ")).bind(limit);
-        let found = self
-            .fetch(sql.sql, sql.values, |row| {
-                let value = match kind {
-                    _ if nulls => None,
-                    Kind::Integer => Some(row.get::<i64>(column)?.to_string()),
-                    Kind::Real => Some(row.get::<f64>(column)?.to_string()),
-                    Kind::Text => Some(row.get(column)?),
-                };
-                let order = Some(query.sort.order(query.descending));
-                Ok((Cursor { value, id: row.get("session_id")?, order }, read(row).ok()))
-            })
-            .await?;
-        Ok((found.items, found.unreadable))
+        self.fetch_page(query.limit, sql.sql, sql.values, place, read).await
     }
 
     /// How many sessions the filters of a query let through, on all pages.

@@ -67,17 +67,6 @@ impl FromStr for Cursor {
     }
 }
 
-impl<T> Page<T> {
-    /// A page of at most `limit` rows, out of one row more where there is one.
-    pub(super) fn of(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> Cursor) -> Self {
-        let limit = limit as usize;
-        let more = rows.len() > limit;
-        rows.truncate(limit);
-        let next = rows.last().filter(|_| more).map(cursor);
-        Self { items: rows, next }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use sqlx::any::AnyRow;
-use sqlx::{Any, Decode, Row as _, Type};
+use sqlx::{Any, Decode, Row as _, Type, ValueRef as _};
 
 use super::page::{Cursor, Page};
 use super::statement::{Value, query};
@@ -61,6 +61,10 @@ impl<'r> Columns<'r> {
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, String> {
         let json: String = self.get(name)?;
         serde_json::from_str(&json).map_err(|error| format!("{name}: {error}"))
+    }
+
+    pub(super) fn is_null(&self, name: &str) -> bool {
+        self.0.try_get_raw(name).is_ok_and(|value| value.is_null())
     }
 
     fn decode<T: Decode<'r, Any> + Type<Any>>(&self, name: &str) -> Result<T, String> {
@@ -122,7 +126,8 @@ pub(super) fn check_unit(name: &str, value: f64) -> Result<(), String> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(format!("{name} is {value}")) }
 }
 
-/// A type that is stored in one row of a table, or in some columns of it.
+/// A type that is stored in one row of a table or in some columns of it, or is only read from a
+/// query over that table and others.
 pub(super) trait Record: Sized {
     const TABLE: &'static str;
 
@@ -263,10 +268,12 @@ impl Store {
         place: impl Fn(&Columns<'_>) -> Result<Cursor, String>,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Page<T>, StoreError> {
-        let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok())));
-        let page = Page::of(rows.await?.items, limit, |(place, _)| place.clone());
-        let items = page.items.into_iter().filter_map(|(_, item)| item).collect();
-        Ok(Page { items, next: page.next })
+        let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
+        let (mut items, limit) = (rows.items, limit as usize);
+        let more = items.len() as u64 + rows.unreadable > limit as u64;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(|(place, _)| place.clone());
+        Ok(Page { items: items.into_iter().filter_map(|(_, item)| item).collect(), next })
     }
 
     /// The rows of a table that a query's conditions find.
