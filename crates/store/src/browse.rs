@@ -104,20 +104,16 @@ record!(SessionRow, "session_grades", {
     counts_at,
     duration_seconds,
     task_completed,
-    tool_calls_efficient,
-    response_quality,
+    tool_calls_efficient by level,
+    response_quality by level,
     total_errors,
     total_api_calls,
     quality,
     quality_graded,
 });
 
-fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
-    let read = SessionRow::read(row)?;
-    for level in [read.tool_calls_efficient, read.response_quality] {
-        Level::new(level).ok_or_else(|| format!("a level is {level}, not 1 to 5"))?;
-    }
-    Ok(read)
+fn level(row: &Columns<'_>, name: &str) -> Result<u8, String> {
+    row.get(name).map(Level::get)
 }
 
 impl Store {
@@ -197,7 +193,7 @@ impl Store {
             let order = Some(query.sort.order(query.descending));
             Ok(Cursor { value, id: row.get("session_id")?, order })
         };
-        self.fetch_page(query.limit, sql.sql, sql.values, place, read).await
+        self.fetch_page(query.limit, sql.sql, sql.values, place, SessionRow::read).await
     }
 
     /// How many sessions the filters of a query let through, on all pages.

@@ -122,8 +122,14 @@ impl<T: FromColumn> FromColumn for Option<T> {
 }
 
 /// A number from 0 to 1.
-pub(super) fn check_unit(name: &str, value: f64) -> Result<(), String> {
-    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(format!("{name} is {value}")) }
+pub(super) fn unit(row: &Columns<'_>, name: &str) -> Result<f64, String> {
+    let value = row.get(name)?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(format!("{name} is {value}")) }
+}
+
+/// A number from 0 to 1, or none.
+pub(super) fn optional_unit(row: &Columns<'_>, name: &str) -> Result<Option<f64>, String> {
+    row.optional::<f64>(name).map(|_| unit(row, name)).transpose()
 }
 
 /// A type that is stored in one row of a table or in some columns of it, or is only read from a
@@ -159,12 +165,13 @@ pub(super) trait Record: Sized {
     }
 }
 
-/// Describes the row of a struct: each field, its column where that has another name, and the
-/// limit of its text where that is not that of names. A part that takes several columns is a
+/// Describes the row of a struct: each field, its column where that has another name, the limit of
+/// its text where that is not that of names, and the function that reads it where the type alone
+/// does not say how. A part that takes several columns is a
 /// [`Record`] itself.
 macro_rules! record {
     ($type:ty, $table:literal, {
-        $($field:ident $(as $column:literal)? $([$limit:expr])?),+ $(,)?
+        $($field:ident $(as $column:literal)? $([$limit:expr])? $(by $read:path)?),+ $(,)?
     } $(+ $part:ident: $part_type:ty)?) => {
         impl $crate::row::Record for $type {
             const TABLE: &'static str = $table;
@@ -190,7 +197,9 @@ macro_rules! record {
 
             fn read(row: &$crate::row::Columns<'_>) -> Result<Self, String> {
                 Ok(Self {
-                    $($field: row.get($crate::row::or!([$($column)?] stringify!($field)))?,)+
+                    $($field: $crate::row::or!(
+                        [$($read)?] $crate::row::Columns::get
+                    )(row, $crate::row::or!([$($column)?] stringify!($field)))?,)+
                     $($part: <$part_type as $crate::row::Record>::read(row)?,)?
                 })
             }

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-use super::in_32_bits;
 use crate::statement::{ToValue as _, params};
 use crate::transaction::Writing;
 use crate::{Store, StoreError, bound};
@@ -138,8 +137,8 @@ async fn record_execution(
         execution.user_edited_output,
         execution.user_sent_thank_you,
         execution.user_repeated_request,
-        execution.conversation_turns.map(in_32_bits),
-        execution.execution_time_ms.map(in_32_bits),
+        execution.conversation_turns,
+        execution.execution_time_ms,
         execution.error_message.to_value(bound::TEXT),
         execution.created_at,
     ];

@@ -132,7 +132,7 @@ impl SkillTracker {
         self.changed(&skill.id, audit.action, actor).await
     }
 
-    /// Takes a version out of use; `why` in a person's words.
+    /// Deactivates a version; `why` in a person's words.
     pub async fn disable(
         &self,
         skill: &SkillVersion,
