@@ -136,6 +136,23 @@ pub struct ChatRequest {
 }
 
 impl ChatRequest {
+    /// A request for a reply of a given form.
+    pub fn structured(
+        prompt: impl Into<Vec<Message>>,
+        schema: &ReplySchema,
+        sampling: Sampling,
+        context_tokens: u32,
+    ) -> Self {
+        let (messages, schema) = (prompt.into(), Some(schema.clone()));
+        Self { messages, schema, sampling, context_tokens, think: None, nonce: None }
+    }
+
+    /// The same request, whose messages hold that mark of evidence.
+    #[must_use]
+    pub fn fenced(self, nonce: &fence::Nonce, think: bool) -> Self {
+        Self { think: Some(think), nonce: Some(nonce.as_str().to_owned()), ..self }
+    }
+
     /// Length of all messages in bytes.
     pub fn prompt_bytes(&self) -> usize {
         self.messages.iter().map(|message| message.text.len()).sum()

@@ -12,6 +12,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 
+use crate::Message;
 use selftest_text::digest;
 
 /// The line between the part that stays the same and the case.
@@ -53,6 +54,12 @@ pub struct Rendered {
     pub system: String,
     /// The case.
     pub user: String,
+}
+
+impl From<Rendered> for Vec<Message> {
+    fn from(prompt: Rendered) -> Self {
+        vec![Message::system(prompt.system), Message::user(prompt.user)]
+    }
 }
 
 /// The templates of a run, each read once.

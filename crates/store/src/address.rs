@@ -7,10 +7,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use sqlx::any::AnyConnectOptions;
 
 use super::StoreError;
 use super::dialect::Engine;
+
+/// Bytes of a path that are not written as they are in a URL.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
 
 /// A database that can be opened.
 #[derive(Clone, PartialEq)]
@@ -47,9 +51,9 @@ impl Place {
             if !matches!(parameters, "" | "mode=rwc") {
                 return refuse(address, "of the parameters only `mode=rwc` is supported");
             }
-            match percent_decoded(path) {
-                Some(path) => path,
-                None => return refuse(address, "its percent-encoding is not UTF-8"),
+            match percent_decode_str(path).decode_utf8() {
+                Ok(path) => path.into_owned(),
+                Err(_) => return refuse(address, "its percent-encoding is not UTF-8"),
             }
         } else if let Some(scheme) = scheme(address) {
             // What follows may be a password.
@@ -115,15 +119,7 @@ impl Place {
             Place::Server { url, .. } => return url.clone(),
             Place::File(path) => path,
         };
-        let mut url = "sqlite:".to_owned();
-        for byte in path.as_os_str().as_encoded_bytes() {
-            if byte.is_ascii_alphanumeric() || b"/-_.".contains(byte) {
-                url.push(char::from(*byte));
-            } else {
-                url.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        url
+        format!("sqlite:{}", percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED))
     }
 
     /// Makes the folders and an empty file that only its owner can read.
@@ -180,20 +176,6 @@ fn scheme(address: &str) -> Option<&str> {
     let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_url = rest.starts_with("//") || scheme.starts_with("postgres") || scheme == "mysql";
     (is_scheme && is_url).then_some(scheme)
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| first == b'%');
-        let code = digits
-            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(code.unwrap_or(first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn create_private(path: &Path) -> std::io::Result<()> {

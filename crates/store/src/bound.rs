@@ -1,6 +1,6 @@
 //! Limits of stored texts, whatever callers give.
 
-use selftest_grading::grade::{Details, GradeRecord};
+use selftest_grading::grade::Details;
 use selftest_text::clip;
 use selftest_text::digest;
 
@@ -46,16 +46,16 @@ pub(super) fn json<T: serde::Serialize>(value: &T) -> Option<String> {
 
 /// The details as JSON: all of them, else the first of each list, shortened; of the tools those
 /// with most calls.
-pub(super) fn details(record: &GradeRecord) -> String {
+pub(super) fn details(details: &Details) -> String {
     let written = |details: &Details| {
         // Maps have text keys and all else is plain data: writing cannot fail.
         serde_json::to_string(details).unwrap_or_default()
     };
-    let whole = written(&record.details);
+    let whole = written(details);
     if whole.len() <= JSON {
         return whole;
     }
-    let mut details = record.details.clone();
+    let mut details = details.clone();
     details.agent = text(&details.agent, NAME);
     details.evidence.truncate(NAMES);
     for evidence in &mut details.evidence {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::page::{Cursor, Page};
-use super::row::Columns;
+use super::row::{Columns, Record as _, record};
 use super::sort::{Kind, SessionSort};
 use super::statement::{Statement, Value};
 use super::{Store, StoreError, bound};
@@ -32,7 +32,7 @@ pub struct SessionQuery {
     /// Only those with this text in the summary of the task or in the id; the case of ASCII
     /// letters does not count.
     pub search: Option<String>,
-    /// Most rows of a page.
+    /// Rows of a page.
     pub limit: u32,
     /// The place behind which the page begins. Nothing is behind one that does not fit
     /// ([`SessionSort::fits`]).
@@ -65,7 +65,7 @@ pub struct SessionRow {
     pub agent: Option<String>,
     /// The agent's model.
     pub model: Option<String>,
-    /// What kind of task it was.
+    /// The type of the task.
     #[schema(value_type = Option<String>)]
     pub task_type: Option<TaskType>,
     /// The beginning of the request.
@@ -91,51 +91,44 @@ pub struct SessionRow {
     pub quality_graded: bool,
 }
 
-/// By what rows without a value are sorted. Not by the column itself: SQLite would take the index
+/// By what rows without a value are compared. Not by the column itself: SQLite would take the index
 /// of the ids for it, and read every row.
 const NULLS_BY: &str = "COALESCE(session_id, '')";
 
-/// The columns of a row beside those that depend on the reader's rubric.
-const ROW: &str = "session_id, agent, model, task_type, task_summary, counts_at, \
-                   duration_seconds, task_completed, tool_calls_efficient, response_quality, \
-                   total_errors, total_api_calls";
+record!(SessionRow, "session_grades", {
+    session_id,
+    agent,
+    model,
+    task_type,
+    task_summary,
+    counts_at,
+    duration_seconds,
+    task_completed,
+    tool_calls_efficient by level,
+    response_quality by level,
+    total_errors,
+    total_api_calls,
+    quality,
+    quality_graded,
+});
 
-fn read(row: &Columns<'_>) -> Result<SessionRow, String> {
-    let level = |name: &str| {
-        let level = row.get(name)?;
-        Level::new(level).map(Level::get).ok_or_else(|| format!("{name} is {level}, not 1 to 5"))
-    };
-    Ok(SessionRow {
-        session_id: row.get("session_id")?,
-        agent: row.get("agent")?,
-        model: row.get("model")?,
-        task_type: row.named("task_type", TaskType::from_name).ok(),
-        task_summary: row.get("task_summary")?,
-        counts_at: row.get("counts_at")?,
-        duration_seconds: row.get("duration_seconds")?,
-        task_completed: row.get("task_completed")?,
-        tool_calls_efficient: level("tool_calls_efficient")?,
-        response_quality: level("response_quality")?,
-        total_errors: row.get("total_errors")?,
-        total_api_calls: row.get("total_api_calls")?,
-        quality: row.get("quality")?,
-        quality_graded: row.get("quality_graded")?,
-    })
+fn level(row: &Columns<'_>, name: &str) -> Result<u8, String> {
+    row.get(name).map(Level::get)
 }
-
-/// A row and its place in the list; no row where it holds what selftest does not write.
-type Placed = (Cursor, Option<SessionRow>);
 
 impl Store {
     /// A statement that selects `columns` of the rows that the filters of a query let through: an
     /// average counts when it is of the reader's rubric.
     fn filtered(&self, columns: &str, query: &SessionQuery) -> Statement {
+        let mut stored = SessionRow::columns();
+        stored.retain(|column| !matches!(*column, "quality" | "quality_graded"));
         let mut sql = Statement::default();
         sql.push(&format!(
-            "SELECT {columns} FROM (SELECT {ROW}, \
+            "SELECT {columns} FROM (SELECT {stored}, \
              CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
              CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded \
              FROM session_grades) AS session WHERE 1 = 1",
+            stored = stored.join(", "),
             rubric = self.rubric
         ));
         if let Some(agent) = &query.agent {
@@ -168,75 +161,39 @@ impl Store {
 
     /// A page of the sessions that have a grade by rules. Rows that cannot be read are left out.
     pub async fn sessions(&self, query: &SessionQuery) -> Result<Page<SessionRow>, StoreError> {
-        let nullable = query.sort.column().2;
         if query.after.as_ref().is_some_and(|cursor| !query.sort.fits(query.descending, cursor)) {
             return Ok(Page { items: Vec::new(), next: None });
         }
-        let among_nulls = query.after.as_ref().is_some_and(|cursor| cursor.value.is_none());
-        let wanted = u64::from(query.limit) + 1;
-        let (mut rows, mut unreadable) = (Vec::new(), 0);
-        if !among_nulls {
-            (rows, unreadable) = self.part(query, false, query.after.as_ref(), wanted).await?;
-        }
-        let rest = wanted.saturating_sub(rows.len() as u64 + unreadable);
-        if nullable && rest > 0 {
-            let after = query.after.as_ref().filter(|_| among_nulls);
-            let (more, others) = self.part(query, true, after, rest).await?;
-            rows.extend(more);
-            unreadable += others;
-        }
-        // A row whose place cannot be read is still one that the database counted.
-        let more = rows.len() as u64 + unreadable >= wanted;
-        rows.truncate(query.limit as usize);
-        let next = rows.last().filter(|_| more).map(|(place, _)| place.clone());
-        Ok(Page { items: rows.into_iter().filter_map(|(_, row)| row).collect(), next })
-    }
-
-    /// Up to `limit` rows with or without a value to sort by, and how many have no place.
-    async fn part(
-        &self,
-        query: &SessionQuery,
-        nulls: bool,
-        after: Option<&Cursor>,
-        limit: u64,
-    ) -> Result<(Vec<Placed>, u64), StoreError> {
         let (column, kind, nullable) = query.sort.column();
         let (operator, direction) = if query.descending { ("<", "DESC") } else { (">", "ASC") };
-        let columns = format!("{ROW}, quality, quality_graded");
-        let mut sql = self.filtered(&columns, query);
-        if nullable {
-            sql.push(&format!(" AND {column} IS {}NULL", if nulls { "" } else { "NOT " }));
-        }
-        if let Some(cursor) = after {
-            match cursor.value.as_deref().and_then(|value| kind.parse(value)) {
+        let mut sql = self.filtered(&SessionRow::columns().join(", "), query);
+        if let Some(Cursor { value, id, .. }) = &query.after {
+            match value.as_deref().and_then(|value| kind.parse(value)) {
                 Some(value) => {
-                    sql.push(&format!(" AND ({column}, session_id) {operator} (")).bind(value);
-                    sql.push(", ").bind(&cursor.id).push(")");
+                    sql.push(&format!(" AND (({column}, session_id) {operator} (")).bind(value);
+                    sql.push(", ").bind(id).push(")");
+                    sql.push(&if nullable { format!(" OR {column} IS NULL)") } else { ")".into() });
                 }
                 None => {
-                    sql.push(&format!(" AND {NULLS_BY} {operator} ")).bind(&cursor.id);
+                    sql.push(&format!(" AND {column} IS NULL AND {NULLS_BY} {operator} ")).bind(id);
                 }
             }
         }
-        let order = if nulls {
-            format!("{NULLS_BY} {direction}")
-        } else {
-            format!("{column} {direction}, session_id {direction}")
+        sql.push(&format!(
+            " ORDER BY {column} {direction} NULLS LAST, session_id {direction} LIMIT "
+        ));
+        sql.bind(u64::from(query.limit) + 1);
+        let place = |row: &Columns<'_>| {
+            let value = match kind {
+                _ if row.is_null(column) => None,
+                Kind::Integer => Some(row.get::<i64>(column)?.to_string()),
+                Kind::Real => Some(row.get::<f64>(column)?.to_string()),
+                Kind::Text => Some(row.get(column)?),
+            };
+            let order = Some(query.sort.order(query.descending));
+            Ok(Cursor { value, id: row.get("session_id")?, order })
         };
-        sql.push(&format!(" ORDER BY {order} LIMIT ")).bind(limit);
-        let found = self
-            .fetch(sql.sql, sql.values, |row| {
-                let value = match kind {
-                    _ if nulls => None,
-                    Kind::Integer => Some(row.get::<i64>(column)?.to_string()),
-                    Kind::Real => Some(row.get::<f64>(column)?.to_string()),
-                    Kind::Text => Some(row.get(column)?),
-                };
-                let order = Some(query.sort.order(query.descending));
-                Ok((Cursor { value, id: row.get("session_id")?, order }, read(row).ok()))
-            })
-            .await?;
-        Ok((found.items, found.unreadable))
+        self.fetch_page(query.limit, sql.sql, sql.values, place, SessionRow::read).await
     }
 
     /// How many sessions the filters of a query let through, on all pages.

@@ -215,22 +215,18 @@ impl StoreError {
     /// Told apart by SQLSTATE (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
     fn of_postgres(place: &str, error: sqlx::Error) -> Self {
         let place = place.to_owned();
-        let error = match error {
-            sqlx::Error::Io(error) => {
-                return StoreError::Unreachable { place, why: error.to_string() };
-            }
-            sqlx::Error::Tls(error) => {
-                return StoreError::Unreachable { place, why: format!("TLS failed: {error}") };
-            }
-            sqlx::Error::PoolTimedOut => {
-                let why = "no connection within 10 s".to_owned();
-                return StoreError::Unreachable { place, why };
-            }
+        let unreachable = match &error {
+            sqlx::Error::Io(error) => Some(error.to_string()),
+            sqlx::Error::Tls(error) => Some(format!("TLS failed: {error}")),
+            sqlx::Error::PoolTimedOut => Some("no connection within 10 s".to_owned()),
             sqlx::Error::Configuration(error) => {
                 return StoreError::Address { address: place, why: error.to_string() };
             }
-            error => error,
+            _ => None,
         };
+        if let Some(why) = unreachable {
+            return StoreError::Unreachable { place, why };
+        }
         let Some(told) = error.as_database_error() else {
             return StoreError::Query { place, source: error };
         };

@@ -69,14 +69,14 @@ pub struct FileRecord {
     pub sessions: u64,
     /// Sessions whose grade comes from it; counted when saving.
     pub graded: u64,
-    /// What the reader could not use, as JSON ([`selftest_sessions::Notes`]).
+    /// The parts that the reader could not use, as JSON ([`selftest_sessions::Notes`]).
     pub notes_json: Option<String>,
     /// Which rules graded it ([`selftest_grading::grade::Weights::rules`]).
     pub rules: Option<String>,
 }
 
 impl FileRecord {
-    /// What of its conversations is lost, for a person; `None` where nothing is.
+    /// The lost parts of its conversations, for a person; `None` where nothing is lost.
     pub fn lost(&self) -> Option<String> {
         serde_json::from_str::<Notes>(self.notes_json.as_deref()?).ok()?.lost()
     }
@@ -103,6 +103,7 @@ impl Store {
                      WHERE rules IS NOT NULL";
         let read = |row: &Columns<'_>| {
             let known = KnownFile {
+                // Not of a file that an older version marked to be read again.
                 size: row.get("size")?,
                 modified_ns: row.get("modified_ns")?,
                 digest: row.get("digest")?,
@@ -157,7 +158,7 @@ pub(super) const MAX_PATH: usize = 2 * bound::PATH;
 
 record!(FileRecord, "session_files", {
     path [MAX_PATH],
-    size,
+    size by size,
     modified_ns,
     digest,
     scanned_at,
@@ -169,6 +170,11 @@ record!(FileRecord, "session_files", {
     notes_json [bound::JSON],
     rules,
 });
+
+/// A size; older versions marked files that are to be read again by -1.
+fn size(row: &Columns<'_>, name: &str) -> Result<u64, String> {
+    Ok(row.get::<i64>(name)?.max(0).unsigned_abs())
+}
 
 stored_as! { Text:
     FileOutcome => |outcome, _limit| outcome.to_string(),

@@ -51,13 +51,10 @@ impl Store {
         let query = "INSERT INTO job_runs (job, slot, worker, attempt, started_at) \
                      VALUES ($1, $2, $3, 1, $4) ON CONFLICT (job, slot) DO UPDATE SET \
                      worker = excluded.worker, attempt = job_runs.attempt + 1, \
-                     started_at = excluded.started_at WHERE job_runs.ended_at IS NULL";
-        if self.execute(query, params![job, slot, worker, now]).await? == 0 {
-            return Ok(None);
-        }
-        let (what, query) =
-            ("the run of a job", "SELECT attempt FROM job_runs WHERE job = $1 AND slot = $2");
-        self.fetch_one(what, query, params![job, slot], |row| row.get("attempt")).await
+                     started_at = excluded.started_at WHERE job_runs.ended_at IS NULL \
+                     RETURNING attempt";
+        let values = params![job, slot, worker, now];
+        self.fetch_one("the run of a job", query, values, |row| row.get("attempt")).await
     }
 
     /// Keeps the result of the run of a job; `status` is that of the summary.
@@ -90,8 +87,8 @@ impl Store {
         self.find(query, []).await
     }
 
-    /// Takes the lease of that name, or renews one's own: `false` when another holder sent
-    /// a heartbeat within `dead_after`.
+    /// Takes the lease of that name, or renews one's own: `false` when another holder sent a
+    /// heartbeat within `dead_after`.
     pub async fn take_lease(
         &self,
         name: &str,

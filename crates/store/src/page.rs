@@ -26,7 +26,7 @@ pub struct Page<T> {
 pub struct Cursor {
     /// The value by which the list is sorted, as text; `None` for null.
     pub value: Option<String>,
-    /// What tells rows with the same value apart.
+    /// Tells rows with the same value apart.
     pub id: String,
     /// In which order, where the list has several: a place in one is none in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,17 +64,6 @@ impl FromStr for Cursor {
         let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).ok();
         let json: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
         json.and_then(|json| serde_json::from_slice(&json).ok()).ok_or(EXPECTED)
-    }
-}
-
-impl<T> Page<T> {
-    /// A page of at most `limit` rows, out of one row more where there is one.
-    pub(super) fn of(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> Cursor) -> Self {
-        let limit = limit as usize;
-        let more = rows.len() > limit;
-        rows.truncate(limit);
-        let next = rows.last().filter(|_| more).map(cursor);
-        Self { items: rows, next }
     }
 }
 

@@ -2,7 +2,7 @@
 //! model.
 
 use super::page::{Cursor, Page};
-use super::row::{Columns, Record, Rows, check_unit, read_from, record};
+use super::row::{Columns, Record, Rows, optional_unit, read_from, record};
 use super::statement::{params, stored_as};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::QualityGrade;
@@ -12,31 +12,17 @@ record!(QualityGrade, "session_quality_grades", {
     model as "grader_model",
     rubric_version,
     ts,
-    problem_solved,
-    tests_added,
-    code_clean,
-    edge_cases,
-    overall,
+    problem_solved by optional_unit,
+    tests_added by optional_unit,
+    code_clean by optional_unit,
+    edge_cases by optional_unit,
+    overall by optional_unit,
     reasoning [bound::TEXT],
     details as "details_json",
 });
 
 stored_as! { Text: serde_json::Value => |json, _limit| bound::json(json) }
 read_from! { |row, name| serde_json::Value => row.json(name) }
-
-fn read(row: &Columns<'_>) -> Result<QualityGrade, String> {
-    let grade = QualityGrade::read(row)?;
-    for (name, score) in [
-        ("problem_solved", grade.problem_solved),
-        ("tests_added", grade.tests_added),
-        ("code_clean", grade.code_clean),
-        ("edge_cases", grade.edge_cases),
-        ("overall", grade.overall),
-    ] {
-        score.map_or(Ok(()), |score| check_unit(name, score))?;
-    }
-    Ok(grade)
-}
 
 /// That a grade is of this version. Not for the index of versions: nearly all grades are of the
 /// same one, and SQLite would prefer it to that of the sessions.
@@ -83,14 +69,14 @@ impl Store {
     /// Every grade by a model and the reader's version of the rubric, oldest first.
     pub async fn quality_grades(&self) -> Result<Rows<QualityGrade>, StoreError> {
         let query = format!("WHERE {} ORDER BY ts, id", of_version(self.rubric));
-        self.fetch(QualityGrade::select(&query), [], read).await
+        self.find(&query, []).await
     }
 
     /// The grades of a session by the reader's version of the rubric, one for each model.
     pub async fn quality_of(&self, session_id: &str) -> Result<Rows<QualityGrade>, StoreError> {
         let version = of_version(self.rubric);
         let query = format!("WHERE session_id = $1 AND {version} ORDER BY grader_model");
-        self.fetch(QualityGrade::select(&query), params![session_id], read).await
+        self.find(&query, params![session_id]).await
     }
 
     /// The newest grades by the reader's version of the rubric, newest first; only those with at
@@ -106,14 +92,14 @@ impl Store {
              AND (CAST($1 AS DOUBLE PRECISION) IS NULL OR overall >= $1) \
              AND (CAST($2 AS TEXT) IS NULL OR ts < $2 OR (ts = $2 AND id < $3)) \
              ORDER BY ts DESC, id DESC LIMIT $4",
-            QualityGrade::COLUMNS.join(", "),
+            QualityGrade::columns().join(", "),
             self.rubric
         );
         let id = after.and_then(|cursor| cursor.id.parse::<i64>().ok()).unwrap_or(i64::MAX);
         let since = after.and_then(|cursor| cursor.value.as_deref());
         let values = params![min_overall, since, id, i64::from(limit) + 1];
         let place = |row: &Columns<'_>| Ok(Cursor { value: row.get("ts")?, ..Cursor::of_id(row)? });
-        self.fetch_page(limit, query, values, place, read).await
+        self.fetch_page(limit, query, values, place, QualityGrade::read).await
     }
 
     /// The sessions, newest first, that have a grade by rules but none by this model and the

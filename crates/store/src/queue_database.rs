@@ -110,7 +110,7 @@ impl QueueDatabase {
         changed.map_err(|error| self.failed(error))
     }
 
-    /// What an error of the engine means.
+    /// Classifies an error of the engine.
     pub fn failed(&self, error: sqlx::Error) -> StoreError {
         StoreError::of(self.engine, &self.place, error)
     }

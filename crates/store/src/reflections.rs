@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::page::{Cursor, Page};
-use super::row::{Columns, Record as _, Rows, check_unit, read_from, record};
+use super::row::{Columns, Record as _, Rows, read_from, record, unit};
 use super::statement::{ToValue as _, params, stored_as};
 use super::{Store, StoreError, bound};
 use selftest_grading::grade::reflection::{
@@ -62,8 +62,8 @@ record!(ReflectionScore, "reflection_scores", {
     reflection_id,
     agent,
     loop_count,
-    score,
-    threshold,
+    score by unit,
+    threshold by unit,
     weak,
     issues as "issues_json",
     timestamp as "graded_at",
@@ -79,17 +79,7 @@ read_from! { |row, name|
     Vec<Issue> => row.json(name),
 }
 
-fn unit(row: &Columns<'_>, name: &str) -> Result<f64, String> {
-    let value = row.get(name)?;
-    check_unit(name, value).map(|()| value)
-}
-
-fn read_score(row: &Columns<'_>) -> Result<ReflectionScore, String> {
-    let score = ReflectionScore::read(row)?;
-    check_unit("score", score.score)?;
-    check_unit("threshold", score.threshold)?;
-    Ok(score)
-}
+record!(ScoredAt, "reflection_scores", { made_at, score by unit, weak });
 
 impl Store {
     /// Keeps a reflection, and says whether it was new. Where the project has one of that id
@@ -154,7 +144,7 @@ impl Store {
     ) -> Result<Option<ReflectionScore>, StoreError> {
         let query = format!("SELECT * {SCORED} AND reflection.id = $2");
         let values = params![None::<String>, number];
-        self.fetch_one("the score of a reflection", query, values, read_score).await
+        self.fetch_one("the score of a reflection", query, values, ReflectionScore::read).await
     }
 
     /// Keeps the score of a reflection in place of an older one. Whether the recovery hook was told
@@ -209,7 +199,7 @@ impl Store {
         &self,
         asked: &ReflectionQuery,
     ) -> Result<Page<ReflectionScore>, StoreError> {
-        self.reflection_page(asked, read_score).await
+        self.reflection_page(asked, ReflectionScore::read).await
     }
 
     /// The same with the submitted documents.
@@ -218,7 +208,10 @@ impl Store {
         asked: &ReflectionQuery,
     ) -> Result<Page<WeakReflection>, StoreError> {
         let read = |row: &Columns<'_>| {
-            Ok(WeakReflection { score: read_score(row)?, reflection: row.json("document_json")? })
+            Ok(WeakReflection {
+                score: ReflectionScore::read(row)?,
+                reflection: row.json("document_json")?,
+            })
         };
         self.reflection_page(asked, read).await
     }
@@ -262,14 +255,7 @@ impl Store {
         let query = format!(
             "SELECT made_at, score, weak {SCORED} ORDER BY made_at DESC, reflection.id LIMIT $2"
         );
-        let read = |row: &Columns<'_>| {
-            Ok(ScoredAt {
-                made_at: row.get("made_at")?,
-                score: unit(row, "score")?,
-                weak: row.get("weak")?,
-            })
-        };
-        self.fetch(query, params![project_id, limit], read).await
+        self.fetch(query, params![project_id, limit], ScoredAt::read).await
     }
 
     /// The projects that have scores, summed up, those with the newest reflections first; all of

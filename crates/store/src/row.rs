@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use sqlx::any::AnyRow;
-use sqlx::{Any, Decode, Row as _, Type};
+use sqlx::{Any, Decode, Row as _, Type, ValueRef as _};
 
 use super::page::{Cursor, Page};
 use super::statement::{Value, query};
@@ -61,6 +61,10 @@ impl<'r> Columns<'r> {
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, String> {
         let json: String = self.get(name)?;
         serde_json::from_str(&json).map_err(|error| format!("{name}: {error}"))
+    }
+
+    pub(super) fn is_null(&self, name: &str) -> bool {
+        self.0.try_get_raw(name).is_ok_and(|value| value.is_null())
     }
 
     fn decode<T: Decode<'r, Any> + Type<Any>>(&self, name: &str) -> Result<T, String> {
@@ -118,63 +122,85 @@ impl<T: FromColumn> FromColumn for Option<T> {
 }
 
 /// A number from 0 to 1.
-pub(super) fn check_unit(name: &str, value: f64) -> Result<(), String> {
-    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(format!("{name} is {value}")) }
+pub(super) fn unit(row: &Columns<'_>, name: &str) -> Result<f64, String> {
+    let value = row.get(name)?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(format!("{name} is {value}")) }
 }
 
-/// What is stored in one row of a table.
+/// A number from 0 to 1, or none.
+pub(super) fn optional_unit(row: &Columns<'_>, name: &str) -> Result<Option<f64>, String> {
+    row.optional::<f64>(name).map(|_| unit(row, name)).transpose()
+}
+
+/// A type that is stored in one row of a table or in some columns of it, or is only read from a
+/// query over that table and others.
 pub(super) trait Record: Sized {
     const TABLE: &'static str;
-    /// The columns, in the order of the values.
-    const COLUMNS: &'static [&'static str];
 
+    /// The columns, in the order of the values.
+    fn columns() -> Vec<&'static str>;
     fn values(&self) -> Vec<Value>;
     fn read(row: &Columns<'_>) -> Result<Self, String>;
 
     /// A query for whole rows. It names their columns: a prepared `SELECT *` fails in PostgreSQL
     /// when a newer version of selftest adds one.
     fn select(rest: &str) -> String {
-        format!("SELECT {} FROM {} {rest}", Self::COLUMNS.join(", "), Self::TABLE)
+        format!("SELECT {} FROM {} {rest}", Self::columns().join(", "), Self::TABLE)
     }
 
     fn insert() -> String {
-        let places: Vec<String> =
-            (1..=Self::COLUMNS.len()).map(|place| format!("${place}")).collect();
-        let (columns, places) = (Self::COLUMNS.join(", "), places.join(", "));
+        let columns = Self::columns();
+        let places: Vec<String> = (1..=columns.len()).map(|place| format!("${place}")).collect();
+        let (columns, places) = (columns.join(", "), places.join(", "));
         format!("INSERT INTO {} ({columns}) VALUES ({places})", Self::TABLE)
     }
 
     /// Inserts a row, or replaces the one with the same key.
     fn upsert(key: &str) -> String {
-        let others =
-            Self::COLUMNS.iter().filter(|column| !key.split(", ").any(|key| key == **column));
+        let keys: Vec<&str> = key.split(", ").collect();
+        let others = Self::columns().into_iter().filter(|column| !keys.contains(column));
         let updates: Vec<String> =
             others.map(|column| format!("{column} = excluded.{column}")).collect();
         format!("{} ON CONFLICT ({key}) DO UPDATE SET {}", Self::insert(), updates.join(", "))
     }
 }
 
-/// Describes the row of a struct: each field, its column where that has another name, and the
-/// limit of its text where that is not that of names.
+/// Describes the row of a struct: each field, its column where that has another name, the limit of
+/// its text where that is not that of names, and the function that reads it where the type alone
+/// does not say how. A part that takes several columns is a
+/// [`Record`] itself.
 macro_rules! record {
     ($type:ty, $table:literal, {
-        $($field:ident $(as $column:literal)? $([$limit:expr])?),+ $(,)?
-    }) => {
+        $($field:ident $(as $column:literal)? $([$limit:expr])? $(by $read:path)?),+ $(,)?
+    } $(+ $part:ident: $part_type:ty)?) => {
         impl $crate::row::Record for $type {
             const TABLE: &'static str = $table;
-            const COLUMNS: &'static [&'static str] =
-                &[$($crate::row::or!([$($column)?] stringify!($field))),+];
+
+            fn columns() -> Vec<&'static str> {
+                [
+                    vec![$($crate::row::or!([$($column)?] stringify!($field))),+],
+                    $(<$part_type as $crate::row::Record>::columns(),)?
+                ]
+                .concat()
+            }
 
             fn values(&self) -> Vec<$crate::statement::Value> {
-                vec![$($crate::statement::ToValue::to_value(
-                    &self.$field,
-                    $crate::row::or!([$($limit)?] $crate::bound::NAME),
-                )),+]
+                [
+                    vec![$($crate::statement::ToValue::to_value(
+                        &self.$field,
+                        $crate::row::or!([$($limit)?] $crate::bound::NAME),
+                    )),+],
+                    $($crate::row::Record::values(&self.$part),)?
+                ]
+                .concat()
             }
 
             fn read(row: &$crate::row::Columns<'_>) -> Result<Self, String> {
                 Ok(Self {
-                    $($field: row.get($crate::row::or!([$($column)?] stringify!($field)))?),+
+                    $($field: $crate::row::or!(
+                        [$($read)?] $crate::row::Columns::get
+                    )(row, $crate::row::or!([$($column)?] stringify!($field)))?,)+
+                    $($part: <$part_type as $crate::row::Record>::read(row)?,)?
                 })
             }
         }
@@ -251,10 +277,12 @@ impl Store {
         place: impl Fn(&Columns<'_>) -> Result<Cursor, String>,
         read: impl Fn(&Columns<'_>) -> Result<T, String>,
     ) -> Result<Page<T>, StoreError> {
-        let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok())));
-        let page = Page::of(rows.await?.items, limit, |(place, _)| place.clone());
-        let items = page.items.into_iter().filter_map(|(_, item)| item).collect();
-        Ok(Page { items, next: page.next })
+        let rows = self.fetch(sql, values, |row| Ok((place(row)?, read(row).ok()))).await?;
+        let (mut items, limit) = (rows.items, limit as usize);
+        let more = items.len() as u64 + rows.unreadable > limit as u64;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(|(place, _)| place.clone());
+        Ok(Page { items: items.into_iter().filter_map(|(_, item)| item).collect(), next })
     }
 
     /// The rows of a table that a query's conditions find.

@@ -11,7 +11,7 @@ use super::files::MAX_PATH;
 use super::row::Record as _;
 use super::statement::{ToValue as _, params};
 use super::transaction::Writing;
-use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, grade_row};
+use super::{FileOutcome, FileRecord, Store, StoreError, bound, files};
 use selftest_grading::grade::GradeRecord;
 
 /// A file and the grades of its sessions.
@@ -89,8 +89,8 @@ async fn save(
             }
             displace(writing, &other, &why).await?;
         }
-        let values = grade_row::values(grade, &path);
-        writing.execute(GradeRecord::upsert("session_id"), values).await?;
+        let kept = GradeRecord { session_file: path.clone(), ..grade.clone() };
+        writing.execute(GradeRecord::upsert("session_id"), kept.values()).await?;
         before.remove(&session_id);
         graded += 1;
     }
@@ -132,7 +132,7 @@ async fn other_holder(
 fn largest(grades: &[GradeRecord]) -> BTreeMap<String, &GradeRecord> {
     let mut largest: BTreeMap<String, &GradeRecord> = BTreeMap::new();
     for grade in grades {
-        let kept = largest.entry(grade_row::session_id(grade)).or_insert(grade);
+        let kept = largest.entry(bound::text(&grade.session_id, bound::NAME)).or_insert(grade);
         if kept.details.messages < grade.details.messages {
             *kept = grade;
         }

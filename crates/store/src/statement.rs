@@ -63,11 +63,12 @@ stored_as! { Text:
 stored_as! { Integer:
     bool => |flag, _limit| i64::from(*flag),
     u8 => |number, _limit| i64::from(*number),
-    u32 => |number, _limit| i64::from(*number),
+    // Some of their columns have 32 bits and a sign.
+    u32 => |number, _limit| i64::from(*number).min(i64::from(i32::MAX)),
     i64 => |number, _limit| *number,
     u64 => |count, _limit| i64::try_from(*count).unwrap_or(i64::MAX),
 }
-stored_as! { Real: f64 => |number, _limit| *number }
+stored_as! { Real: f64 => |number, _limit| number.is_finite().then_some(*number) }
 
 impl<T: ToValue + ?Sized> ToValue for &T {
     fn to_value(&self, limit: usize) -> Value {

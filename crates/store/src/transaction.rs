@@ -8,7 +8,7 @@ use sqlx::{Any, AnyConnection, Executor as _, Transaction};
 use super::statement::{Value, query};
 use super::{Store, StoreError};
 
-/// What is read in it stays true until it ends. Dropped, it is rolled back.
+/// Everything read in it stays true until it ends. Dropped, it is rolled back.
 pub(super) struct Writing {
     transaction: Transaction<'static, Any>,
     store: Store,

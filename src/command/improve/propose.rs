@@ -26,7 +26,7 @@ use selftest_harness::sut::skill::Skill;
 use selftest_models::locate::Locator;
 use selftest_models::prompts::PromptLibrary;
 use selftest_service::grader::proposals::{
-    BatchSummary, Drafting, GenerationFault, SkillGenerator, SkillTrial,
+    BatchSummary, GenerationFault, SkillGenerator, SkillTrial,
 };
 use selftest_service::jobs::FindGenerator;
 use selftest_store::Store;
@@ -84,11 +84,16 @@ impl Drafter {
         }
         let wanted = config.models.context_tokens;
         let context_tokens = model.context_limit().await.map_or(wanted, |limit| limit.min(wanted));
-        let drafting = Drafting { temperature: config.generator.temperature, context_tokens };
-        let settings = config.gaps.clone();
-        let library = Arc::new(library);
-        let trial = Arc::new(self);
-        Ok(SkillGenerator::new(store.clone(), model, drafting, settings, library, redactor, trial))
+        Ok(SkillGenerator {
+            store: store.clone(),
+            model,
+            temperature: config.generator.temperature,
+            context_tokens,
+            settings: config.gaps.clone(),
+            library: Arc::new(library),
+            redactor,
+            trial: Arc::new(self),
+        })
     }
 
     /// Runs the cases of that suite without and with the skill.

@@ -9,11 +9,8 @@ use super::{Judgement, Verdict};
 use crate::rubric::Rubric;
 use selftest_models::fence::Nonce;
 use selftest_models::prompts::PromptLibrary;
-use selftest_models::structured::UnscoredReason;
-use selftest_models::structured::{self, Limits, Unasked};
-use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, Message, ReplySchema, Sampling, estimate_tokens,
-};
+use selftest_models::structured::{self, AskError, Limits, UnscoredReason};
+use selftest_models::{CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, estimate_tokens};
 
 /// A model that judges by a rubric.
 pub struct Judge {
@@ -76,24 +73,16 @@ impl Judge {
             );
             return unscored(UnscoredReason::Truncated, &detail);
         }
-        let request = ChatRequest {
-            messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
-            schema: Some(self.schema.clone()),
-            sampling: Sampling {
-                temperature: self.settings.temperature,
-                max_tokens: self.settings.max_tokens,
-                seed: seed(0),
-            },
-            context_tokens: self.context_tokens,
-            think: Some(self.settings.think.unwrap_or(false)),
-            nonce: Some(nonce.as_str().to_owned()),
-        };
-        let limits =
-            Limits { max_reasks: self.settings.max_reasks, max_tokens_key: "judge.max_tokens" };
+        let JudgeSettings { temperature, max_tokens, think, max_reasks, .. } = self.settings;
+        let sampling = Sampling { temperature, max_tokens, seed: seed(0) };
+        let request =
+            ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
+                .fenced(&nonce, think.unwrap_or(false));
+        let limits = Limits { max_reasks, max_tokens_key: "judge.max_tokens" };
         let read = |reply: &str| self.reader.read(reply);
         structured::ask(&*self.model, request, limits, seed, read, calls)
             .await
-            .unwrap_or_else(|Unasked { reason, detail, .. }| unscored(reason, &detail))
+            .unwrap_or_else(|AskError { reason, detail, .. }| unscored(reason, &detail))
     }
 }
 

@@ -12,7 +12,7 @@ use super::settings::GeneratorSettings;
 use super::{GeneratedCase, Scenario, safety};
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::{
-    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, Message, ReplySchema, Sampling, call,
+    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, call,
 };
 use selftest_text::words::WordSet;
 
@@ -129,18 +129,10 @@ impl Generator {
                 rejected: last.as_deref(),
             };
             let rendered = library.render(&name, &values).map_err(|error| error.to_string())?;
-            let request = ChatRequest {
-                messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
-                schema: Some(self.schema.clone()),
-                sampling: Sampling {
-                    temperature: self.settings.temperature,
-                    max_tokens: self.settings.max_tokens,
-                    seed: seed(number),
-                },
-                context_tokens: self.context_tokens,
-                think: None,
-                nonce: None,
-            };
+            let GeneratorSettings { temperature, max_tokens, .. } = self.settings;
+            let sampling = Sampling { temperature, max_tokens, seed: seed(number) };
+            let request =
+                ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens);
             let (call, reply) = call(&*self.model, &request).await;
             let usable = match &reply {
                 Ok(reply) => self.accept(reply),

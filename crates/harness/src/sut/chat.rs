@@ -121,18 +121,11 @@ struct ChatSession {
 impl ChatSession {
     async fn answer(&mut self) -> Result<SutReply, SutError> {
         let assistant = &self.assistant;
-        let request = ChatRequest {
-            messages: self.conversation.clone(),
-            schema: Some(assistant.schema.clone()),
-            sampling: Sampling {
-                temperature: assistant.settings.temperature,
-                max_tokens: assistant.settings.max_tokens,
-                seed: self.seed,
-            },
-            context_tokens: assistant.context_tokens,
-            think: None,
-            nonce: None,
-        };
+        let ChatSettings { temperature, max_tokens, .. } = assistant.settings;
+        let sampling = Sampling { temperature, max_tokens, seed: self.seed };
+        let conversation = self.conversation.clone();
+        let (schema, context_tokens) = (&assistant.schema, assistant.context_tokens);
+        let request = ChatRequest::structured(conversation, schema, sampling, context_tokens);
         let (call, reply) = call(&*assistant.model, &request).await;
         let reply = reply.map_err(|error| SutError::failed(error.to_string()))?;
         match reply.finish {

@@ -12,8 +12,8 @@ pub use reply::{StrictReader, Unreadable};
 
 use crate::{CallRecord, ChatModel, ChatRequest, Finish, Message, ModelError, call};
 
-/// Most bytes of a malformed reply that the model sees again.
-const SHOWN_AGAIN: usize = 2000;
+/// Bytes of a malformed reply that the model sees again.
+const MAX_SHOWN_AGAIN: usize = 2000;
 
 /// How far asking goes.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +24,12 @@ pub struct Limits<'a> {
     pub max_tokens_key: &'a str,
 }
 
-/// Why there is no reply that could be read.
+/// A model was asked in vain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unasked {
+pub struct AskError {
     /// Which kind.
     pub reason: UnscoredReason,
-    /// What exactly was wrong, in one line.
+    /// The fault in one line.
     pub detail: String,
     /// A shorter prompt would leave room.
     pub prompt_too_long: bool,
@@ -56,7 +56,18 @@ pub enum UnscoredReason {
 }
 
 impl UnscoredReason {
-    /// In words for people.
+    /// In words for people, of any model; `malformed` says so of a reply that cannot be read.
+    pub const fn describe_model(self, malformed: &'static str) -> &'static str {
+        match self {
+            UnscoredReason::Malformed => malformed,
+            UnscoredReason::Truncated => "the model's reply or prompt was cut by a limit",
+            UnscoredReason::Refused => "the model refused",
+            UnscoredReason::CantTell => "the model could not tell",
+            UnscoredReason::Unavailable => "the model gave no reply",
+        }
+    }
+
+    /// In words for people, of a judge.
     pub const fn describe(self) -> &'static str {
         match self {
             UnscoredReason::Malformed => "the judge's reply is not a valid verdict",
@@ -86,7 +97,7 @@ pub async fn ask<T>(
     seed: impl Fn(u32) -> u64,
     read: impl Fn(&str) -> Result<T, Unreadable>,
     calls: &mut Vec<CallRecord>,
-) -> Result<T, Unasked> {
+) -> Result<T, AskError> {
     let conversation = request.messages.clone();
     let mut ask_number = 0;
     loop {
@@ -96,19 +107,19 @@ pub async fn ask<T>(
         let reply = match reply {
             Ok(reply) => reply,
             Err(error @ ModelError::PromptTooLong { .. }) => {
-                let unasked = unasked(UnscoredReason::Truncated, &error.to_string());
-                return Err(Unasked { prompt_too_long: true, ..unasked });
+                let error = ask_error(UnscoredReason::Truncated, &error.to_string());
+                return Err(AskError { prompt_too_long: true, ..error });
             }
             Err(error) => {
                 let server_failed = matches!(error, ModelError::Status { status: 500, .. });
-                let unasked = unasked(UnscoredReason::Unavailable, &error.to_string());
-                return Err(Unasked { server_failed, ..unasked });
+                let error = ask_error(UnscoredReason::Unavailable, &error.to_string());
+                return Err(AskError { server_failed, ..error });
             }
         };
         if reply.prompt_was_cut(&request) {
             let detail = "the server counted fewer tokens than the prompt has: it cut the prompt";
-            let unasked = unasked(UnscoredReason::Truncated, detail);
-            return Err(Unasked { prompt_too_long: true, ..unasked });
+            let error = ask_error(UnscoredReason::Truncated, detail);
+            return Err(AskError { prompt_too_long: true, ..error });
         }
         let faults = match reply.finish {
             Finish::Length => {
@@ -117,31 +128,33 @@ pub async fn ask<T>(
                 let prompt_too_long = reply.usage.prompt_tokens.is_some_and(|tokens| {
                     tokens + u64::from(limit) > u64::from(request.context_tokens)
                 });
-                let unasked = unasked(UnscoredReason::Truncated, &detail);
-                return Err(Unasked { prompt_too_long, ..unasked });
+                let error = ask_error(UnscoredReason::Truncated, &detail);
+                return Err(AskError { prompt_too_long, ..error });
             }
-            Finish::Refusal(words) => return Err(unasked(UnscoredReason::Refused, &words)),
+            Finish::Refusal(words) => return Err(ask_error(UnscoredReason::Refused, &words)),
             Finish::Other(word) => vec![format!("the reply ended with `{word}`")],
             Finish::Stop => match read(&reply.text) {
                 Ok(read) => return Ok(read),
                 Err(Unreadable::Refused(words)) => {
-                    return Err(unasked(UnscoredReason::Refused, &words));
+                    return Err(ask_error(UnscoredReason::Refused, &words));
                 }
                 Err(Unreadable::Malformed(faults)) => faults,
             },
         };
         if ask_number >= what.max_reasks {
-            return Err(unasked(UnscoredReason::Malformed, &faults.join("; ")));
+            return Err(ask_error(UnscoredReason::Malformed, &faults.join("; ")));
         }
         ask_number += 1;
         let name = request.schema.as_ref().map_or("reply", |schema| schema.name);
         request.messages.clone_from(&conversation);
-        request.messages.push(Message::assistant(selftest_text::clip(&reply.text, SHOWN_AGAIN)));
+        request
+            .messages
+            .push(Message::assistant(selftest_text::clip(&reply.text, MAX_SHOWN_AGAIN)));
         request.messages.push(Message::user(reask(name, &faults)));
     }
 }
 
-/// What the model is told of a malformed reply.
+/// The message about a malformed reply.
 fn reask(name: &str, faults: &[String]) -> String {
     let faults: Vec<String> = faults.iter().take(10).map(|fault| format!("- {fault}")).collect();
     format!(
@@ -150,9 +163,9 @@ fn reask(name: &str, faults: &[String]) -> String {
     )
 }
 
-fn unasked(reason: UnscoredReason, detail: &str) -> Unasked {
+fn ask_error(reason: UnscoredReason, detail: &str) -> AskError {
     let detail = selftest_text::one_line(detail, 600);
-    Unasked { reason, detail, prompt_too_long: false, server_failed: false }
+    AskError { reason, detail, prompt_too_long: false, server_failed: false }
 }
 
 #[cfg(test)]
@@ -192,7 +205,7 @@ mod tests {
 
     async fn asked(
         replies: Vec<(&'static str, Finish)>,
-    ) -> (Result<u32, Unasked>, Vec<ChatRequest>) {
+    ) -> (Result<u32, AskError>, Vec<ChatRequest>) {
         let script = Script { replies: Mutex::new(replies), asked: Mutex::default() };
         let request = ChatRequest {
             messages: vec![Message::user("How many?")],
@@ -244,7 +257,7 @@ mod tests {
             (vec![("", Finish::Refusal("no".into()))], 1, UnscoredReason::Refused, "no"),
         ] {
             let (answer, requests) = asked(replies).await;
-            assert_eq!(answer, Err(unasked(reason, detail)));
+            assert_eq!(answer, Err(ask_error(reason, detail)));
             assert_eq!(requests.len(), calls);
         }
     }

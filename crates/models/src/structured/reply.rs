@@ -8,8 +8,8 @@ use regex::Regex;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Most bytes of a reply that are read at all.
-const REPLY_LIMIT: usize = 64 * 1024;
+/// Bytes of a reply that are read at all.
+const MAX_REPLY: usize = 64 * 1024;
 
 /// A reply that has no verdict in it, and whether asking again may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl StrictReader {
         if trimmed.is_empty() {
             return Err(Unreadable::malformed("the reply is empty"));
         }
-        if trimmed.len() > REPLY_LIMIT {
-            return Err(Unreadable::malformed(format!("the reply is over {REPLY_LIMIT} bytes")));
+        if trimmed.len() > MAX_REPLY {
+            return Err(Unreadable::malformed(format!("the reply is over {MAX_REPLY} bytes")));
         }
         let Object(object) = serde_json::from_str(trimmed).map_err(|error| {
             if !trimmed.starts_with(['{', '[', '`', '<', '"']) && REFUSAL.is_match(trimmed) {

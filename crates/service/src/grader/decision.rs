@@ -1,5 +1,5 @@
-//! What people decide about proposed skills. An accepted skill is written to a file and put to use
-//! by nobody; nothing is ever written over.
+//! Decisions of people on proposed skills. An accepted skill is written to a file and activated by
+//! nobody; nothing is ever written over.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -22,7 +22,7 @@ pub enum DecisionFault {
     Decided {
         /// The proposal.
         id: String,
-        /// What it is.
+        /// Its status.
         status: ProposalStatus,
     },
     /// The row was changed by another program.
@@ -53,7 +53,7 @@ pub enum SkillPlace<'a> {
     Folder(&'a Path),
 }
 
-/// Accepts a proposal: writes its SKILL.md and closes the gap. Puts nothing to use, and never
+/// Accepts a proposal: writes its SKILL.md and closes the gap. Activates nothing, and never
 /// writes over another file.
 pub async fn accept(
     store: &Store,

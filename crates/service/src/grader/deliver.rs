@@ -10,53 +10,45 @@ use tokio::process::Command;
 use selftest_models::http::root_cause;
 use selftest_text::digest;
 
-/// Who is told, and what they are for.
-pub(super) struct Receivers<'a> {
-    /// One word for messages, such as `alert`.
-    pub(super) purpose: &'static str,
-    /// A program and its arguments: gets the news on its standard input.
-    pub(super) command: Option<&'a [String]>,
-    /// An address: gets the news by POST.
-    pub(super) webhook: Option<&'a str>,
-    /// A receiver that takes longer is given up.
-    pub(super) longest: Duration,
-}
-
-/// One of them.
-#[derive(Clone, Copy)]
+/// A program or an address that gets news.
 pub(super) struct Receiver<'a> {
+    /// One word for messages, such as `alert`.
     purpose: &'static str,
     address: Address<'a>,
-    longest: Duration,
+    /// A receiver that takes longer is given up.
+    timeout: Duration,
 }
 
-#[derive(Clone, Copy)]
 enum Address<'a> {
+    /// A program and its arguments: gets the news on its standard input.
     Command(&'a [String]),
+    /// Gets the news by POST.
     Webhook(&'a str),
 }
 
-impl<'a> Receivers<'a> {
-    /// Each of them.
-    pub(super) fn each(&self) -> impl Iterator<Item = Receiver<'a>> {
-        let Self { purpose, longest, .. } = *self;
-        let command = self.command.filter(|command| !command.is_empty()).map(Address::Command);
-        let addresses = command.into_iter().chain(self.webhook.map(Address::Webhook));
-        addresses.map(move |address| Receiver { purpose, address, longest })
-    }
+/// The receivers that a configuration names.
+pub(super) fn receivers<'a>(
+    purpose: &'static str,
+    command: Option<&'a [String]>,
+    webhook: Option<&'a str>,
+    timeout: Duration,
+) -> Vec<Receiver<'a>> {
+    let command = command.filter(|command| !command.is_empty()).map(Address::Command);
+    let addresses = command.into_iter().chain(webhook.map(Address::Webhook));
+    addresses.map(|address| Receiver { purpose, address, timeout }).collect()
+}
 
-    /// Sends the news to all; the words of what went wrong, one for each receiver.
-    pub(super) async fn tell(&self, news: &Value) -> Vec<String> {
-        let mut faults = Vec::new();
-        for receiver in self.each() {
-            faults.extend(receiver.tell(news).await.err());
-        }
-        faults
+/// Sends the news to all; the words of what went wrong, one for each receiver.
+pub(super) async fn tell_all(receivers: &[Receiver<'_>], news: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    for receiver in receivers {
+        faults.extend(receiver.tell(news).await.err());
     }
+    faults
 }
 
 impl Receiver<'_> {
-    /// What it is remembered by. A digest: arguments and addresses may hold tokens.
+    /// Its name in reports. A digest: arguments and addresses may hold tokens.
     pub(super) fn key(&self) -> String {
         let (kind, value) = match self.address {
             Address::Command(command) => ("command", json!(command)),
@@ -67,20 +59,20 @@ impl Receiver<'_> {
 
     /// Sends the news; else the words of what went wrong.
     pub(super) async fn tell(&self, news: &Value) -> Result<(), String> {
-        let Self { purpose, longest, .. } = *self;
+        let Self { purpose, timeout, .. } = *self;
         let body = news.to_string();
         match self.address {
             Address::Command(command) => {
                 let name = &command[0];
                 let failed = |why| format!("the {purpose} command {name:?} failed: {why}");
                 let late = |_| {
-                    let limit = longest.as_secs();
+                    let limit = timeout.as_secs();
                     format!("the {purpose} command {name:?} did not end within {limit} s")
                 };
-                let ended = tokio::time::timeout(longest, run(command, &body)).await;
+                let ended = tokio::time::timeout(timeout, run(command, &body)).await;
                 ended.map_err(late)?.map_err(failed)
             }
-            Address::Webhook(address) => post(address, body, longest)
+            Address::Webhook(address) => post(address, body, timeout)
                 .await
                 .map_err(|why| format!("the {purpose} webhook{} failed: {why}", host_of(address))),
         }
@@ -112,11 +104,11 @@ async fn run(command: &[String], body: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(status.to_string()) }
 }
 
-async fn post(address: &str, body: String, longest: Duration) -> Result<(), String> {
+async fn post(address: &str, body: String, timeout: Duration) -> Result<(), String> {
     // The address may hold a token: it is not repeated in words that go to logs.
     let words = |error: reqwest::Error| root_cause(&error.without_url());
     let client =
-        selftest_models::http::client_builder(address).timeout(longest).build().map_err(words)?;
+        selftest_models::http::client_builder(address).timeout(timeout).build().map_err(words)?;
     let request = client.post(address).header("content-type", "application/json").body(body);
     let answer = request.send().await.map_err(words)?;
     if answer.status().is_success() {
@@ -144,13 +136,11 @@ mod tests {
             assert_eq!(host_of(address), shown);
         }
         let command = ["notify".to_owned(), "--token=secret".to_owned()];
-        let receivers = |webhook| Receivers {
-            purpose: "alert",
-            command: Some(&command),
-            webhook: Some(webhook),
-            longest: Duration::from_secs(1),
+        let keys = |webhook| {
+            let timeout = Duration::from_secs(1);
+            let receivers = receivers("alert", Some(&command), Some(webhook), timeout);
+            receivers.iter().map(Receiver::key).collect::<Vec<_>>()
         };
-        let keys = |webhook| receivers(webhook).each().map(|one| one.key()).collect::<Vec<_>>();
         let [command, webhook] = &keys("https://a.example/secret")[..] else { panic!() };
         assert!(command.starts_with("command ") && webhook.starts_with("webhook "));
         assert!(!command.contains("secret") && !webhook.contains("secret"));

@@ -12,10 +12,10 @@ use selftest_grading::improve::gap::{FoundGap, Gap, GapKind, GapStatus};
 use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_store::StoreError;
 
-/// Most known gaps that are looked at.
-const MOST_GAPS: u64 = 10_000;
+/// Known gaps that are looked at.
+const MAX_GAPS: u64 = 10_000;
 
-/// What a look for gaps found.
+/// The result of looking for gaps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GapDetection {
     /// Sessions with a grade that were looked at.
@@ -28,7 +28,7 @@ pub struct GapDetection {
     pub reopened: u64,
     /// Every gap that was found, as it is kept now; those of most sessions first.
     pub gaps: Vec<Gap>,
-    /// What could not be looked into, in words that name it.
+    /// Files and folders that could not be read, in words that name them.
     pub problems: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl SelfGrader {
         let to = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
         let records = self.grades_between(from, to).await?;
         let (requests, problems) = self.repeated_requests(from, to).await;
-        let known = self.store.gaps(None, MOST_GAPS).await?.items;
+        let known = self.store.gaps(None, MAX_GAPS).await?.items;
         let known_requests: Vec<KnownRequest> = known
             .iter()
             .filter(|gap| gap.kind == GapKind::RepeatedRequest)
@@ -67,7 +67,7 @@ impl SelfGrader {
         let ids: BTreeSet<String> = found.iter().map(FoundGap::id).collect();
         let new = ids.iter().filter(|id| !known.contains_key(id.as_str())).count() as u64;
         self.store.save_gaps(&found, &reopened, now).await?;
-        let mut gaps = self.store.gaps(None, MOST_GAPS).await?.items;
+        let mut gaps = self.store.gaps(None, MAX_GAPS).await?.items;
         gaps.retain(|gap| ids.contains(&gap.id));
         Ok(GapDetection {
             sessions: records.len() as u64,

@@ -1,16 +1,17 @@
-//! What the grades in the store show: patterns, summaries, weekly reports, alerts.
+//! Insights from the grades in the store: patterns, summaries, weekly reports, alerts.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::deliver::{Receiver, Receivers};
+use super::deliver::{Receiver, receivers};
 use super::{Scan, SelfGrader};
 use selftest_grading::grade::agreement::Agreement;
 use selftest_grading::grade::calibration::Calibration;
 use selftest_grading::grade::{
-    Alert, Coverage, GradeRecord, GradeSummary, Patterns, Week, WeeklyReport, overrides,
+    Alert, Coverage, GradeRecord, GradeSummary, Override, Patterns, QualityGrade, Week,
+    WeeklyReport, overrides,
 };
 use selftest_grading::report::weekly::summary_text;
 use selftest_store::{FileOutcome, StoreError, StoredReport};
@@ -19,10 +20,10 @@ use selftest_store::{FileOutcome, StoreError, StoredReport};
 const WEEKS_BEFORE: i64 = 12;
 
 /// A receiver of alerts that takes longer is given up.
-const LONGEST_DELIVERY: Duration = Duration::from_secs(30);
+const MAX_DELIVERY: Duration = Duration::from_secs(30);
 
 /// Weeks that an index lists: twenty years.
-const MOST_REPORTS: u64 = 1040;
+const MAX_REPORTS: u64 = 1040;
 
 /// A weekly report, and what it said to whom.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +33,7 @@ pub struct WeeklyOutcome {
     /// Raised alerts that every receiver of the configuration has got, now or earlier; none
     /// without a receiver.
     pub delivered: u64,
-    /// What went wrong with handing them on, one line each.
+    /// The faults of handing them on, one line each.
     pub faults: Vec<String>,
     /// The stored reports of other weeks, for an index. Newest first.
     pub others: Vec<WeeklyReport>,
@@ -85,7 +86,7 @@ impl SelfGrader {
         Ok(GradeSummary::of(&self.grades_of_last(days).await?))
     }
 
-    /// What became of the files of a scan; without one, of every file that was ever looked into.
+    /// The results of the files of a scan; without one, of every file that was ever looked into.
     pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
         let stored = self.store.graded_sessions().await?;
         if let Some(scan) = scan {
@@ -159,7 +160,7 @@ impl SelfGrader {
         let mut report = self.report_of(None, week, scan).await?;
         self.keep(&report).await?;
         let (delivered, faults) = self.send_alerts(&mut report).await?;
-        let stored = self.store.weekly_reports(MOST_REPORTS).await?.items;
+        let stored = self.store.weekly_reports(MAX_REPORTS).await?.items;
         let read = |old: &StoredReport| serde_json::from_str(&old.report_json).ok();
         let others = stored.iter().filter_map(read).collect();
         Ok(WeeklyOutcome { report, delivered, faults, others })
@@ -173,15 +174,11 @@ impl SelfGrader {
         report: &mut WeeklyReport,
     ) -> Result<(u64, Vec<String>), StoreError> {
         let settings = &self.options.settings.alerts;
-        let receivers = Receivers {
-            purpose: "alert",
-            command: settings.command.as_deref(),
-            webhook: settings.webhook.as_deref(),
-            longest: LONGEST_DELIVERY,
-        };
+        let (command, webhook) = (settings.command.as_deref(), settings.webhook.as_deref());
+        let receivers = receivers("alert", command, webhook, MAX_DELIVERY);
         let mut faults = Vec::new();
         let raised: Vec<Alert> = report.alerts.raised().cloned().collect();
-        for receiver in receivers.each() {
+        for receiver in &receivers {
             let has = report.alerts.delivered_to.get(&receiver.key());
             let is_new = |alert: &&Alert| has.is_none_or(|has| !has.contains(&alert.metric));
             let alerts: Vec<&Alert> = raised.iter().filter(is_new).collect();
@@ -199,13 +196,15 @@ impl SelfGrader {
                 Err(fault) => faults.push(fault),
             }
         }
-        let has = |receiver: Receiver<'_>, alert: &Alert| {
+        let has = |receiver: &Receiver<'_>, alert: &Alert| {
             let metrics = report.alerts.delivered_to.get(&receiver.key());
             metrics.is_some_and(|metrics| metrics.contains(&alert.metric))
         };
-        let is_delivered = |alert: &&Alert| receivers.each().all(|receiver| has(receiver, alert));
-        let is_anyone_told = receivers.each().next().is_some();
-        let delivered = raised.iter().filter(|alert| is_anyone_told && is_delivered(alert)).count();
+        let is_delivered = |alert: &&Alert| receivers.iter().all(|receiver| has(receiver, alert));
+        let delivered = match receivers.len() {
+            0 => 0,
+            _ => raised.iter().filter(is_delivered).count(),
+        };
         Ok((delivered as u64, faults))
     }
 
@@ -246,19 +245,23 @@ impl SelfGrader {
 
     /// How far rules, models and people are apart.
     pub async fn calibration(&self) -> Result<Calibration, StoreError> {
-        let agent = self.options.agent.as_deref();
-        let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
-        let made = self.store.overrides().await?.items;
-        let quality = self.store.quality_grades().await?.items;
+        let (grades, made, quality) = self.all_grades().await?;
         Ok(Calibration::of(&grades, &made, &quality, self.options.settings.discrepancy))
     }
 
     /// How the rules' grades agree with people and with graders by model.
     pub async fn agreement(&self) -> Result<Agreement, StoreError> {
+        let (grades, made, quality) = self.all_grades().await?;
+        Ok(Agreement::of(&grades, &made, &quality, &self.options.settings.weights))
+    }
+
+    /// The grades of the rules, of people and of models, whenever the sessions were.
+    async fn all_grades(
+        &self,
+    ) -> Result<(Vec<GradeRecord>, Vec<Override>, Vec<QualityGrade>), StoreError> {
         let agent = self.options.agent.as_deref();
         let grades = self.store.grades_between(Timestamp::MIN, Timestamp::MAX, agent).await?.items;
         let made = self.store.overrides().await?.items;
-        let quality = self.store.quality_grades().await?.items;
-        Ok(Agreement::of(&grades, &made, &quality, &self.options.settings.weights))
+        Ok((grades, made, self.store.quality_grades().await?.items))
     }
 }

@@ -46,9 +46,11 @@ pub mod skills;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use tokio::sync::mpsc;
 
 pub use gaps::GapDetection;
 pub use insight::WeeklyOutcome;
@@ -61,10 +63,10 @@ use selftest_store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
 use selftest_text::redact::Redactor;
 pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 
-/// Files whose grades are stored in one transaction.
+/// Files whose grades are stored in one transaction, where so many wait.
 const BATCH: usize = 500;
 
-/// What to grade and how.
+/// Which sessions to grade, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Folders and files with sessions.
@@ -92,7 +94,7 @@ impl ScanObserver for () {
     fn read(&mut self, _: &FileResult) {}
 }
 
-/// What a scan did. Counts of files, except where it says otherwise.
+/// The result of a scan. Counts of files, except where it says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Scan {
     /// Files that could hold sessions.
@@ -115,22 +117,22 @@ pub struct Scan {
     /// Sessions graded now.
     pub sessions: u64,
     /// The grades made now of the sessions that are asked for, as the rules see them; the newest
-    /// sessions first. At most [`Scan::MOST_GRADES`]; the store has all.
+    /// sessions first. At most [`Scan::MAX_GRADES`]; the store has all.
     pub grades: Vec<GradeRecord>,
     /// Files of which a part could not be read, and which: path and words. At most
-    /// [`Scan::MOST_SKIPPED`].
+    /// [`Scan::MAX_SKIPPED`].
     pub damaged: Vec<(String, String)>,
-    /// Files without a grade, and why: path and words. At most [`Scan::MOST_SKIPPED`].
+    /// Files without a grade, and why: path and words. At most [`Scan::MAX_SKIPPED`].
     pub skipped: Vec<(String, String)>,
     /// Folders that could not be looked into, in words that name them.
     pub problems: Vec<String>,
 }
 
 impl Scan {
-    /// Most grades that are handed back: memory must not grow with a first scan of everything.
-    pub const MOST_GRADES: usize = 10_000;
-    /// Most skipped files that are named.
-    pub const MOST_SKIPPED: usize = 1000;
+    /// Grades that are handed back: memory must not grow with a first scan of everything.
+    pub const MAX_GRADES: usize = 10_000;
+    /// Skipped files that are named.
+    pub const MAX_SKIPPED: usize = 1000;
 }
 
 /// Which of the files that a scan finds are read.
@@ -198,7 +200,7 @@ impl SelfGrader {
     }
 
     /// The grades of the sources' sessions that are asked for, whenever they were made, the newest
-    /// sessions first. At most [`Scan::MOST_GRADES`].
+    /// sessions first. At most [`Scan::MAX_GRADES`].
     pub async fn grades_of_sources(&self) -> Result<Vec<GradeRecord>, StoreError> {
         let (mut grades, wanted) = (Vec::new(), self.wanted());
         for source in &self.options.sources {
@@ -211,7 +213,7 @@ impl SelfGrader {
             (b.details.counts_at, &a.session_id).cmp(&(a.details.counts_at, &b.session_id))
         });
         grades.dedup_by(|a, b| a.session_id == b.session_id);
-        grades.truncate(Scan::MOST_GRADES);
+        grades.truncate(Scan::MAX_GRADES);
         Ok(grades)
     }
 
@@ -252,26 +254,15 @@ impl SelfGrader {
         let name = |file: &Found| file.source.path().to_string_lossy().into_owned();
         let order: HashMap<String, usize> = files.iter().map(name).zip(0..).collect();
 
+        let known = Arc::new(known);
         let mut files = files.into_iter().peekable();
         while files.peek().is_some() && scan.sessions < wanted as u64 {
             // Most files hold one session: a few at a time until there are enough.
-            let part: Vec<Found> = match wanted {
-                usize::MAX => files.by_ref().collect(),
-                wanted => {
-                    let graded = usize::try_from(scan.sessions).unwrap_or(usize::MAX);
-                    files.by_ref().take(wanted - graded).collect()
-                }
-            };
-            let known = part
-                .iter()
-                .filter_map(|file| {
-                    let path = name(file);
-                    known.get(&path).map(|known| (path, known.clone()))
-                })
-                .collect();
+            let graded = usize::try_from(scan.sessions).unwrap_or(usize::MAX);
+            let part = files.by_ref().take(wanted - graded).collect();
             let task = Task {
                 files: part,
-                known,
+                known: known.clone(),
                 weights: self.options.settings.weights,
                 rules: rules.clone(),
                 redactor: self.options.redactor.clone(),
@@ -313,17 +304,15 @@ impl SelfGrader {
 
     async fn store_results(
         &self,
-        mut results: scan::Results,
+        mut results: mpsc::Receiver<Examined>,
         scan: &mut Scan,
         observer: &mut dyn ScanObserver,
     ) -> Result<(), StoreError> {
         let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
-        while let Some(first) = results.next().await {
-            // Transactions and statements have a cost of their own.
-            results.gather(BATCH).await;
-            let mut next = Some(first);
-            while let Some(examined) = next {
-                match examined {
+        let mut examined = Vec::new();
+        while results.recv_many(&mut examined, BATCH).await > 0 {
+            for one in examined.drain(..) {
+                match one {
                     Examined::Touched(path, known) => {
                         scan.unchanged += 1;
                         touched.push((path, known));
@@ -333,7 +322,6 @@ impl SelfGrader {
                         batch.push(*result);
                     }
                 }
-                next = if batch.len() < BATCH { results.ready() } else { None };
             }
             let lost = self.store.save(&batch).await?;
             let lost: HashSet<(&str, &str)> =
@@ -347,7 +335,7 @@ impl SelfGrader {
 }
 
 impl Scan {
-    /// Adds what came of a file, except grades that lost against another file's.
+    /// Adds the result of a file, except grades that lost against another file's.
     fn add(&mut self, result: FileResult, lost: &HashSet<(&str, &str)>, wanted: &Wanted) {
         self.read += 1;
         let FileResult { file, grades } = result;
@@ -357,10 +345,10 @@ impl Scan {
         let all_lost = had_grades && kept.is_empty();
         kept.retain(|grade| wanted.has(grade));
         self.sessions += kept.len() as u64;
-        kept.truncate(Self::MOST_GRADES.saturating_sub(self.grades.len()));
+        kept.truncate(Self::MAX_GRADES.saturating_sub(self.grades.len()));
         self.grades.append(&mut kept);
         if let Some(what) = file.lost()
-            && self.damaged.len() < Self::MOST_SKIPPED
+            && self.damaged.len() < Self::MAX_SKIPPED
         {
             self.damaged.push((file.path.clone(), what));
         }
@@ -376,7 +364,7 @@ impl Scan {
             FileOutcome::Duplicate => (&mut self.duplicate, file.reason),
         };
         *count += 1;
-        if let Some(why) = why.filter(|_| self.skipped.len() < Self::MOST_SKIPPED) {
+        if let Some(why) = why.filter(|_| self.skipped.len() < Self::MAX_SKIPPED) {
             self.skipped.push((file.path, why));
         }
     }

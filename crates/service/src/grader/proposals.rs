@@ -1,5 +1,5 @@
 //! Skills that a model drafts for open gaps (docs/spec/skills-and-signals.md#skill-generation). A
-//! skill is proposed and kept; nothing is put to use.
+//! skill is proposed and kept; nothing is activated.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,9 +14,8 @@ use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_grading::improve::proposal::{Proposal, ProposalStatus, SkillTest, proposal_id};
 use selftest_models::fence::Nonce;
 use selftest_models::prompts::{PromptError, PromptLibrary};
-use selftest_models::structured::UnscoredReason;
-use selftest_models::structured::{Limits, Unasked, ask};
-use selftest_models::{ChatModel, ChatRequest, Message, ReplySchema, Sampling};
+use selftest_models::structured::{AskError, Limits, ask};
+use selftest_models::{ChatModel, ChatRequest, ReplySchema, Sampling};
 use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -26,30 +25,28 @@ const BRIEF: usize = 1200;
 
 /// Tests a drafted skill before it is proposed.
 pub trait SkillTrial: Send + Sync {
-    /// Runs cases without and with the skill. What cannot be tested is said to be so.
+    /// Runs cases without and with the skill; says so where it cannot be tested.
     fn test<'a>(&'a self, draft: &'a SkillDraft) -> BoxFuture<'a, SkillTest>;
-}
-
-/// What a model that drafts is asked by.
-#[derive(Debug, Clone, Copy)]
-pub struct Drafting {
-    /// Sampling temperature.
-    pub temperature: f64,
-    /// Context window of every call.
-    pub context_tokens: u32,
 }
 
 /// Lets one model draft skills.
 pub struct SkillGenerator {
-    store: Store,
-    model: Arc<dyn ChatModel>,
-    drafting: Drafting,
-    settings: GapSettings,
-    library: Arc<PromptLibrary>,
-    redactor: Redactor,
-    trial: Arc<dyn SkillTrial>,
-    reader: DraftReader,
-    schema: ReplySchema,
+    /// Has the gaps, and gets the proposals.
+    pub store: Store,
+    /// Drafts.
+    pub model: Arc<dyn ChatModel>,
+    /// Sampling temperature.
+    pub temperature: f64,
+    /// Context window of every call.
+    pub context_tokens: u32,
+    /// How many gaps are tried, and how often.
+    pub settings: GapSettings,
+    /// Has the template of drafts loaded.
+    pub library: Arc<PromptLibrary>,
+    /// Takes secrets out of drafts.
+    pub redactor: Redactor,
+    /// Tests each draft.
+    pub trial: Arc<dyn SkillTrial>,
 }
 
 /// Why there is no proposal.
@@ -68,13 +65,8 @@ pub enum GenerationFault {
         id: String,
     },
     /// The model gave no draft.
-    #[error("{}: {detail}", describe(*reason))]
-    NoDraft {
-        /// Which kind.
-        reason: UnscoredReason,
-        /// What exactly was wrong.
-        detail: String,
-    },
+    #[error("{}: {}", .0.reason.describe_model("the model's reply is not a valid skill"), .0.detail)]
+    NoDraft(AskError),
     /// The prompt cannot be rendered.
     #[error(transparent)]
     Prompt(#[from] PromptError),
@@ -83,7 +75,7 @@ pub enum GenerationFault {
     Store(#[from] StoreError),
 }
 
-/// What a batch came to: exactly the keys of docs/spec/skills-and-signals.md#job-results.
+/// The result of a batch: exactly the keys of docs/spec/skills-and-signals.md#job-results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum BatchSummary {
@@ -109,7 +101,7 @@ pub enum BatchSummary {
     },
 }
 
-/// What became of one gap of a batch.
+/// The result for one gap of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Generated {
     /// The gap.
@@ -123,22 +115,6 @@ pub struct Generated {
 }
 
 impl SkillGenerator {
-    /// A generator by that model. `library` has the template of drafts loaded.
-    pub fn new(
-        store: Store,
-        model: Arc<dyn ChatModel>,
-        drafting: Drafting,
-        settings: GapSettings,
-        library: Arc<PromptLibrary>,
-        redactor: Redactor,
-        trial: Arc<dyn SkillTrial>,
-    ) -> Self {
-        let schema = Arc::new(reply_schema());
-        let schema = ReplySchema { name: "skill_draft", schema, brief: BRIEF };
-        let reader = DraftReader::new();
-        Self { store, model, drafting, settings, library, redactor, trial, reader, schema }
-    }
-
     /// Drafts, tests and proposes skills for open gaps, at most so many as the settings allow
     /// (docs/spec/skills-and-signals.md#skill-generation: 3). A gap without a proposal at the end
     /// never keeps the next one waiting.
@@ -226,42 +202,25 @@ impl SkillGenerator {
     async fn draft(&self, gap: &Gap) -> Result<(SkillDraft, String), GenerationFault> {
         let nonce = Nonce::fresh();
         let rendered = render_prompt(&self.library, gap, &nonce)?;
-        let request = ChatRequest {
-            messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
-            schema: Some(self.schema.clone()),
-            sampling: Sampling {
-                temperature: self.drafting.temperature,
-                max_tokens: self.settings.max_tokens,
-                // A gap that is drafted for again is to get another draft.
-                seed: rand::rng().random::<u64>() >> 11,
-            },
-            context_tokens: self.drafting.context_tokens,
-            think: Some(false),
-            nonce: Some(nonce.as_str().to_owned()),
-        };
+        let schema = Arc::new(reply_schema());
+        let schema = ReplySchema { name: "skill_draft", schema, brief: BRIEF };
+        let GapSettings { max_tokens, max_reasks, .. } = self.settings;
+        // A gap that is drafted for again is to get another draft.
+        let seed = rand::rng().random::<u64>() >> 11;
+        let sampling = Sampling { temperature: self.temperature, max_tokens, seed };
+        let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)
+            .fenced(&nonce, false);
         let digest = request.digest();
-        let limits =
-            Limits { max_reasks: self.settings.max_reasks, max_tokens_key: "gaps.max_tokens" };
-        let read = |reply: &str| self.reader.read(reply);
+        let limits = Limits { max_reasks, max_tokens_key: "gaps.max_tokens" };
+        let reader = DraftReader::new();
+        let read = |reply: &str| reader.read(reply);
         let asked = ask(&*self.model, request, limits, u64::from, read, &mut Vec::new()).await;
-        let no_draft = |Unasked { reason, detail, .. }| GenerationFault::NoDraft { reason, detail };
-        let draft = asked.map_err(no_draft)?;
+        let draft = asked.map_err(GenerationFault::NoDraft)?;
         let draft = SkillDraft {
             name: draft.name,
             description: one_line(&self.redactor.apply(&draft.description), 4096),
             body: self.redactor.apply(&draft.body).into_owned(),
         };
         Ok((draft, digest))
-    }
-}
-
-/// Why there is no draft, in words for people.
-fn describe(reason: UnscoredReason) -> &'static str {
-    match reason {
-        UnscoredReason::Malformed => "the model's reply is not a valid skill",
-        UnscoredReason::Truncated => "the model's reply or prompt was cut by a limit",
-        UnscoredReason::Refused => "the model refused",
-        UnscoredReason::CantTell => "the model could not tell",
-        UnscoredReason::Unavailable => "the model gave no reply",
     }
 }

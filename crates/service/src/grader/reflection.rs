@@ -36,7 +36,7 @@ use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use serde_json::{Map, Value, json};
 
-use super::deliver::Receivers;
+use super::deliver::{receivers, tell_all};
 use selftest_grading::grade::reflection::{
     AdaptiveThreshold, HISTORY, Reflection, ReflectionRules, ReflectionScore, ReflectionScores,
     ReflectionSettings, ReflectionWeek, StoredReflection, ThresholdProposal, WeakReflections,
@@ -47,16 +47,16 @@ use selftest_text::digest;
 use selftest_text::redact::Redactor;
 
 /// A recovery that takes longer is given up.
-const LONGEST_RECOVERY: Duration = Duration::from_secs(30);
+const MAX_RECOVERY: Duration = Duration::from_secs(30);
 
 /// Bytes of the longest reflection, as JSON.
-pub const LONGEST: usize = 64 * 1024;
+pub const MAX_LENGTH: usize = 64 * 1024;
 
 /// Bytes of the longest id of a project or reflection.
-const LONGEST_ID: usize = 512;
+const MAX_ID: usize = 512;
 
-/// Most reflections that a trend is made of, those made last.
-const MOST: u32 = 100_000;
+/// Reflections that a trend is made of, those made last.
+const MAX_TREND: u32 = 100_000;
 
 /// Grades reflections and keeps their scores.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct ReflectionGrader {
     redactor: Redactor,
 }
 
-/// What became of a submitted reflection.
+/// The result of submitting a reflection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submitted {
     /// Its score.
@@ -80,13 +80,13 @@ pub struct Submitted {
 #[derive(Debug, thiserror::Error)]
 pub enum ReflectionFault {
     /// It is too long.
-    #[error("the reflection has {bytes} bytes of JSON, expected at most {LONGEST}")]
+    #[error("the reflection has {bytes} bytes of JSON, expected at most {MAX_LENGTH}")]
     TooLong {
         /// Its length.
         bytes: usize,
     },
     /// An id is empty, too long or holds NUL.
-    #[error("{what} must be a text of 1 to {LONGEST_ID} bytes without NUL")]
+    #[error("{what} must be a text of 1 to {MAX_ID} bytes without NUL")]
     Id {
         /// Which one.
         what: &'static str,
@@ -225,7 +225,7 @@ impl ReflectionGrader {
 
     /// Scores by week, of one project or of all.
     pub async fn trend(&self, project_id: Option<&str>) -> Result<Vec<ReflectionWeek>, StoreError> {
-        Ok(trend(&self.store.reflections_over_time(project_id, MOST).await?.items))
+        Ok(trend(&self.store.reflections_over_time(project_id, MAX_TREND).await?.items))
     }
 
     /// The threshold that the scores of a project propose; `None` where they are too few.
@@ -262,13 +262,9 @@ impl ReflectionGrader {
             body.extend(score);
             body.insert("reflection".to_owned(), json!(kept.map(|kept| kept.document)));
         }
-        let receivers = Receivers {
-            purpose: "recovery",
-            command: hook.command.as_deref(),
-            webhook: hook.webhook.as_deref(),
-            longest: LONGEST_RECOVERY,
-        };
-        let faults = receivers.tell(&body).await;
+        let (command, webhook) = (hook.command.as_deref(), hook.webhook.as_deref());
+        let receivers = receivers("recovery", command, webhook, MAX_RECOVERY);
+        let faults = tell_all(&receivers, &body).await;
         if !faults.is_empty() {
             self.store.release_recovery(score).await?;
         }
@@ -283,7 +279,7 @@ impl ReflectionGrader {
     ) -> Result<(Map<String, Value>, Reflection), ReflectionFault> {
         check_id("the id of the project", project_id)?;
         let bytes = json!(document).to_string().len();
-        if bytes > LONGEST {
+        if bytes > MAX_LENGTH {
             return Err(ReflectionFault::TooLong { bytes });
         }
         self.redactor.apply_object(&mut document);
@@ -338,7 +334,7 @@ impl ReflectionGrader {
 }
 
 fn check_id(what: &'static str, id: &str) -> Result<(), ReflectionFault> {
-    let is_good = !id.is_empty() && id.len() <= LONGEST_ID && !id.contains('\0');
+    let is_good = !id.is_empty() && id.len() <= MAX_ID && !id.contains('\0');
     if is_good { Ok(()) } else { Err(ReflectionFault::Id { what }) }
 }
 

@@ -8,8 +8,8 @@ use selftest_grading::improve::recommend::{Routing, recommendations};
 use selftest_grading::improve::routing::{RoutingSettings, advise, window};
 use selftest_store::{Store, StoreError};
 
-/// Most gaps and proposals that recommendations are chosen from.
-const MOST: u64 = 1000;
+/// Gaps and proposals that recommendations are chosen from.
+const MAX_CANDIDATES: u64 = 1000;
 
 /// Advice for one type of task, or for all that occurred, from the grades of one agent or all. A
 /// person's word counts.
@@ -28,8 +28,8 @@ pub async fn routing(
     let records: Vec<GradeRecord> =
         grades.into_iter().map(|grade| overrides::apply(grade, &made)).collect();
     let items = advise(&records, now, task_type, settings);
-    let gaps = store.gaps(None, MOST).await?.items;
-    let proposals = store.proposals(None, MOST).await?.items;
+    let gaps = store.gaps(None, MAX_CANDIDATES).await?.items;
+    let proposals = store.proposals(None, MAX_CANDIDATES).await?.items;
     let recommendations = recommendations(&items, &gaps, &proposals, settings);
     Ok(Routing { from, to: now, items, recommendations })
 }

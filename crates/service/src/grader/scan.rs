@@ -4,11 +4,9 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -20,16 +18,12 @@ use selftest_store::{FileOutcome, FileRecord, FileResult, KnownFile};
 use selftest_text::redact::Redactor;
 
 /// Bytes of a reason.
-const REASON: usize = 300;
+const MAX_REASON: usize = 300;
 
 /// Results that wait to be stored: bounded, so that memory does not grow when the disk is slow.
-const WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
-/// How often, and after what time, one looks whether results have gathered.
-const GLANCES: u32 = 10;
-const GLANCE: Duration = Duration::from_millis(5);
-
-/// What came of one file.
+/// The result of one file.
 #[derive(Debug)]
 pub(super) enum Examined {
     /// Its content is what it was; only its date changed.
@@ -38,10 +32,10 @@ pub(super) enum Examined {
     Read(Box<FileResult>),
 }
 
-/// What all threads share.
+/// Shared by all threads.
 pub(super) struct Task {
     pub(super) files: Vec<Found>,
-    pub(super) known: HashMap<String, KnownFile>,
+    pub(super) known: Arc<HashMap<String, KnownFile>>,
     pub(super) weights: Weights,
     /// Of these weights: [`Weights::rules`].
     pub(super) rules: String,
@@ -79,74 +73,29 @@ pub(super) fn looks_unchanged(found: &Found, known: &HashMap<String, KnownFile>)
         .is_some_and(|known| known.size == found.size && known.modified_ns == found.modified_ns)
 }
 
-/// Ends the threads when the receiving side is gone, for instance after an interrupt.
-struct Stop(Arc<AtomicBool>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Results of a scan, as they come.
-pub(super) struct Results {
-    receiver: mpsc::Receiver<Examined>,
-    /// Ends when the last thread does.
-    working: mpsc::Receiver<Infallible>,
-    _stop: Stop,
-}
-
-impl Results {
-    /// The next result; `None` when all files are done.
-    pub(super) async fn next(&mut self) -> Option<Examined> {
-        self.receiver.recv().await
-    }
-
-    /// Waits a moment until there are `enough` results or no more to come.
-    pub(super) async fn gather(&mut self, enough: usize) {
-        for _ in 0..GLANCES {
-            if self.receiver.len() >= enough
-                || tokio::time::timeout(GLANCE, self.working.recv()).await.is_ok()
-            {
-                return;
-            }
-        }
-    }
-
-    /// A result that is there already.
-    pub(super) fn ready(&mut self) -> Option<Examined> {
-        self.receiver.try_recv().ok()
-    }
-}
-
-/// Examines every file of the task.
-pub(super) fn start(mut task: Task) -> Results {
+/// Examines every file of the task. The threads end when the receiver is gone, for instance after
+/// an interrupt.
+pub(super) fn start(mut task: Task) -> mpsc::Receiver<Examined> {
     // The largest first, so that no thread is left with one at the end.
     task.files.sort_by_key(|found| Reverse(found.size));
-    let (sender, receiver) = mpsc::channel(WAITING);
-    let (at_work, working) = mpsc::channel(1);
-    let stop = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel(MAX_WAITING);
     let (task, next) = (Arc::new(task), Arc::new(AtomicUsize::new(0)));
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     for _ in 0..threads.min(task.files.len()) {
-        let (task, next, stop) = (task.clone(), next.clone(), stop.clone());
-        let (sender, at_work) = (sender.clone(), at_work.clone());
+        let (task, next, sender) = (task.clone(), next.clone(), sender.clone());
         // No thread of the runtime: the reader of databases has a runtime of its own.
         std::thread::spawn(move || {
-            let _at_work = at_work;
-            while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                if let Some(examined) = examine(found, &task)
-                    && sender.blocking_send(examined).is_err()
-                {
-                    return;
+            while let Some(found) = task.files.get(next.fetch_add(1, Ordering::Relaxed))
+                && !sender.is_closed()
+            {
+                if let Some(examined) = examine(found, &task) {
+                    // Nobody waits for it: the next look ends the thread.
+                    let _ = sender.blocking_send(examined);
                 }
             }
         });
     }
-    Results { receiver, working, _stop: Stop(stop) }
+    receiver
 }
 
 /// Reads and grades one file; `None` when no session in it is asked for.
@@ -211,7 +160,7 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
         digest: digest.unwrap_or_default(),
         scanned_at: task.now,
         outcome,
-        reason: reason.map(|why| selftest_text::one_line(&task.redactor.apply(&why), REASON)),
+        reason: reason.map(|why| selftest_text::one_line(&task.redactor.apply(&why), MAX_REASON)),
         format,
         sessions,
         graded: grades.len() as u64,

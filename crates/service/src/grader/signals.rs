@@ -1,4 +1,4 @@
-//! What people said in recorded sessions about the answers that they got
+//! Reactions of people in recorded sessions to the answers that they got
 //! (docs/spec/skills-and-signals.md#signals): messages that thank, repeat a request or complain.
 //! Grades nothing, stores nothing.
 
@@ -45,14 +45,14 @@ pub struct SignalMessage {
     /// When it was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Timestamp>,
-    /// What it says.
+    /// Its signals.
     #[serde(flatten)]
     pub signals: Signals,
     /// Its beginning, on one line, without secrets.
     pub text: String,
 }
 
-/// What a scan for signals found.
+/// The result of a scan for signals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SignalScan {
     /// Sessions with at least one message of a person.
@@ -61,15 +61,15 @@ pub struct SignalScan {
     #[serde(flatten)]
     pub counts: SignalCounts,
     /// Messages with a signal, those of the newest files first. At most
-    /// [`SignalScan::MOST_FOUND`]; the counts are over all.
+    /// [`SignalScan::MAX_FOUND`]; the counts are over all.
     pub found: Vec<SignalMessage>,
     /// Folders and files that could not be looked into, in words that name them.
     pub problems: Vec<String>,
 }
 
 impl SignalScan {
-    /// Most messages that are handed back.
-    pub const MOST_FOUND: usize = 10_000;
+    /// Messages that are handed back.
+    pub const MAX_FOUND: usize = 10_000;
 }
 
 /// Looks for signals in every recorded session of these sources. Reads files, so it may take
@@ -112,13 +112,13 @@ pub fn scan_signals(options: &Options) -> SignalScan {
     scan.sessions = sessions.len() as u64;
     for heard in sessions {
         scan.counts.add(heard.counts);
-        let room = SignalScan::MOST_FOUND.saturating_sub(scan.found.len());
+        let room = SignalScan::MAX_FOUND.saturating_sub(scan.found.len());
         scan.found.extend(heard.found.into_iter().take(room));
     }
     scan
 }
 
-/// What was heard in one session.
+/// The signals of one session.
 #[derive(Debug, Default)]
 struct Heard {
     session_id: String,
@@ -133,7 +133,7 @@ struct Listener<'a> {
     file: &'a str,
     redactor: &'a Redactor,
     current: Heard,
-    /// What the person said last.
+    /// The last message of the person.
     previous: Option<String>,
     heard: Vec<Heard>,
 }
@@ -156,7 +156,7 @@ impl Sink for Listener<'_> {
         }
         let signals = classify_signals(&event.text, self.previous.as_deref(), None);
         self.current.counts.count(&signals);
-        if signals.any() && self.current.found.len() < SignalScan::MOST_FOUND {
+        if signals.any() && self.current.found.len() < SignalScan::MAX_FOUND {
             self.current.found.push(SignalMessage {
                 session_id: String::new(),
                 agent: String::new(),

@@ -4,7 +4,6 @@
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::in_32_bits;
 use crate::row::Record as _;
 use crate::statement::{ToValue as _, params};
 use crate::transaction::Writing;
@@ -97,7 +96,7 @@ impl Store {
                      last_scored_at = $4 WHERE id = $1";
         let mut writing = self.begin().await?;
         for (id, score, executions) in scores {
-            writing.execute(query, params![id, score, in_32_bits(*executions), at]).await?;
+            writing.execute(query, params![id, score, executions, at]).await?;
         }
         writing.commit().await
     }

@@ -72,11 +72,6 @@ read_from! { |row, name|
     },
 }
 
-/// A count as columns of 32 bits hold it.
-fn in_32_bits(count: u32) -> u32 {
-    count.min(i32::MAX.unsigned_abs())
-}
-
 impl Store {
     /// A version by its id.
     pub async fn skill(&self, id: &str) -> Result<Option<SkillVersion>, StoreError> {

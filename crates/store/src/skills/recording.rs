@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-use super::in_32_bits;
 use crate::statement::{ToValue as _, params};
 use crate::transaction::Writing;
 use crate::{Store, StoreError, bound};
@@ -34,11 +33,11 @@ pub enum SkillRef {
 pub enum SkillRecord {
     /// A skill was used. An execution that is there already by its id is brought up to date.
     Execution {
-        /// What was used; takes the place of the execution's `skill_version_id`.
+        /// The version; takes the place of the execution's `skill_version_id`.
         skill: SkillRef,
         /// The execution.
         execution: SkillExecution,
-        /// What the user said next, where that is known already.
+        /// The next message of the user, where that is known already.
         reaction: Option<Reaction>,
     },
     /// A user said something. It counts for the latest execution of the session, unless an
@@ -48,14 +47,14 @@ pub enum SkillRecord {
         user_id: String,
         /// In which session.
         session_id: String,
-        /// What it says about the execution.
+        /// Its meaning for the execution.
         reaction: Reaction,
         /// When.
         at: Timestamp,
     },
 }
 
-/// What became of records. Each is a count.
+/// The results of writing records. Each is a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Executions that were written or brought up to date.
@@ -138,8 +137,8 @@ async fn record_execution(
         execution.user_edited_output,
         execution.user_sent_thank_you,
         execution.user_repeated_request,
-        execution.conversation_turns.map(in_32_bits),
-        execution.execution_time_ms.map(in_32_bits),
+        execution.conversation_turns,
+        execution.execution_time_ms,
         execution.error_message.to_value(bound::TEXT),
         execution.created_at,
     ];

@@ -9,6 +9,7 @@ on_every_engine! {
     files_are_counted_by_outcome_and_time,
     an_unchanged_file_can_get_a_new_date,
     known_files_are_whatever_their_paths_and_however_many,
+    a_mark_of_an_older_version_is_understood,
     a_week_has_one_report,
     overrides_are_added_never_replaced,
     grades_by_a_model_are_read,
@@ -162,4 +163,13 @@ async fn grades_by_a_model_are_read(on: &Databases) {
     assert_eq!(first.details, Some(serde_json::json!({"w": 1})));
     assert_eq!((second.overall, &second.details), (None, &None));
     assert_eq!(second.ts, at("2026-11-22T11:00:00Z"));
+}
+
+/// Older versions marked files that are to be read again by a size of -1.
+async fn a_mark_of_an_older_version_is_understood(on: &Databases) {
+    let store = on.store().await;
+    store.save(&[session("/s/a.json", "a", 3)]).await.unwrap();
+    execute(&store, "UPDATE session_files SET size = -1").await;
+    assert!(store.known_files(RULES).await.unwrap().is_empty());
+    assert_eq!(store.file("/s/a.json").await.unwrap().unwrap().size, 0);
 }

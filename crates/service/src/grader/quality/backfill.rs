@@ -7,6 +7,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{QualityFault, QualityGrader};
 use selftest_grading::grade::QualityGrade;
+use selftest_models::structured::AskError;
 
 /// Sessions in a row without an answer of the model after which its server is asked whether it is
 /// there.
@@ -29,7 +30,7 @@ pub trait BackfillObserver: Send {
     fn skipped(&mut self, session_id: &str, fault: &QualityFault);
 }
 
-/// What a backfill came to.
+/// The result of a backfill.
 #[derive(Debug, Default)]
 pub struct Backfill {
     /// Sessions that have a grade now.
@@ -104,7 +105,7 @@ impl QualityGrader {
         outcome
     }
 
-    /// What becomes of each of them.
+    /// The grade of each of them, or why there is none.
     fn ask_all(
         &self,
         sessions: Vec<(String, String)>,
@@ -130,7 +131,7 @@ impl QualityGrader {
     /// Whether the model does not answer any more, after so many sessions in a row without an
     /// answer, the last for that reason.
     async fn is_gone(&self, silent: u32, fault: &QualityFault) -> bool {
-        let failed = matches!(fault, QualityFault::Unscored { server_failed: true, .. });
+        let failed = matches!(fault, QualityFault::Unscored(AskError { server_failed: true, .. }));
         let most = if failed { BROKEN_AFTER } else { GONE_AFTER };
         silent >= most || (silent >= DOUBTED_AFTER && self.model.check().await.is_err())
     }

@@ -15,11 +15,8 @@ use selftest_grading::grade::quality::{
 };
 use selftest_models::fence::Nonce;
 use selftest_models::prompts::{PromptError, PromptLibrary};
-use selftest_models::structured::UnscoredReason;
-use selftest_models::structured::{Limits, Unasked, ask};
-use selftest_models::{
-    CallRecord, ChatModel, ChatRequest, Message, ReplySchema, Sampling, estimate_tokens,
-};
+use selftest_models::structured::{AskError, Limits, UnscoredReason, ask};
+use selftest_models::{CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, estimate_tokens};
 use selftest_sessions::{Budget, Calibration, Collector, Condensed, condense};
 use selftest_store::{Store, StoreError};
 use selftest_text::redact::Redactor;
@@ -28,7 +25,7 @@ use selftest_text::redact::Redactor;
 const REASK_TOKENS: u32 = 1000;
 
 /// A budget below this holds no session worth a grade.
-const LEAST_TOKENS: u32 = 400;
+const MIN_TOKENS: u32 = 400;
 
 /// Characters of a string in the reply on engines where length is the cost of a call.
 const BRIEF: usize = 120;
@@ -60,15 +57,8 @@ pub enum QualityFault {
         why: String,
     },
     /// The model gave no grade.
-    #[error("{}: {detail}", describe(*reason))]
-    Unscored {
-        /// Which kind.
-        reason: UnscoredReason,
-        /// What exactly was wrong.
-        detail: String,
-        /// The server failed at this request; at another it may not.
-        server_failed: bool,
-    },
+    #[error("{}: {}", describe(.0.reason), .0.detail)]
+    Unscored(AskError),
     /// The prompt cannot be rendered.
     #[error(transparent)]
     Prompt(#[from] PromptError),
@@ -81,7 +71,7 @@ impl QualityFault {
     /// Whether the next session would meet the same.
     pub fn is_lasting(&self) -> bool {
         match self {
-            QualityFault::Unscored { reason, .. } => *reason == UnscoredReason::Unavailable,
+            QualityFault::Unscored(error) => error.reason == UnscoredReason::Unavailable,
             QualityFault::Prompt(_) | QualityFault::Store(_) => true,
             QualityFault::Session { .. } => false,
         }
@@ -91,7 +81,7 @@ impl QualityFault {
     pub fn kind(&self) -> &'static str {
         match self {
             QualityFault::Session { .. } => "the session cannot be read",
-            QualityFault::Unscored { reason, .. } => describe(*reason),
+            QualityFault::Unscored(error) => describe(error.reason),
             QualityFault::Prompt(_) => "the prompt cannot be rendered",
             QualityFault::Store(_) => "the database failed",
         }
@@ -104,14 +94,14 @@ pub enum UnfitModel {
     /// Its context window is too small.
     #[error(
         "{model} has a context window of {limit} tokens, expected at least {needed}: rubric, reply \
-         and a session of {LEAST_TOKENS} tokens"
+         and a session of {MIN_TOKENS} tokens"
     )]
     Context {
         /// Full name of the model.
         model: String,
-        /// What it has.
+        /// Its tokens.
         limit: u32,
-        /// What it takes.
+        /// The tokens that grading takes.
         needed: u32,
     },
     /// The prompt cannot be read or rendered.
@@ -144,8 +134,8 @@ impl QualityGrader {
         let overhead = overhead(&settings, &library)?;
         let transcript_tokens =
             context_tokens.saturating_sub(overhead).min(settings.max_transcript_tokens);
-        if transcript_tokens < LEAST_TOKENS {
-            let (model, needed) = (model.id().to_owned(), overhead.saturating_add(LEAST_TOKENS));
+        if transcript_tokens < MIN_TOKENS {
+            let (model, needed) = (model.id().to_owned(), overhead.saturating_add(MIN_TOKENS));
             return Err(UnfitModel::Context { model, limit, needed });
         }
         let schema =
@@ -213,7 +203,7 @@ impl QualityGrader {
     ) -> Result<QualityGrade, QualityFault> {
         let mut tokens = self.transcript_tokens;
         loop {
-            let unasked = match self.ask_once(&condensed).await? {
+            match self.ask_once(&condensed).await {
                 Ok(reading) => {
                     let about = About {
                         session_id,
@@ -225,59 +215,40 @@ impl QualityGrader {
                     };
                     return Ok(reading.into_grade(about, &self.settings.weights));
                 }
-                Err(unasked) => unasked,
-            };
-            tokens = tokens / 3 * 2;
-            if !unasked.prompt_too_long || tokens < LEAST_TOKENS {
-                let Unasked { reason, detail, server_failed, .. } = unasked;
-                return Err(QualityFault::Unscored { reason, detail, server_failed });
+                Err(QualityFault::Unscored(error))
+                    if error.prompt_too_long && tokens / 3 * 2 >= MIN_TOKENS =>
+                {
+                    tokens = tokens / 3 * 2;
+                    condensed = self.read(session_id, file, tokens).await?;
+                }
+                Err(fault) => return Err(fault),
             }
-            condensed = self.read(session_id, file, tokens).await?;
         }
     }
 
-    async fn ask_once(
-        &self,
-        condensed: &Condensed,
-    ) -> Result<Result<QualityReading, Unasked>, PromptError> {
+    async fn ask_once(&self, condensed: &Condensed) -> Result<QualityReading, QualityFault> {
         let nonce = Nonce::fresh();
         let rendered = render(&self.library, &condensed.text, &nonce)?;
-        let request = ChatRequest {
-            messages: vec![Message::system(rendered.system), Message::user(rendered.user)],
-            schema: Some(self.schema.clone()),
-            sampling: Sampling {
-                temperature: self.settings.temperature,
-                max_tokens: self.settings.max_tokens,
-                seed: 0,
-            },
-            context_tokens: self.context_tokens,
-            think: Some(self.settings.think.unwrap_or(false)),
-            nonce: Some(nonce.as_str().to_owned()),
-        };
+        let QualitySettings { temperature, max_tokens, think, max_reasks, .. } = self.settings;
+        let sampling = Sampling { temperature, max_tokens, seed: 0 };
+        let request =
+            ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
+                .fenced(&nonce, think.unwrap_or(false));
         let bytes = request.prompt_bytes();
-        let limits = Limits {
-            max_reasks: self.settings.max_reasks,
-            max_tokens_key: "grade.quality.max_tokens",
-        };
+        let limits = Limits { max_reasks, max_tokens_key: "grade.quality.max_tokens" };
         let read = |reply: &str| self.reader.read(reply, &condensed.text);
         let mut calls: Vec<CallRecord> = Vec::new();
         let answer = ask(&*self.model, request, limits, u64::from, read, &mut calls).await;
         if let Some(tokens) = calls.first().and_then(|call| call.usage.prompt_tokens) {
             lock(&self.calibration).observe(bytes, tokens);
         }
-        Ok(answer)
+        answer.map_err(QualityFault::Unscored)
     }
 }
 
 /// Why there is no grade, in words for people.
 fn describe(reason: UnscoredReason) -> &'static str {
-    match reason {
-        UnscoredReason::Malformed => "the model's reply is not a valid grade",
-        UnscoredReason::Truncated => "the model's reply or prompt was cut by a limit",
-        UnscoredReason::Refused => "the model refused",
-        UnscoredReason::CantTell => "the model could not tell",
-        UnscoredReason::Unavailable => "the model gave no reply",
-    }
+    reason.describe_model("the model's reply is not a valid grade")
 }
 
 /// Tokens of a call beside the session.

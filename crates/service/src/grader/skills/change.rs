@@ -1,4 +1,4 @@
-//! Puts versions of skills to use and out of it, keeps who did it and why, and tells the hook of
+//! Activates and deactivates versions of skills, keeps who did it and why, and tells the hook of
 //! the configuration, so that a program can load what is in use now.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::SkillTracker;
-use crate::grader::deliver::Receivers;
+use crate::grader::deliver::{receivers, tell_all};
 use selftest_grading::improve::disabling::{DisableRule, Reason};
 use selftest_grading::improve::effectiveness::Effectiveness;
 use selftest_grading::improve::skill::{
@@ -18,11 +18,11 @@ use selftest_text::digest::uuid_of;
 use selftest_text::{clip, one_line};
 
 /// Characters of a name that people give.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 /// Bytes of words that are kept with a change.
-const LONGEST_WORDS: usize = 1000;
+const MAX_WORDS: usize = 1000;
 /// A hook that takes longer is given up: somebody waits for the change.
-const LONGEST_REFRESH: Duration = Duration::from_secs(10);
+const MAX_REFRESH: Duration = Duration::from_secs(10);
 
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +132,7 @@ impl SkillTracker {
         self.changed(&skill.id, audit.action, actor).await
     }
 
-    /// Takes a version out of use; `why` in a person's words.
+    /// Deactivates a version; `why` in a person's words.
     pub async fn disable(
         &self,
         skill: &SkillVersion,
@@ -140,7 +140,7 @@ impl SkillTracker {
         actor: &str,
     ) -> Result<SkillChange, ChangeError> {
         let words = why.map(str::trim).filter(|why| !why.is_empty());
-        let words = words.map(|why| clip(&self.redactor.apply(why), LONGEST_WORDS));
+        let words = words.map(|why| clip(&self.redactor.apply(why), MAX_WORDS));
         let reasons = words.map(|words| Reason::Words { words }).into_iter().collect();
         self.take_out(skill, AuditAction::Disable, reasons, actor).await
     }
@@ -228,9 +228,8 @@ impl SkillTracker {
         change.refresh_faults = self.refresh(&change).await?;
         if !change.refresh_faults.is_empty() {
             let words = change.refresh_faults.iter();
-            let words = words.map(|words| Reason::Words {
-                words: clip(&self.redactor.apply(words), LONGEST_WORDS),
-            });
+            let words = words
+                .map(|words| Reason::Words { words: clip(&self.redactor.apply(words), MAX_WORDS) });
             let audit = entry(id, AuditAction::RefreshFailed, words.collect(), actor);
             self.store().add_skill_audit(&audit).await?;
         }
@@ -259,13 +258,9 @@ impl SkillTracker {
             "version": skill.version,
             "active": active,
         });
-        let receivers = Receivers {
-            purpose: "refresh",
-            command: settings.command.as_deref(),
-            webhook: settings.webhook.as_deref(),
-            longest: LONGEST_REFRESH,
-        };
-        Ok(receivers.tell(&news).await)
+        let (command, webhook) = (settings.command.as_deref(), settings.webhook.as_deref());
+        let receivers = receivers("refresh", command, webhook, MAX_REFRESH);
+        Ok(tell_all(&receivers, &news).await)
     }
 }
 
@@ -285,8 +280,8 @@ fn checked(what: &str, name: &str) -> Result<String, ChangeError> {
     let name = name.trim();
     let fault = if name.is_empty() {
         "is empty".to_owned()
-    } else if name.chars().count() > LONGEST_NAME {
-        format!("has more than {LONGEST_NAME} characters")
+    } else if name.chars().count() > MAX_NAME {
+        format!("has more than {MAX_NAME} characters")
     } else if name.chars().any(char::is_control) {
         "holds control characters".to_owned()
     } else {

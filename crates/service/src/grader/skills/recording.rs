@@ -9,12 +9,12 @@ use selftest_text::clip;
 use selftest_text::digest::uuid_of;
 
 /// Bytes of an error's words.
-const LONGEST_ERROR: usize = 4000;
+const MAX_ERROR: usize = 4000;
 
 /// A use of a skill as it is told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewExecution {
-    /// What was used.
+    /// The skill.
     pub skill: SkillRef,
     /// The session that it was used in.
     pub session_id: Option<String>,
@@ -30,7 +30,7 @@ pub struct NewExecution {
     pub conversation_turns: Option<u32>,
     /// How long it took, in milliseconds.
     pub execution_time_ms: Option<u32>,
-    /// What went wrong.
+    /// The error.
     pub error_message: Option<String>,
 }
 
@@ -50,8 +50,7 @@ pub struct NewMessage {
 impl SkillTracker {
     /// Makes a record of an execution that happened just now.
     pub fn execution(&self, told: NewExecution) -> SkillRecord {
-        let error =
-            told.error_message.map(|words| clip(&self.redactor.apply(&words), LONGEST_ERROR));
+        let error = told.error_message.map(|words| clip(&self.redactor.apply(&words), MAX_ERROR));
         let execution = SkillExecution {
             id: uuid_of(&format!("{:032x}", rand::random::<u128>())),
             // The store fills it in.
@@ -89,7 +88,7 @@ impl SkillTracker {
     }
 }
 
-/// What the signals of the next message say about the execution before it.
+/// The meaning of the signals of a message for the execution before it.
 pub(super) fn reaction(signals: &Signals) -> Reaction {
     Reaction {
         gratitude: signals.gratitude,

@@ -16,23 +16,23 @@ use selftest_sessions::{Event, Head, Mark, Origin, Outcome, Role, Sink, ToolCall
 use selftest_text::{clip, one_line};
 
 /// Bytes of a skill's name.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 /// Bytes of an error's words.
-const LONGEST_ERROR: usize = 4000;
+const MAX_ERROR: usize = 4000;
 /// Bytes of a message that are looked at.
-const LONGEST_MESSAGE: usize = 8000;
+const MAX_MESSAGE: usize = 8000;
 /// Uses of a session; a foreign file must not fill the memory.
-const MOST: usize = 10_000;
+const MAX_USES: usize = 10_000;
 
 /// One use of a skill that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Use {
     /// The skill.
     pub(super) skill: String,
-    /// What tells it apart in its session: the id of the tool call, else the number of the event.
+    /// Tells it apart in its session: the id of the tool call, else the number of the event.
     pub(super) key: String,
     pub(super) status: ExecutionStatus,
-    /// What went wrong.
+    /// The error.
     pub(super) error: Option<String>,
     /// Calls of the model from the use to the person's next message.
     pub(super) turns: u32,
@@ -66,7 +66,7 @@ pub(super) struct Uses {
     sessions: Vec<(Head, Vec<Use>)>,
     open: Vec<Open>,
     done: Vec<Use>,
-    /// What the person said last.
+    /// The last message of the person.
     said: Option<String>,
     /// The command that the person typed last.
     command: Option<String>,
@@ -90,8 +90,8 @@ impl Uses {
     }
 
     fn begin(&mut self, skill: &str, event: &Event<'_>, call: Option<&ToolCall<'_>>) {
-        let skill = one_line(skill.trim().trim_start_matches('/'), LONGEST_NAME);
-        if skill.is_empty() || self.open.len() + self.done.len() >= MOST {
+        let skill = one_line(skill.trim().trim_start_matches('/'), MAX_NAME);
+        if skill.is_empty() || self.open.len() + self.done.len() >= MAX_USES {
             return;
         }
         let id = call.map(|call| call.id.as_str()).filter(|id| !id.is_empty());
@@ -121,7 +121,7 @@ impl Uses {
                     ErrorClass::Timeout => ExecutionStatus::Timeout,
                     _ => ExecutionStatus::Error,
                 };
-                (status, Some(clip(words, LONGEST_ERROR)))
+                (status, Some(clip(words, MAX_ERROR)))
             }
             // A call that was refused or never came to an end is no execution.
             Outcome::Rejected | Outcome::Pending => {
@@ -157,9 +157,9 @@ impl Uses {
         }
     }
 
-    /// What a person said. It is about the last use, once the agent has gone on after that.
+    /// Takes a message of a person. It is about the last use, once the agent has gone on after that.
     fn person(&mut self, text: &str) {
-        let text = clip(text, LONGEST_MESSAGE);
+        let text = clip(text, MAX_MESSAGE);
         let previous = self.said.replace(text.clone());
         let waiting = mem::take(&mut self.open).into_iter();
         let (answered, open): (Vec<_>, Vec<_>) = waiting.partition(|open| open.turns > 0);
@@ -278,7 +278,7 @@ fn invoked(text: &str) -> Vec<&str> {
     loaded.filter(|_| is_loaded).into_iter().collect()
 }
 
-/// What stands between two marks.
+/// The text between two marks.
 fn element<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
     Some(text.split_once(open)?.1.split_once(close)?.0)
 }

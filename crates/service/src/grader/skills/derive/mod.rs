@@ -21,7 +21,7 @@ use selftest_text::redact::Redactor;
 use uses::{Use, Uses};
 
 /// Files whose executions wait to be written.
-const WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Which sessions are looked through.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ pub struct DeriveOptions {
     pub agent: Option<String>,
 }
 
-/// What was found in recorded sessions. Counts.
+/// The executions found in recorded sessions. Counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Derived {
     /// Files that could hold sessions.
@@ -53,7 +53,7 @@ impl SkillTracker {
     /// Records the uses of skills in recorded sessions. Skills that nobody promoted are made
     /// known, as version `unversioned`.
     pub async fn record_sessions(&self, options: DeriveOptions) -> Result<Derived, StoreError> {
-        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let (sender, mut receiver) = mpsc::channel(MAX_WAITING);
         let redactor = self.redactor.clone();
         let user_id = self.user_id().to_owned();
         // No thread of the runtime: the reader of databases has a runtime of its own.
