@@ -67,7 +67,8 @@ pub enum RunEventKind {
 }
 
 /// What a case is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum CasePhase {
     /// The generator works.
     Generating,
@@ -75,17 +76,6 @@ pub enum CasePhase {
     Running,
     /// The judge works.
     Judging,
-}
-
-impl CasePhase {
-    /// In one word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CasePhase::Generating => "generating",
-            CasePhase::Running => "running",
-            CasePhase::Judging => "judging",
-        }
-    }
 }
 
 /// The models of a run, by role, and why they were chosen.

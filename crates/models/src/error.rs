@@ -1,27 +1,19 @@
 //! Why a model gave no reply, in words that name the endpoint or file.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Which limit a call ran into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum Phase {
     /// Opening the connection.
+    #[strum(to_string = "no connection")]
     Connect,
     /// Waiting for the first byte of the answer.
+    #[strum(to_string = "no first byte")]
     FirstByte,
     /// The whole call.
+    #[strum(to_string = "no complete answer")]
     Total,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Phase::Connect => "no connection",
-            Phase::FirstByte => "no first byte",
-            Phase::Total => "no complete answer",
-        })
-    }
 }
 
 /// Why there is no reply. Messages name the endpoint or file; [`ModelError::hint`] says what to do.

@@ -14,9 +14,21 @@ use selftest_stats::score::{Score, Threshold};
 
 /// How a case ended.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CaseStatus {
     /// Every step reached the threshold with the expected status.
     Passed,
@@ -50,17 +62,8 @@ impl CaseStatus {
     }
 
     /// The name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CaseStatus::Passed => "passed",
-            CaseStatus::Failed => "failed",
-            CaseStatus::SutError => "sut_error",
-            CaseStatus::SutTimeout => "sut_timeout",
-            CaseStatus::IsolationViolation => "isolation_violation",
-            CaseStatus::GenerationFailed => "generation_failed",
-            CaseStatus::Unscored => "unscored",
-            CaseStatus::Skipped => "skipped",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The word in tables: `PASS`, `FAIL`, or what it is instead.

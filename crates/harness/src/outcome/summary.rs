@@ -67,8 +67,11 @@ impl Summary {
 }
 
 /// What a run amounts to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// Every case passed.
     Passed,
@@ -84,14 +87,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// The name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Outcome::Passed => "passed",
-            Outcome::Failed => "failed",
-            Outcome::Inconclusive => "inconclusive",
-            Outcome::NothingRan => "nothing_ran",
-            Outcome::Interrupted => "interrupted",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

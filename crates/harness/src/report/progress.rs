@@ -177,7 +177,7 @@ impl ProgressObserver {
             }
         }
         let named = self.in_flight.values().take(NAMED);
-        parts.extend(named.map(|(id, phase)| format!("{} {id}", phase.as_str())));
+        parts.extend(named.map(|(id, phase)| format!("{phase} {id}")));
         if self.in_flight.len() > NAMED {
             parts.push(format!("{} more", self.in_flight.len() - NAMED));
         }
