@@ -121,7 +121,7 @@ async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findin
     let args = <Cli as clap::Parser>::parse_from(["selftest"]).run;
     let setup = Setup { project, resolved, args: &args, suite: None, hidden: &[] };
     let what = "system under test";
-    match setup.standing_sut(&redactor, &project.protected(resolved)) {
+    match setup.external_sut(&redactor, &project.protected(resolved)) {
         Ok(None) => findings.good(what, "chat: a model, looked at below"),
         Ok(Some(sut)) => match sut.check().await {
             Ok(()) => {

@@ -22,7 +22,7 @@ use selftest_harness::run::runner::{ProjectWatch, Runner};
 use selftest_harness::scenario::generate::{Generator, load_templates};
 use selftest_harness::scenario::suite::Suite;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
-use selftest_harness::sut::command::CommandSut;
+use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::{SystemUnderTest, project};
@@ -143,7 +143,7 @@ impl Setup<'_> {
         );
 
         // What is found missing without a model call is found first.
-        let standing = self.standing_sut(&redactor, &hidden)?;
+        let standing = self.external_sut(&redactor, &hidden)?;
         if let Some(sut) = &standing {
             sut.check().await?;
         }
@@ -229,7 +229,7 @@ impl Setup<'_> {
     }
 
     /// The system under test, unless it is a chat model.
-    pub(super) fn standing_sut(
+    pub(super) fn external_sut(
         &self,
         redactor: &Arc<Redactor>,
         protected: &[PathBuf],
@@ -239,15 +239,15 @@ impl Setup<'_> {
         if let Some(command) = &settings.command {
             let harness = std::env::current_exe()
                 .map_err(|error| Failure::setup(anyhow!("cannot find this program: {error}")))?;
-            return Ok(Some(Arc::new(CommandSut::new(
-                command.clone(),
-                self.project.folder.clone(),
-                protected.to_vec(),
-                std::env::temp_dir(),
+            let host = CommandHost {
+                project: self.project.folder.clone(),
+                protected: protected.to_vec(),
+                scratch_root: std::env::temp_dir(),
                 harness,
-                environment.variables.clone(),
-                Arc::clone(redactor),
-            ))));
+                environment: environment.variables.clone(),
+                redactor: Arc::clone(redactor),
+            };
+            return Ok(Some(Arc::new(CommandSut::new(command.clone(), host))));
         }
         if let Some(http) = &settings.http {
             let variable = http.token_variable.as_ref();
