@@ -9,6 +9,7 @@ use super::wording;
 use crate::event::RunHeader;
 use crate::outcome::{CaseResult, CaseStatus, Outcome, Summary};
 use selftest_text::escape;
+use selftest_text::wording::{cases as counted_cases, percent, plural};
 
 /// Bytes of a reason.
 const REASON: usize = 200;
@@ -164,20 +165,26 @@ fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {
         Outcome::Failed => Colour::Bad,
         Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted => Colour::Unsure,
     };
-    let mut parts = vec![match summary.pass_rate {
-        Some(_) => format!("{} passed", wording::pass_rate(summary)),
+    let passed = match summary.pass_rate {
+        Some(rate) => {
+            let decided = summary.passed + summary.failed;
+            format!("{} of {decided} passed ({} %)", summary.passed, percent(rate))
+        }
         None => "no verdict".to_owned(),
-    }];
+    };
+    let gate = match outcome {
+        Outcome::NothingRan | Outcome::Interrupted => wording::outcome(Some(outcome)).to_owned(),
+        _ => format!("gate {}", wording::outcome(Some(outcome))),
+    };
+    let mut rest = Vec::new();
     if summary.unscored > 0 {
-        parts
-            .push(format!("{} without a verdict", selftest_text::wording::cases(summary.unscored)));
+        rest.push(format!("{} without a verdict", counted_cases(summary.unscored)));
     }
     if summary.rejected_prompts > 0 {
-        let prompts = selftest_text::wording::plural(summary.rejected_prompts, "generated prompt");
-        parts.push(format!("{prompts} rejected"));
+        rest.push(format!("{} rejected", plural(summary.rejected_prompts, "generated prompt")));
     }
-    let word = style.paint(colour, wording::outcome(Some(outcome)));
-    format!("{word}: {}", parts.join(", "))
+    let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+    format!("{passed}, {}{rest}", style.paint(colour, &gate))
 }
 
 #[cfg(test)]

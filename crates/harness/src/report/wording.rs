@@ -21,10 +21,10 @@ pub fn pass_rate(summary: &Summary) -> String {
 /// What the pass rate can and cannot say; `None` without a verdict.
 pub fn interval(summary: &Summary) -> Option<String> {
     // Wider than this, a change of ten points in the pass rate cannot be seen.
-    const TELLING: f64 = 0.2;
+    const NARROW_INTERVAL: f64 = 0.2;
     let Interval { low, high } = summary.pass_rate_interval?;
     let ends = format!("95 % interval {:.0} % to {:.0} %", low * 100.0, high * 100.0);
-    if high - low <= TELLING {
+    if high - low <= NARROW_INTERVAL {
         return Some(ends);
     }
     let decided = summary.passed + summary.failed;
