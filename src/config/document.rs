@@ -1,6 +1,6 @@
 //! The shape of `config/selftest.yaml`: one type per section, defaults, and the JSON Schema.
 //!
-//! Every default is written once, in a `Default` of its room. Reads no files.
+//! Every default is written once, in a `Default` of its crate. Reads no files.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;

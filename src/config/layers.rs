@@ -46,7 +46,7 @@ pub struct Resolved {
     pub rubric: Rubric,
     /// Origin of every single value, by JSON Pointer.
     pub origins: BTreeMap<String, Origin>,
-    /// What the user should know and what stops nothing, one line each.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
     /// The file, if there is one.
     pub path: Option<PathBuf>,

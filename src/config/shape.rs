@@ -1,4 +1,4 @@
-//! What the schema says at a place of the document: the kind of value, its keys, its words.
+//! The schema at a place of the document: the kind of value, its keys, its words.
 //!
 //! Knows only the few schema keywords that `document.rs` produces.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::document::schema;
 use super::yaml;
 
-/// What kind of value belongs at a place.
+/// The kind of value that belongs at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -85,7 +85,7 @@ fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Va
     }
 }
 
-/// What belongs at a place, to follow "must be".
+/// The expected value, to follow "must be".
 pub(super) fn expectation(node: &Value) -> String {
     let words = words(node);
     if !words.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn expectation(node: &Value) -> String {
     }
 }
 
-/// What stands at a place, to follow "found".
+/// The value at a place, to follow "found".
 pub(super) fn description(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

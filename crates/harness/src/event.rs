@@ -20,11 +20,11 @@ use selftest_stats::score::{Score, Strictness, Threshold};
 pub struct RunEvent {
     /// Since the start of the run.
     pub elapsed: Duration,
-    /// What happened.
+    /// The event itself.
     pub kind: RunEventKind,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone)]
 pub enum RunEventKind {
     /// First event.
@@ -35,7 +35,7 @@ pub enum RunEventKind {
         index: usize,
         /// Its scenario.
         scenario_id: String,
-        /// What it does now.
+        /// The phase that begins.
         phase: CasePhase,
     },
     /// A generated prompt was not used.
@@ -57,7 +57,7 @@ pub enum RunEventKind {
     RunFinished {
         /// Counts over all cases.
         summary: Summary,
-        /// What follows from them.
+        /// The outcome of the run.
         outcome: Outcome,
         /// When the run ended.
         at: Timestamp,
@@ -66,7 +66,7 @@ pub enum RunEventKind {
     },
 }
 
-/// What a case is doing.
+/// The phase of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum CasePhase {
@@ -121,7 +121,7 @@ pub struct ExperimentRun {
     pub skill_digest: String,
 }
 
-/// What is known before the first case.
+/// Facts of a run that are known before the first case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunHeader {
     /// Name of the run.
@@ -154,7 +154,7 @@ pub struct RunHeader {
     pub models: RunModels,
     /// The system under test in a few words.
     pub sut: String,
-    /// What keeps it from doing harm.
+    /// The measures that keep it from doing harm.
     pub isolation: Isolation,
     /// Category ids and weights, in the rubric's order.
     pub categories: Vec<(String, f64)>,

@@ -24,7 +24,7 @@ pub enum ModelError {
     Name {
         /// As written.
         name: String,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// No connection.
@@ -34,7 +34,7 @@ pub enum ModelError {
         endpoint: String,
         /// The system's words.
         why: String,
-        /// What to do.
+        /// A remedy.
         hint: String,
     },
     /// The server is there, the model is not.
@@ -46,7 +46,7 @@ pub enum ModelError {
         model: String,
         /// The names that are there.
         available: Vec<String>,
-        /// What to do.
+        /// A remedy.
         hint: String,
     },
     /// The server answered with an error status.
@@ -76,7 +76,7 @@ pub enum ModelError {
     Protocol {
         /// Address.
         endpoint: String,
-        /// What came instead.
+        /// The answer instead.
         what: String,
         /// Whether the connection broke, so that another try may help.
         broken: bool,
@@ -86,7 +86,7 @@ pub enum ModelError {
     NotRecorded {
         /// Folder of the cassette.
         folder: String,
-        /// What differs from the nearest recording.
+        /// The difference from the nearest recording.
         difference: String,
     },
     /// The prompt does not fit the model's context; a shorter one would.
@@ -102,9 +102,9 @@ pub enum ModelError {
     /// The embedded engine or its weights.
     #[error("{what}")]
     Engine {
-        /// What failed, naming the file.
+        /// The failure, naming the file.
         what: String,
-        /// What to do.
+        /// A remedy.
         hint: Option<String>,
     },
 }

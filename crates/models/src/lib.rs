@@ -65,7 +65,7 @@ pub enum Role {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub text: String,
 }
 
@@ -137,7 +137,7 @@ impl ChatRequest {
         self.messages.iter().map(wire).collect()
     }
 
-    /// What identifies the call for a cassette: messages without the nonce, schema, temperature
+    /// The identity of the call for a cassette: messages without the nonce, schema, temperature
     /// and limit. The sampling seed is left out, so that a recording serves any run.
     pub fn identity(&self) -> Value {
         let messages: Vec<Value> = self

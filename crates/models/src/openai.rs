@@ -157,7 +157,7 @@ enum Refused {
     Temperature,
 }
 
-/// What a server that answers "bad request" complains about, by the words that OpenAI, vLLM,
+/// The complaint of a server that answers "bad request", by the words that OpenAI, vLLM,
 /// llama.cpp and LM Studio use.
 fn refused(answer: &Answer) -> Option<Refused> {
     let words = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();

@@ -18,7 +18,7 @@ use selftest_stats::score::Strictness;
 const SPEC: &str = include_str!("../fixtures/specified.yaml");
 const BROKEN: &str = include_str!("../fixtures/broken.yaml");
 
-/// What the layers make of a file text, variables and flags.
+/// The result of the layers for a file text, variables and flags.
 fn resolved(
     file: Option<&str>,
     environment: &[(&str, &str)],
@@ -154,7 +154,7 @@ fn show_names_the_origin_of_each_value() {
     insta::assert_snapshot!(show(&resolved));
 }
 
-/// What `show` prints must load again to the same settings.
+/// The output of `show` must load again to the same settings.
 fn assert_shown_again(first: &Resolved) {
     let text = show(first);
     let again = resolved(Some(&text), &[], &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));

@@ -1,4 +1,4 @@
-//! What an experiment amounts to, in one plain sentence.
+//! The conclusion of an experiment in one plain sentence.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use selftest_stats::Interval;
 /// correction, is the first below 0.05.
 const MIN_CASES: u32 = 7;
 
-/// What the arms are called in a sentence, such as `B` and `A`.
+/// Names of the arms in a sentence, such as `B` and `A`.
 pub type Names<'a> = Arms<&'a str>;
 
 impl Analysis {

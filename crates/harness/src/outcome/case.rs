@@ -138,7 +138,7 @@ pub enum Interruption {
     Cancelled,
 }
 
-/// What a case is called: the id of its scenario, and in a run with repeats which one it is.
+/// Name of a case: the id of its scenario, and in a run with repeats which one it is.
 pub fn case_name(id: &str, repeat: Option<u32>) -> String {
     repeat.map_or_else(|| id.to_owned(), |repeat| format!("{id} #{repeat}"))
 }
@@ -175,7 +175,7 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// What the case is called.
+    /// Name of the case.
     pub fn name(&self) -> String {
         case_name(&self.scenario.id, self.repeat)
     }
@@ -241,7 +241,7 @@ impl CaseResult {
 }
 
 impl Step {
-    /// What the step is called in reports.
+    /// Name of the step in reports.
     pub fn name(&self) -> String {
         match self.kind {
             StepKind::Answer => "answer".to_owned(),

@@ -55,7 +55,7 @@ impl RunArchive {
         Ok(files)
     }
 
-    /// What the head of a report says; `None` where the file is no report.
+    /// The head of a report; `None` where the file is no report.
     pub fn entry(&self, file: &RunFile) -> Option<RunEntry> {
         read_entry(File::open(&file.path).ok()?)
     }

@@ -142,7 +142,7 @@ impl Host {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEnd {
-    /// What it amounts to.
+    /// Its outcome.
     pub outcome: Outcome,
     /// When.
     pub at: Timestamp,

@@ -1,4 +1,4 @@
-//! Runs made by hand for the tests of this room: every way in which a case can end, with
+//! Runs made by hand for the tests of reports: every way in which a case can end, with
 //! fixed ids and times and some hostile text.
 
 mod cases;

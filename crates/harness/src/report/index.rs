@@ -39,7 +39,7 @@ pub struct RunEntry {
     pub experiment: Option<ExperimentRun>,
 }
 
-/// What was found in the folder.
+/// The runs of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     /// Newest first.
@@ -93,7 +93,7 @@ struct Head {
     experiment: Option<ExperimentRun>,
 }
 
-/// What the list tells of `config`.
+/// The part of `config` that is listed.
 #[derive(Deserialize)]
 struct Judging {
     effective_threshold: Threshold,

@@ -1,5 +1,5 @@
 //! How a run goes on, on standard error: a bar on a terminal, plain lines elsewhere.
-//! The only part of this room that prints.
+//! The only module of `report` that prints.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What to do next, derived by rules from the results. Pure; asks no model.
+//! Recommendations, derived by rules from the results. Pure; asks no model.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use crate::outcome::{CaseResult, Summary};
 const WARNING: usize = 1_000;
 const WARNINGS: usize = 200;
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Debug)]
 pub(super) struct RunState {
     header: Option<Arc<RunHeader>>,

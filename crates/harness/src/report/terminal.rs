@@ -14,7 +14,7 @@ use selftest_text::wording::{cases as counted_cases, percent, plural};
 /// Bytes of a reason.
 const REASON: usize = 200;
 
-/// What the terminal can do.
+/// Abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Lines can be redrawn: a terminal, and not CI.

@@ -18,7 +18,7 @@ pub fn pass_rate(summary: &Summary) -> String {
     }
 }
 
-/// What the pass rate can and cannot say; `None` without a verdict.
+/// The interval of the pass rate, and whether it is wide; `None` without a verdict.
 pub fn interval(summary: &Summary) -> Option<String> {
     // Wider than this, a change of ten points in the pass rate cannot be seen.
     const NARROW_INTERVAL: f64 = 0.2;

@@ -20,7 +20,7 @@ use crate::experiment::Arms;
 pub struct ArmRun {
     /// Everything that its cases share.
     pub runner: Arc<Runner>,
-    /// What is known before the first case.
+    /// Facts that are known before the first case.
     pub header: Arc<RunHeader>,
     /// Who is told.
     pub events: Events,

@@ -14,7 +14,7 @@ use super::runner::Runner;
 use crate::event::{RunEventKind, RunHeader};
 use crate::outcome::{CaseResult, Outcome, Summary, gate};
 
-/// What came of a run: its cases in the order of the plan.
+/// The results of a run: its cases in the order of the plan, their summary, and the outcome.
 pub type Executed = (Vec<Arc<CaseResult>>, Summary, Outcome);
 
 /// Runs the plan. `cancel` turns true when the user interrupts: cases in flight are then

@@ -61,7 +61,7 @@ impl Suite {
 }
 
 impl SuiteCase {
-    /// What the generator made.
+    /// Prompt and hints, as a generator makes them.
     pub fn generated(&self) -> GeneratedCase {
         GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone() }
     }

@@ -100,7 +100,7 @@ pub struct Progress {
 /// Hears how far a transfer is, a few times a second.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress) + Send + Sync);
 
-/// What a name means on this machine.
+/// The meaning of a name on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
     /// This file, which is there.

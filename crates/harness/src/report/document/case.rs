@@ -66,7 +66,7 @@ pub struct CaseDocument {
 }
 
 impl CaseDocument {
-    /// What the case is called: its id, and in a run with repeats which one it is.
+    /// Name of the case: its id, and in a run with repeats which one it is.
     pub fn name(&self) -> String {
         case_name(&self.id, self.repeat)
     }

@@ -224,7 +224,7 @@ impl SystemUnderTest for CommandSut {
     }
 }
 
-/// What this kernel enforces, by the version of Landlock's interface.
+/// Rules that this kernel enforces, by the version of Landlock's interface.
 fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
     let ports = match settings.tcp_ports.as_slice() {
         [] => "none".to_owned(),

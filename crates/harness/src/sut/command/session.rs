@@ -48,7 +48,7 @@ pub(super) struct CommandSession {
     task: Task,
     policy: Policy,
     process: Option<Process>,
-    /// What was said, for a `text` program, which remembers nothing.
+    /// The conversation, for a `text` program, which keeps none itself.
     conversation: Vec<(&'static str, String)>,
     stderr: Arc<Mutex<Tail>>,
     exit: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct CommandSession {
     scratch: Scratch,
 }
 
-/// What a `json_lines` program writes.
+/// A line of a `json_lines` program.
 #[derive(Deserialize)]
 struct ResultLine {
     status: TaskStatus,

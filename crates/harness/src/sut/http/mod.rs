@@ -134,7 +134,7 @@ struct HttpSession {
     shown: Option<(TaskStatus, String)>,
 }
 
-/// What a poll shows.
+/// The state that a poll shows.
 enum Shown {
     Running,
     Terminal(TaskStatus, String),
