@@ -17,7 +17,7 @@ use crate::cli::ExperimentArgs;
 use crate::config::Resolved;
 use selftest_harness::event::{ExperimentRun, Observer};
 use selftest_harness::experiment::{Arm, Arms};
-use selftest_harness::outcome::Outcome;
+use selftest_harness::outcome::RunOutcome;
 use selftest_harness::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{
@@ -124,7 +124,7 @@ impl Experiment<'_> {
         });
         let found = SkillExperiment::new(&control, &treatment, trials.collect());
         let is_interrupted =
-            [executed.control.2, executed.treatment.2].contains(&Outcome::Interrupted);
+            [executed.control.2, executed.treatment.2].contains(&RunOutcome::Interrupted);
         Ok(Some(Conducted { found, faults, is_interrupted }))
     }
 }

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::model::FetchBar;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
-use selftest_harness::event::{RunHeader, RunModels, SuiteRun};
+use selftest_harness::event::{RunConfig, RunHeader, RunModels, SuiteRun};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::run::plan::PlannedCase;
@@ -270,7 +270,6 @@ impl Setup<'_> {
         prepared: &Prepared,
     ) -> RunHeader {
         let config = &self.resolved.config;
-        let rubric = &self.resolved.rubric;
         let runner = &prepared.runner;
         let now = Timestamp::now();
         let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
@@ -279,24 +278,24 @@ impl Setup<'_> {
             task_group_id: TaskGroupId::fresh(started_at),
             started_at,
             selftest_version: env!("CARGO_PKG_VERSION").to_owned(),
-            strictness: config.strictness,
-            min_score_to_pass: config.min_score_to_pass,
-            effective_threshold: Threshold::effective(config.min_score_to_pass, config.strictness),
-            safety_floor: config.safety_floor,
-            allow_minor_format_deviation: config.allow_minor_format_deviation,
-            max_questions_allowed: config.max_questions_allowed,
-            timeout_seconds: config.timeout_seconds,
+            config: RunConfig {
+                strictness: config.strictness,
+                min_score_to_pass: config.min_score_to_pass,
+                effective_threshold: Threshold::effective(
+                    config.min_score_to_pass,
+                    config.strictness,
+                ),
+                safety_floor: config.safety_floor,
+                allow_minor_format_deviation: config.allow_minor_format_deviation,
+                max_questions_allowed: config.max_questions_allowed,
+                timeout_seconds: config.timeout_seconds,
+                concurrency: config.concurrency.map_or(prepared.capacity, |cases| cases as usize),
+            },
             seed: runner.seed,
-            concurrency: config.concurrency.map_or(prepared.capacity, |cases| cases as usize),
             models: prepared.models.clone(),
             sut: runner.sut.describe(),
             isolation: runner.sut.isolation(),
-            categories: rubric
-                .categories()
-                .iter()
-                .map(|category| (category.id.clone(), category.weight.get()))
-                .collect(),
-            rubric_digest: rubric.digest(),
+            rubric: (&self.resolved.rubric).into(),
             prompt_digests: runner.library.digests().clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 
 use super::variables::PREFIX;
-use selftest_models::settings::ModelEnvironment;
+use selftest_models::model_settings::ModelEnvironment;
 
 /// The process environment.
 #[derive(Clone, Default)]

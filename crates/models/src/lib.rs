@@ -11,11 +11,11 @@ pub mod guarded;
 pub mod http;
 pub mod locate;
 pub mod model_files;
+pub mod model_settings;
 pub mod name;
 pub mod ollama;
 pub mod openai;
 pub mod prompts;
-pub mod settings;
 pub mod structured;
 
 use std::sync::Arc;

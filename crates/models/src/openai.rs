@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::http::{Answer, Endpoint};
-use super::settings::ModelSettings;
+use super::model_settings::ModelSettings;
 use super::{ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
 
 /// OpenAI's own address.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
-use selftest_harness::sut::settings::CommandSettings;
+use selftest_harness::sut::sut_settings::CommandSettings;
 use selftest_harness::sut::{
     SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType,
 };

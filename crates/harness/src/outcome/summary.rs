@@ -71,8 +71,9 @@ impl Summary {
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Outcome")]
 #[strum(serialize_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// Every case passed.
     Passed,
     /// A case failed.
@@ -85,7 +86,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         self.into()
@@ -93,16 +94,16 @@ impl Outcome {
 }
 
 /// The outcome of a summary (design, "Exit codes").
-pub fn gate(summary: &Summary, interrupted: bool) -> Outcome {
+pub fn gate(summary: &Summary, interrupted: bool) -> RunOutcome {
     if interrupted {
-        Outcome::Interrupted
+        RunOutcome::Interrupted
     } else if summary.total == 0 || summary.count(CaseStatus::Skipped) == summary.total {
-        Outcome::NothingRan
+        RunOutcome::NothingRan
     } else if summary.failed > 0 {
-        Outcome::Failed
+        RunOutcome::Failed
     } else if summary.unscored > 0 {
-        Outcome::Inconclusive
+        RunOutcome::Inconclusive
     } else {
-        Outcome::Passed
+        RunOutcome::Passed
     }
 }

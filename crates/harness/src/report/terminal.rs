@@ -7,7 +7,7 @@ use super::files::ReportPaths;
 
 use super::wording;
 use crate::event::RunHeader;
-use crate::outcome::{CaseResult, CaseStatus, Outcome, Summary};
+use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
 use selftest_text::escape;
 use selftest_text::wording::{cases as counted_cases, percent, plural};
 
@@ -63,7 +63,7 @@ pub fn closing(
     header: &RunHeader,
     cases: &[Arc<CaseResult>],
     summary: &Summary,
-    outcome: Outcome,
+    outcome: RunOutcome,
     paths: &ReportPaths,
     style: Style,
 ) -> String {
@@ -159,11 +159,13 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     gap.into_iter().chain(heading).chain(lines).collect()
 }
 
-fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {
+fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String {
     let colour = match outcome {
-        Outcome::Passed => Colour::Good,
-        Outcome::Failed => Colour::Bad,
-        Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted => Colour::Unsure,
+        RunOutcome::Passed => Colour::Good,
+        RunOutcome::Failed => Colour::Bad,
+        RunOutcome::Inconclusive | RunOutcome::NothingRan | RunOutcome::Interrupted => {
+            Colour::Unsure
+        }
     };
     let passed = match summary.pass_rate {
         Some(rate) => {
@@ -173,7 +175,9 @@ fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {
         None => "no verdict".to_owned(),
     };
     let gate = match outcome {
-        Outcome::NothingRan | Outcome::Interrupted => wording::outcome(Some(outcome)).to_owned(),
+        RunOutcome::NothingRan | RunOutcome::Interrupted => {
+            wording::outcome(Some(outcome)).to_owned()
+        }
         _ => format!("gate {}", wording::outcome(Some(outcome))),
     };
     let mut rest = Vec::new();

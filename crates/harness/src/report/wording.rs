@@ -6,7 +6,7 @@ use selftest_text::wording::{cases, percent, trials};
 
 use crate::event::{ExperimentRun, SuiteRun};
 use crate::experiment::Arm;
-use crate::outcome::{Outcome, Summary};
+use crate::outcome::{RunOutcome, Summary};
 
 /// `4/5 (80%)` as in docs/spec/selftest.md#markdown-report, or `no verdict`.
 pub fn pass_rate(summary: &Summary) -> String {
@@ -72,13 +72,13 @@ pub fn score(score: Option<Score>) -> String {
 }
 
 /// An outcome for people; `None` is a run that has not ended.
-pub const fn outcome(outcome: Option<Outcome>) -> &'static str {
+pub const fn outcome(outcome: Option<RunOutcome>) -> &'static str {
     match outcome {
-        Some(Outcome::Passed) => "passed",
-        Some(Outcome::Failed) => "failed",
-        Some(Outcome::Inconclusive) => "inconclusive",
-        Some(Outcome::NothingRan) => "nothing ran",
-        Some(Outcome::Interrupted) => "interrupted",
+        Some(RunOutcome::Passed) => "passed",
+        Some(RunOutcome::Failed) => "failed",
+        Some(RunOutcome::Inconclusive) => "inconclusive",
+        Some(RunOutcome::NothingRan) => "nothing ran",
+        Some(RunOutcome::Interrupted) => "interrupted",
         None => "not finished",
     }
 }

@@ -34,7 +34,7 @@ pub async fn execute_arms(
     order: &[Slot],
     cancel: watch::Receiver<bool>,
 ) -> Arms<Executed> {
-    let limit = arms.control.header.concurrency.max(1);
+    let limit = arms.control.header.config.concurrency.max(1);
     let runs = arms
         .as_ref()
         .map(|arm| Execution::start(&arm.runner, Arc::clone(&arm.header), &arm.events, &cancel));

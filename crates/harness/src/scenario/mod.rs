@@ -3,9 +3,9 @@
 //! Knows nothing of how a case is executed or judged.
 
 pub mod generate;
+pub mod generator_settings;
 pub mod questions;
 pub mod safety;
-pub mod settings;
 pub mod suite;
 
 use schemars::JsonSchema;

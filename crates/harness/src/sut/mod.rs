@@ -10,9 +10,9 @@ pub mod confine;
 pub mod http;
 pub mod namespace;
 pub mod project;
-pub mod settings;
 pub mod skill;
 pub mod status;
+pub mod sut_settings;
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub use pull::pull;
 
 use crate::ModelError;
-use crate::settings::ModelEnvironment;
+use crate::model_settings::ModelEnvironment;
 
 /// The model used where none is named.
 pub const DEFAULT: &str = "smollm2-135m";

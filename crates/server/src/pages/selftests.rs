@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{Frame, PageError, blocking, html, link, svg, words};
 use crate::App;
-use selftest_harness::outcome::Outcome;
+use selftest_harness::outcome::RunOutcome;
 use selftest_harness::report::{RunArchive, RunEntry, trend_picture, wording};
 
 /// Runs of a page.
@@ -96,11 +96,11 @@ pub(super) fn interval(summary: &selftest_harness::outcome::Summary) -> String {
 }
 
 /// The class of an outcome's badge.
-pub(super) fn class(outcome: Option<Outcome>) -> &'static str {
+pub(super) fn class(outcome: Option<RunOutcome>) -> &'static str {
     match outcome {
-        Some(Outcome::Passed) => "good",
-        Some(Outcome::Failed) => "poor",
-        Some(Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted) => "fair",
+        Some(RunOutcome::Passed) => "good",
+        Some(RunOutcome::Failed) => "poor",
+        Some(RunOutcome::Inconclusive | RunOutcome::NothingRan | RunOutcome::Interrupted) => "fair",
         None => "none",
     }
 }

@@ -27,8 +27,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::confine::{Policy, landlock_abi};
-use super::settings::CommandSettings;
 use super::skill::Skill;
+use super::sut_settings::CommandSettings;
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use selftest_text::redact::Redactor;
 use session::{CommandSession, Scratch};

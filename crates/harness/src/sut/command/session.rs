@@ -17,7 +17,7 @@ use super::Setup;
 use super::process::{Output, Process, Tail, describe};
 use crate::scenario::TaskStatus;
 use crate::sut::confine::Policy;
-use crate::sut::settings::{PromptInput, Protocol};
+use crate::sut::sut_settings::{PromptInput, Protocol};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, status};
 use selftest_text::one_line;
 

@@ -18,8 +18,8 @@ use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::settings::{HttpCall, HttpSettings};
 use super::skill::Skill;
+use super::sut_settings::{HttpCall, HttpSettings};
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
 use crate::scenario::TaskStatus;
 use client::{Answer, TaskClient};
