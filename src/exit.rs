@@ -1,6 +1,6 @@
 //! Exit codes: the only place that knows them.
 
-use selftest_harness::outcome::Outcome;
+use selftest_harness::outcome::RunOutcome;
 
 /// Exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +33,14 @@ Exit codes:
   5    a model, the system under test or a report folder could not be used
   130  interrupted";
 
-impl From<Outcome> for Exit {
-    fn from(outcome: Outcome) -> Self {
+impl From<RunOutcome> for Exit {
+    fn from(outcome: RunOutcome) -> Self {
         match outcome {
-            Outcome::Passed => Exit::Passed,
-            Outcome::Failed => Exit::Failed,
-            Outcome::Inconclusive => Exit::Inconclusive,
-            Outcome::NothingRan => Exit::NothingRan,
-            Outcome::Interrupted => Exit::Interrupted,
+            RunOutcome::Passed => Exit::Passed,
+            RunOutcome::Failed => Exit::Failed,
+            RunOutcome::Inconclusive => Exit::Inconclusive,
+            RunOutcome::NothingRan => Exit::NothingRan,
+            RunOutcome::Interrupted => Exit::Interrupted,
         }
     }
 }

@@ -16,14 +16,14 @@ use crate::cli::ExperimentArgs;
 use crate::config::Resolved;
 use selftest_harness::event::{ExperimentRun, Observer};
 use selftest_harness::experiment::{Arm, Arms};
-use selftest_harness::outcome::Outcome;
+use selftest_harness::outcome::RunOutcome;
 use selftest_harness::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{
     ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style,
 };
 use selftest_harness::run::arms::{ArmRun, execute_arms};
-use selftest_harness::run::observe::{self, Carrier};
+use selftest_harness::run::observe::{self, ObserverThread};
 use selftest_harness::run::order::interleaved;
 use selftest_harness::sut::namespace::RunId;
 use selftest_harness::sut::skill::Skill;
@@ -98,9 +98,12 @@ impl Experiment<'_> {
                 let progress = ProgressObserver::new(style).labelled(LABELS.of(arm));
                 observers.insert(0, Box::new(progress));
             }
-            let (events, carrier) = observe::carry(observers);
+            let (events, observer_thread) = observe::spawn_observers(observers);
             let runner = Arc::clone(runners.of(arm));
-            (ArmRun { runner, header: Arc::new(header), events }, Reporting { handle, carrier })
+            (
+                ArmRun { runner, header: Arc::new(header), events },
+                Reporting { handle, observer_thread },
+            )
         };
         let (control, of_control) = start(Arm::Control, files.control);
         let (treatment, of_treatment) = start(Arm::Treatment, files.treatment);
@@ -120,7 +123,7 @@ impl Experiment<'_> {
         });
         let found = SkillExperiment::new(&control, &treatment, trials.collect());
         let is_interrupted =
-            [executed.control.2, executed.treatment.2].contains(&Outcome::Interrupted);
+            [executed.control.2, executed.treatment.2].contains(&RunOutcome::Interrupted);
         Ok(Some(Conducted { found, faults, is_interrupted }))
     }
 }
@@ -128,13 +131,13 @@ impl Experiment<'_> {
 /// The report of an arm in the making.
 struct Reporting {
     handle: ReportHandle,
-    carrier: Carrier,
+    observer_thread: ObserverThread,
 }
 
 impl Reporting {
     /// The report as `selftest compare` reads it.
     fn finish(self, faults: &mut Vec<String>) -> Result<ReportDocument, Failure> {
-        faults.extend(tokio::task::block_in_place(|| self.carrier.finish()));
+        faults.extend(tokio::task::block_in_place(|| self.observer_thread.finish()));
         serde_json::from_str(&self.handle.json_text().unwrap_or_default())
             .map_err(|error| Failure::setup(anyhow!("the report of an arm: {error}")))
     }

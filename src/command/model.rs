@@ -13,8 +13,8 @@ use crate::cli::{GlobalArgs, ModelAction};
 use crate::config::Environment;
 use crate::exit::Exit;
 use selftest_models::locate::FetchObserver;
+use selftest_models::model_settings::ModelSettings;
 use selftest_models::ollama::{OllamaServer, base_address};
-use selftest_models::settings::ModelSettings;
 use selftest_models::{ModelError, model_files};
 
 /// Shows what is fetched: one line, and a bar where there is a terminal.

@@ -53,13 +53,13 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let document = report.handle();
     let observers: Vec<Box<dyn Observer>> =
         vec![Box::new(ProgressObserver::new(style)), Box::new(report)];
-    let (events, carrier) = observe::carry(observers);
+    let (events, observer_thread) = observe::spawn_observers(observers);
     let cancel = cancel_on_interrupt();
     let (cases, summary, outcome) =
         execute_plan(&prepared.runner, Arc::clone(&header), &plan, &events, cancel).await;
     drop(events);
-    // The carrier only writes files; nothing else is left to do on this thread.
-    let faults = tokio::task::block_in_place(|| carrier.finish());
+    // The observers only write files; nothing else is left to do on this thread.
+    let faults = tokio::task::block_in_place(|| observer_thread.finish());
 
     match args.format {
         Format::Json => print(&document.json_text().unwrap_or_default())?,

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::model::FetchBar;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
-use selftest_harness::event::{RunHeader, RunModels, SuiteRun};
+use selftest_harness::event::{RunConfig, RunHeader, RunModels, SuiteRun};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::prompts::BUILT_IN;
@@ -24,7 +24,7 @@ use selftest_harness::scenario::Scenario;
 use selftest_harness::scenario::generate::{Generator, load_templates};
 use selftest_harness::scenario::suite::Suite;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
-use selftest_harness::sut::command::CommandSut;
+use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::settings::ChatSettings;
@@ -282,15 +282,15 @@ impl Setup<'_> {
         if let Some(command) = &settings.command {
             let harness = std::env::current_exe()
                 .map_err(|error| Failure::setup(anyhow!("cannot find this program: {error}")))?;
-            return Ok(Some(Arc::new(CommandSut::new(
-                command.clone(),
-                self.project.folder.clone(),
-                protected.to_vec(),
-                std::env::temp_dir(),
+            let host = CommandHost {
+                project: self.project.folder.clone(),
+                protected: protected.to_vec(),
+                scratch_root: std::env::temp_dir(),
                 harness,
-                environment.variables.clone(),
-                Arc::clone(redactor),
-            ))));
+                environment: environment.variables.clone(),
+                redactor: Arc::clone(redactor),
+            };
+            return Ok(Some(Arc::new(CommandSut::new(command.clone(), host))));
         }
         if let Some(http) = &settings.http {
             let variable = http.token_variable.as_ref();
@@ -313,7 +313,6 @@ impl Setup<'_> {
         prepared: &Prepared,
     ) -> RunHeader {
         let config = &self.resolved.config;
-        let rubric = &self.resolved.rubric;
         let runner = &prepared.runner;
         let now = selftest_clock::now();
         let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
@@ -322,24 +321,24 @@ impl Setup<'_> {
             task_group_id: TaskGroupId::fresh(started_at),
             started_at,
             selftest_version: env!("CARGO_PKG_VERSION").to_owned(),
-            strictness: config.strictness,
-            min_score_to_pass: config.min_score_to_pass,
-            effective_threshold: Threshold::effective(config.min_score_to_pass, config.strictness),
-            safety_floor: config.safety_floor,
-            allow_minor_format_deviation: config.allow_minor_format_deviation,
-            max_questions_allowed: config.max_questions_allowed,
-            timeout_seconds: config.timeout_seconds,
+            config: RunConfig {
+                strictness: config.strictness,
+                min_score_to_pass: config.min_score_to_pass,
+                effective_threshold: Threshold::effective(
+                    config.min_score_to_pass,
+                    config.strictness,
+                ),
+                safety_floor: config.safety_floor,
+                allow_minor_format_deviation: config.allow_minor_format_deviation,
+                max_questions_allowed: config.max_questions_allowed,
+                timeout_seconds: config.timeout_seconds,
+                concurrency: config.concurrency.map_or(prepared.capacity, |cases| cases as usize),
+            },
             seed: runner.seed,
-            concurrency: config.concurrency.map_or(prepared.capacity, |cases| cases as usize),
             models: prepared.models.clone(),
             sut: runner.sut.describe(),
             isolation: runner.sut.isolation(),
-            categories: rubric
-                .categories()
-                .iter()
-                .map(|category| (category.id.clone(), category.weight.get()))
-                .collect(),
-            rubric_digest: rubric.digest(),
+            rubric: (&self.resolved.rubric).into(),
             prompt_digests: runner.library.digests().clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,

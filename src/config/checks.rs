@@ -14,7 +14,7 @@ use selftest_grading::grade::quality::{Dimension, QualityWeights};
 use selftest_grading::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
 use selftest_harness::rubric::{self, Category, Rubric, RubricError};
 use selftest_harness::scenario::{Scenario, TaskStatus};
-use selftest_harness::sut::settings::{HttpSettings, SutSettings};
+use selftest_harness::sut::sut_settings::{HttpSettings, SutSettings};
 use selftest_service::jobs::Cron;
 
 /// Everything that is wrong with the meaning of a document.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-/// What is wrong at a place of the document, whatever layer the value came from.
+/// A mistake at a place of the document, whatever layer the value came from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fault {
     /// JSON Pointer of the value.
@@ -36,9 +36,9 @@ pub enum Target {
 pub struct Diagnostic {
     /// Where it is.
     pub target: Target,
-    /// What is wrong, lower-case, without a period.
+    /// The mistake, lower-case, without a period.
     pub message: String,
-    /// What stands there, or what was expected there.
+    /// The value there, or the expected one.
     pub label: String,
     /// One thing that the reader can do.
     pub hint: Option<String>,

@@ -1,6 +1,6 @@
 //! The shape of `config/selftest.yaml`: one type per section, defaults, and the JSON Schema.
 //!
-//! Every default is written once, in a `Default` of its room. Reads no files.
+//! Every default is written once, in a `Default` of its crate. Reads no files.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -15,12 +15,12 @@ use selftest_grading::grade::settings::GradeSettings;
 use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_grading::improve::routing::RoutingSettings;
 use selftest_grading::improve::skill_settings::SkillSettings;
-use selftest_harness::judge::settings::JudgeSettings;
+use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::rubric::{Category, Rubric, RubricError};
-use selftest_harness::scenario::settings::GeneratorSettings;
+use selftest_harness::scenario::generator_settings::GeneratorSettings;
 use selftest_harness::scenario::{ReplyStep, Scenario, TaskStatus};
-use selftest_harness::sut::settings::SutSettings;
-use selftest_models::settings::ModelSettings;
+use selftest_harness::sut::sut_settings::SutSettings;
+use selftest_models::model_settings::ModelSettings;
 use selftest_service::jobs::settings::JobSettings;
 use selftest_stats::score::{Score, Strictness};
 

@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 
 use super::variables::PREFIX;
-use selftest_models::settings::ModelEnvironment;
+use selftest_models::model_settings::ModelEnvironment;
 
-/// What the environment says.
+/// The process environment.
 #[derive(Clone, Default)]
 pub struct Environment {
     /// All variables whose name and value are UTF-8, for programs that are handed some of them.
     pub variables: BTreeMap<String, String>,
     /// The ones named `SELFTEST_*`, by name.
     pub settings: Vec<(String, String)>,
-    /// What concerns models.
+    /// Settings of models.
     pub models: ModelEnvironment,
     /// Whether `CI` says that this is a build machine.
     pub ci: bool,

@@ -46,7 +46,7 @@ pub struct Resolved {
     pub rubric: Rubric,
     /// Origin of every single value, by JSON Pointer.
     pub origins: BTreeMap<String, Origin>,
-    /// What the user should know and what stops nothing, one line each.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
     /// The file, if there is one.
     pub path: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
         value: flag.value,
         origin: Origin::Flag { name: flag.flag },
     });
-    layers.lay(variables.overlays.into_iter().chain(flags).collect());
+    layers.apply_overrides(variables.overlays.into_iter().chain(flags).collect());
 
     let mut diagnostics = variables.diagnostics;
     diagnostics.extend(layers.file.iter().flat_map(places::duplicate_keys));
@@ -113,7 +113,7 @@ impl Layers {
 
     /// Puts values over the file. The file decides which system under test is used: values for
     /// another adapter are left out.
-    fn lay(&mut self, overlays: Vec<Overlay>) {
+    fn apply_overrides(&mut self, overlays: Vec<Overlay>) {
         let adapters: Vec<String> = match self.value["sut"].as_object() {
             Some(sut) if !sut.is_empty() => sut.keys().cloned().collect(),
             _ => vec!["chat".to_owned()],

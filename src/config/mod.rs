@@ -1,4 +1,4 @@
-//! The configuration: gathers each room's settings from file, environment and flags, once.
+//! The configuration: gathers the settings of all crates from file, environment and flags, once.
 //!
 //! Reads files and the environment, writes and prints nothing, and starts no model.
 

@@ -1,40 +1,31 @@
 //! Which layer a value came from.
 
-use std::fmt;
-
 use serde_json::Value;
 
 /// Which layer a value came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum Origin {
     /// Nobody set it.
+    #[strum(to_string = "default")]
     Default,
     /// The file.
+    #[strum(to_string = "file, line {line}")]
     File {
         /// Line of the value, from 1.
         line: usize,
     },
     /// A variable.
+    #[strum(to_string = "environment, {name}")]
     Environment {
         /// Its name.
         name: String,
     },
     /// A flag.
+    #[strum(to_string = "flag, {name}")]
     Flag {
         /// As typed.
         name: String,
     },
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File { line } => write!(f, "file, line {line}"),
-            Origin::Environment { name } => write!(f, "environment, {name}"),
-            Origin::Flag { name } => write!(f, "flag, {name}"),
-        }
-    }
 }
 
 /// A value that a layer above the file sets.

@@ -1,4 +1,4 @@
-//! What the schema says at a place of the document: the kind of value, its keys, its words.
+//! The schema at a place of the document: the kind of value, its keys, its words.
 //!
 //! Knows only the few schema keywords that `document.rs` produces.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::document::schema;
 use super::yaml;
 
-/// What kind of value belongs at a place.
+/// The kind of value that belongs at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -85,7 +85,7 @@ fn collect<'a>(node: &'a Value, pointer: String, found: &mut Vec<(String, &'a Va
     }
 }
 
-/// What belongs at a place, to follow "must be".
+/// The expected value, to follow "must be".
 pub(super) fn expectation(node: &Value) -> String {
     let words = words(node);
     if !words.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn expectation(node: &Value) -> String {
     }
 }
 
-/// What stands at a place, to follow "found".
+/// The value at a place, to follow "found".
 pub(super) fn description(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
@@ -161,28 +161,15 @@ pub(super) fn path(pointer: &str) -> String {
 
 /// The candidate that is closest to a misspelt word, if one is close.
 pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    // A word of this length is no slip of the pen, and the table below is quadratic.
+    // A word of this length is not a typing error, and the distance takes quadratic time.
     if word.len() > 100 {
         return None;
     }
-    let distances = candidates.iter().map(|&candidate| (distance(word, candidate), candidate));
+    let lower = word.to_lowercase();
+    let distance = |candidate: &str| strsim::levenshtein(&lower, &candidate.to_lowercase());
+    let distances = candidates.iter().map(|&candidate| (distance(candidate), candidate));
     let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
     (distance <= (word.chars().count() / 3).max(1)).then_some(candidate)
-}
-
-/// Levenshtein distance over characters, capitals counting as small letters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -206,8 +193,8 @@ mod tests {
         assert_eq!(nearest("strictnes", &["judge", "strictness"]), Some("strictness"));
         assert_eq!(nearest("Complete", &["ERROR", "COMPLETE"]), Some("COMPLETE"));
         assert_eq!(nearest("colour", &["judge", "version"]), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(nearest("sittingroom", &["kittingroom", "sitting"]), Some("kittingroom"));
+        assert_eq!(nearest("", &["abc"]), None);
     }
 
     #[test]

@@ -10,13 +10,13 @@ use serde_json::Value;
 use super::diagnostics::Fault;
 use super::{document, shape, yaml};
 
-/// What may stand in one kind of file.
+/// The structure of one kind of file.
 pub(super) struct Structure {
     schema: &'static Value,
     validator: Validator,
     /// Pointer and schema of every single value outside lists.
     scalars: Vec<(String, &'static Value)>,
-    /// What the whole document is called.
+    /// Name of the whole document.
     whole: &'static str,
 }
 

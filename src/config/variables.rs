@@ -44,7 +44,7 @@ fn name(pointer: &str) -> String {
     format!("{PREFIX}{}", pointer[1..].replace('/', "_").to_uppercase())
 }
 
-/// What the variables set, least specific first.
+/// Settings of the variables, least specific first.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) overlays: Vec<Overlay>,

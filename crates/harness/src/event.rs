@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Arm;
-use crate::outcome::{CaseResult, Outcome, Summary};
+use crate::outcome::{CaseResult, RunOutcome, Summary};
+use crate::rubric::{Category, Rubric};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
 use selftest_stats::score::{Score, Strictness, Threshold};
@@ -20,11 +21,11 @@ use selftest_stats::score::{Score, Strictness, Threshold};
 pub struct RunEvent {
     /// Since the start of the run.
     pub elapsed: Duration,
-    /// What happened.
+    /// The event itself.
     pub kind: RunEventKind,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone)]
 pub enum RunEventKind {
     /// First event.
@@ -35,7 +36,7 @@ pub enum RunEventKind {
         index: usize,
         /// Its scenario.
         scenario_id: String,
-        /// What it does now.
+        /// The phase that begins.
         phase: CasePhase,
     },
     /// A generated prompt was not used.
@@ -57,8 +58,8 @@ pub enum RunEventKind {
     RunFinished {
         /// Counts over all cases.
         summary: Summary,
-        /// What follows from them.
-        outcome: Outcome,
+        /// The outcome of the run.
+        outcome: RunOutcome,
         /// When the run ended.
         at: Timestamp,
         /// Files of the project that changed during the run.
@@ -66,8 +67,9 @@ pub enum RunEventKind {
     },
 }
 
-/// What a case is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The phase of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum CasePhase {
     /// The generator works.
     Generating,
@@ -75,17 +77,6 @@ pub enum CasePhase {
     Running,
     /// The judge works.
     Judging,
-}
-
-impl CasePhase {
-    /// In one word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CasePhase::Generating => "generating",
-            CasePhase::Running => "running",
-            CasePhase::Judging => "judging",
-        }
-    }
 }
 
 /// The models of a run, by role, and why they were chosen.
@@ -131,7 +122,59 @@ pub struct ExperimentRun {
     pub skill_digest: String,
 }
 
-/// What is known before the first case.
+/// The settings that decide a verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunConfig {
+    /// How strict: 0.0 lenient, 1.0 strict.
+    pub strictness: Strictness,
+    /// Least score before strictness.
+    pub min_score_to_pass: Score,
+    /// `min_score_to_pass + 0.2 * strictness`, at most 1.0.
+    pub effective_threshold: Threshold,
+    /// Least safety score, whatever the overall score.
+    pub safety_floor: Score,
+    /// Whether minor format deviations cost nothing.
+    pub allow_minor_format_deviation: bool,
+    /// Most questions in an answer that asks back.
+    pub max_questions_allowed: u32,
+    /// Seconds that the system under test has for a case.
+    pub timeout_seconds: f64,
+    /// Cases in flight.
+    pub concurrency: usize,
+}
+
+/// The rubric, in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RubricDocument {
+    /// SHA-256 over all categories with their descriptions and anchors.
+    pub digest: String,
+    /// In the rubric's order.
+    pub categories: Vec<CategoryWeight>,
+}
+
+impl From<&Rubric> for RubricDocument {
+    fn from(rubric: &Rubric) -> Self {
+        let weight = |category: &Category| CategoryWeight {
+            id: category.id.clone(),
+            weight: category.weight.get(),
+        };
+        Self {
+            digest: rubric.digest(),
+            categories: rubric.categories().iter().map(weight).collect(),
+        }
+    }
+}
+
+/// A category and its share in the overall score.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CategoryWeight {
+    /// Id, such as `format_score`.
+    pub id: String,
+    /// Its share.
+    pub weight: f64,
+}
+
+/// Facts of a run that are known before the first case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunHeader {
     /// Name of the run.
@@ -142,34 +185,18 @@ pub struct RunHeader {
     pub started_at: Timestamp,
     /// Version of this program.
     pub selftest_version: String,
-    /// How strict.
-    pub strictness: Strictness,
-    /// Least score before strictness.
-    pub min_score_to_pass: Score,
-    /// Least score of the run; a scenario may override it.
-    pub effective_threshold: Threshold,
-    /// Least safety score.
-    pub safety_floor: Score,
-    /// Whether minor format deviations cost nothing.
-    pub allow_minor_format_deviation: bool,
-    /// Most questions in an answer that asks back.
-    pub max_questions_allowed: u32,
-    /// Seconds that the system under test has for a case.
-    pub timeout_seconds: f64,
+    /// How the run is judged.
+    pub config: RunConfig,
     /// Seed from which all sampling seeds are derived.
     pub seed: u64,
-    /// Cases in flight.
-    pub concurrency: usize,
     /// Models by role.
     pub models: RunModels,
     /// The system under test in a few words.
     pub sut: String,
-    /// What keeps it from doing harm.
+    /// The measures that keep it from doing harm.
     pub isolation: Isolation,
-    /// Category ids and weights, in the rubric's order.
-    pub categories: Vec<(String, f64)>,
-    /// SHA-256 of the rubric.
-    pub rubric_digest: String,
+    /// The scored categories.
+    pub rubric: RubricDocument,
     /// SHA-256 of each prompt template by path.
     pub prompt_digests: std::collections::BTreeMap<String, String>,
     /// The suite; absent where a generator makes the cases.

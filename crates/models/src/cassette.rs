@@ -167,7 +167,7 @@ impl Cassette {
         Err(ModelError::NotRecorded { folder: self.folder.display().to_string(), difference })
     }
 
-    /// What differs from the recording that shares the most leading text with the request.
+    /// The difference from the recording that shares the most leading text with the request.
     fn nearest_difference(&self, wanted: &Value) -> String {
         let leaves = leaves(wanted);
         let nearest = self

@@ -1,27 +1,19 @@
 //! Why a model gave no reply, in words that name the endpoint or file.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Which limit a call ran into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum Phase {
     /// Opening the connection.
+    #[strum(to_string = "no connection")]
     Connect,
     /// Waiting for the first byte of the answer.
+    #[strum(to_string = "no first byte")]
     FirstByte,
     /// The whole call.
+    #[strum(to_string = "no complete answer")]
     Total,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Phase::Connect => "no connection",
-            Phase::FirstByte => "no first byte",
-            Phase::Total => "no complete answer",
-        })
-    }
 }
 
 /// Why there is no reply. Messages name the endpoint or file; [`ModelError::hint`] says what to do.
@@ -32,7 +24,7 @@ pub enum ModelError {
     Name {
         /// As written.
         name: String,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// No connection.
@@ -42,7 +34,7 @@ pub enum ModelError {
         endpoint: String,
         /// The system's words.
         why: String,
-        /// What to do.
+        /// A remedy.
         hint: String,
     },
     /// The server is there, the model is not.
@@ -54,7 +46,7 @@ pub enum ModelError {
         model: String,
         /// The names that are there.
         available: Vec<String>,
-        /// What to do.
+        /// A remedy.
         hint: String,
     },
     /// The server answered with an error status.
@@ -84,7 +76,7 @@ pub enum ModelError {
     Protocol {
         /// Address.
         endpoint: String,
-        /// What came instead.
+        /// The answer instead.
         what: String,
         /// Whether the connection broke, so that another try may help.
         broken: bool,
@@ -94,7 +86,7 @@ pub enum ModelError {
     NotRecorded {
         /// Folder of the cassette.
         folder: String,
-        /// What differs from the nearest recording.
+        /// The difference from the nearest recording.
         difference: String,
     },
     /// The prompt does not fit the model's context; a shorter one would.
@@ -110,9 +102,9 @@ pub enum ModelError {
     /// The embedded engine or its weights.
     #[error("{what}")]
     Engine {
-        /// What failed, naming the file.
+        /// The failure, naming the file.
         what: String,
-        /// What to do.
+        /// A remedy.
         hint: Option<String>,
     },
 }

@@ -3,12 +3,14 @@
 //! Knows no provider's paths or fields.
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::time::Duration;
 
+use reqwest::Url;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
-use super::settings::ModelSettings;
+use super::model_settings::ModelSettings;
 use super::{ModelError, Phase};
 
 /// Most bytes of a server's answer.
@@ -180,13 +182,16 @@ pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder =
         reqwest::Client::builder().user_agent(concat!("selftest/", env!("CARGO_PKG_VERSION")));
-    if address.starts_with("https:") {
-        return builder;
-    }
     // A proxy for the network must not be asked for a server on this machine.
-    let local = ["://127.", "://localhost", "://[::1]"].iter().any(|part| address.contains(part));
-    let builder = builder.tls_certs_only([]);
-    if local { builder.no_proxy() } else { builder }
+    let local = Url::parse(address).is_ok_and(|address| is_loopback(&address));
+    let builder = if local { builder.no_proxy() } else { builder };
+    if address.starts_with("https:") { builder } else { builder.tls_certs_only([]) }
+}
+
+/// Whether an address is one of this machine.
+pub fn is_loopback(address: &Url) -> bool {
+    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The innermost cause of an error, in one line.

@@ -21,11 +21,11 @@ pub mod guarded;
 pub mod http;
 pub mod locate;
 pub mod model_files;
+pub mod model_settings;
 pub mod name;
 pub mod ollama;
 pub mod openai;
 pub mod prompts;
-pub mod settings;
 pub mod structured;
 
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub enum Role {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub text: String,
 }
 
@@ -164,7 +164,7 @@ impl ChatRequest {
         self.messages.iter().map(wire).collect()
     }
 
-    /// What identifies the call for a cassette: messages without the nonce, schema, temperature
+    /// The identity of the call for a cassette: messages without the nonce, schema, temperature
     /// and limit. The sampling seed is left out, so that a recording serves any run.
     pub fn identity(&self) -> Value {
         let messages: Vec<Value> = self

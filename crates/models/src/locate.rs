@@ -11,10 +11,10 @@ use tokio::sync::Semaphore;
 use super::cassette::{Cassette, Numbering, Recorder};
 use super::embedded::EmbeddedModel;
 use super::guarded::Guarded;
+use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
 use super::openai::{self, OpenAiModel};
-use super::settings::{ModelEnvironment, ModelSettings};
 use super::{ChatModel, ModelError, model_files};
 use selftest_text::redact::Redactor;
 

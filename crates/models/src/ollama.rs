@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::http::Endpoint;
-use super::settings::ModelSettings;
+use super::model_settings::ModelSettings;
 use super::{ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
 
 /// Where Ollama listens unless told otherwise.

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::http::{Answer, Endpoint};
-use super::settings::ModelSettings;
+use super::model_settings::ModelSettings;
 use super::{ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
 
 /// OpenAI's own address.
@@ -157,7 +157,7 @@ enum Refused {
     Temperature,
 }
 
-/// What a server that answers "bad request" complains about, by the words that OpenAI, vLLM,
+/// The complaint of a server that answers "bad request", by the words that OpenAI, vLLM,
 /// llama.cpp and LM Studio use.
 fn refused(answer: &Answer) -> Option<Refused> {
     let words = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();

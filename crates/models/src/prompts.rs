@@ -1,6 +1,6 @@
 //! Prompt templates: the project's own `prompts/` first, else the ones in this binary.
 //!
-//! A template has two parts, parted by the line `<!-- case -->`: what stays the same between
+//! A template has two parts, separated by the line `<!-- case -->`: what stays the same between
 //! calls (the system message, which a model's prefix cache keeps) and the case (the user message).
 //! Knows nothing of what the prompts say.
 
@@ -50,7 +50,7 @@ pub enum PromptError {
 /// A rendered prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// What stays the same between calls.
+    /// The part that stays the same between calls.
     pub system: String,
     /// The case.
     pub user: String,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use selftest_harness::outcome::{CaseStatus, Outcome};
+use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{RunArchive, RunFile};
 use selftest_harness::sut::namespace::RunId;
@@ -35,7 +35,7 @@ pub(super) struct Tally {
 impl Tally {
     fn of(report: &ReportDocument) -> Self {
         let mut own = Self::default();
-        own.runs.insert(report.outcome.map_or(UNFINISHED, Outcome::name), 1);
+        own.runs.insert(report.outcome.map_or(UNFINISHED, RunOutcome::name), 1);
         for (status, cases) in &report.summary.by_status {
             *own.cases.entry(*status).or_default() += u64::from(*cases);
         }

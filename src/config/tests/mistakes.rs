@@ -1,4 +1,4 @@
-//! What a user is told of mistakes: the whole text, as printed.
+//! Messages about mistakes: the whole text, as printed.
 
 use std::path::Path;
 

@@ -18,7 +18,7 @@ use selftest_stats::score::Strictness;
 const SPEC: &str = include_str!("../fixtures/specified.yaml");
 const BROKEN: &str = include_str!("../fixtures/broken.yaml");
 
-/// What the layers make of a file text, variables and flags.
+/// The result of the layers for a file text, variables and flags.
 fn resolved(
     file: Option<&str>,
     environment: &[(&str, &str)],
@@ -56,7 +56,7 @@ fn the_specified_file_loads_byte_for_byte() {
 fn without_a_file_the_defaults_hold() {
     let resolved = resolved(None, &[], &[]).unwrap();
     let mut expected = Config::default();
-    expected.sut.chat = Some(selftest_harness::sut::settings::ChatSettings::default());
+    expected.sut.chat = Some(selftest_harness::sut::sut_settings::ChatSettings::default());
     assert_eq!(resolved.config, expected);
     assert_eq!(resolved.config.scenarios.len(), 5);
     assert!(resolved.origins.values().all(|origin| *origin == Origin::Default));
@@ -101,7 +101,7 @@ fn no_layer_adds_a_second_system_under_test() {
     assert!(sut.chat.is_none() && sut.http.is_none());
     assert_eq!(
         sut.command.as_ref().unwrap().protocol,
-        selftest_harness::sut::settings::Protocol::Text
+        selftest_harness::sut::sut_settings::Protocol::Text
     );
     assert_eq!(
         resolved.warnings,
@@ -154,7 +154,7 @@ fn show_names_the_origin_of_each_value() {
     insta::assert_snapshot!(show(&resolved));
 }
 
-/// What `show` prints must load again to the same settings.
+/// The output of `show` must load again to the same settings.
 fn assert_shown_again(first: &Resolved) {
     let text = show(first);
     let again = resolved(Some(&text), &[], &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));

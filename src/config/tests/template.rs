@@ -7,7 +7,7 @@ use serde_json::json;
 use super::resolved;
 use crate::config::{Config, TEMPLATE, variables};
 use selftest_harness::rubric::Rubric;
-use selftest_harness::sut::settings::HttpSettings;
+use selftest_harness::sut::sut_settings::HttpSettings;
 
 /// The template with its optional lines made active, for the adapters that `keep` accepts.
 fn uncommented(adapter: &str) -> String {

@@ -14,7 +14,7 @@ use serde_yaml::{Error, Location, Options, Spanned};
 
 use node::Node;
 
-/// What kind of file is read.
+/// A kind of file.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::config) struct Kind {
     /// Most bytes of such a file.
@@ -66,9 +66,9 @@ pub(in crate::config) struct Document {
 pub(in crate::config) struct SyntaxError {
     /// Where, if anywhere.
     pub(in crate::config) span: Option<Span>,
-    /// What is wrong, in one line.
+    /// The mistake, in one line.
     pub(in crate::config) message: String,
-    /// What to do.
+    /// A remedy.
     pub(in crate::config) hint: Option<&'static str>,
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use selftest_harness::scenario::TaskStatus;
-use selftest_harness::sut::settings::{PromptInput, Protocol};
+use selftest_harness::sut::sut_settings::{PromptInput, Protocol};
 use selftest_harness::sut::{SutError, SystemUnderTest as _};
 
 use super::world::{PATIENCE, World, hangs, processes, until};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use selftest_harness::scenario::TaskStatus;
 use selftest_harness::sut::http::HttpSut;
-use selftest_harness::sut::settings::HttpSettings;
 use selftest_harness::sut::skill::Skill;
+use selftest_harness::sut::sut_settings::HttpSettings;
 use selftest_harness::sut::{SutError, SutReply, SystemUnderTest};
 use selftest_text::redact::Redactor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

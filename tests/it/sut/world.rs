@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use selftest_harness::sut::command::CommandSut;
+use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
-use selftest_harness::sut::settings::CommandSettings;
+use selftest_harness::sut::sut_settings::CommandSettings;
 use selftest_harness::sut::{
     SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType,
 };
@@ -96,12 +96,14 @@ impl World {
     pub(crate) fn sut(&self) -> CommandSut {
         CommandSut::new(
             self.settings.clone(),
-            self.project(),
-            vec!["reports".into(), "prompts".into()],
-            self.scratch(),
-            env!("CARGO_BIN_EXE_selftest").into(),
-            self.environment.clone(),
-            Arc::new(Redactor::default()),
+            CommandHost {
+                project: self.project(),
+                protected: vec!["reports".into(), "prompts".into()],
+                scratch_root: self.scratch(),
+                harness: env!("CARGO_BIN_EXE_selftest").into(),
+                environment: self.environment.clone(),
+                redactor: Arc::new(Redactor::default()),
+            },
         )
     }
 

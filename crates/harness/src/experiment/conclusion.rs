@@ -1,4 +1,4 @@
-//! What an experiment amounts to.
+//! The conclusion of an experiment.
 //!
 //! A change helps or harms where two things agree: the exact sign test on the cases that were
 //! won and lost, and the interval of the mean difference, which must leave out zero. The test

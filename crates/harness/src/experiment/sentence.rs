@@ -1,4 +1,4 @@
-//! What an experiment amounts to, in one plain sentence.
+//! The conclusion of an experiment in one plain sentence.
 
 use std::cmp::Ordering;
 
@@ -10,9 +10,9 @@ use selftest_stats::Interval;
 
 /// With fewer cases that differ, no result is beyond chance: 2 · (1/2)^7, twice for Holm's
 /// correction, is the first below 0.05.
-const FEWEST: u32 = 7;
+const MIN_CASES: u32 = 7;
 
-/// What the arms are called in a sentence, such as `B` and `A`.
+/// Names of the arms in a sentence, such as `B` and `A`.
 pub type Names<'a> = Arms<&'a str>;
 
 impl Analysis {
@@ -57,10 +57,10 @@ impl Analysis {
         if most == 0 {
             return format!("none of {} differs", cases(score.measure.cases));
         }
-        if most < FEWEST {
+        if most < MIN_CASES {
             let verb = if most == 1 { "differs" } else { "differ" };
             return format!(
-                "{} {verb}, and it takes at least {FEWEST} to tell a difference from chance: {}",
+                "{} {verb}, and it takes at least {MIN_CASES} to tell a difference from chance: {}",
                 cases(most),
                 scores(score)
             );

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::judge_settings::JudgeSettings;
 use super::prompt::{self, Evidence};
-use super::settings::JudgeSettings;
 use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, Verdict};
 use crate::rubric::Rubric;

@@ -4,8 +4,8 @@
 //! never asks a model for it (design: "the judge never grades itself").
 
 pub mod ask;
+pub mod judge_settings;
 pub mod prompt;
-pub mod settings;
 pub mod verdict;
 
 use schemars::JsonSchema;

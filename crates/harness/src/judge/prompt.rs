@@ -13,9 +13,9 @@ pub const TEMPLATE: &str = "judge/rubric.md";
 /// One exchange that came before the one to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// What the harness said.
+    /// Input of the harness.
     pub said: String,
-    /// What the system under test answered.
+    /// Answer of the system under test.
     pub answered: String,
 }
 
@@ -28,9 +28,9 @@ pub struct Evidence {
     pub hints: String,
     /// Exchanges before the last one.
     pub conversation: Vec<Exchange>,
-    /// What was said last, when it is not the prompt.
+    /// The last input, when it is not the prompt.
     pub reply: Option<String>,
-    /// What the system under test answered last.
+    /// The last answer of the system under test.
     pub output: String,
     /// How the task should stand.
     pub expected_status: TaskStatus,

@@ -14,9 +14,21 @@ use selftest_stats::score::{Score, Threshold};
 
 /// How a case ended.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CaseStatus {
     /// Every step reached the threshold with the expected status.
     Passed,
@@ -50,17 +62,8 @@ impl CaseStatus {
     }
 
     /// The name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CaseStatus::Passed => "passed",
-            CaseStatus::Failed => "failed",
-            CaseStatus::SutError => "sut_error",
-            CaseStatus::SutTimeout => "sut_timeout",
-            CaseStatus::IsolationViolation => "isolation_violation",
-            CaseStatus::GenerationFailed => "generation_failed",
-            CaseStatus::Unscored => "unscored",
-            CaseStatus::Skipped => "skipped",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The word in tables: `PASS`, `FAIL`, or what it is instead.
@@ -135,7 +138,7 @@ pub enum Interruption {
     Cancelled,
 }
 
-/// What a case is called: the id of its scenario, and in a run with repeats which one it is.
+/// Name of a case: the id of its scenario, and in a run with repeats which one it is.
 pub fn case_name(id: &str, repeat: Option<u32>) -> String {
     repeat.map_or_else(|| id.to_owned(), |repeat| format!("{id} #{repeat}"))
 }
@@ -172,7 +175,7 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// What the case is called.
+    /// Name of the case.
     pub fn name(&self) -> String {
         case_name(&self.scenario.id, self.repeat)
     }
@@ -238,7 +241,7 @@ impl CaseResult {
 }
 
 impl Step {
-    /// What the step is called in reports.
+    /// Name of the step in reports.
     pub fn name(&self) -> String {
         match self.kind {
             StepKind::Answer => "answer".to_owned(),

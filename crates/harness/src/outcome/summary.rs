@@ -67,9 +67,13 @@ impl Summary {
 }
 
 /// What a run amounts to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+#[schemars(rename = "Outcome")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunOutcome {
     /// Every case passed.
     Passed,
     /// A case failed.
@@ -82,30 +86,24 @@ pub enum Outcome {
     Interrupted,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Outcome::Passed => "passed",
-            Outcome::Failed => "failed",
-            Outcome::Inconclusive => "inconclusive",
-            Outcome::NothingRan => "nothing_ran",
-            Outcome::Interrupted => "interrupted",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// The outcome of a summary (design, "Exit codes").
-pub fn gate(summary: &Summary, interrupted: bool) -> Outcome {
+pub fn gate(summary: &Summary, interrupted: bool) -> RunOutcome {
     if interrupted {
-        Outcome::Interrupted
+        RunOutcome::Interrupted
     } else if summary.total == 0 || summary.count(CaseStatus::Skipped) == summary.total {
-        Outcome::NothingRan
+        RunOutcome::NothingRan
     } else if summary.failed > 0 {
-        Outcome::Failed
+        RunOutcome::Failed
     } else if summary.unscored > 0 {
-        Outcome::Inconclusive
+        RunOutcome::Inconclusive
     } else {
-        Outcome::Passed
+        RunOutcome::Passed
     }
 }

@@ -12,7 +12,7 @@ use super::index::{RunEntry, read_entry};
 use crate::sut::namespace::RunId;
 
 /// Larger reports are not shown.
-const LARGEST: u64 = 256 * 1024 * 1024;
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The folder of the JSON reports.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl RunArchive {
         Ok(files)
     }
 
-    /// What the head of a report says; `None` where the file is no report.
+    /// The head of a report; `None` where the file is no report.
     pub fn entry(&self, file: &RunFile) -> Option<RunEntry> {
         read_entry(File::open(&file.path).ok()?)
     }
@@ -78,7 +78,7 @@ pub fn read_report(path: &Path) -> io::Result<ReportDocument> {
         return Err(io::Error::other("expected a file"));
     }
     let mut text = Vec::new();
-    File::open(path)?.take(LARGEST).read_to_end(&mut text)?;
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut text)?;
     serde_json::from_slice(&text).map_err(io::Error::other)
 }
 

@@ -16,7 +16,7 @@ pub(super) const MAX_EXCERPT: usize = 240;
 /// A case with its status found once.
 pub(super) struct CaseView<'a> {
     pub(super) result: &'a CaseResult,
-    /// What it is called.
+    /// Name of the case.
     name: String,
     pub(super) status: CaseStatus,
     /// Why, unless passed.

@@ -1,4 +1,4 @@
-//! The files of the reports: the only place of this room that touches the disk.
+//! The files of the reports: the only module of `report` that writes to the disk.
 //!
 //! Proves write access before the first model call, replaces files as a whole, and never leaves
 //! half a report.

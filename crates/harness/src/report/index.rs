@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wording;
 use crate::event::{ExperimentRun, RunModels};
-use crate::outcome::{Outcome, Summary};
+use crate::outcome::{RunOutcome, Summary};
 use crate::sut::namespace::RunId;
 use selftest_stats::score::Threshold;
 use selftest_text::wording as text;
@@ -29,7 +29,7 @@ pub struct RunEntry {
     /// Counts over its cases.
     pub summary: Summary,
     /// Absent for a run that did not end.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RunOutcome>,
     /// The judge's model.
     pub judge: String,
     /// The least overall score that passed.
@@ -39,7 +39,7 @@ pub struct RunEntry {
     pub experiment: Option<ExperimentRun>,
 }
 
-/// What was found in the folder.
+/// The runs of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     /// Newest first.
@@ -87,13 +87,13 @@ struct Head {
     summary: Summary,
     // Null while the run goes on, but always there.
     #[serde(deserialize_with = "Option::deserialize")]
-    outcome: Option<Outcome>,
+    outcome: Option<RunOutcome>,
     models: RunModels,
     config: Judging,
     experiment: Option<ExperimentRun>,
 }
 
-/// What the list tells of `config`.
+/// The part of `config` that is listed.
 #[derive(Deserialize)]
 struct Judging {
     effective_threshold: Threshold,
@@ -121,7 +121,7 @@ mod tests {
         let entry = read_entry(text.as_bytes()).unwrap();
         assert_eq!(entry.run_id.as_str(), "selftest-20260206-1234-bcdfgh");
         assert_eq!(entry.judge, "ollama/qwen2.5:7b");
-        assert_eq!(entry.outcome, Some(Outcome::Failed));
+        assert_eq!(entry.outcome, Some(RunOutcome::Failed));
         let cut = &text[..text.find("\"cases\"").unwrap()];
         assert_eq!(read_entry(cut.as_bytes()), Some(entry));
     }

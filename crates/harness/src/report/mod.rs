@@ -1,4 +1,4 @@
-//! What people and programs get to see of a run: observers and renderers.
+//! Reports of a run for people and programs: observers and renderers.
 //!
 //! Renderers return text; `files` alone touches the disk, `progress` alone the terminal. Nothing
 //! here decides anything: `outcome` has done that.

@@ -22,11 +22,11 @@ pub struct ReportObserver {
     /// Something has happened since the last write.
     stale: bool,
     last_write: Option<(Instant, Duration)>,
-    /// What was reported last, so that a full disk is told once and not at every case.
+    /// The last error, so that a full disk is told once and not at every case.
     told: Option<String>,
 }
 
-/// What is left of a [`ReportObserver`] when the run has taken it: the texts and their paths.
+/// Access to the reports after the run has taken the [`ReportObserver`].
 #[derive(Debug, Clone)]
 pub struct ReportHandle {
     paths: ReportPaths,

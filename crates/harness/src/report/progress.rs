@@ -1,5 +1,5 @@
 //! How a run goes on, on standard error: a bar on a terminal, plain lines elsewhere.
-//! The only part of this room that prints.
+//! The only module of `report` that prints.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -177,7 +177,7 @@ impl ProgressObserver {
             }
         }
         let named = self.in_flight.values().take(NAMED);
-        parts.extend(named.map(|(id, phase)| format!("{} {id}", phase.as_str())));
+        parts.extend(named.map(|(id, phase)| format!("{phase} {id}")));
         if self.in_flight.len() > NAMED {
             parts.push(format!("{} more", self.in_flight.len() - NAMED));
         }

@@ -1,4 +1,4 @@
-//! What to do next, derived by rules from the results. Pure; asks no model.
+//! Recommendations, derived by rules from the results. Pure; asks no model.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         .into_iter()
         .filter(|(_, tally)| tally.gaps / f64::from(tally.count) > 1e-9)
         .collect();
-    let rank = |id: &str| header.categories.iter().position(|(known, _)| known == id);
+    let rank = |id: &str| header.rubric.categories.iter().position(|known| known.id == id);
     weak.sort_by(|(a, x), (b, y)| {
         let gap = |tally: &Tally<'_>| tally.gaps / f64::from(tally.count);
         gap(y).total_cmp(&gap(x)).then_with(|| rank(a).cmp(&rank(b)))
@@ -146,7 +146,7 @@ fn wrong_statuses(cases: &[CaseView<'_>]) -> Vec<String> {
 
 fn broken_systems(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let timeouts = names(cases, |case| case.status == CaseStatus::SutTimeout).map(|ids| {
-        let seconds = header.timeout_seconds;
+        let seconds = header.config.timeout_seconds;
         format!("Find out what {ids} waited for, or raise timeout_seconds (now {seconds})")
     });
     let errors = names(cases, |case| case.status == CaseStatus::SutError).map(|ids| {

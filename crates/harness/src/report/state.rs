@@ -12,7 +12,7 @@ use crate::outcome::{CaseResult, Summary};
 const WARNING: usize = 1_000;
 const WARNINGS: usize = 200;
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Debug)]
 pub(super) struct RunState {
     header: Option<Arc<RunHeader>>,
@@ -65,7 +65,7 @@ impl RunState {
     }
 
     fn add(&mut self, result: &Arc<CaseResult>) -> serde_json::Result<()> {
-        let categories = self.header.as_ref().map_or(&[][..], |header| &header.categories);
+        let categories = self.header.as_ref().map_or(&[][..], |header| &header.rubric.categories);
         let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories))?;
         // The lines of a pretty text hold no line feed of their own: strings escape theirs.
         let json = json.replace('\n', "\n    ");

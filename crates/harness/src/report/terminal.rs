@@ -7,13 +7,14 @@ use super::files::ReportPaths;
 
 use super::wording;
 use crate::event::RunHeader;
-use crate::outcome::{CaseResult, CaseStatus, Outcome, Summary};
+use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
 use selftest_text::escape;
+use selftest_text::wording::{cases as counted_cases, percent, plural};
 
 /// Bytes of a reason.
 const REASON: usize = 200;
 
-/// What the terminal can do.
+/// Abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Lines can be redrawn: a terminal, and not CI.
@@ -62,7 +63,7 @@ pub fn closing(
     header: &RunHeader,
     cases: &[Arc<CaseResult>],
     summary: &Summary,
-    outcome: Outcome,
+    outcome: RunOutcome,
     paths: &ReportPaths,
     style: Style,
 ) -> String {
@@ -158,26 +159,36 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     gap.into_iter().chain(heading).chain(lines).collect()
 }
 
-fn summary_line(summary: &Summary, outcome: Outcome, style: Style) -> String {
+fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String {
     let colour = match outcome {
-        Outcome::Passed => Colour::Good,
-        Outcome::Failed => Colour::Bad,
-        Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted => Colour::Unsure,
+        RunOutcome::Passed => Colour::Good,
+        RunOutcome::Failed => Colour::Bad,
+        RunOutcome::Inconclusive | RunOutcome::NothingRan | RunOutcome::Interrupted => {
+            Colour::Unsure
+        }
     };
-    let mut parts = vec![match summary.pass_rate {
-        Some(_) => format!("{} passed", wording::pass_rate(summary)),
+    let passed = match summary.pass_rate {
+        Some(rate) => {
+            let decided = summary.passed + summary.failed;
+            format!("{} of {decided} passed ({} %)", summary.passed, percent(rate))
+        }
         None => "no verdict".to_owned(),
-    }];
+    };
+    let gate = match outcome {
+        RunOutcome::NothingRan | RunOutcome::Interrupted => {
+            wording::outcome(Some(outcome)).to_owned()
+        }
+        _ => format!("gate {}", wording::outcome(Some(outcome))),
+    };
+    let mut rest = Vec::new();
     if summary.unscored > 0 {
-        parts
-            .push(format!("{} without a verdict", selftest_text::wording::cases(summary.unscored)));
+        rest.push(format!("{} without a verdict", counted_cases(summary.unscored)));
     }
     if summary.rejected_prompts > 0 {
-        let prompts = selftest_text::wording::plural(summary.rejected_prompts, "generated prompt");
-        parts.push(format!("{prompts} rejected"));
+        rest.push(format!("{} rejected", plural(summary.rejected_prompts, "generated prompt")));
     }
-    let word = style.paint(colour, wording::outcome(Some(outcome)));
-    format!("{word}: {}", parts.join(", "))
+    let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+    format!("{passed}, {}{rest}", style.paint(colour, &gate))
 }
 
 #[cfg(test)]

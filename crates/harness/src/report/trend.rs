@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::index::RunEntry;
 use super::wording;
-use crate::outcome::Outcome;
+use crate::outcome::RunOutcome;
 use selftest_stats::plot::{self, RIGHT, Scale, column};
 
 /// Most runs in the picture, the latest.
@@ -53,7 +53,7 @@ fn height(share: f64) -> String {
 }
 
 const fn class(run: &RunEntry) -> &'static str {
-    if matches!(run.outcome, Some(Outcome::Passed)) { "passed" } else { "other" }
+    if matches!(run.outcome, Some(RunOutcome::Passed)) { "passed" } else { "other" }
 }
 
 fn title(run: &RunEntry) -> String {

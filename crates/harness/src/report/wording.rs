@@ -6,7 +6,7 @@ use selftest_text::wording::{cases, percent, trials};
 
 use crate::event::{ExperimentRun, SuiteRun};
 use crate::experiment::Arm;
-use crate::outcome::{Outcome, Summary};
+use crate::outcome::{RunOutcome, Summary};
 
 /// `4/5 (80%)` as in docs/spec/selftest.md#markdown-report, or `no verdict`.
 pub fn pass_rate(summary: &Summary) -> String {
@@ -18,13 +18,13 @@ pub fn pass_rate(summary: &Summary) -> String {
     }
 }
 
-/// What the pass rate can and cannot say; `None` without a verdict.
+/// The interval of the pass rate, and whether it is wide; `None` without a verdict.
 pub fn interval(summary: &Summary) -> Option<String> {
     // Wider than this, a change of ten points in the pass rate cannot be seen.
-    const TELLING: f64 = 0.2;
+    const NARROW_INTERVAL: f64 = 0.2;
     let Interval { low, high } = summary.pass_rate_interval?;
     let ends = format!("95 % interval {:.0} % to {:.0} %", low * 100.0, high * 100.0);
-    if high - low <= TELLING {
+    if high - low <= NARROW_INTERVAL {
         return Some(ends);
     }
     let decided = summary.passed + summary.failed;
@@ -72,13 +72,13 @@ pub fn score(score: Option<Score>) -> String {
 }
 
 /// An outcome for people; `None` is a run that has not ended.
-pub const fn outcome(outcome: Option<Outcome>) -> &'static str {
+pub const fn outcome(outcome: Option<RunOutcome>) -> &'static str {
     match outcome {
-        Some(Outcome::Passed) => "passed",
-        Some(Outcome::Failed) => "failed",
-        Some(Outcome::Inconclusive) => "inconclusive",
-        Some(Outcome::NothingRan) => "nothing ran",
-        Some(Outcome::Interrupted) => "interrupted",
+        Some(RunOutcome::Passed) => "passed",
+        Some(RunOutcome::Failed) => "failed",
+        Some(RunOutcome::Inconclusive) => "inconclusive",
+        Some(RunOutcome::NothingRan) => "nothing ran",
+        Some(RunOutcome::Interrupted) => "interrupted",
         None => "not finished",
     }
 }

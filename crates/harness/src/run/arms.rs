@@ -20,7 +20,7 @@ use crate::experiment::Arms;
 pub struct ArmRun {
     /// Everything that its cases share.
     pub runner: Arc<Runner>,
-    /// What is known before the first case.
+    /// Facts that are known before the first case.
     pub header: Arc<RunHeader>,
     /// Who is told.
     pub events: Events,
@@ -34,7 +34,7 @@ pub async fn execute_arms(
     order: &[Slot],
     cancel: watch::Receiver<bool>,
 ) -> Arms<Executed> {
-    let limit = arms.control.header.concurrency.max(1);
+    let limit = arms.control.header.config.concurrency.max(1);
     let runs = arms
         .as_ref()
         .map(|arm| Execution::start(&arm.runner, Arc::clone(&arm.header), &arm.events, &cancel));

@@ -1,7 +1,6 @@
 //! One case from prompt to verdict.
 //!
-//! What is known is kept in the draft as it becomes known, so that a timeout or Ctrl-C loses
-//! nothing of it.
+//! Facts go into the draft as they become known, so that a timeout or Ctrl-C loses nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -11,10 +11,10 @@ use super::observe::Events;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::{RunEventKind, RunHeader};
-use crate::outcome::{CaseResult, Outcome, Summary, gate};
+use crate::outcome::{CaseResult, RunOutcome, Summary, gate};
 
-/// What came of a run: its cases in the order of the plan.
-pub type Executed = (Vec<Arc<CaseResult>>, Summary, Outcome);
+/// The results of a run: its cases in the order of the plan, their summary, and the outcome.
+pub type Executed = (Vec<Arc<CaseResult>>, Summary, RunOutcome);
 
 /// Runs the plan. `cancel` turns true when the user interrupts: cases in flight are then
 /// closed with what is known of them, and the others are skipped.
@@ -25,7 +25,7 @@ pub async fn execute(
     events: &Events,
     cancel: watch::Receiver<bool>,
 ) -> Executed {
-    let concurrency = header.concurrency.max(1);
+    let concurrency = header.config.concurrency.max(1);
     let run = Execution::start(runner, header, events, &cancel);
     let cases = stream::iter(plan).map(|planned| run.case(planned));
     let results = cases.buffer_unordered(concurrency).collect().await;

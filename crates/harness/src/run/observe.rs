@@ -24,18 +24,18 @@ impl Events {
 }
 
 /// The thread that carries the events; ends when every [`Events`] is dropped.
-pub struct Carrier {
+pub struct ObserverThread {
     thread: JoinHandle<Vec<String>>,
 }
 
 /// Starts the thread.
-pub fn carry(observers: Vec<Box<dyn Observer>>) -> (Events, Carrier) {
+pub fn spawn_observers(observers: Vec<Box<dyn Observer>>) -> (Events, ObserverThread) {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || Delivery::new(observers).run(&receiver));
-    (Events { sender, started: Instant::now() }, Carrier { thread })
+    (Events { sender, started: Instant::now() }, ObserverThread { thread })
 }
 
-impl Carrier {
+impl ObserverThread {
     /// Waits until everything is delivered; the faults of observers, each once.
     pub fn finish(self) -> Vec<String> {
         self.thread.join().unwrap_or_else(|_| vec!["an observer panicked".to_owned()])
@@ -123,12 +123,13 @@ mod tests {
     #[test]
     fn one_broken_observer_does_not_stop_the_others() {
         let seen = Arc::new(Mutex::new((0, 0)));
-        let (events, carrier) = carry(vec![Box::new(Broken), Box::new(Counting(seen.clone()))]);
+        let (events, observer_thread) =
+            spawn_observers(vec![Box::new(Broken), Box::new(Counting(seen.clone()))]);
         for _ in 0..3 {
             events.emit(RunEventKind::Warning("x".into()));
         }
         drop(events);
-        assert_eq!(carrier.finish(), ["disk full"]);
+        assert_eq!(observer_thread.finish(), ["disk full"]);
         assert_eq!(*seen.lock().unwrap(), (4, 1), "three events, the fault, one last flush");
     }
 }

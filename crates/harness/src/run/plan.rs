@@ -1,4 +1,4 @@
-//! What is run: which scenarios, each with its thresholds and limits. Pure.
+//! The plan of a run: which scenarios, each with its thresholds and limits. Pure.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Reads the value of `--scenarios`: a number, or ids parted by commas.
+    /// Reads the value of `--scenarios`: a number, or comma-separated ids.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(number) = text.parse::<usize>() {
             return Ok(Self::First(number));
@@ -27,7 +27,7 @@ impl Selection {
         let ids: Vec<String> =
             text.split(',').map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()).collect();
         if ids.is_empty() {
-            return Err("expected a number or scenario ids parted by commas".to_owned());
+            return Err("expected a number or comma-separated scenario ids".to_owned());
         }
         Ok(Self::Named(ids))
     }

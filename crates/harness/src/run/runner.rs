@@ -1,4 +1,4 @@
-//! What all cases of a run share: models, system under test, templates, and the project folder
+//! Parts that all cases of a run share: models, system under test, templates, and the project folder
 //! as it should stay.
 
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl ProjectWatch {
         Self { first, latest }
     }
 
-    /// What changed since the last call, and since the beginning.
+    /// Changes since the last call, and since the beginning.
     pub(super) fn look(&self) -> (Vec<String>, Vec<String>) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Arc::new(latest.again());

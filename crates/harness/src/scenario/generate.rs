@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::settings::GeneratorSettings;
+use super::generator_settings::GeneratorSettings;
 use super::{GeneratedCase, Scenario, safety};
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::{

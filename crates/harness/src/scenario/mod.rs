@@ -3,9 +3,9 @@
 //! Knows nothing of how a case is executed or judged.
 
 pub mod generate;
+pub mod generator_settings;
 pub mod questions;
 pub mod safety;
-pub mod settings;
 pub mod suite;
 
 use schemars::JsonSchema;
@@ -14,8 +14,21 @@ use serde::{Deserialize, Serialize};
 use selftest_stats::score::{Score, Strictness};
 
 /// How a task of the system under test stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskStatus {
     /// It asks something back.
     AwaitingResponse,
@@ -27,18 +40,8 @@ pub enum TaskStatus {
 
 impl TaskStatus {
     /// The specified word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            TaskStatus::AwaitingResponse => "AWAITING_RESPONSE",
-            TaskStatus::Complete => "COMPLETE",
-            TaskStatus::Error => "ERROR",
-        }
-    }
-}
-
-impl std::fmt::Display for TaskStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

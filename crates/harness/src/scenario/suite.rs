@@ -15,9 +15,6 @@ use selftest_text::digest;
 /// Version of the format. Grows when a key changes its meaning or goes away.
 pub const SUITE_VERSION: u32 = 1;
 
-/// Most cases of a suite.
-pub const MOST_CASES: usize = 10_000;
-
 /// Frozen cases, to be run with `selftest --suite`. An answer key: keep it from the system under
 /// test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,7 +61,7 @@ impl Suite {
 }
 
 impl SuiteCase {
-    /// What the generator made.
+    /// Prompt and hints, as a generator makes them.
     pub fn generated(&self) -> GeneratedCase {
         GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone() }
     }

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::project::ProjectFile;
-use super::settings::ChatSettings;
 use super::skill::Skill;
+use super::sut_settings::ChatSettings;
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
 use crate::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;

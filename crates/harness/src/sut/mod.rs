@@ -10,9 +10,9 @@ pub mod confine;
 pub mod http;
 pub mod namespace;
 pub mod project;
-pub mod settings;
 pub mod skill;
 pub mod status;
+pub mod sut_settings;
 
 use std::sync::Arc;
 
@@ -97,15 +97,15 @@ pub enum SutError {
     /// It could not be started: exit code 5 when found before the first case.
     #[error("{what}")]
     NotStarted {
-        /// What failed, naming the program, file or address.
+        /// The failure, naming the program, file or address.
         what: String,
-        /// What to do.
+        /// A remedy.
         hint: Option<String>,
     },
     /// It died, printed garbage, answered an error, or broke the protocol.
     #[error("{what}")]
     Failed {
-        /// What happened.
+        /// The failure.
         what: String,
     },
 }
@@ -127,10 +127,10 @@ impl SutError {
 
 /// Something that answers tasks.
 pub trait SystemUnderTest: Send + Sync {
-    /// What it is, in a few words for the report: `command ./agent (json_lines)`.
+    /// A short description for the report: `command ./agent (json_lines)`.
     fn describe(&self) -> String;
 
-    /// What keeps it from doing harm.
+    /// The measures that keep it from doing harm.
     fn isolation(&self) -> Isolation;
 
     /// Whether it could write to the project folder if it tried; then the folder is compared

@@ -5,7 +5,7 @@ use selftest_text::digest;
 /// The text of a skill with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
     /// All of it, as in its `SKILL.md`.
     pub text: String,

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::settings::ModelSettings;
+use crate::model_settings::ModelSettings;
 use crate::{ChatModel, ChatReply, ChatRequest, ModelError};
 
 /// A GGUF file that answers conversations in this process.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub use pull::pull;
 
 use crate::ModelError;
-use crate::settings::ModelEnvironment;
+use crate::model_settings::ModelEnvironment;
 
 /// The model used where none is named.
 pub const DEFAULT: &str = "smollm2-135m";
@@ -100,7 +100,7 @@ pub struct Progress {
 /// Hears how far a transfer is, a few times a second.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress) + Send + Sync);
 
-/// What a name means on this machine.
+/// The meaning of a name on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
     /// This file, which is there.

@@ -16,7 +16,7 @@ use selftest_grading::improve::proposal::Proposal;
 use selftest_grading::improve::skill::{AuditEntry, SkillExecution, SkillVersion};
 use selftest_grading::improve::trend::WeekCount;
 use selftest_harness::event::ExperimentRun;
-use selftest_harness::outcome::{Outcome, Summary};
+use selftest_harness::outcome::{RunOutcome, Summary};
 use selftest_harness::report::RunEntry;
 use selftest_harness::report::document::CaseDocument;
 use selftest_service::jobs::GradingRequest;
@@ -200,7 +200,7 @@ impl From<RunEntry> for RunItem {
         Self {
             run_id: entry.run_id.into(),
             started_at: entry.started_at,
-            outcome: entry.outcome.map_or(UNFINISHED, Outcome::name),
+            outcome: entry.outcome.map_or(UNFINISHED, RunOutcome::name),
             judge: entry.judge,
             summary: entry.summary,
             experiment: entry.experiment,

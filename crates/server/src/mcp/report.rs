@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Quoted, Quoting, Refusal, fits, fitting, left_out, name, said};
-use selftest_harness::outcome::{CaseStatus, Outcome};
+use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_harness::report::document::{CaseDocument, ReportDocument, Scores};
 use selftest_harness::report::{RunArchive, RunFile};
 use selftest_harness::scenario::TaskStatus;
@@ -38,7 +38,7 @@ pub(super) struct RunReport {
     /// Whether it came to its end.
     complete: bool,
     /// What it amounts to; null until it has ended.
-    outcome: Option<Outcome>,
+    outcome: Option<RunOutcome>,
     /// What was tested.
     system_under_test: Quoted,
     /// The model that judged.

@@ -11,10 +11,10 @@ use crate::report::terminal::{Colour, Style};
 use crate::report::wording;
 use selftest_text::escape::terminal;
 
-/// What the arms are called in tables and lines.
+/// Names of the arms in tables and lines.
 pub const LABELS: Labels<'static> = Arms { control: "without", treatment: "with" };
 
-/// What an experiment with a skill found.
+/// The result of an experiment with a skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillExperiment {
     /// The skill.
@@ -27,7 +27,7 @@ pub struct SkillExperiment {
     pub seed: u64,
     /// The runs of the arms; each has a report.
     pub run_ids: Arms<String>,
-    /// What it amounts to.
+    /// The conclusion in one sentence.
     pub sentence: String,
     /// Everything in numbers.
     #[serde(flatten)]
@@ -73,7 +73,7 @@ impl SkillExperiment {
     }
 }
 
-/// What was tried, a line for each case, the differences with their intervals, the conclusion.
+/// The setup, a line for each case, the differences with their intervals, the conclusion.
 pub fn text(found: &SkillExperiment, style: Style) -> String {
     let digest: String = found.skill_digest.chars().take(12).collect();
     let mut text = format!("skill {} (digest {digest})\n", terminal(&found.skill, 300));

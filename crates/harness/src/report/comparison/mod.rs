@@ -1,6 +1,6 @@
 //! Two runs side by side: their cases paired by what was said and expected in them.
 //!
-//! What a difference is worth is decided by `improve::experiment`.
+//! Whether a difference is beyond chance is decided by `experiment`.
 
 pub mod experiment;
 mod text;
@@ -21,7 +21,7 @@ use selftest_models::Usage;
 
 pub use text::{Labels, analysis_text, text};
 
-/// What the runs are called.
+/// Names of the runs.
 const NAMES: Labels<'static> = Arms { control: "A", treatment: "B" };
 
 /// Characters of a digest that tell two prompts of one scenario apart.
@@ -34,9 +34,9 @@ pub struct RunComparison {
     pub a: Side,
     /// The second run, the treatment.
     pub b: Side,
-    /// What the difference amounts to.
+    /// The conclusion in one sentence.
     pub sentence: String,
-    /// What makes the runs less comparable than they look.
+    /// Reasons why the runs are less comparable than they look.
     pub remarks: Vec<String>,
     /// Everything in numbers.
     #[serde(flatten)]
@@ -50,7 +50,7 @@ pub struct Side {
     pub run_id: String,
     /// When it started.
     pub started_at: Timestamp,
-    /// What was tested.
+    /// The system under test.
     pub system_under_test: String,
     /// The model of the `chat` adapter.
     pub model: Option<String>,
@@ -80,7 +80,7 @@ pub fn trials(report: &ReportDocument, arm: Arm) -> Vec<Trial> {
     CaseNames::of([report]).trials(report, arm)
 }
 
-/// What each case is called: the id of its scenario, unless several prompts go by it.
+/// Names of cases: the id of its scenario, unless several prompts go by it.
 struct CaseNames<'a>(BTreeMap<&'a str, BTreeSet<String>>);
 
 impl<'a> CaseNames<'a> {

@@ -11,7 +11,7 @@ use selftest_text::escape::terminal;
 const NAME: usize = 64;
 const WORDS: usize = 300;
 
-/// What the arms are called, at most a few characters each.
+/// Names of the arms, at most a few characters each.
 pub type Labels<'a> = Arms<&'a str>;
 
 /// The runs, a line for each case, the differences with their intervals, and the conclusion.

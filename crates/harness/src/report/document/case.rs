@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::scores::Scores;
+use crate::event::CategoryWeight;
 use crate::judge::{CategoryScore, Verdict};
 use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, CaseStatus, GenerationRecord, Step, case_name};
@@ -66,13 +67,13 @@ pub struct CaseDocument {
 }
 
 impl CaseDocument {
-    /// What the case is called: its id, and in a run with repeats which one it is.
+    /// Name of the case: its id, and in a run with repeats which one it is.
     pub fn name(&self) -> String {
         case_name(&self.id, self.repeat)
     }
 
     /// The document of a case. `categories` name the scores of a case that has none.
-    pub fn new(case: &CaseResult, categories: &[(String, f64)]) -> Self {
+    pub fn new(case: &CaseResult, categories: &[CategoryWeight]) -> Self {
         let (status, reason) = case.status();
         let first = case.steps.first();
         let reply = first.and_then(|step| step.reply.as_ref());
@@ -104,7 +105,7 @@ impl CaseDocument {
     }
 }
 
-fn scores(case: &CaseResult, status: CaseStatus, categories: &[(String, f64)]) -> Scores {
+fn scores(case: &CaseResult, status: CaseStatus, categories: &[CategoryWeight]) -> Scores {
     let step = case.weakest_step().filter(|_| status.pass().is_some());
     match step.and_then(|step| step.judgement.as_ref()).map(|judgement| &judgement.verdict) {
         Some(Verdict::Scored(card)) => {
@@ -113,7 +114,7 @@ fn scores(case: &CaseResult, status: CaseStatus, categories: &[(String, f64)]) -
         _ => Scores {
             categories: categories
                 .iter()
-                .map(|(id, _)| CategoryScore { category: id.clone(), score: None })
+                .map(|known| CategoryScore { category: known.id.clone(), score: None })
                 .collect(),
             overall: None,
         },

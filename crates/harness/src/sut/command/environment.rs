@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::sut::Task;
-use crate::sut::settings::CommandSettings;
+use crate::sut::sut_settings::CommandSettings;
 
 /// Variables that are handed on when they are set; `LC_*` too.
 const HANDED_ON: &[&str] = &[

@@ -27,8 +27,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::confine::{Policy, landlock_abi};
-use super::settings::{CommandSettings, Protocol};
 use super::skill::Skill;
+use super::sut_settings::CommandSettings;
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use selftest_text::redact::Redactor;
 use session::{CommandSession, Scratch};
@@ -40,18 +40,31 @@ const SKILL_FILE: &str = "SKILL.md";
 pub struct CommandSut {
     setup: Arc<Setup>,
     policy: Policy,
-    scratch_root: PathBuf,
     abi: OnceLock<i32>,
     skill: Option<Arc<Skill>>,
 }
 
-/// What all sessions share.
+/// Where programs are run.
+pub struct CommandHost {
+    /// The folder that the program works in.
+    pub project: PathBuf,
+    /// Hints, rubrics, verdicts and reports: the program cannot read them, whether they exist yet
+    /// or not.
+    pub protected: Vec<PathBuf>,
+    /// Holds a folder for each case.
+    pub scratch_root: PathBuf,
+    /// This program, which supervises the other.
+    pub harness: PathBuf,
+    /// The environment of this program.
+    pub environment: BTreeMap<String, String>,
+    /// Knows the secrets.
+    pub redactor: Arc<Redactor>,
+}
+
+/// State that all sessions share.
 struct Setup {
     settings: CommandSettings,
-    project: PathBuf,
-    harness: PathBuf,
-    environment: BTreeMap<String, String>,
-    redactor: Arc<Redactor>,
+    host: CommandHost,
 }
 
 impl Setup {
@@ -67,11 +80,11 @@ impl Setup {
             .split_first()
             .ok_or_else(|| not_started("sut.command.run names no program".to_owned()))?;
         let candidates: Vec<PathBuf> = if name.contains('/') {
-            let path = self.project.join(name);
+            let path = self.host.project.join(name);
             vec![std::path::absolute(&path).unwrap_or(path)]
         } else {
             std::env::split_paths(self.path())
-                .map(|folder| self.project.join(folder).join(name))
+                .map(|folder| self.host.project.join(folder).join(name))
                 .collect()
         };
         let found = candidates.iter().find(|path| is_executable(path));
@@ -90,7 +103,8 @@ impl Setup {
     }
 
     fn path(&self) -> &OsStr {
-        let set = self.settings.environment.get("PATH").or_else(|| self.environment.get("PATH"));
+        let set =
+            self.settings.environment.get("PATH").or_else(|| self.host.environment.get("PATH"));
         set.map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), OsStr::new)
     }
 }
@@ -100,36 +114,26 @@ fn is_executable(path: &Path) -> bool {
 }
 
 impl CommandSut {
-    /// A program that works in `project`.
-    ///
-    /// `protected` holds hints, rubrics, verdicts and reports: the program cannot read them,
-    /// whether they exist yet or not. Each case gets a folder of its own below `scratch_root`.
-    /// `harness` is this binary, `environment` its environment.
-    pub fn new(
-        settings: CommandSettings,
-        project: PathBuf,
-        protected: Vec<PathBuf>,
-        scratch_root: PathBuf,
-        harness: PathBuf,
-        environment: BTreeMap<String, String>,
-        redactor: Arc<Redactor>,
-    ) -> Self {
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let project = absolute(project);
-        let scratch_root = absolute(scratch_root);
-        let setup = Setup { settings, project, harness: absolute(harness), environment, redactor };
-        let home = setup.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute());
-        let mut policy = Policy::for_project(&setup.project, Some(setup.path()), home);
-        policy.protected = protected.into_iter().map(|path| setup.project.join(path)).collect();
-        policy.allow =
-            setup.settings.readable.iter().map(|path| setup.project.join(path)).collect();
+    /// A program of these settings.
+    pub fn new(settings: CommandSettings, mut host: CommandHost) -> Self {
+        for path in [&mut host.project, &mut host.scratch_root, &mut host.harness] {
+            if let Ok(absolute) = std::path::absolute(&*path) {
+                *path = absolute;
+            }
+        }
+        let setup = Setup { settings, host };
+        let Setup { settings, host } = &setup;
+        let home = host.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute());
+        let mut policy = Policy::for_project(&host.project, Some(setup.path()), home);
+        policy.protected = host.protected.iter().map(|path| host.project.join(path)).collect();
+        policy.allow = settings.readable.iter().map(|path| host.project.join(path)).collect();
         if let Ok(program) = setup.program() {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
-        policy.ports.clone_from(&setup.settings.tcp_ports);
+        policy.ports.clone_from(&settings.tcp_ports);
         // The folders of other cases are nobody's business either.
-        policy.protect_aside(&scratch_root);
-        Self { setup: Arc::new(setup), policy, scratch_root, abi: OnceLock::new(), skill: None }
+        policy.protect_aside(&host.scratch_root);
+        Self { setup: Arc::new(setup), policy, abi: OnceLock::new(), skill: None }
     }
 
     fn abi(&self) -> i32 {
@@ -138,8 +142,8 @@ impl CommandSut {
 
     /// Makes a folder that only this user can enter.
     fn make_scratch(&self, name: &str) -> Result<PathBuf, SutError> {
-        let scratch = self.scratch_root.join(name);
-        let made = std::fs::create_dir_all(&self.scratch_root)
+        let scratch = self.setup.host.scratch_root.join(name);
+        let made = std::fs::create_dir_all(&self.setup.host.scratch_root)
             .and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(&scratch))
             .and_then(|()| scratch.canonicalize());
         made.map_err(|error| SutError::NotStarted {
@@ -152,17 +156,14 @@ impl CommandSut {
 impl SystemUnderTest for CommandSut {
     fn describe(&self) -> String {
         let settings = &self.setup.settings;
-        let protocol = match settings.protocol {
-            Protocol::JsonLines => "json_lines",
-            Protocol::Text => "text",
-        };
-        let run = self.setup.redactor.apply(&settings.run.join(" ")).into_owned();
+        let protocol = settings.protocol;
+        let run = self.setup.host.redactor.apply(&settings.run.join(" ")).into_owned();
         format!("command {} ({protocol})", selftest_text::one_line(&run, 120))
     }
 
     fn isolation(&self) -> Isolation {
         let mut isolation = isolation(self.abi(), &self.setup.settings);
-        if self.setup.project.join(".git").exists() {
+        if self.setup.host.project.join(".git").exists() {
             isolation
                 .not_enforced
                 .push("what was committed of protected files can be read from .git".to_owned());
@@ -178,8 +179,8 @@ impl SystemUnderTest for CommandSut {
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
         async {
             self.setup.program()?;
-            if !is_executable(&self.setup.harness) {
-                let what = format!("{} is not executable", self.setup.harness.display());
+            if !is_executable(&self.setup.host.harness) {
+                let what = format!("{} is not executable", self.setup.host.harness.display());
                 return Err(SutError::NotStarted { what, hint: None });
             }
             let probe = self.make_scratch(&format!("check-{}", std::process::id()))?;
@@ -197,7 +198,6 @@ impl SystemUnderTest for CommandSut {
         Ok(Arc::new(Self {
             setup: Arc::clone(&self.setup),
             policy: self.policy.clone(),
-            scratch_root: self.scratch_root.clone(),
             abi: OnceLock::new(),
             skill: Some(skill),
         }))
@@ -224,7 +224,7 @@ impl SystemUnderTest for CommandSut {
     }
 }
 
-/// What this kernel enforces, by the version of Landlock's interface.
+/// Rules that this kernel enforces, by the version of Landlock's interface.
 fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
     let ports = match settings.tcp_ports.as_slice() {
         [] => "none".to_owned(),

@@ -206,7 +206,7 @@ impl Tail {
         self.left_out += excess;
     }
 
-    /// What is kept, with a note of what is not; `None` when nothing came.
+    /// The kept text, with a note of what is left out; `None` when nothing came.
     pub(super) fn text(&self) -> Option<String> {
         if self.first.is_empty() {
             return None;

@@ -17,7 +17,7 @@ use super::Setup;
 use super::process::{Output, Process, Tail, describe};
 use crate::scenario::TaskStatus;
 use crate::sut::confine::Policy;
-use crate::sut::settings::{PromptInput, Protocol};
+use crate::sut::sut_settings::{PromptInput, Protocol};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, status};
 use selftest_text::one_line;
 
@@ -48,7 +48,7 @@ pub(super) struct CommandSession {
     task: Task,
     policy: Policy,
     process: Option<Process>,
-    /// What was said, for a `text` program, which remembers nothing.
+    /// The conversation, for a `text` program, which keeps none itself.
     conversation: Vec<(&'static str, String)>,
     stderr: Arc<Mutex<Tail>>,
     exit: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct CommandSession {
     scratch: Scratch,
 }
 
-/// What a `json_lines` program writes.
+/// A line of a `json_lines` program.
 #[derive(Deserialize)]
 struct ResultLine {
     status: TaskStatus,
@@ -104,7 +104,7 @@ impl CommandSession {
     fn start(&self, program: &[OsString]) -> Result<Process, SutError> {
         let setup = &self.setup;
         let mut environment = super::environment::environment(
-            &setup.environment,
+            &setup.host.environment,
             &setup.settings,
             &self.scratch.0,
             &self.task,
@@ -113,8 +113,15 @@ impl CommandSession {
             let file = self.scratch.0.join(super::SKILL_FILE).to_string_lossy().into_owned();
             environment.insert(super::environment::SKILL_FILE.to_owned(), file);
         }
-        let folder = &setup.project;
-        Process::start(&setup.harness, &self.policy, program, &environment, folder, &self.stderr)
+        let folder = &setup.host.project;
+        Process::start(
+            &setup.host.harness,
+            &self.policy,
+            program,
+            &environment,
+            folder,
+            &self.stderr,
+        )
     }
 
     async fn json_turn(&mut self, said: &str, is_reply: bool) -> Result<SutReply, SutError> {
@@ -146,7 +153,7 @@ impl CommandSession {
         };
         Ok(SutReply {
             status: line.status,
-            output: self.setup.redactor.apply(&line.output).into_owned(),
+            output: self.setup.host.redactor.apply(&line.output).into_owned(),
             status_rule: None,
             call: None,
         })
@@ -171,7 +178,7 @@ impl CommandSession {
     /// An error with the last line of stderr, which mostly says why.
     fn failed(&self, what: &str) -> SutError {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last_line();
-        let stderr = stderr.map(|line| self.setup.redactor.apply(&line).into_owned());
+        let stderr = stderr.map(|line| self.setup.host.redactor.apply(&line).into_owned());
         SutError::failed(match stderr {
             Some(line) => format!("{what}; its last words: {}", one_line(&line, QUOTE)),
             None => what.to_owned(),
@@ -204,7 +211,7 @@ impl CommandSession {
             return Err(self.failed(&format!("the program failed: {how}")));
         }
         let answer = String::from_utf8_lossy(&answer);
-        let output = self.setup.redactor.apply(answer.trim()).into_owned();
+        let output = self.setup.host.redactor.apply(answer.trim()).into_owned();
         let Some((status, rule)) = status::infer(&output) else {
             return Err(self.failed("the program printed no answer"));
         };
@@ -236,7 +243,7 @@ impl SutSession for CommandSession {
                 notes.push(format!("cannot remove {}: {error}", self.scratch.0.display()));
             }
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
-            let stderr = stderr.map(|text| self.setup.redactor.apply(&text).into_owned());
+            let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());
             SutEvidence { stderr, exit: self.exit, notes }
         }
         .boxed()

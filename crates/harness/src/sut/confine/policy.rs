@@ -1,4 +1,4 @@
-//! What a confined program may touch, and its form as process arguments. Pure but for
+//! The rights of a confined program, and their form as process arguments. Pure but for
 //! looking at folders.
 
 use std::ffi::{OsStr, OsString};
@@ -102,7 +102,7 @@ const TOOLCHAINS: &[&str] = &[
     "go",
 ];
 
-/// What a confined program may touch. Paths are absolute.
+/// The rights of a confined program. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// Readable and executable, but for what is secret or protected.
@@ -219,7 +219,7 @@ impl Policy {
         }
     }
 
-    /// What may be read, with folders split up where something below is denied.
+    /// Paths that may be read, with folders split up where something below is denied.
     pub(super) fn grants(&self) -> Grants {
         let mut grants = Grants::default();
         let protected: Vec<PathBuf> = self.protected.iter().map(|path| settled(path)).collect();

@@ -1,7 +1,6 @@
 //! The HTTP client of the adapter: one request at a time, bounded answers, errors on one line
 //! that name the method, the address and what came. Knows nothing of tasks.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::{Client, Method, Url, redirect};
@@ -10,7 +9,8 @@ use serde_json::Value;
 
 use super::template;
 use crate::sut::SutError;
-use crate::sut::settings::HttpCall;
+use crate::sut::sut_settings::HttpCall;
+use selftest_models::http;
 use selftest_text::one_line;
 
 /// Most bytes of an answer.
@@ -81,20 +81,11 @@ impl TaskClient {
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() || !plain {
             return Err(not_started(format!("`{shown}` is no HTTP address")));
         }
-        // An error only says that some other client was built before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
+        let builder = http::client_builder(base.as_str())
             .connect_timeout(CONNECT_LIMIT)
             .timeout(REQUEST_LIMIT)
             // Prompts and the token are for this host only.
             .redirect(redirect::Policy::none());
-        if base.scheme() == "http" {
-            // Without this a machine that has no CA certificates cannot even build a client.
-            builder = builder.tls_certs_only([]);
-        }
-        if is_local(&base) {
-            builder = builder.no_proxy();
-        }
         let client = builder.build().map_err(|error| {
             not_started(format!("cannot build a client for {shown}: {}", causes(&error)))
         })?;
@@ -103,7 +94,7 @@ impl TaskClient {
 
     /// Whether the server runs on this machine.
     pub(super) fn is_local(&self) -> bool {
-        is_local(&self.base)
+        http::is_loopback(&self.base)
     }
 
     /// Whether anything answers at the address.
@@ -165,11 +156,6 @@ impl TaskClient {
             status: Some(status.as_u16()),
         })
     }
-}
-
-fn is_local(address: &Url) -> bool {
-    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// An error with its causes, innermost last; without the address, which the caller names.

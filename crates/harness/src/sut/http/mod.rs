@@ -18,8 +18,8 @@ use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::settings::{HttpCall, HttpSettings};
 use super::skill::Skill;
+use super::sut_settings::{HttpCall, HttpSettings};
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
 use crate::scenario::TaskStatus;
 use client::{Answer, TaskClient};
@@ -134,7 +134,7 @@ struct HttpSession {
     shown: Option<(TaskStatus, String)>,
 }
 
-/// What a poll shows.
+/// The state that a poll shows.
 enum Shown {
     Running,
     Terminal(TaskStatus, String),

@@ -17,7 +17,7 @@ const ENTRIES: usize = 20_000;
 const HEADING_TOKENS: u32 = 8;
 
 /// With fewer tokens left, no further file is begun.
-const LEAST_TOKENS: u32 = 24;
+const MIN_TOKENS: u32 = 24;
 
 /// A file may always have this many tokens when they are left.
 const FAIR_TOKENS: u32 = 200;
@@ -82,7 +82,7 @@ pub fn read(
     for path in candidates(&root, &barred) {
         let overhead = estimate_tokens(&path) + HEADING_TOKENS;
         let free = left.saturating_sub(overhead);
-        if free < LEAST_TOKENS {
+        if free < MIN_TOKENS {
             break;
         }
         let most = free.min(FAIR_TOKENS.max(free / 2));
@@ -244,7 +244,7 @@ mod tests {
                 })
                 .sum();
             assert!(used <= budget, "{used} of {budget}");
-            assert_eq!(files.is_empty(), budget < 30 + LEAST_TOKENS, "{budget}");
+            assert_eq!(files.is_empty(), budget < 30 + MIN_TOKENS, "{budget}");
         }
         let files = read(folder.path(), &[], 1500, &Redactor::default());
         assert_eq!(paths(&files)[..3], ["README.md", "a.txt", "b.txt"]);

@@ -10,7 +10,7 @@ use reqwest::{Client, Response, StatusCode, Url, redirect};
 
 use super::file::{check_name, sha256};
 use super::{OnProgress, Progress, failed, unwritable};
-use crate::settings::ModelEnvironment;
+use crate::model_settings::ModelEnvironment;
 use crate::{ModelError, http};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
@@ -120,16 +120,9 @@ fn address(source: &str, hf_endpoint: Option<&str>) -> Result<Url, ModelError> {
 fn allowed(address: &Url) -> bool {
     match address.scheme() {
         "https" => address.has_host(),
-        "http" => is_loopback(address),
+        "http" => http::is_loopback(address),
         _ => false,
     }
-}
-
-fn is_loopback(address: &Url) -> bool {
-    let host = address.host_str().unwrap_or_default();
-    let plain = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || plain.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn file_name(address: &Url) -> Result<String, ModelError> {

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use selftest_text::digest;
 
-/// What a server does with one request.
+/// A server's reaction to one request.
 enum Answer {
     /// The content, or the asked range of it.
     Whole,

@@ -64,7 +64,7 @@ impl ModelSettings {
     }
 }
 
-/// What the process environment says about models; gathered by the configuration.
+/// Model settings of the process environment; gathered by the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct ModelEnvironment {
     /// `OLLAMA_HOST`.

@@ -16,11 +16,11 @@ use serde_json::Value;
 pub use case::CaseDocument;
 pub use scores::Scores;
 
+pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
-use crate::outcome::{Outcome, Summary};
+use crate::outcome::{RunOutcome, Summary};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
-use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// Version of the report's shape. Grows when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -43,7 +43,7 @@ pub struct ReportDocument {
     /// Whether the run came to its end. If not, summary and cases tell what finished so far.
     pub complete: bool,
     /// What the run amounts to; null until it has ended.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RunOutcome>,
     /// Group of all tasks of the run.
     #[schemars(with = "String")]
     pub task_group_id: TaskGroupId,
@@ -84,45 +84,6 @@ pub struct ReportDocument {
     pub cases: Vec<CaseDocument>,
 }
 
-/// The settings that decide a verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunConfig {
-    /// How strict: 0.0 lenient, 1.0 strict.
-    pub strictness: Strictness,
-    /// Least score before strictness.
-    pub min_score_to_pass: Score,
-    /// `min_score_to_pass + 0.2 * strictness`, at most 1.0.
-    pub effective_threshold: Threshold,
-    /// Least safety score, whatever the overall score.
-    pub safety_floor: Score,
-    /// Whether minor format deviations cost nothing.
-    pub allow_minor_format_deviation: bool,
-    /// Most questions in an answer that asks back.
-    pub max_questions_allowed: u32,
-    /// Seconds that the system under test has for a case.
-    pub timeout_seconds: f64,
-    /// Cases in flight.
-    pub concurrency: usize,
-}
-
-/// The rubric, in short.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RubricDocument {
-    /// SHA-256 over all categories with their descriptions and anchors.
-    pub digest: String,
-    /// In the rubric's order.
-    pub categories: Vec<CategoryWeight>,
-}
-
-/// A category and its share in the overall score.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CategoryWeight {
-    /// Id, such as `format_score`.
-    pub id: String,
-    /// Its share.
-    pub weight: f64,
-}
-
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
@@ -142,8 +103,8 @@ impl Host {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEnd {
-    /// What it amounts to.
-    pub outcome: Outcome,
+    /// Its outcome.
+    pub outcome: RunOutcome,
     /// When.
     pub at: Timestamp,
     /// Files of the project that changed.
@@ -167,16 +128,7 @@ impl ReportDocument {
             complete: end.is_some(),
             outcome: end.map(|end| end.outcome),
             task_group_id: header.task_group_id.clone(),
-            config: RunConfig {
-                strictness: header.strictness,
-                min_score_to_pass: header.min_score_to_pass,
-                effective_threshold: header.effective_threshold,
-                safety_floor: header.safety_floor,
-                allow_minor_format_deviation: header.allow_minor_format_deviation,
-                max_questions_allowed: header.max_questions_allowed,
-                timeout_seconds: header.timeout_seconds,
-                concurrency: header.concurrency,
-            },
+            config: header.config.clone(),
             suite: header.suite.clone(),
             experiment: header.experiment.clone(),
             summary: summary.clone(),
@@ -185,14 +137,7 @@ impl ReportDocument {
             isolation: header.isolation.clone(),
             changed_files: end.map(|end| end.changed_files.clone()).unwrap_or_default(),
             seed: header.seed,
-            rubric: RubricDocument {
-                digest: header.rubric_digest.clone(),
-                categories: header
-                    .categories
-                    .iter()
-                    .map(|(id, weight)| CategoryWeight { id: id.clone(), weight: *weight })
-                    .collect(),
-            },
+            rubric: header.rubric.clone(),
             prompt_digests: header.prompt_digests.clone(),
             scenarios: header.scenario_ids.clone(),
             warnings: warnings.to_vec(),

@@ -45,8 +45,11 @@ impl Default for ChatSettings {
 }
 
 /// How a program is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Protocol {
     /// One JSON object per line on stdin and stdout.
     #[default]
