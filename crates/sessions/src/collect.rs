@@ -9,7 +9,7 @@ use super::feed::Sink;
 use super::text::Text;
 
 /// Bytes of text after which further events of a session are only counted.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// A session with its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -95,7 +95,7 @@ impl Collector {
 
 impl Sink for Collector {
     fn event(&mut self, event: Event<'_>) {
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.current.left_out += 1;
             return;
         }

@@ -34,9 +34,9 @@ pub struct Head {
 impl Head {
     /// Notes a model that answered.
     pub fn model(&mut self, name: &str) {
-        const MOST: usize = 32;
+        const MAX_MODELS: usize = 32;
         if !name.is_empty()
-            && self.models.len() < MOST
+            && self.models.len() < MAX_MODELS
             && !self.models.iter().any(|model| model == name)
         {
             self.models.push(selftest_text::one_line(name, 120));

@@ -1,10 +1,11 @@
 //! What stands between a reader and a sink: numbers events, pairs calls with results, counts.
 
-use super::event::{Event, Head, Outcome, Role, ToolResult};
+use super::event::{Event, Head, Origin, Outcome, Role, ToolResult};
 use super::naming::Naming;
 use super::pairing::Pairing;
 use super::time::Moment;
 use super::{Format, Source, Text};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Takes sessions while they are read.
@@ -145,6 +146,27 @@ impl<'s> Feed<'s> {
         }
     }
 
+    /// Hands on a text.
+    pub(super) fn say(
+        &mut self,
+        role: Role,
+        origin: Origin,
+        text: Text<'_>,
+        time: Option<Timestamp>,
+    ) {
+        self.event(Event { role, origin, text, time, ..Event::default() });
+    }
+
+    /// Hands on results of tools.
+    pub(super) fn results(
+        &mut self,
+        origin: Origin,
+        results: Vec<ToolResult<'_>>,
+        time: Option<Timestamp>,
+    ) {
+        self.event(Event { role: Role::Tool, origin, results, time, ..Event::default() });
+    }
+
     /// Hands an event on. An event that says nothing is dropped.
     pub(super) fn event(&mut self, mut event: Event<'_>) {
         let says_nothing = event.text.is_empty()
@@ -162,7 +184,7 @@ impl<'s> Feed<'s> {
         }
         self.notes.cut_fields += event.cut_fields();
         self.pairing.pair(&mut event);
-        self.naming.see(&event);
+        self.naming.observe(&event);
         event.number = self.events;
         self.events += 1;
         self.hand_on(event);

@@ -4,7 +4,6 @@
 //! with the file. Nothing here grades, prints or stores, and no foreign text becomes a path.
 
 mod bounded;
-mod buffer;
 mod collect;
 mod condense;
 mod content;
@@ -16,6 +15,7 @@ mod feed;
 mod find;
 mod format;
 mod function_call;
+mod id;
 mod lines;
 #[cfg(test)]
 mod mutation;

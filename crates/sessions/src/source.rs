@@ -10,7 +10,6 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use super::ReadError;
 use super::bounded::BoundedStrings;
-use super::buffer::Buffer;
 use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, MARK, without_mark};
@@ -131,12 +130,7 @@ impl Source {
 
     /// The lines from the beginning.
     pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
-        Ok(match self {
-            Source::Bytes { bytes, .. } => Lines::of_bytes(bytes),
-            Source::File(_) | Source::Watched(..) | Source::Folder { .. } => {
-                Lines::new(self.open()?)
-            }
-        })
+        Ok(Lines::new(self.open()?))
     }
 
     /// The first bytes, at most so many.
@@ -165,7 +159,8 @@ impl Source {
         document: &mut impl Document,
         feed: &mut Feed<'_>,
     ) -> Result<(), ReadError> {
-        if self.size()? > IN_MEMORY {
+        let size = self.size()?;
+        if size > IN_MEMORY {
             let bounded = BoundedStrings::new(self.open_unmarked()?);
             return match from_stream(bounded, document, feed) {
                 Ok(()) => Ok(()),
@@ -181,11 +176,11 @@ impl Source {
                 }
             };
         }
-        let mut buffer = Buffer::new();
+        let mut buffer = Vec::new();
         let bytes = if let Source::Bytes { bytes, .. } = self {
             bytes.as_slice()
         } else {
-            buffer.clear();
+            buffer.reserve(usize::try_from(size).unwrap_or_default());
             self.open()?.read_to_end(&mut buffer)?;
             buffer.as_slice()
         };

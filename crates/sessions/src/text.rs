@@ -16,10 +16,10 @@ use super::wire::{AnyJson, deserialize_any_json};
 const KEPT_END: usize = 16 * 1024;
 
 /// Runs of base64 longer than this are replaced by a note, if they stand behind `;base64,`.
-const LONGEST_BASE64: usize = 256;
+const MAX_BASE64: usize = 256;
 
 /// The same of runs by themselves, as an image in the JSON of a tool's result.
-const LONGEST_BARE_BASE64: usize = 1024;
+const MAX_BARE_BASE64: usize = 1024;
 
 /// A long text is cut at a line break or at a space, if there is one so near: the half of a secret
 /// is no shape that would be known as one.
@@ -44,7 +44,7 @@ impl<'a> Text<'a> {
     /// Bounds a text.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
         let (mut value, mut cut) = (text.into(), 0);
-        if value.len() <= LONGEST_BASE64 {
+        if value.len() <= MAX_BASE64 {
             return Self { value, cut };
         }
         for without in [without_base64, without_bare_base64] {
@@ -82,6 +82,12 @@ impl<'a> Text<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
+    }
+
+    /// The text in one line of at most so many bytes, for a name or a path; `None` where it is
+    /// empty.
+    pub(super) fn line(&self, max: usize) -> Option<String> {
+        (!self.is_empty()).then(|| selftest_text::one_line(self, max))
     }
 
     /// A copy that owns its text.
@@ -187,7 +193,7 @@ fn without_base64(text: &str) -> Option<(String, usize)> {
     let runs = BASE64.find_iter(text.as_bytes()).filter_map(|hit| {
         let start = hit + ";base64,".len();
         let run = text.as_bytes()[start..].iter().take_while(|byte| is_base64(byte)).count();
-        (run > LONGEST_BASE64).then_some(start..start + run)
+        (run > MAX_BASE64).then_some(start..start + run)
     });
     without_runs(text, runs)
 }
@@ -208,7 +214,7 @@ fn without_bare_base64(text: &str) -> Option<(String, usize)> {
 /// The next long run of base64. Looks only at one byte in so many where there is none.
 fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
     let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    let mut at = from + LONGEST_BARE_BASE64;
+    let mut at = from + MAX_BARE_BASE64;
     while at < text.len() {
         let before = text[from..at].iter().rev().take_while(is_base64).count();
         let after = text[at..].iter().take_while(is_base64).count();
@@ -216,14 +222,14 @@ fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
         // Of all kinds of characters, unlike hexadecimal digits or a line of dashes.
         let has = |kind: fn(&u8) -> bool| text[run.clone()].iter().any(kind);
         if after > 0
-            && run.len() > LONGEST_BARE_BASE64
+            && run.len() > MAX_BARE_BASE64
             && has(u8::is_ascii_digit)
             && has(u8::is_ascii_uppercase)
             && has(u8::is_ascii_lowercase)
         {
             return Some(run);
         }
-        at = run.end + LONGEST_BARE_BASE64;
+        at = run.end + MAX_BARE_BASE64;
     }
     None
 }
@@ -231,7 +237,7 @@ fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
 /// The text with these runs of base64 replaced, and how many bytes that took away.
 fn without_runs(text: &str, runs: impl Iterator<Item = Range<usize>>) -> Option<(String, usize)> {
     let (mut result, mut from, mut cut) = (String::new(), 0, 0);
-    for run in runs.filter(|run| run.len() > LONGEST_BASE64) {
+    for run in runs.filter(|run| run.len() > MAX_BASE64) {
         result.push_str(&text[from..run.start]);
         result.push_str(&format!("[{} bytes of base64 left out]", run.len()));
         from = run.end;

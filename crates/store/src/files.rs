@@ -195,9 +195,7 @@ impl Store {
                     outcome: FileOutcome::from_name(&outcome)
                         .ok_or_else(|| format!("outcome is {outcome:?}"))?,
                     reason: row.optional_text("reason"),
-                    format: Format::ALL
-                        .into_iter()
-                        .find(|known| format.as_deref() == Some(known.name())),
+                    format: format.as_deref().and_then(|name| name.parse().ok()),
                     sessions: row.number("sessions")?,
                     graded: row.number("graded")?,
                     notes_json: row.optional_text("notes_json"),

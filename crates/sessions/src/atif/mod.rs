@@ -111,12 +111,10 @@ struct Agent<'a> {
 
 impl Agent<'_> {
     fn note(&self, head: &mut Head) {
-        if !self.name.is_empty() {
-            head.agent = selftest_text::one_line(&self.name, 80);
+        if let Some(name) = self.name.line(80) {
+            head.agent = name;
         }
-        if !self.version.is_empty() {
-            head.agent_version = Some(selftest_text::one_line(&self.version, 80));
-        }
+        head.agent_version = self.version.line(80).or(head.agent_version.take());
         head.model(&self.model_name);
     }
 }
@@ -260,7 +258,7 @@ impl Step<'_> {
             ..Event::default()
         });
         let origin = if is_subagent { Origin::Subagent } else { Origin::Agent };
-        feed.event(Event { role: Role::Tool, origin, results, time, ..Event::default() });
+        feed.results(origin, results, time);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::records::Id;
+use crate::id::Id;
 
 /// What a record is in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -120,8 +120,3 @@ impl TokenInfo {
         })
     }
 }
-
-/// A name or a path for the head; `None` when there is none.
-pub(super) fn named(text: &Text<'_>) -> Option<String> {
-    (!text.is_empty()).then(|| selftest_text::one_line(text, 400))
-}

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::arguments::arguments;
-use super::signals::{Deed, deed, is_verdict};
+use super::signals::{CallKind, call_kind, is_verdict};
 use crate::{Event, Origin, Outcome, Role, Session, ToolResult};
 
 /// First and last user prompts that are always wanted (docs/spec/session-quality.md#transcript).
@@ -70,15 +70,15 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
             add(0, kind, tier);
         }
         for (part, call) in what.calls.iter().enumerate() {
-            let deed = deed(&call.name, &arguments(&call.arguments));
-            let tier = match deed {
-                Deed::Revert => Tier::Verdict,
-                Deed::Test | Deed::Edit => Tier::Key,
-                Deed::Other => Tier::Other,
+            let kind = call_kind(&call.name, &arguments(&call.arguments));
+            let tier = match kind {
+                CallKind::Revert => Tier::Verdict,
+                CallKind::Test | CallKind::Edit => Tier::Key,
+                CallKind::Other => Tier::Other,
             };
             let item = add(part, Kind::Call, tier);
             if !call.id.is_empty() {
-                calls.insert(&call.id, (item, deed == Deed::Test));
+                calls.insert(&call.id, (item, kind == CallKind::Test));
             }
         }
         let mut failed = Vec::new();

@@ -26,7 +26,7 @@ const LOOKED_AT: u64 = 256 * 1024;
 /// Bytes that are looked at where these are not enough: what tells the format may stand behind
 /// the schemas of tools or a long message. A bound on the time that a large file of anything else
 /// takes.
-const FURTHEST: u64 = 128 * 1024 * 1024;
+const MAX_SEARCHED: u64 = 128 * 1024 * 1024;
 
 /// Lines that are looked at.
 const LINES: usize = 20;
@@ -77,7 +77,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
             return Ok(format);
         }
         let changes = Cell::new(0);
-        let input = Repaired::new(source.open_unmarked()?.take(FURTHEST), &changes);
+        let input = Repaired::new(source.open_unmarked()?.take(MAX_SEARCHED), &changes);
         document = Outline::of_stream(BoundedStrings::new(input));
         if let Some(format) = document.format() {
             return Ok(format);
@@ -101,7 +101,7 @@ fn of_lines(start: &[u8], seen: &mut Vec<Outline>) -> Result<Option<Format>, Rea
 /// The same of lines of any length.
 fn of_long_lines(source: &Source, seen: &mut Vec<Outline>) -> Result<Option<Format>, ReadError> {
     seen.clear();
-    let mut lines = Lines::new(Box::new(source.open()?.take(FURTHEST)));
+    let mut lines = Lines::new(Box::new(source.open()?.take(MAX_SEARCHED)));
     for _ in 0..LINES {
         let Some(line) = lines.next(&mut Notes::default())? else { break };
         if let Some(format) = of_line(line.bytes, seen)? {

@@ -1,7 +1,5 @@
 //! A message of a recorded chat, and the events that it becomes.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use serde::Deserialize;
 
 use crate::content::Content;
@@ -98,13 +96,6 @@ impl Tokens {
     }
 }
 
-/// Stands for the id of a message.
-pub(super) fn key(id: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    hasher.finish()
-}
-
 impl Message<'_> {
     /// Sends the events of the message.
     pub(super) fn send(self, is_subagent: bool, feed: &mut Feed<'_>) {
@@ -135,8 +126,7 @@ impl Message<'_> {
                 let (role, origin) = (Role::Assistant, of(Origin::Agent));
                 let said = Event { role, origin, text, reasoning, calls, ..Event::default() };
                 feed.event(Event { usage, time, ..said });
-                let role = Role::Tool;
-                feed.event(Event { role, origin, results, time, ..Event::default() });
+                feed.results(origin, results, time);
             }
             kind @ ("info" | "warning" | "error") => {
                 let mark = match kind {

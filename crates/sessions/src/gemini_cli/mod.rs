@@ -28,8 +28,8 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 /// Whether the first line is a JSON object of its own, without messages, as the header of the
 /// line form is. The name says nothing.
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
-    const LONGEST_HEADER: u64 = 256 * 1024;
-    let mut lines = Lines::new(Box::new(source.open()?.take(LONGEST_HEADER)));
+    const MAX_HEADER: u64 = 256 * 1024;
+    let mut lines = Lines::new(Box::new(source.open()?.take(MAX_HEADER)));
     let (mut scratch, mut notes) = (Vec::new(), Notes::default());
     let first = lines.next(&mut notes)?;
     let keys = first.and_then(|line| line.parse::<document::Keys>(&mut scratch, &mut notes));

@@ -47,13 +47,11 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 
 impl About<'_> {
     fn note(&self, feed: &mut Feed<'_>) {
-        let known =
-            |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
         let head = &mut feed.head;
         head.model(&self.model);
-        head.platform = known(&self.platform).or(head.platform.take());
-        head.cwd = known(&self.cwd).or(head.cwd.take());
-        if let Some(id) = known(&self.session_id) {
+        head.platform = self.platform.line(400).or(head.platform.take());
+        head.cwd = self.cwd.line(400).or(head.cwd.take());
+        if let Some(id) = self.session_id.line(400) {
             head.id = id;
         }
     }

@@ -34,18 +34,16 @@ impl Document for Snapshot {
         feed: &mut Feed<'_>,
     ) -> Result<(), A::Error> {
         AGENT.clone_into(&mut feed.head.agent);
-        let known =
-            |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "session_id" => feed.head.id = map.next_value::<Text<'de>>()?.as_str().to_owned(),
                 "model" => feed.head.model(&map.next_value::<Text<'de>>()?),
-                "platform" => feed.head.platform = known(&map.next_value::<Text<'de>>()?),
-                "parent_session_id" => feed.head.parent = known(&map.next_value::<Text<'de>>()?),
-                "cwd" => feed.head.cwd = known(&map.next_value::<Text<'de>>()?),
+                "platform" => feed.head.platform = map.next_value::<Text<'de>>()?.line(400),
+                "parent_session_id" => feed.head.parent = map.next_value::<Text<'de>>()?.line(400),
+                "cwd" => feed.head.cwd = map.next_value::<Text<'de>>()?.line(400),
                 "model_config" => {
                     let settings = map.next_value::<Object<Settings<'de>>>()?.0.unwrap_or_default();
-                    feed.head.cwd = feed.head.cwd.take().or(known(&settings.cwd));
+                    feed.head.cwd = feed.head.cwd.take().or(settings.cwd.line(400));
                 }
                 "session_start" | "last_updated" => feed.saw(map.next_value()?),
                 "messages" => {

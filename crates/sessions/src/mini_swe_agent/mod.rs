@@ -204,8 +204,7 @@ impl Run {
         }
         result.error = extra.exception_info;
         let results = vec![ToolResult { call_id, ..result }];
-        let (role, origin, time) = (Role::Tool, Origin::Agent, extra.timestamp.0);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(Origin::Agent, results, extra.timestamp.0);
     }
 
     /// The end of a run. The command that submits has no result of its own: the run ends in it.
@@ -222,8 +221,7 @@ impl Run {
         let result =
             |id: String| ToolResult { call_id: id.into(), outcome, ..ToolResult::default() };
         let results = self.open.drain(..).map(result).collect();
-        let (role, origin) = (Role::Tool, Origin::Agent);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(Origin::Agent, results, time);
     }
 
     fn end(&mut self, status: &str, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
@@ -235,9 +233,7 @@ impl Run {
     }
 
     fn note(&mut self, info: Info<'_>, feed: &mut Feed<'_>) {
-        if !info.mini_version.is_empty() {
-            feed.head.agent_version = Some(selftest_text::one_line(&info.mini_version, 60));
-        }
+        feed.head.agent_version = info.mini_version.line(60).or(feed.head.agent_version.take());
         // The same model under the name of the configuration would count as another one.
         if feed.head.models.is_empty()
             && let Some(model) = info.config.0.and_then(|config| config.model.0)

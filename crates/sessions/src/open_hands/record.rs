@@ -200,8 +200,8 @@ impl<'de> AnyJson<'de> for Args {
 impl Args {
     /// Adds an argument that says something.
     fn push(&mut self, key: &str, value: &str) {
-        const MOST: usize = 256 * 1024;
-        if matches!(value, "null" | "false") || self.of_tool.len() > MOST {
+        const MAX_BYTES: usize = 256 * 1024;
+        if matches!(value, "null" | "false") || self.of_tool.len() > MAX_BYTES {
             return;
         }
         self.of_tool.push(if self.of_tool.is_empty() { '{' } else { ',' });

@@ -262,12 +262,11 @@ fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
     // How many calls of a model these took is not known.
     let (role, continues, calls) = (Role::Assistant, true, vec![call]);
     feed.event(Event { role, origin, calls, time, continues, ..Event::default() });
-    feed.event(Event { role: Role::Tool, origin, results: vec![result], time, ..Event::default() });
+    feed.results(origin, vec![result], time);
 }
 
 fn send_result(result: ToolResult<'_>, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
-    let (role, origin) = (Role::Tool, Origin::Agent);
-    feed.event(Event { role, origin, results: vec![result], time, ..Event::default() });
+    feed.results(Origin::Agent, vec![result], time);
 }
 
 fn result_of<'a>(

@@ -98,9 +98,9 @@ impl Observation<'_> {
     }
 }
 
-fn note_folder(folder: &str, feed: &mut Feed<'_>) {
-    if feed.head.cwd.is_none() && !folder.is_empty() {
-        feed.head.cwd = Some(selftest_text::one_line(folder, 400));
+fn note_folder(folder: &Text<'_>, feed: &mut Feed<'_>) {
+    if feed.head.cwd.is_none() {
+        feed.head.cwd = folder.line(400);
     }
 }
 

@@ -18,14 +18,15 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess};
+use serde::de::{IgnoredAny, MapAccess};
+use serde_json::Value;
 
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult, Usage};
 use super::feed::Feed;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::wire::{AnyJson, Int, Json, Object, each};
+use super::wire::{AnyJson, Int, Object, deserialize_any_json, each};
 use history::{History, Message};
 
 /// Reads a trajectory.
@@ -40,7 +41,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 #[derive(Default)]
 struct Found {
     has_steps: bool,
-    /// Messages before the first answer, at most [`history::MOST_OPENING`].
+    /// Messages before the first answer, at most [`history::MAX_OPENING`].
     opening: Vec<(Role, Text<'static>)>,
     demonstrations: u64,
 }
@@ -67,7 +68,7 @@ impl Document for Found {
                             *demonstrations += 1;
                         } else if message.role() == Role::Assistant {
                             answered = true;
-                        } else if !answered && opening.len() < history::MOST_OPENING {
+                        } else if !answered && opening.len() < history::MAX_OPENING {
                             opening.push((message.role(), message.content.0.into_owned()));
                         }
                     }))?;
@@ -126,9 +127,7 @@ impl Document for Trajectory {
                 }
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0,
                 "replay_config" => {
-                    if let Nested(Some(replay)) = map.next_value::<Nested<Replay>>()? {
-                        replay.note(feed);
-                    }
+                    note_replay(&map.next_value()?, feed);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -148,22 +147,13 @@ struct Step<'a> {
     /// Thought and action as the model wrote them.
     response: Text<'a>,
     thought: Text<'a>,
-    state: Nested<State>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct State {
-    working_dir: Json,
+    state: Nested,
 }
 
 impl Step<'_> {
     fn send(self, number: u64, feed: &mut Feed<'_>) {
-        if let Some(state) = self.state.0
-            && feed.head.cwd.is_none()
-            && !state.working_dir.0.is_empty()
-        {
-            feed.head.cwd = Some(selftest_text::one_line(&state.working_dir.0, 400));
+        if feed.head.cwd.is_none() {
+            feed.head.cwd = Text::from(self.state.text("/working_dir")).line(400);
         }
         let is_written = !self.response.is_empty() || !self.thought.is_empty();
         let text = if self.thought.is_empty() { self.response } else { self.thought };
@@ -182,8 +172,7 @@ impl Step<'_> {
         if is_call {
             let result =
                 ToolResult { call_id: id.into(), ..observation::result_of(self.observation) };
-            let (role, origin) = (Role::Tool, Origin::Agent);
-            feed.event(Event { role, origin, results: vec![result], ..Event::default() });
+            feed.results(Origin::Agent, vec![result], None);
         } else {
             // What SWE-agent says of an answer without action, or of the end.
             feed.event(Event { text: self.observation, ..Event::default() });
@@ -223,8 +212,8 @@ impl Info<'_> {
             let (input, output) = (stats.tokens_sent.count(), stats.tokens_received.count());
             feed.head.usage = (input + output > 0).then_some(Usage { input, output, cached: 0 });
         }
-        if !self.swe_agent_version.is_empty() {
-            feed.head.agent_version = Some(selftest_text::one_line(&self.swe_agent_version, 60));
+        if let Some(version) = self.swe_agent_version.line(60) {
+            feed.head.agent_version = Some(version);
         }
         if !self.exit_status.is_empty() {
             let status = selftest_text::one_line(&self.exit_status, 200);
@@ -235,64 +224,36 @@ impl Info<'_> {
     }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Replay {
-    agent: Object<Agent>,
-    problem_statement: Object<Problem>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Agent {
-    model: Object<Model>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Model {
-    name: Json,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Problem {
-    id: Json,
-}
-
-impl Replay {
-    fn note(self, feed: &mut Feed<'_>) {
-        if let Some(model) = self.agent.0.and_then(|agent| agent.model.0) {
-            feed.head.model(&model.name.0);
-        }
-        if let Some(problem) = self.problem_statement.0 {
-            feed.call_run_of(&problem.id.0);
-        }
-    }
+/// Notes the settings with which a run can be repeated.
+fn note_replay(replay: &Nested, feed: &mut Feed<'_>) {
+    feed.head.model(&replay.text("/agent/model/name"));
+    feed.call_run_of(&replay.text("/problem_statement/id"));
 }
 
 /// An object, or the JSON of one in a string, as older versions wrote it.
-struct Nested<T>(Option<T>);
+#[derive(Default)]
+struct Nested(Value);
 
-impl<T> Default for Nested<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
+deserialize_any_json!(Nested);
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Nested<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::of(deserializer)
-    }
-}
-
-impl<'de, T: DeserializeOwned> AnyJson<'de> for Nested<T> {
+impl<'de> AnyJson<'de> for Nested {
     fn string(&mut self, json: Cow<'de, str>) {
-        self.0 = serde_json::from_str(&json).ok();
+        self.0 = serde_json::from_str(&json).unwrap_or_default();
     }
 
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        self.0 = Some(T::deserialize(MapAccessDeserializer::new(map))?);
+        self.0 = Value::deserialize(MapAccessDeserializer::new(map))?;
         Ok(())
+    }
+}
+
+impl Nested {
+    /// The value at a JSON pointer as text; empty where there is none.
+    fn text(&self, pointer: &str) -> String {
+        match self.0.pointer(pointer) {
+            Some(Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(other) => other.to_string(),
+        }
     }
 }

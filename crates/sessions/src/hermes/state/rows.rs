@@ -46,7 +46,7 @@ pub(super) fn cwd_of_settings(json: &str) -> Option<String> {
         cwd: Text<'a>,
     }
     let settings = serde_json::from_str::<Object<Settings<'_>>>(json).ok()?.0?;
-    Some(selftest_text::one_line(&settings.cwd, 400)).filter(|cwd| !cwd.is_empty())
+    settings.cwd.line(400).filter(|cwd| !cwd.is_empty())
 }
 
 /// Hands the messages of a session to the feed.
