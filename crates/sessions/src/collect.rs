@@ -14,10 +14,10 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// A session with its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Session {
-    /// What is known of it as a whole.
+    /// Data about it as a whole.
     #[serde(flatten)]
     pub head: Head,
-    /// What was said and done, in order.
+    /// Its events, in order.
     pub events: Vec<Event<'static>>,
     /// Events that were left out because the session is longer than memory should hold.
     pub left_out: u64,

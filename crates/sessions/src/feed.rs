@@ -1,4 +1,5 @@
-//! What stands between a reader and a sink: numbers events, pairs calls with results, counts.
+//! The feed between a reader and a sink: numbers events, pairs calls with results, counts what
+//! is skipped. Must not collect events.
 
 use super::event::{Event, Head, Origin, Outcome, Role, ToolResult};
 use super::naming::Naming;
@@ -25,7 +26,7 @@ pub trait Sink {
     }
 }
 
-/// What a reader could not use. Each is a count.
+/// Counts of what a reader could not use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Notes {
@@ -44,7 +45,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// What of the conversation is lost, for a person; `None` where nothing is.
+    /// Describes what is lost of the conversation, for a person; `None` where nothing is.
     pub fn lost(&self) -> Option<String> {
         let torn = self.torn.iter().map(|tear| format!("broken off at {tear}"));
         let unreadable = (self.bad_records > 0).then(|| match self.bad_records {
@@ -74,9 +75,9 @@ impl Notes {
 
 /// The current session of a reader, on its way to the sink.
 pub(super) struct Feed<'s> {
-    /// What is known of the current session; readers fill it while they read.
+    /// Data of the current session; readers fill it while they read.
     pub(super) head: Head,
-    /// What could not be used, over all sessions of the source.
+    /// Skipped and repaired records over all sessions of the source.
     pub(super) notes: Notes,
     sink: &'s mut dyn Sink,
     pairing: Pairing,

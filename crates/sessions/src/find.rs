@@ -42,7 +42,7 @@ const EXTENSIONS: [&str; 4] = ["json", "jsonl", "ndjson", "traj"];
 /// The only database that is read.
 const DATABASE: &str = "state.db";
 
-/// What `OpenHands` keeps beside a folder of events: no session of its own.
+/// File that `OpenHands` keeps beside a folder of events: no session of its own.
 const BASE_STATE: &str = "base_state.json";
 
 /// Every candidate in these folders and files, by path, each once.

@@ -144,7 +144,7 @@ impl Naming {
     }
 }
 
-/// What was said up to the first answer of the agent. Nothing of it depends on what a sink wants,
+/// The session up to the first answer of the agent. Nothing of it depends on what a sink wants,
 /// and a session without an answer has no grade that another id would lose.
 #[derive(Default)]
 struct Beginning {

@@ -25,7 +25,7 @@ const MAX_BARE_BASE64: usize = 1024;
 /// is no shape that would be known as one.
 const NEAR: usize = 2048;
 
-/// What stands before it.
+/// The words in front of base64 in data URLs.
 static BASE64: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(";base64,"));
 
 /// Foreign text of at most about 32 KiB.
@@ -169,14 +169,14 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// What is left of the beginning of a text without the half word at its end.
+/// The beginning of a text without the half word at its end.
 fn without_half_word(head: &str) -> &str {
     let near = &head[head.ceil_char_boundary(head.len().saturating_sub(NEAR))..];
     let kept = near.rfind('\n').or_else(|| near.rfind(ends_word)).unwrap_or(near.len());
     &head[..head.len() - near.len() + kept]
 }
 
-/// What is left of the end of a text without the half word at its beginning.
+/// The end of a text without the half word at its beginning.
 fn without_half_word_before(tail: &str) -> &str {
     let near = &tail[..tail.floor_char_boundary(NEAR)];
     let left_out = near.find('\n').or_else(|| near.find(ends_word));

@@ -260,7 +260,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// What a JSON string says. A raw value was not checked for lone surrogates.
+/// The text of a JSON string. A raw value was not checked for lone surrogates.
 fn string(json: &str) -> Text<'static> {
     let read = |json: &str| serde_json::from_str::<Text<'_>>(json).map(Text::into_owned);
     read(json).unwrap_or_else(|_| {

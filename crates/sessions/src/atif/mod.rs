@@ -183,7 +183,7 @@ struct Observation<'a> {
     results: List<Given<'a>>,
 }
 
-/// What a tool, or the environment without one, gave back.
+/// Result of a tool, or of the environment where there is no tool.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Given<'a> {

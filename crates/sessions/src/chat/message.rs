@@ -41,7 +41,7 @@ impl Place {
 pub(super) struct Message<'a> {
     pub(super) role: Text<'a>,
     pub(super) content: Content<'a>,
-    /// What the model said instead of content.
+    /// The model's words in place of content.
     pub(super) refusal: Text<'a>,
     pub(super) name: Text<'a>,
     pub(super) model: Text<'a>,

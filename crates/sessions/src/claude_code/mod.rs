@@ -54,7 +54,7 @@ fn pass(
     Ok(())
 }
 
-/// What has to be remembered between records.
+/// State between records.
 #[derive(Default)]
 struct Reader {
     /// Name of the file: the session's id, or `agent-` and the subagent's.
@@ -135,7 +135,7 @@ impl Reader {
         }
     }
 
-    /// What the record says of the session as a whole. Copies of an older session come first: the
+    /// Takes over data about the session as a whole. Copies of an older session come first: the
     /// last session named is the file's own, the one before it the parent.
     fn head(&mut self, record: &Record<'_>, feed: &mut Feed<'_>) {
         let head = &mut feed.head;

@@ -41,7 +41,7 @@ pub(super) struct Record<'a> {
     pub(super) request_id: Id,
     pub(super) message: Object<Message<'a>>,
     pub(super) attachment: Object<Attachment<'a>>,
-    /// What a `system` record says.
+    /// Text of a `system` record.
     pub(super) content: Text<'a>,
     pub(super) error: Object<Failure<'a>>,
 }
@@ -134,7 +134,7 @@ impl<'a> Block<'a> {
         self.content.and_then(read).unwrap_or_default().0
     }
 
-    /// What the model thought, as it stands in the file where it is not `wanted`: then all that
+    /// The model's thoughts, as they stand in the file where it is not `wanted`: then all that
     /// counts is whether there is any.
     pub(super) fn thinking(&self, wanted: bool) -> Text<'a> {
         let Some(json) = self.thinking.map(RawValue::get) else { return Text::default() };

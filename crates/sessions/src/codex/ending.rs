@@ -61,13 +61,13 @@ impl Ending {
     }
 }
 
-/// What is known of one call.
+/// State of one call.
 #[derive(Default)]
 struct Call {
     began: bool,
-    /// What was told about it to the sink.
+    /// The ending that the sink was given.
     told: Option<Ending>,
-    /// What its event says.
+    /// The ending that its event states.
     ending: Option<Ending>,
 }
 

@@ -52,18 +52,18 @@ fn pass(source: &Source, feed: &mut Feed<'_>, known: Known) -> Result<Known, Rea
     Ok(rollout.end())
 }
 
-/// What an earlier pass found out.
+/// Findings of an earlier pass.
 #[derive(Default)]
 struct Known {
     /// There is something that this pass did not know when it was needed.
     is_news: bool,
-    /// What humans typed comes as `user_message` events.
+    /// Words of humans come as `user_message` events.
     user_events: bool,
     turns: Turns,
     endings: Endings,
 }
 
-/// What Codex reports as an item or a record and again as an event, in either order.
+/// Something that Codex reports twice, as an item or a record and as an event, in either order.
 #[derive(PartialEq)]
 enum Echo {
     Compaction,
@@ -356,7 +356,7 @@ impl<'f, 's> Rollout<'f, 's> {
     }
 }
 
-/// What people type is put below a description of their editor.
+/// The request of a person, which Codex puts below a description of their editor.
 fn request(text: Text<'_>) -> Text<'_> {
     const HEADING: &str = "## My request for Codex:";
     match text.split_once(HEADING).map(|(_, request)| request.trim()) {

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is left out must not change what is known of the call.
+    /// Leaving out the text must not change what is known of the call.
     fn same(json: &str) -> (Outcome, Option<i64>, usize) {
         let raw: &RawValue = serde_json::from_str(json).unwrap();
         let whole = Output::read(Some(raw), true).result();

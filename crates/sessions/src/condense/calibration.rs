@@ -11,7 +11,7 @@ pub struct Calibration {
 
 /// Before anything is counted.
 const AT_FIRST: f64 = 3.0;
-/// What tokenizers make of text, between dense scripts and plain words.
+/// Range of tokenizers, from dense scripts to plain words.
 const MIN_RATIO: f64 = 1.5;
 const MAX_RATIO: f64 = 8.0;
 /// Prompts over which the estimate is a mean; older ones fade.

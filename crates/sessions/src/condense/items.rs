@@ -1,4 +1,4 @@
-//! What of a session can be shown: one item for each thing said, called or given back, and how
+//! Splits a session into items that can be shown: one for each text, call and result, and how
 //! much it matters.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ const ENDS: usize = 5;
 /// Last results that belong to the outcome.
 const LAST_RESULTS: usize = 3;
 
-/// What an item is.
+/// Kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Prompt,
@@ -30,7 +30,7 @@ pub(super) enum Tier {
     Ends,
     /// Reverts, thanks, complaints, interruptions.
     Verdict,
-    /// What failed or was refused.
+    /// Failed and refused calls.
     Error,
     /// Edits, tests, calls that failed.
     Key,
@@ -125,7 +125,7 @@ impl Prompter {
     }
 }
 
-/// What the words of an event are; `None` where they are not shown.
+/// Kind and tier of an event's text; `None` where it is not shown.
 fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
     if event.mark.is_some() {
         return Some((Kind::Notice, Tier::Verdict));

@@ -1,4 +1,5 @@
-//! What makes an event worth showing, read from its words: reverts, thanks, tests, edits.
+//! Finds events worth showing by their words: reverts, thanks, tests, edits. Only ranks what is
+//! shown; grades come from elsewhere.
 
 use std::sync::LazyLock;
 
@@ -50,7 +51,7 @@ pub(super) fn is_verdict(prompt: &str) -> bool {
     ends(prompt).iter().any(|end| VERDICT.is_match(end))
 }
 
-/// What a tool call does, as far as it matters here.
+/// Kinds of tool calls that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallKind {
     /// Takes changes back.
@@ -63,7 +64,7 @@ pub(super) enum CallKind {
     Other,
 }
 
-/// What a call does, by the tool's name and the arguments as [`super::arguments::arguments`] shows
+/// The kind of a call, by the tool's name and the arguments as [`super::arguments::arguments`] shows
 /// them.
 pub(super) fn call_kind(tool: &str, arguments: &str) -> CallKind {
     let tool = tool.to_ascii_lowercase();

@@ -44,7 +44,7 @@ impl Outline {
         outline.ok().filter(|outline| outline.is_list || !outline.keys.is_empty())
     }
 
-    /// What is known when the bytes break off, which they do in a large document.
+    /// The outline as far as the bytes go; those of a large document break off.
     pub(super) fn of_beginning(bytes: &[u8]) -> Self {
         let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
         match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {

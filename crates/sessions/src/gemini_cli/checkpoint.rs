@@ -10,7 +10,7 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::wire::{Flag, Json, List, Object};
 
-/// What the program answers itself to the context that it set up.
+/// The program's own answer to the context that it set up.
 const CANNED: &str = "Got it. Thanks for the context!";
 
 /// One `Content`.

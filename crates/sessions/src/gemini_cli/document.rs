@@ -15,7 +15,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     source.document(&mut Chat, feed)
 }
 
-/// What a whole line of JSON is, by its keys.
+/// Kind of a whole line of JSON, by its keys.
 #[derive(Default)]
 pub(super) struct Keys {
     pub(super) is_object: bool,

@@ -18,7 +18,7 @@ pub(super) struct Message<'a> {
     kind: Text<'a>,
     timestamp: Moment,
     content: Content<'a>,
-    /// What the user typed, where `content` also holds the files that it names.
+    /// The text that the user typed, where `content` also holds the files that it names.
     #[serde(rename = "displayContent")]
     display: Content<'a>,
     model: Text<'a>,
@@ -55,7 +55,7 @@ struct ResultPart<'a> {
     text: Text<'a>,
 }
 
-/// What a tool gave back to the model.
+/// Result of a tool, as the model gets it.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct FunctionResponse<'a> {
@@ -143,7 +143,7 @@ impl Message<'_> {
 }
 
 impl Call<'_> {
-    /// What the call came to; `None` while it waits or runs.
+    /// Result of the call; `None` while it waits or runs.
     fn result(&self) -> Option<ToolResult<'static>> {
         let mut outcome = match self.status.as_str() {
             "success" => Outcome::Ok,

@@ -11,7 +11,7 @@ use crate::wire::Object;
 
 use super::message::{AGENT, Message};
 
-/// What a line says about the session, and its message. The tools' schemas are skipped.
+/// The fields of a line that describe the session. The tools' schemas are skipped.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct About<'a> {

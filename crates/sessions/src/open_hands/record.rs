@@ -20,7 +20,7 @@ pub(super) struct Record<'a> {
     pub(super) id: Int,
     pub(super) timestamp: Moment,
     pub(super) source: Text<'a>,
-    /// What the user interface shows.
+    /// Text for the user interface.
     pub(super) message: Text<'a>,
     pub(super) action: Text<'a>,
     pub(super) observation: Text<'a>,

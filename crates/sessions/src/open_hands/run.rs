@@ -7,7 +7,7 @@ use crate::failure;
 use crate::feed::Feed;
 use crate::tokens::Counts;
 
-/// What the evaluation says in the place of a user who has nothing to add.
+/// Words of the evaluation in the place of a user who has nothing to add.
 const STAND_IN: &str = "Please continue working on the task on whatever approach you think";
 
 /// Where a run is.

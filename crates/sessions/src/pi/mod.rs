@@ -168,7 +168,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What a person typed; of a skill that was called by name only what stands below its text.
+/// The text that a person typed; of a skill that was called by name only what stands below its text.
 fn user(text: Text<'_>) -> Event<'_> {
     let (mut origin, mut text) = (Origin::Human, text);
     if text.starts_with("<skill ")

@@ -1,7 +1,7 @@
 //! SWE-agent `.traj`: one JSON object with the same run told twice, as `trajectory` (steps of
 //! action and observation) and as `history` (the messages that the model saw).
 //!
-//! What was done is taken from `trajectory` alone where it has steps: it keeps the attempts that
+//! Actions are taken from `trajectory` alone where it has steps: it keeps the attempts that
 //! were asked for again, the last observation, and observations without the template around
 //! them. From `history` come then only the messages before the first answer: the task. A file
 //! with nothing but `history` is read from there. The prompts in each step (`query`, `messages`)
@@ -37,7 +37,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     source.document(&mut Trajectory { found }, feed)
 }
 
-/// What the first look finds.
+/// Findings of the first pass.
 #[derive(Default)]
 struct Found {
     has_steps: bool,

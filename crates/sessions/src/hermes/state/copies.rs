@@ -23,7 +23,7 @@ pub(super) struct Copies {
     rows: HashSet<usize>,
 }
 
-/// What a row says, in a number, and whether it is a summary.
+/// Digest of a row, and whether it is a summary.
 #[derive(Clone, Copy)]
 struct Said {
     digest: u64,

@@ -31,7 +31,7 @@ use super::message::AGENT;
 use columns::Columns;
 use copies::Copies;
 
-/// What is known of a session, in the order of [`note`].
+/// Columns of a session, in the order of [`note`].
 const SESSION: [&str; 12] = [
     "id",
     "source",

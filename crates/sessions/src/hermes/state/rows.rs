@@ -17,7 +17,7 @@ use super::super::message::Message;
 use super::columns::{Columns, text};
 use super::copies::Copies;
 
-/// What is read of a message, in the order of [`message`].
+/// Columns of a message, in the order of [`message`].
 const MESSAGE: [&str; 14] = [
     "role",
     "content",
