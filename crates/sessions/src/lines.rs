@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::Path;
+use std::path::PathBuf;
+use std::slice;
 
 use serde::Deserialize;
 
@@ -17,11 +18,16 @@ const CHUNK: usize = 256 * 1024;
 /// The byte order mark of UTF-8.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The lines of a stream.
+/// The lines of a stream, or files that hold one record each.
 pub(super) struct Lines<'s> {
-    input: BufReader<Box<dyn Read + 's>>,
+    input: Input<'s>,
     line: Vec<u8>,
     number: u64,
+}
+
+enum Input<'s> {
+    Stream(BufReader<Box<dyn Read + 's>>),
+    Files(slice::Iter<'s, PathBuf>),
 }
 
 /// Without a byte order mark, which every file may begin with, and every line of files that were
@@ -41,25 +47,43 @@ pub(super) struct Line<'a> {
 
 impl<'s> Lines<'s> {
     pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
-        Self { input: BufReader::with_capacity(CHUNK, input), line: Vec::new(), number: 0 }
+        let input = Input::Stream(BufReader::with_capacity(CHUNK, input));
+        Self { input, line: Vec::new(), number: 0 }
     }
 
-    /// The next line that is not blank. One that is too long is skipped and counted.
+    /// Each of the files as one line, whatever line breaks are in it.
+    pub(super) fn of_files(files: &'s [PathBuf]) -> Self {
+        Self { input: Input::Files(files.iter()), line: Vec::new(), number: 0 }
+    }
+
+    /// The next line that is not blank. One that is too long, or a file that is gone by now, is
+    /// skipped and counted.
     pub(super) fn next(&mut self, notes: &mut Notes) -> io::Result<Option<Line<'_>>> {
+        let limit = MAX_LINE as u64 + 1;
         loop {
             self.line.clear();
-            let limit = MAX_LINE as u64 + 1;
-            if self.input.by_ref().take(limit).read_until(b'\n', &mut self.line)? == 0 {
-                return Ok(None);
+            let (mut unended, mut is_lost) = (false, false);
+            match &mut self.input {
+                Input::Stream(input) => {
+                    if input.by_ref().take(limit).read_until(b'\n', &mut self.line)? == 0 {
+                        return Ok(None);
+                    }
+                    unended = self.line.pop_if(|byte| *byte == b'\n').is_none();
+                    if self.line.len() > MAX_LINE {
+                        input.skip_until(b'\n')?;
+                    }
+                }
+                Input::Files(files) => {
+                    let Some(path) = files.next() else { return Ok(None) };
+                    let file = File::open(path);
+                    let read = file.and_then(|file| file.take(limit).read_to_end(&mut self.line));
+                    is_lost = read.is_err();
+                }
             }
             self.number += 1;
-            let unended = self.line.pop_if(|byte| *byte == b'\n').is_none();
-            if self.line.len() > MAX_LINE {
-                self.input.skip_until(b'\n')?;
+            if is_lost || self.line.len() > MAX_LINE {
                 notes.bad_records += 1;
-                continue;
-            }
-            if !without_mark(&self.line).iter().all(u8::is_ascii_whitespace) {
+            } else if !without_mark(&self.line).iter().all(u8::is_ascii_whitespace) {
                 let bytes = without_mark(&self.line);
                 return Ok(Some(Line { number: self.number, bytes, unended }));
             }
@@ -68,24 +92,6 @@ impl<'s> Lines<'s> {
 }
 
 impl<'l> Line<'l> {
-    /// A file that holds one record and no more. One that is too long, or gone by now, is skipped
-    /// and counted.
-    pub(super) fn of_file(
-        path: &Path,
-        number: u64,
-        buffer: &'l mut Vec<u8>,
-        notes: &mut Notes,
-    ) -> Option<Self> {
-        buffer.clear();
-        let read =
-            File::open(path).and_then(|file| file.take(MAX_LINE as u64 + 1).read_to_end(buffer));
-        if read.is_err() || buffer.len() > MAX_LINE {
-            notes.bad_records += 1;
-            return None;
-        }
-        Some(Self { number, bytes: without_mark(buffer), unended: false })
-    }
-
     /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
     /// repaired text of a line that needs it.
     pub(super) fn parse<'a, T: Deserialize<'a>>(

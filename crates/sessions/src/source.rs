@@ -128,9 +128,12 @@ impl Source {
         })
     }
 
-    /// The lines from the beginning.
+    /// The lines from the beginning; of a folder one for each file.
     pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
-        Ok(Lines::new(self.open()?))
+        Ok(match self {
+            Source::Folder { files, .. } => Lines::of_files(files),
+            _ => Lines::new(self.open()?),
+        })
     }
 
     /// The first bytes, at most so many.

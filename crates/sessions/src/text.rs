@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use memchr::memmem;
+use regex::Regex;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
@@ -25,8 +25,9 @@ const MAX_BARE_BASE64: usize = 1024;
 /// is no shape that would be known as one.
 const NEAR: usize = 2048;
 
-/// The words in front of base64 in data URLs.
-static BASE64: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(";base64,"));
+/// Base64 in a data URL; shorter runs are left to [`without_runs`].
+static DATA_URL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(";base64,[A-Za-z0-9+/=_-]+").expect("the pattern is a constant"));
 
 /// Foreign text of at most about 32 KiB.
 ///
@@ -189,12 +190,7 @@ fn ends_word(c: char) -> bool {
 
 /// The text with long base64 runs behind `;base64,` replaced, and how many bytes that took away.
 fn without_base64(text: &str) -> Option<(String, usize)> {
-    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte);
-    let runs = BASE64.find_iter(text.as_bytes()).filter_map(|hit| {
-        let start = hit + ";base64,".len();
-        let run = text.as_bytes()[start..].iter().take_while(|byte| is_base64(byte)).count();
-        (run > MAX_BASE64).then_some(start..start + run)
-    });
+    let runs = DATA_URL.find_iter(text).map(|hit| hit.start() + ";base64,".len()..hit.end());
     without_runs(text, runs)
 }
 

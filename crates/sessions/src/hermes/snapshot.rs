@@ -2,14 +2,13 @@
 //!
 //! Most of its bytes are often the tools' schemas, which are skipped.
 
-use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
 use crate::ReadError;
 use crate::feed::Feed;
 use crate::source::{Document, Source};
 use crate::text::Text;
-use crate::wire::{Object, each};
+use crate::wire::{Loose, Object, each};
 
 use super::message::{AGENT, Message};
 
@@ -19,13 +18,6 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 }
 
 struct Snapshot;
-
-/// The settings of the model; the working folder of some builds is among them.
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Settings<'a> {
-    cwd: Text<'a>,
-}
 
 impl Document for Snapshot {
     fn object<'de, A: MapAccess<'de>>(
@@ -41,9 +33,10 @@ impl Document for Snapshot {
                 "platform" => feed.head.platform = map.next_value::<Text<'de>>()?.line(400),
                 "parent_session_id" => feed.head.parent = map.next_value::<Text<'de>>()?.line(400),
                 "cwd" => feed.head.cwd = map.next_value::<Text<'de>>()?.line(400),
+                // Some builds keep the working folder among the settings of the model.
                 "model_config" => {
-                    let settings = map.next_value::<Object<Settings<'de>>>()?.0.unwrap_or_default();
-                    feed.head.cwd = feed.head.cwd.take().or(settings.cwd.line(400));
+                    let cwd = map.next_value::<Loose>()?.text("/cwd").line(400);
+                    feed.head.cwd = feed.head.cwd.take().or(cwd);
                 }
                 "session_start" | "last_updated" => feed.saw(map.next_value()?),
                 "messages" => {

@@ -235,10 +235,8 @@ impl Run {
     fn note(&mut self, info: Info<'_>, feed: &mut Feed<'_>) {
         feed.head.agent_version = info.mini_version.line(60).or(feed.head.agent_version.take());
         // The same model under the name of the configuration would count as another one.
-        if feed.head.models.is_empty()
-            && let Some(model) = info.config.0.and_then(|config| config.model.0)
-        {
-            feed.head.model(&model.model_name);
+        if feed.head.models.is_empty() {
+            feed.head.model(&info.config.text("/model/model_name"));
         }
         self.end(&info.exit_status, None, feed);
     }

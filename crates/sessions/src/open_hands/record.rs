@@ -11,7 +11,7 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{AnyJson, Fill, Flag, Int, Json, Object, deserialize_any_json};
+use crate::wire::{AnyJson, Fill, Flag, Int, Json, Loose, Object, deserialize_any_json};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]
@@ -45,7 +45,7 @@ pub(super) struct Record<'a> {
     pub(super) instance_id: Text<'a>,
     pub(super) issue: Object<Issue<'a>>,
     pub(super) error: Text<'a>,
-    pub(super) metadata: Object<Metadata<'a>>,
+    pub(super) metadata: Loose,
     pub(super) metrics: Object<Metrics>,
 }
 
@@ -59,10 +59,7 @@ impl Record<'_> {
             }
             (true, None) => {}
         }
-        let head = &mut feed.head;
-        if let Some(config) = self.metadata.0.and_then(|metadata| metadata.llm_config.0) {
-            head.model(&config.model);
-        }
+        feed.head.model(&self.metadata.text("/llm_config/model"));
         if let Some(metrics) = self.metrics.0 {
             metrics.note(feed);
         }
@@ -79,18 +76,6 @@ pub(super) struct Issue<'a> {
     owner: Text<'a>,
     repo: Text<'a>,
     number: Text<'a>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Metadata<'a> {
-    llm_config: Object<LlmConfig<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct LlmConfig<'a> {
-    model: Text<'a>,
 }
 
 /// Sums so far: the last ones are those of the session.

@@ -14,19 +14,15 @@ mod observation;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess};
-use serde_json::Value;
 
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult, Usage};
 use super::feed::Feed;
 use super::source::{Document, Source};
 use super::text::Text;
-use super::wire::{AnyJson, Int, Object, deserialize_any_json, each};
+use super::wire::{Int, Loose, Object, each};
 use history::{History, Message};
 
 /// Reads a trajectory.
@@ -147,13 +143,13 @@ struct Step<'a> {
     /// Thought and action as the model wrote them.
     response: Text<'a>,
     thought: Text<'a>,
-    state: Nested,
+    state: Loose,
 }
 
 impl Step<'_> {
     fn send(self, number: u64, feed: &mut Feed<'_>) {
         if feed.head.cwd.is_none() {
-            feed.head.cwd = Text::from(self.state.text("/working_dir")).line(400);
+            feed.head.cwd = self.state.text("/working_dir").line(400);
         }
         let is_written = !self.response.is_empty() || !self.thought.is_empty();
         let text = if self.thought.is_empty() { self.response } else { self.thought };
@@ -225,35 +221,7 @@ impl Info<'_> {
 }
 
 /// Notes the settings with which a run can be repeated.
-fn note_replay(replay: &Nested, feed: &mut Feed<'_>) {
+fn note_replay(replay: &Loose, feed: &mut Feed<'_>) {
     feed.head.model(&replay.text("/agent/model/name"));
     feed.call_run_of(&replay.text("/problem_statement/id"));
-}
-
-/// An object, or the JSON of one in a string, as older versions wrote it.
-#[derive(Default)]
-struct Nested(Value);
-
-deserialize_any_json!(Nested);
-
-impl<'de> AnyJson<'de> for Nested {
-    fn string(&mut self, json: Cow<'de, str>) {
-        self.0 = serde_json::from_str(&json).unwrap_or_default();
-    }
-
-    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        self.0 = Value::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(())
-    }
-}
-
-impl Nested {
-    /// The value at a JSON pointer as text; empty where there is none.
-    fn text(&self, pointer: &str) -> String {
-        match self.0.pointer(pointer) {
-            Some(Value::String(text)) => text.clone(),
-            None | Some(Value::Null) => String::new(),
-            Some(other) => other.to_string(),
-        }
-    }
 }

@@ -20,6 +20,7 @@ use crate::event::{Head, Usage};
 use crate::feed::Feed;
 use crate::source::Source;
 use crate::time::Moment;
+use crate::wire::Loose;
 
 mod columns;
 mod copies;
@@ -138,7 +139,7 @@ fn note(row: &SqliteRow) -> Head {
         agent: AGENT.to_owned(),
         platform: line(1),
         parent: line(3),
-        cwd: line(4).or_else(|| rows::cwd_of_settings(&columns::text(row, 5))),
+        cwd: line(4).or_else(|| Loose::parse(&columns::text(row, 5)).text("/cwd").line(400)),
         ..Head::default()
     };
     head.model(&known(2).unwrap_or_default());
