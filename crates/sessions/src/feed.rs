@@ -80,8 +80,9 @@ pub(super) struct Feed<'s> {
     /// Skipped and repaired records over all sessions of the source.
     pub(super) notes: Notes,
     sink: &'s mut dyn Sink,
+    /// Names the current session, where the file does not.
+    pub(super) naming: Naming,
     pairing: Pairing,
-    naming: Naming,
     events: u64,
     /// Sessions that were handed to the sink.
     sessions: u64,
@@ -102,26 +103,6 @@ impl<'s> Feed<'s> {
             sessions: 0,
             ended: 0,
         }
-    }
-
-    /// Name of the source without folders and extensions.
-    pub(super) fn stem(&self) -> &str {
-        self.naming.stem()
-    }
-
-    /// See [`Naming::call`].
-    pub(super) fn call(&mut self, name: &str) {
-        self.naming.call(name);
-    }
-
-    /// See [`Naming::call_run_of`].
-    pub(super) fn call_run_of(&mut self, instance: &str) {
-        self.naming.call_run_of(instance);
-    }
-
-    /// See [`Naming::call_run`].
-    pub(super) fn call_run(&mut self) {
-        self.naming.call_run();
     }
 
     /// The id of the current session as far as it is known.

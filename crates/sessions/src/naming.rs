@@ -72,15 +72,15 @@ impl Naming {
         &self.stem
     }
 
-    /// Calls the current session so. What tells it from others of that name is added.
-    pub(super) fn call(&mut self, name: &str) {
+    /// Names the current session. A digest that tells it from others of that name is added.
+    pub(super) fn set_name(&mut self, name: &str) {
         self.name = Some(name.to_owned());
     }
 
-    /// Calls the current session a run of a benchmark's instance: an instance is run many times,
+    /// Names the current session as a run of a benchmark's instance: an instance is run many times,
     /// and what tells the runs apart is their folder, or the one around it where each instance
     /// has a folder of its own.
-    pub(super) fn call_run_of(&mut self, instance: &str) {
+    pub(super) fn name_run_of(&mut self, instance: &str) {
         if instance.is_empty() {
             return;
         }
@@ -96,9 +96,9 @@ impl Naming {
     }
 
     /// The same, where only the name of the file says which instance.
-    pub(super) fn call_run(&mut self) {
+    pub(super) fn name_run(&mut self) {
         let stem = self.stem.clone();
-        self.call_run_of(&stem);
+        self.name_run_of(&stem);
     }
 
     /// Takes note of an event of the current session.

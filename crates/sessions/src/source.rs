@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
 use super::ReadError;
@@ -14,7 +15,7 @@ use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, MARK, without_mark};
 use super::repaired::{Repaired, may_need_repair};
-use super::wire::{AnyJson, Fill};
+use super::wire::{AnyJson, Each, Fill, Object, each};
 
 /// Documents up to this size are parsed in memory, larger ones while they are read.
 const IN_MEMORY: u64 = 32 * 1024 * 1024;
@@ -88,6 +89,18 @@ impl<'de, D: Document> DeserializeSeed<'de> for Part<'_, '_, '_, D> {
     fn deserialize<R: Deserializer<'de>>(mut self, deserializer: R) -> Result<(), R::Error> {
         Fill(&mut self).deserialize(deserializer)
     }
+}
+
+/// Hands on each object of a list that is met in a document; elements of other types are counted
+/// as bad records.
+pub(super) fn records<'de, 's, T: Deserialize<'de>>(
+    feed: &mut Feed<'s>,
+    mut send: impl FnMut(T, &mut Feed<'s>),
+) -> Each<Object<T>, impl FnMut(Object<T>)> {
+    each(move |Object(record)| match record {
+        Some(record) => send(record, feed),
+        None => feed.notes.bad_records += 1,
+    })
 }
 
 impl Source {

@@ -41,7 +41,7 @@ fn pass(
     feed: &mut Feed<'_>,
     mut keep: impl FnMut(&Link) -> bool,
 ) -> Result<(), ReadError> {
-    let mut reader = Reader { stem: feed.stem().to_owned(), ..Reader::default() };
+    let mut reader = Reader { stem: feed.naming.stem().to_owned(), ..Reader::default() };
     let mut lines = source.lines()?;
     let mut scratch = Vec::new();
     while let Some(line) = lines.next(&mut feed.notes)? {

@@ -150,7 +150,7 @@ impl<'f, 's> Rollout<'f, 's> {
         if self.replay.covers(kind, &payload, time) {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
-                self.usage.begin(payload.info.total());
+                self.usage.begin(payload.total_tokens());
             }
             return;
         }
@@ -158,7 +158,7 @@ impl<'f, 's> Rollout<'f, 's> {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
                 // What was rolled back was paid for all the same.
-                self.usage.observe(payload.info.total());
+                self.usage.observe(payload.total_tokens());
             }
             self.turns.note(line, kind, &payload);
             return;
@@ -259,7 +259,7 @@ impl<'f, 's> Rollout<'f, 's> {
                 self.user(origin, text, time);
                 self.echo = Some(Echo::UserMessage);
             }
-            "token_count" => self.usage.observe(payload.info.total()),
+            "token_count" => self.usage.observe(payload.total_tokens()),
             "exec_command_end"
             | "patch_apply_end"
             | "mcp_tool_call_end"

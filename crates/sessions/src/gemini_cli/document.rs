@@ -66,15 +66,13 @@ impl Document for Chat {
                 "sessionId" => feed.head.id = map.next_value::<Text<'de>>()?.as_str().to_owned(),
                 "kind" => is_subagent = map.next_value::<Text<'de>>()?.as_str() == "subagent",
                 "startTime" | "lastUpdated" => feed.saw(map.next_value()?),
-                "messages" => map.next_value_seed(each(|Object(message)| {
-                    let message: Option<Message<'de>> = message;
-                    if let Some(message) = message {
+                "messages" => map.next_value_seed(each(|message: Object<Message<'de>>| {
+                    if let Some(message) = message.0 {
                         message.send(is_subagent, feed);
                     }
                 }))?,
-                "history" => map.next_value_seed(each(|Object(turn)| {
-                    let turn: Option<Turn<'de>> = turn;
-                    if let Some(turn) = turn {
+                "history" => map.next_value_seed(each(|turn: Object<Turn<'de>>| {
+                    if let Some(turn) = turn.0 {
                         turn.send(feed);
                     }
                 }))?,

@@ -6,9 +6,9 @@ use serde::de::{IgnoredAny, MapAccess};
 
 use crate::ReadError;
 use crate::feed::Feed;
-use crate::source::{Document, Source};
+use crate::source::{Document, Source, records};
 use crate::text::Text;
-use crate::wire::{Loose, Object, each};
+use crate::wire::Loose;
 
 use super::message::{AGENT, Message};
 
@@ -40,12 +40,9 @@ impl Document for Snapshot {
                 }
                 "session_start" | "last_updated" => feed.saw(map.next_value()?),
                 "messages" => {
-                    map.next_value_seed(each(
-                        |Object(message): Object<Message<'de>>| match message {
-                            Some(message) => message.send(feed),
-                            None => feed.notes.bad_records += 1,
-                        },
-                    ))?;
+                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
+                        message.send(feed);
+                    }))?
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

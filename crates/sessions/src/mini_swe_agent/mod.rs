@@ -33,7 +33,7 @@ struct Trajectory;
 impl Document for Trajectory {
     fn begin(&mut self, feed: &mut Feed<'_>) {
         "mini-swe-agent".clone_into(&mut feed.head.agent);
-        feed.call_run();
+        feed.naming.name_run();
     }
 
     fn list<'de, A: SeqAccess<'de>>(
@@ -59,7 +59,7 @@ impl Document for Trajectory {
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
                 "messages" => map.next_value_seed(each(|message| run.send(message, feed)))?,
                 "instance_id" => {
-                    feed.call_run_of(&map.next_value::<Text<'de>>()?);
+                    feed.naming.name_run_of(&map.next_value::<Text<'de>>()?);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

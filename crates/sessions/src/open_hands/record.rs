@@ -53,9 +53,10 @@ impl Record<'_> {
     /// Notes what is said of a run as a whole.
     pub(super) fn note_run(self, feed: &mut Feed<'_>) {
         match (self.instance_id.is_empty(), self.issue.0) {
-            (false, _) => feed.call_run_of(&self.instance_id),
+            (false, _) => feed.naming.name_run_of(&self.instance_id),
             (true, Some(issue)) => {
-                feed.call_run_of(&format!("{}/{}#{}", issue.owner, issue.repo, issue.number));
+                feed.naming
+                    .name_run_of(&format!("{}/{}#{}", issue.owner, issue.repo, issue.number));
             }
             (true, None) => {}
         }

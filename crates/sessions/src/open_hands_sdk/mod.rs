@@ -16,9 +16,9 @@ use super::ReadError;
 use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
 use super::feed::Feed;
 use super::lines::Lines;
-use super::source::{Document, Source};
+use super::source::{Document, Source, records};
 use super::text::Text;
-use super::wire::{Json, Object};
+use super::wire::{AnyJson as _, Json};
 use record::{Observation, Record};
 
 /// Reads a conversation.
@@ -60,17 +60,11 @@ struct Events;
 impl Document for Events {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
-        mut list: A,
+        list: A,
         feed: &mut Feed<'_>,
     ) -> Result<(), A::Error> {
         let mut conversation = Conversation::default();
-        while let Some(Object(record)) = list.next_element::<Object<Record<'de>>>()? {
-            match record {
-                Some(record) => conversation.send(record, feed),
-                None => feed.notes.bad_records += 1,
-            }
-        }
-        Ok(())
+        records(feed, |record: Record<'de>, feed| conversation.send(record, feed)).list(list)
     }
 
     fn object<'de, A: MapAccess<'de>>(

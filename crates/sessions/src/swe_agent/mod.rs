@@ -20,7 +20,7 @@ use serde::de::{IgnoredAny, MapAccess};
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult, Usage};
 use super::feed::Feed;
-use super::source::{Document, Source};
+use super::source::{Document, Source, records};
 use super::text::Text;
 use super::wire::{Int, Loose, Object, each};
 use history::{History, Message};
@@ -83,7 +83,7 @@ struct Trajectory {
 impl Document for Trajectory {
     fn begin(&mut self, feed: &mut Feed<'_>) {
         "swe-agent".clone_into(&mut feed.head.agent);
-        feed.call_run();
+        feed.naming.name_run();
         feed.notes.dropped_records = self.found.demonstrations;
         if self.found.has_steps {
             for (role, text) in &self.found.opening {
@@ -114,12 +114,9 @@ impl Document for Trajectory {
                 }
                 "history" if !has_steps => {
                     let mut history = History::default();
-                    map.next_value_seed(each(
-                        |Object(message): Object<Message<'de>>| match message {
-                            Some(message) => history.send(message, feed),
-                            None => feed.notes.bad_records += 1,
-                        },
-                    ))?;
+                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
+                        history.send(message, feed);
+                    }))?;
                 }
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0,
                 "replay_config" => {
@@ -223,5 +220,5 @@ impl Info<'_> {
 /// Notes the settings with which a run can be repeated.
 fn note_replay(replay: &Loose, feed: &mut Feed<'_>) {
     feed.head.model(&replay.text("/agent/model/name"));
-    feed.call_run_of(&replay.text("/problem_statement/id"));
+    feed.naming.name_run_of(&replay.text("/problem_statement/id"));
 }
