@@ -77,7 +77,9 @@ pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
                 let is_folder =
                     matches!(&seen, Some(Ok(Found { source: Source::Folder { .. }, .. })));
                 // The receiver outlives the walk.
-                seen.into_iter().for_each(|seen| drop(sender.send(seen)));
+                if let Some(seen) = seen {
+                    drop(sender.send(seen));
+                }
                 if is_folder { WalkState::Skip } else { WalkState::Continue }
             })
         });

@@ -8,31 +8,11 @@ use crate::ReadError;
 use crate::feed::Feed;
 use crate::source::{Document, Source};
 use crate::text::Text;
-use crate::wire::{AnyJson, Object, deserialize_any_json, each};
+use crate::wire::{Object, each};
 
 /// Reads a chat or a checkpoint.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     source.document(&mut Chat, feed)
-}
-
-/// Kind of a whole line of JSON, by its keys.
-#[derive(Default)]
-pub(super) struct Keys {
-    pub(super) is_object: bool,
-    /// It holds the messages itself.
-    pub(super) is_document: bool,
-}
-
-deserialize_any_json!(Keys);
-
-impl<'de> AnyJson<'de> for Keys {
-    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
-        self.is_object = true;
-        while let Some((key, _)) = map.next_entry::<Text<'de>, IgnoredAny>()? {
-            self.is_document |= ["messages", "history"].contains(&key.as_str());
-        }
-        Ok(())
-    }
 }
 
 struct Chat;

@@ -12,7 +12,10 @@ mod message;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::io::Read;
+
+use serde_json::value::RawValue;
 
 use super::ReadError;
 use super::feed::{Feed, Notes};
@@ -32,6 +35,7 @@ fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let mut lines = Lines::new(Box::new(source.open()?.take(MAX_HEADER)));
     let (mut scratch, mut notes) = (Vec::new(), Notes::default());
     let first = lines.next(&mut notes)?;
-    let keys = first.and_then(|line| line.parse::<document::Keys>(&mut scratch, &mut notes));
-    Ok(keys.is_some_and(|keys| keys.is_object && !keys.is_document))
+    let keys =
+        first.and_then(|line| line.parse::<HashMap<String, &RawValue>>(&mut scratch, &mut notes));
+    Ok(keys.is_some_and(|keys| !["messages", "history"].iter().any(|key| keys.contains_key(*key))))
 }

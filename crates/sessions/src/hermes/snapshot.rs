@@ -42,7 +42,7 @@ impl Document for Snapshot {
                 "messages" => {
                     map.next_value_seed(records(feed, |message: Message<'de>, feed| {
                         message.send(feed);
-                    }))?
+                    }))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

@@ -64,7 +64,7 @@ impl Document for Trajectory {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        run.note(info, feed);
+        run.note(&info, feed);
         Ok(())
     }
 }
@@ -232,7 +232,7 @@ impl Run {
         }
     }
 
-    fn note(&mut self, info: Info<'_>, feed: &mut Feed<'_>) {
+    fn note(&mut self, info: &Info<'_>, feed: &mut Feed<'_>) {
         feed.head.agent_version = info.mini_version.line(60).or(feed.head.agent_version.take());
         // The same model under the name of the configuration would count as another one.
         if feed.head.models.is_empty() {
