@@ -4,15 +4,15 @@
 use std::io::{self, Read};
 
 /// Bytes of a string that are handed on.
-const LONGEST: usize = 256 * 1024;
+const MAX_STRING: usize = 256 * 1024;
 
 /// Bytes of a word that is not cut: half of a secret is not known as one.
-const LONGEST_WORD: usize = 2048;
+const MAX_WORD: usize = 2048;
 
 /// Bytes of a string that are looked at together.
 const PIECE: usize = 4096;
 
-/// JSON text whose strings are no longer than [`LONGEST`] and a word.
+/// JSON text whose strings are no longer than [`MAX_STRING`] and a word.
 ///
 /// Cuts only between characters and never in an escape. Malformed text passes as it is, for the
 /// parser to refuse.
@@ -40,7 +40,7 @@ enum Escape {
 
 impl<R: Read> BoundedStrings<R> {
     pub(super) fn new(inner: R) -> Self {
-        Self::with_limit(inner, LONGEST)
+        Self::with_limit(inner, MAX_STRING)
     }
 
     fn with_limit(inner: R, longest: usize) -> Self {
@@ -94,7 +94,7 @@ impl<R: Read> BoundedStrings<R> {
                 let begins_character = !(0x80..0xc0).contains(&byte);
                 let may_cut = begins_character && (byte != b'\\' || !self.after_unicode);
                 let ends_word = matches!(byte, b' ' | b'\\');
-                let longest = if ends_word { self.longest } else { self.longest + LONGEST_WORD };
+                let longest = if ends_word { self.longest } else { self.longest + MAX_WORD };
                 self.cutting |= self.length > longest && may_cut;
                 if byte == b'\\' {
                     self.escape = Escape::Begun;

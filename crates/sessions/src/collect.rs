@@ -9,15 +9,15 @@ use super::feed::Sink;
 use super::text::Text;
 
 /// Bytes of text after which further events of a session are only counted.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// A session with its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Session {
-    /// What is known of it as a whole.
+    /// Data about it as a whole.
     #[serde(flatten)]
     pub head: Head,
-    /// What was said and done, in order.
+    /// Its events, in order.
     pub events: Vec<Event<'static>>,
     /// Events that were left out because the session is longer than memory should hold.
     pub left_out: u64,
@@ -95,7 +95,7 @@ impl Collector {
 
 impl Sink for Collector {
     fn event(&mut self, event: Event<'_>) {
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.current.left_out += 1;
             return;
         }

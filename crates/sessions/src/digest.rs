@@ -30,7 +30,7 @@ impl fmt::Debug for Taken {
 
 impl Taken {
     /// Takes what is new in `bytes`, which stand at `offset`: a reader may read a part twice.
-    fn see(&mut self, offset: u64, bytes: &[u8]) {
+    fn update(&mut self, offset: u64, bytes: &[u8]) {
         let known = self.bytes.checked_sub(offset).and_then(|known| usize::try_from(known).ok());
         if let Some(new) = known.and_then(|known| bytes.get(known..)) {
             self.hasher.write(new);
@@ -75,7 +75,7 @@ impl Digest {
     }
 }
 
-/// Hands a file on and lets the digest see it.
+/// Hands a file on and lets the digest update it.
 pub(super) struct Watched<R> {
     input: R,
     digest: Digest,
@@ -93,7 +93,7 @@ impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         let mut taken = self.digest.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.see(self.offset, &buffer[..count]);
+        taken.update(self.offset, &buffer[..count]);
         self.offset += count as u64;
         Ok(count)
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Text;
 
-/// What is known of a session as a whole.
+/// Data about a session as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Head {
     /// Unique among the sessions of one agent. Where the file gives none, the file's name, with a
@@ -34,9 +34,9 @@ pub struct Head {
 impl Head {
     /// Notes a model that answered.
     pub fn model(&mut self, name: &str) {
-        const MOST: usize = 32;
+        const MAX_MODELS: usize = 32;
         if !name.is_empty()
-            && self.models.len() < MOST
+            && self.models.len() < MAX_MODELS
             && !self.models.iter().any(|model| model == name)
         {
             self.models.push(selftest_text::one_line(name, 120));
@@ -50,7 +50,7 @@ impl Head {
     }
 }
 
-/// Who speaks, in the terms of chat protocols.
+/// Speaker, in the terms of chat protocols.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -65,7 +65,7 @@ pub enum Role {
     Tool,
 }
 
-/// Who is behind it. In every agent many `user` records were not typed by a human.
+/// Author of an event. In every agent many `user` records were not typed by a human.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -80,7 +80,7 @@ pub enum Origin {
     Subagent,
 }
 
-/// What an event also is.
+/// Special meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
@@ -99,9 +99,9 @@ pub struct Event<'a> {
     pub number: u64,
     /// Who speaks.
     pub role: Role,
-    /// Who is behind it.
+    /// Author.
     pub origin: Origin,
-    /// What was said.
+    /// The text.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub text: Text<'a>,
     /// The model's thoughts, where they were recorded.
@@ -110,7 +110,7 @@ pub struct Event<'a> {
     /// Tools that the agent called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall<'a>>,
-    /// What tools gave back.
+    /// Results of tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ToolResult<'a>>,
     /// Tokens of this model call.
@@ -122,7 +122,7 @@ pub struct Event<'a> {
     /// For assistants: more of the same model call as an earlier event, no call of its own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continues: bool,
-    /// What it also is.
+    /// Special meaning, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
 }
@@ -155,7 +155,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// What a tool gave back.
+/// Result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolResult<'a> {
     /// Of the call.
@@ -194,7 +194,7 @@ impl std::ops::AddAssign for Usage {
 }
 
 impl Usage {
-    /// What came on top of an earlier count of the same model call.
+    /// The increase over an earlier count of the same model call.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

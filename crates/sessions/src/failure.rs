@@ -193,7 +193,7 @@ fn uncut(text: &Text<'_>) -> Option<Structured> {
         .find_map(|tail| first_value(&format!("{head}{tail}")))
 }
 
-/// What an error field says; `None` when it says that there was none.
+/// The text of an error field; `None` when it says that there was no error.
 fn words(value: &Value) -> Option<String> {
     match value {
         Value::Null | Value::Bool(false) => None,

@@ -1,10 +1,12 @@
-//! What stands between a reader and a sink: numbers events, pairs calls with results, counts.
+//! The feed between a reader and a sink: numbers events, pairs calls with results, counts what
+//! is skipped. Must not collect events.
 
-use super::event::{Event, Head, Outcome, Role, ToolResult};
+use super::event::{Event, Head, Origin, Outcome, Role, ToolResult};
 use super::naming::Naming;
 use super::pairing::Pairing;
 use super::time::Moment;
 use super::{Format, Source, Text};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Takes sessions while they are read.
@@ -24,7 +26,7 @@ pub trait Sink {
     }
 }
 
-/// What a reader could not use. Each is a count.
+/// Counts of what a reader could not use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Notes {
@@ -43,7 +45,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// What of the conversation is lost, for a person; `None` where nothing is.
+    /// Describes what is lost of the conversation, for a person; `None` where nothing is.
     pub fn lost(&self) -> Option<String> {
         let torn = self.torn.iter().map(|tear| format!("broken off at {tear}"));
         let unreadable = (self.bad_records > 0).then(|| match self.bad_records {
@@ -73,13 +75,14 @@ impl Notes {
 
 /// The current session of a reader, on its way to the sink.
 pub(super) struct Feed<'s> {
-    /// What is known of the current session; readers fill it while they read.
+    /// Data of the current session; readers fill it while they read.
     pub(super) head: Head,
-    /// What could not be used, over all sessions of the source.
+    /// Skipped and repaired records over all sessions of the source.
     pub(super) notes: Notes,
     sink: &'s mut dyn Sink,
+    /// Names the current session, where the file does not.
+    pub(super) naming: Naming,
     pairing: Pairing,
-    naming: Naming,
     events: u64,
     /// Sessions that were handed to the sink.
     sessions: u64,
@@ -100,26 +103,6 @@ impl<'s> Feed<'s> {
             sessions: 0,
             ended: 0,
         }
-    }
-
-    /// Name of the source without folders and extensions.
-    pub(super) fn stem(&self) -> &str {
-        self.naming.stem()
-    }
-
-    /// See [`Naming::call`].
-    pub(super) fn call(&mut self, name: &str) {
-        self.naming.call(name);
-    }
-
-    /// See [`Naming::call_run_of`].
-    pub(super) fn call_run_of(&mut self, instance: &str) {
-        self.naming.call_run_of(instance);
-    }
-
-    /// See [`Naming::call_run`].
-    pub(super) fn call_run(&mut self) {
-        self.naming.call_run();
     }
 
     /// The id of the current session as far as it is known.
@@ -145,6 +128,27 @@ impl<'s> Feed<'s> {
         }
     }
 
+    /// Hands on a text.
+    pub(super) fn say(
+        &mut self,
+        role: Role,
+        origin: Origin,
+        text: Text<'_>,
+        time: Option<Timestamp>,
+    ) {
+        self.event(Event { role, origin, text, time, ..Event::default() });
+    }
+
+    /// Hands on results of tools.
+    pub(super) fn results(
+        &mut self,
+        origin: Origin,
+        results: Vec<ToolResult<'_>>,
+        time: Option<Timestamp>,
+    ) {
+        self.event(Event { role: Role::Tool, origin, results, time, ..Event::default() });
+    }
+
     /// Hands an event on. An event that says nothing is dropped.
     pub(super) fn event(&mut self, mut event: Event<'_>) {
         let says_nothing = event.text.is_empty()
@@ -162,7 +166,7 @@ impl<'s> Feed<'s> {
         }
         self.notes.cut_fields += event.cut_fields();
         self.pairing.pair(&mut event);
-        self.naming.see(&event);
+        self.naming.observe(&event);
         event.number = self.events;
         self.events += 1;
         self.hand_on(event);

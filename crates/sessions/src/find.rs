@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc;
 use std::time::UNIX_EPOCH;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
@@ -42,7 +42,7 @@ const EXTENSIONS: [&str; 4] = ["json", "jsonl", "ndjson", "traj"];
 /// The only database that is read.
 const DATABASE: &str = "state.db";
 
-/// What `OpenHands` keeps beside a folder of events: no session of its own.
+/// File that `OpenHands` keeps beside a folder of events: no session of its own.
 const BASE_STATE: &str = "base_state.json";
 
 /// Every candidate in these folders and files, by path, each once.
@@ -54,47 +54,48 @@ const BASE_STATE: &str = "base_state.json";
 pub fn find(roots: &[PathBuf], mut on_error: impl FnMut(&str)) -> Vec<Found> {
     let mut problems = Vec::new();
     // One spelling for each file, whatever leads to it.
-    let mut resolved = roots.iter().filter_map(|root| match root.canonicalize() {
-        Ok(path) => Some(path),
-        Err(error) => {
-            problems.push(format!("{}: {error}", root.display()));
-            None
+    let mut resolved = Vec::new();
+    for root in roots {
+        match root.canonicalize() {
+            Ok(path) => resolved.push(path),
+            Err(error) => problems.push(format!("{}: {error}", root.display())),
         }
-    });
-    let Some(first) = resolved.next() else {
-        drop(resolved);
-        for problem in &problems {
-            on_error(problem);
+    }
+    let mut found = Vec::new();
+    if let Some((first, others)) = resolved.split_first() {
+        let mut builder = WalkBuilder::new(first);
+        for root in others {
+            builder.add(root);
         }
-        return Vec::new();
-    };
-    let mut builder = WalkBuilder::new(first);
-    resolved.for_each(|root| {
-        builder.add(root);
-    });
-    builder.standard_filters(false).follow_links(false).filter_entry(may_enter);
-
-    let (found, shared_problems) = (Mutex::new(Vec::new()), Mutex::new(problems));
-    builder.build_parallel().run(|| {
-        let mut part = Part { found: Vec::new(), all: &found };
-        let problems = &shared_problems;
-        Box::new(move |entry| {
-            let looked =
-                entry.map_err(|error| error.to_string()).and_then(|entry| part.look(&entry));
-            looked.unwrap_or_else(|problem| {
-                problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
-                WalkState::Continue
+        builder.standard_filters(false).follow_links(false).filter_entry(may_enter);
+        let (sender, receiver) = mpsc::channel();
+        builder.build_parallel().run(|| {
+            let sender = sender.clone();
+            Box::new(move |entry| {
+                let seen = entry.map_err(|error| error.to_string());
+                let seen = seen.and_then(|entry| candidate(&entry)).transpose();
+                let is_folder =
+                    matches!(&seen, Some(Ok(Found { source: Source::Folder { .. }, .. })));
+                // The receiver outlives the walk.
+                if let Some(seen) = seen {
+                    drop(sender.send(seen));
+                }
+                if is_folder { WalkState::Skip } else { WalkState::Continue }
             })
-        })
-    });
-
-    let mut problems = shared_problems.into_inner().unwrap_or_else(PoisonError::into_inner);
+        });
+        drop(sender);
+        for seen in receiver {
+            match seen {
+                Ok(file) => found.push(file),
+                Err(problem) => problems.push(problem),
+            }
+        }
+    }
     problems.sort_unstable();
     for problem in &problems {
         on_error(problem);
     }
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_unstable_by(|one, other| one.source.path().cmp(other.source.path()));
+    found.sort_unstable_by(|one: &Found, other| one.source.path().cmp(other.source.path()));
     found.dedup_by(|one, other| one.source.path() == other.source.path());
     found
 }
@@ -106,41 +107,22 @@ fn may_enter(entry: &DirEntry) -> bool {
         || (entry.file_name() != "node_modules" && entry.file_name() != ".git")
 }
 
-/// What one thread finds, added to what all find when the thread ends.
-struct Part<'a> {
-    found: Vec<Found>,
-    all: &'a Mutex<Vec<Found>>,
-}
-
-impl Drop for Part<'_> {
-    fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.found);
+/// The entry, if it may hold sessions.
+fn candidate(entry: &DirEntry) -> Result<Option<Found>, String> {
+    let path = entry.path();
+    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let Some(kind) = entry.file_type() else { return Ok(None) };
+    if kind.is_dir() {
+        let is_events = entry.file_name() == "events";
+        return if is_events { event_folder(path).map_err(|error| said(&error)) } else { Ok(None) };
     }
-}
-
-impl Part<'_> {
-    fn look(&mut self, entry: &DirEntry) -> Result<WalkState, String> {
-        let path = entry.path();
-        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let Some(kind) = entry.file_type() else { return Ok(WalkState::Continue) };
-        if kind.is_dir() {
-            if entry.file_name() != "events" {
-                return Ok(WalkState::Continue);
-            }
-            let folder = event_folder(path).map_err(|error| said(&error))?;
-            let Some(folder) = folder else { return Ok(WalkState::Continue) };
-            self.found.push(folder);
-            return Ok(WalkState::Skip);
-        }
-        // Whoever names a file means it, whatever it is called.
-        if kind.is_file() && (entry.depth() == 0 || is_candidate(path)) {
-            let metadata = entry.metadata().map_err(|error| said(&error))?;
-            let source = Source::File(entry.path().to_owned());
-            let (size, modified_ns) = (metadata.len(), modified(&metadata));
-            self.found.push(Found { source, size, modified_ns });
-        }
-        Ok(WalkState::Continue)
+    // Whoever names a file means it, whatever it is called.
+    if !kind.is_file() || (entry.depth() > 0 && !is_candidate(path)) {
+        return Ok(None);
     }
+    let metadata = entry.metadata().map_err(|error| said(&error))?;
+    let source = Source::File(path.to_owned());
+    Ok(Some(Found { source, size: metadata.len(), modified_ns: modified(&metadata) }))
 }
 
 fn is_candidate(path: &Path) -> bool {

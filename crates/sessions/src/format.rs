@@ -1,8 +1,7 @@
 //! The formats, their names, and which reader is for which.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::feed::Feed;
 use super::source::Source;
@@ -12,8 +11,24 @@ use super::{
 };
 
 /// A file format of recorded sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Format {
     /// Hermes: one JSON object for a session, written whole on each turn.
     HermesSnapshot,
@@ -45,39 +60,11 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 13] = [
-        Format::HermesSnapshot,
-        Format::HermesGateway,
-        Format::HermesState,
-        Format::ClaudeCode,
-        Format::Codex,
-        Format::GeminiCli,
-        Format::Pi,
-        Format::Atif,
-        Format::SweAgent,
-        Format::MiniSweAgent,
-        Format::OpenHands,
-        Format::OpenHandsSdk,
-        Format::Chat,
-    ];
+    pub const ALL: &'static [Format] = Format::VARIANTS;
 
     /// The name in reports and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::HermesSnapshot => "hermes-snapshot",
-            Format::HermesGateway => "hermes-gateway",
-            Format::HermesState => "hermes-state",
-            Format::ClaudeCode => "claude-code",
-            Format::Codex => "codex",
-            Format::GeminiCli => "gemini-cli",
-            Format::Pi => "pi",
-            Format::Atif => "atif",
-            Format::SweAgent => "swe-agent",
-            Format::MiniSweAgent => "mini-swe-agent",
-            Format::OpenHands => "open-hands",
-            Format::OpenHandsSdk => "open-hands-sdk",
-            Format::Chat => "chat",
-        }
+        self.into()
     }
 
     /// Hands every session of the source to the feed. Only what cannot be read at all is an
@@ -98,11 +85,5 @@ impl Format {
             Format::OpenHandsSdk => open_hands_sdk::read(source, feed),
             Format::Chat => chat::read(source, feed),
         }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
     }
 }

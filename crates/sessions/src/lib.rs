@@ -1,10 +1,12 @@
-//! Recorded agent sessions: one neutral model, and one reader for each format that agents write.
+#![doc = include_str!("../README.md")]
 //!
-//! A reader streams: it hands events to a [`Sink`] while it reads, so that memory does not grow
-//! with the file. Nothing here grades, prints or stores, and no foreign text becomes a path.
+//! # Model
+//!
+//! A session is a [`Head`] and a list of [`Event`]s. Each event has a [`Role`], as chat protocols
+//! have it, and an [`Origin`]: most records that agents mark as `user` were not typed by a person,
+//! and only the reader of a format can tell.
 
 mod bounded;
-mod buffer;
 mod collect;
 mod condense;
 mod content;
@@ -16,6 +18,7 @@ mod feed;
 mod find;
 mod format;
 mod function_call;
+mod id;
 mod lines;
 #[cfg(test)]
 mod mutation;
@@ -55,14 +58,14 @@ pub use text::Text;
 
 use feed::Feed;
 
-/// What reading one source came to.
+/// Result of reading one source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// The format that its content showed.
     pub format: Format,
     /// Sessions that were handed to the sink.
     pub sessions: u64,
-    /// What was skipped, cut or torn.
+    /// Counts of what was skipped, cut or repaired.
     pub notes: Notes,
 }
 
@@ -83,7 +86,7 @@ pub enum ReadError {
     NoSession {
         /// The format that its content showed.
         format: Format,
-        /// What is in it instead.
+        /// Description of its content.
         reason: String,
     },
 }

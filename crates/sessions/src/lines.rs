@@ -1,34 +1,33 @@
 //! JSON lines: split on line breaks, parsed one by one, a bad one skipped and counted.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::ops::Deref;
-use std::path::Path;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::path::PathBuf;
+use std::slice;
 
-use memchr::memchr;
 use serde::Deserialize;
 
-use super::buffer::Buffer;
 use super::feed::Notes;
 use super::repaired::repair;
 
 /// A longer line is skipped: memory must not grow with a foreign file.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
+const MAX_LINE: usize = 16 * 1024 * 1024;
 
 const CHUNK: usize = 256 * 1024;
 
 /// The byte order mark of UTF-8.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The lines of a stream.
+/// The lines of a stream, or files that hold one record each.
 pub(super) struct Lines<'s> {
-    input: Box<dyn Read + 's>,
-    buffer: Bytes<'s>,
-    /// The unread part of the buffer.
-    start: usize,
-    end: usize,
+    input: Input<'s>,
+    line: Vec<u8>,
     number: u64,
-    at_end: bool,
+}
+
+enum Input<'s> {
+    Stream(BufReader<Box<dyn Read + 's>>),
+    Files(slice::Iter<'s, PathBuf>),
 }
 
 /// Without a byte order mark, which every file may begin with, and every line of files that were
@@ -48,126 +47,51 @@ pub(super) struct Line<'a> {
 
 impl<'s> Lines<'s> {
     pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
-        let buffer = Bytes::Own(Buffer::new());
-        Self { input, buffer, start: 0, end: 0, number: 0, at_end: false }
+        let input = Input::Stream(BufReader::with_capacity(CHUNK, input));
+        Self { input, line: Vec::new(), number: 0 }
     }
 
-    /// The lines of bytes in memory, which are not copied.
-    pub(super) fn of_bytes(bytes: &'s [u8]) -> Self {
-        let (input, buffer, end) = (Box::new(io::empty()), Bytes::Given(bytes), bytes.len());
-        Self { input, buffer, start: 0, end, number: 0, at_end: true }
+    /// Each of the files as one line, whatever line breaks are in it.
+    pub(super) fn of_files(files: &'s [PathBuf]) -> Self {
+        Self { input: Input::Files(files.iter()), line: Vec::new(), number: 0 }
     }
 
-    /// The next line that is not blank. One that is too long is skipped and counted.
+    /// The next line that is not blank. One that is too long, or a file that is gone by now, is
+    /// skipped and counted.
     pub(super) fn next(&mut self, notes: &mut Notes) -> io::Result<Option<Line<'_>>> {
+        let limit = MAX_LINE as u64 + 1;
         loop {
-            let Some((from, to, unended)) = self.next_range(notes)? else {
-                return Ok(None);
-            };
-            let from = to - without_mark(&self.buffer[from..to]).len();
-            if !self.buffer[from..to].iter().all(u8::is_ascii_whitespace) {
-                let bytes = &self.buffer[from..to];
+            self.line.clear();
+            let (mut unended, mut is_lost) = (false, false);
+            match &mut self.input {
+                Input::Stream(input) => {
+                    if input.by_ref().take(limit).read_until(b'\n', &mut self.line)? == 0 {
+                        return Ok(None);
+                    }
+                    unended = self.line.pop_if(|byte| *byte == b'\n').is_none();
+                    if self.line.len() > MAX_LINE {
+                        input.skip_until(b'\n')?;
+                    }
+                }
+                Input::Files(files) => {
+                    let Some(path) = files.next() else { return Ok(None) };
+                    let file = File::open(path);
+                    let read = file.and_then(|file| file.take(limit).read_to_end(&mut self.line));
+                    is_lost = read.is_err();
+                }
+            }
+            self.number += 1;
+            if is_lost || self.line.len() > MAX_LINE {
+                notes.bad_records += 1;
+            } else if !without_mark(&self.line).iter().all(u8::is_ascii_whitespace) {
+                let bytes = without_mark(&self.line);
                 return Ok(Some(Line { number: self.number, bytes, unended }));
             }
-        }
-    }
-
-    fn next_range(&mut self, notes: &mut Notes) -> io::Result<Option<(usize, usize, bool)>> {
-        let mut searched = self.start;
-        let mut skipping = false;
-        loop {
-            if let Some(length) = memchr(b'\n', &self.buffer[searched..self.end]) {
-                let (from, to) = (self.start, searched + length);
-                self.start = to + 1;
-                self.number += 1;
-                if skipping || to - from > LONGEST_LINE {
-                    skipping = false;
-                    notes.bad_records += 1;
-                    searched = self.start;
-                    continue;
-                }
-                return Ok(Some((from, to, false)));
-            }
-            if self.at_end {
-                let (from, to) = (self.start, self.end);
-                self.start = self.end;
-                if skipping || to - from > LONGEST_LINE {
-                    notes.bad_records += 1;
-                    return Ok(None);
-                }
-                self.number += u64::from(from < to);
-                return Ok((from < to).then_some((from, to, true)));
-            }
-            if skipping || self.end - self.start > LONGEST_LINE {
-                skipping = true;
-                self.start = self.end;
-            }
-            searched = self.end - self.start;
-            self.fill()?;
-        }
-    }
-
-    /// Moves the unread part to the front and reads more behind it.
-    fn fill(&mut self) -> io::Result<()> {
-        let Bytes::Own(buffer) = &mut self.buffer else {
-            self.at_end = true;
-            return Ok(());
-        };
-        buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        let room = self.end..self.end + CHUNK;
-        if room.end > buffer.len() {
-            buffer.resize(room.end.next_power_of_two(), 0);
-        }
-        let count = loop {
-            match self.input.read(&mut buffer[room.clone()]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
-            }
-        };
-        self.end += count;
-        self.at_end = count == 0;
-        Ok(())
-    }
-}
-
-/// Bytes of lines.
-enum Bytes<'s> {
-    Own(Buffer),
-    Given(&'s [u8]),
-}
-
-impl Deref for Bytes<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Bytes::Own(buffer) => buffer,
-            Bytes::Given(bytes) => bytes,
         }
     }
 }
 
 impl<'l> Line<'l> {
-    /// A file that holds one record and no more. One that is too long, or gone by now, is skipped
-    /// and counted.
-    pub(super) fn of_file(
-        path: &Path,
-        number: u64,
-        buffer: &'l mut Vec<u8>,
-        notes: &mut Notes,
-    ) -> Option<Self> {
-        buffer.clear();
-        let read = File::open(path)
-            .and_then(|file| file.take(LONGEST_LINE as u64 + 1).read_to_end(buffer));
-        if read.is_err() || buffer.len() > LONGEST_LINE {
-            notes.bad_records += 1;
-            return None;
-        }
-        Some(Self { number, bytes: without_mark(buffer), unended: false })
-    }
-
     /// The line as a record; `None` when it is skipped, which is noted. `scratch` holds the
     /// repaired text of a line that needs it.
     pub(super) fn parse<'a, T: Deserialize<'a>>(
@@ -234,7 +158,7 @@ mod tests {
         assert_eq!(lines[1].len(), 3 * CHUNK + 2);
         assert_eq!(notes, Notes::default());
 
-        let huge = "x".repeat(LONGEST_LINE + 2 * CHUNK);
+        let huge = "x".repeat(MAX_LINE + 2 * CHUNK);
         let (lines, notes) = all(format!("a\n{huge}\nb\n{huge}").as_bytes());
         assert_eq!(lines, ["1:a", "3:b"]);
         assert_eq!(notes.bad_records, 2);

@@ -89,7 +89,7 @@ pub(super) fn survives_damage(format: Format, fixture: &[u8]) {
     result.unwrap();
 }
 
-/// What holds for every session.
+/// Invariants of every session.
 fn check(session: &Session) {
     assert!(!session.head.id.is_empty() && session.head.id.len() <= 210);
     assert!(!session.events.is_empty());

@@ -18,13 +18,13 @@ use super::{Format, Source};
 const COUNTED: usize = 4096;
 
 /// Events that count in a session whose agent never answers.
-const MOST_EVENTS: u32 = 64;
+const MAX_EVENTS: u32 = 64;
 
 /// Bytes of a name, before the digest.
-const LONGEST: usize = 180;
+const MAX_NAME: usize = 180;
 
 /// Ids made up in one source that are remembered.
-const MOST_GIVEN: usize = 100_000;
+const MAX_IDS: usize = 100_000;
 
 /// Names the sessions of one source.
 pub(super) struct Naming {
@@ -72,15 +72,15 @@ impl Naming {
         &self.stem
     }
 
-    /// Calls the current session so. What tells it from others of that name is added.
-    pub(super) fn call(&mut self, name: &str) {
+    /// Names the current session. A digest that tells it from others of that name is added.
+    pub(super) fn set_name(&mut self, name: &str) {
         self.name = Some(name.to_owned());
     }
 
-    /// Calls the current session a run of a benchmark's instance: an instance is run many times,
+    /// Names the current session as a run of a benchmark's instance: an instance is run many times,
     /// and what tells the runs apart is their folder, or the one around it where each instance
     /// has a folder of its own.
-    pub(super) fn call_run_of(&mut self, instance: &str) {
+    pub(super) fn name_run_of(&mut self, instance: &str) {
         if instance.is_empty() {
             return;
         }
@@ -96,15 +96,15 @@ impl Naming {
     }
 
     /// The same, where only the name of the file says which instance.
-    pub(super) fn call_run(&mut self) {
+    pub(super) fn name_run(&mut self) {
         let stem = self.stem.clone();
-        self.call_run_of(&stem);
+        self.name_run_of(&stem);
     }
 
     /// Takes note of an event of the current session.
-    pub(super) fn see(&mut self, event: &Event<'_>) {
+    pub(super) fn observe(&mut self, event: &Event<'_>) {
         if !self.stem_is_id && !self.beginning.is_complete {
-            self.beginning.see(event);
+            self.beginning.observe(event);
         }
     }
 
@@ -115,7 +115,7 @@ impl Naming {
             None => &self.stem,
             Some(name) => name,
         };
-        let name = selftest_text::one_line(name, LONGEST);
+        let name = selftest_text::one_line(name, MAX_NAME);
         format!("{name}-{:08x}", self.beginning.digest(start) & 0xffff_ffff)
     }
 
@@ -123,7 +123,7 @@ impl Naming {
     pub(super) fn last_id(&mut self, start: Option<Timestamp>) -> String {
         let id = self.id(start);
         let key = XxHash3_64::oneshot(id.as_bytes());
-        if self.given.len() >= MOST_GIVEN && !self.given.contains_key(&key) {
+        if self.given.len() >= MAX_IDS && !self.given.contains_key(&key) {
             return id;
         }
         let given = self.given.entry(key).or_default();
@@ -144,7 +144,7 @@ impl Naming {
     }
 }
 
-/// What was said up to the first answer of the agent. Nothing of it depends on what a sink wants,
+/// The session up to the first answer of the agent. Nothing of it depends on what a sink wants,
 /// and a session without an answer has no grade that another id would lose.
 #[derive(Default)]
 struct Beginning {
@@ -155,7 +155,7 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn see(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &Event<'_>) {
         let (who, is_answer) = match event.role {
             Role::System => (b's', false),
             Role::User => (b'u', false),
@@ -172,7 +172,7 @@ impl Beginning {
         }
         self.events += 1;
         let says_something = !event.text.is_empty() || !event.calls.is_empty();
-        self.is_complete = (is_answer && says_something) || self.events >= MOST_EVENTS;
+        self.is_complete = (is_answer && says_something) || self.events >= MAX_EVENTS;
     }
 
     fn digest(&self, start: Option<Timestamp>) -> u64 {

@@ -6,7 +6,7 @@ use super::event::Event;
 
 /// Calls beyond this many that never get a result are forgotten: a foreign file must not fill
 /// the memory.
-const MOST_OPEN: usize = 10_000;
+const MAX_OPEN: usize = 10_000;
 
 /// Calls that wait for their result, in order of the call.
 #[derive(Default)]
@@ -21,7 +21,7 @@ impl Pairing {
         for call in &event.calls {
             self.calls += 1;
             // A call without id can not be paired; its result stands for itself.
-            if !call.id.is_empty() && self.open.len() < MOST_OPEN {
+            if !call.id.is_empty() && self.open.len() < MAX_OPEN {
                 let name = call.name.as_str().to_owned();
                 self.open.insert(call.id.as_str().to_owned(), (self.calls, name));
             }

@@ -152,7 +152,7 @@ pub(super) struct Repaired<'c, R> {
     input: R,
     at_end: bool,
     repair: Repair,
-    /// What was read and is not yet repaired.
+    /// Bytes that were read and are not yet repaired.
     unread: Vec<u8>,
     ready: Vec<u8>,
     /// So much of it was handed on.

@@ -6,16 +6,16 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
 use super::ReadError;
 use super::bounded::BoundedStrings;
-use super::buffer::Buffer;
 use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, MARK, without_mark};
 use super::repaired::{Repaired, may_need_repair};
-use super::wire::{AnyJson, Fill};
+use super::wire::{AnyJson, Each, Fill, Object, each};
 
 /// Documents up to this size are parsed in memory, larger ones while they are read.
 const IN_MEMORY: u64 = 32 * 1024 * 1024;
@@ -91,6 +91,18 @@ impl<'de, D: Document> DeserializeSeed<'de> for Part<'_, '_, '_, D> {
     }
 }
 
+/// Hands on each object of a list that is met in a document; elements of other types are counted
+/// as bad records.
+pub(super) fn records<'de, 's, T: Deserialize<'de>>(
+    feed: &mut Feed<'s>,
+    mut send: impl FnMut(T, &mut Feed<'s>),
+) -> Each<Object<T>, impl FnMut(Object<T>)> {
+    each(move |Object(record)| match record {
+        Some(record) => send(record, feed),
+        None => feed.notes.bad_records += 1,
+    })
+}
+
 impl Source {
     /// A file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
@@ -129,13 +141,11 @@ impl Source {
         })
     }
 
-    /// The lines from the beginning.
+    /// The lines from the beginning; of a folder one for each file.
     pub(super) fn lines(&self) -> io::Result<Lines<'_>> {
         Ok(match self {
-            Source::Bytes { bytes, .. } => Lines::of_bytes(bytes),
-            Source::File(_) | Source::Watched(..) | Source::Folder { .. } => {
-                Lines::new(self.open()?)
-            }
+            Source::Folder { files, .. } => Lines::of_files(files),
+            _ => Lines::new(self.open()?),
         })
     }
 
@@ -165,7 +175,8 @@ impl Source {
         document: &mut impl Document,
         feed: &mut Feed<'_>,
     ) -> Result<(), ReadError> {
-        if self.size()? > IN_MEMORY {
+        let size = self.size()?;
+        if size > IN_MEMORY {
             let bounded = BoundedStrings::new(self.open_unmarked()?);
             return match from_stream(bounded, document, feed) {
                 Ok(()) => Ok(()),
@@ -181,11 +192,11 @@ impl Source {
                 }
             };
         }
-        let mut buffer = Buffer::new();
+        let mut buffer = Vec::new();
         let bytes = if let Source::Bytes { bytes, .. } = self {
             bytes.as_slice()
         } else {
-            buffer.clear();
+            buffer.reserve(usize::try_from(size).unwrap_or_default());
             self.open()?.read_to_end(&mut buffer)?;
             buffer.as_slice()
         };

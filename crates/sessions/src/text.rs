@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use memchr::memmem;
+use regex::Regex;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
@@ -16,17 +16,18 @@ use super::wire::{AnyJson, deserialize_any_json};
 const KEPT_END: usize = 16 * 1024;
 
 /// Runs of base64 longer than this are replaced by a note, if they stand behind `;base64,`.
-const LONGEST_BASE64: usize = 256;
+const MAX_BASE64: usize = 256;
 
 /// The same of runs by themselves, as an image in the JSON of a tool's result.
-const LONGEST_BARE_BASE64: usize = 1024;
+const MAX_BARE_BASE64: usize = 1024;
 
 /// A long text is cut at a line break or at a space, if there is one so near: the half of a secret
 /// is no shape that would be known as one.
 const NEAR: usize = 2048;
 
-/// What stands before it.
-static BASE64: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(";base64,"));
+/// Base64 in a data URL; shorter runs are left to [`without_runs`].
+static DATA_URL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(";base64,[A-Za-z0-9+/=_-]+").expect("the pattern is a constant"));
 
 /// Foreign text of at most about 32 KiB.
 ///
@@ -44,7 +45,7 @@ impl<'a> Text<'a> {
     /// Bounds a text.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
         let (mut value, mut cut) = (text.into(), 0);
-        if value.len() <= LONGEST_BASE64 {
+        if value.len() <= MAX_BASE64 {
             return Self { value, cut };
         }
         for without in [without_base64, without_bare_base64] {
@@ -82,6 +83,12 @@ impl<'a> Text<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
+    }
+
+    /// The text in one line of at most so many bytes, for a name or a path; `None` where it is
+    /// empty.
+    pub(super) fn line(&self, max: usize) -> Option<String> {
+        (!self.is_empty()).then(|| selftest_text::one_line(self, max))
     }
 
     /// A copy that owns its text.
@@ -163,14 +170,14 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// What is left of the beginning of a text without the half word at its end.
+/// The beginning of a text without the half word at its end.
 fn without_half_word(head: &str) -> &str {
     let near = &head[head.ceil_char_boundary(head.len().saturating_sub(NEAR))..];
     let kept = near.rfind('\n').or_else(|| near.rfind(ends_word)).unwrap_or(near.len());
     &head[..head.len() - near.len() + kept]
 }
 
-/// What is left of the end of a text without the half word at its beginning.
+/// The end of a text without the half word at its beginning.
 fn without_half_word_before(tail: &str) -> &str {
     let near = &tail[..tail.floor_char_boundary(NEAR)];
     let left_out = near.find('\n').or_else(|| near.find(ends_word));
@@ -183,12 +190,7 @@ fn ends_word(c: char) -> bool {
 
 /// The text with long base64 runs behind `;base64,` replaced, and how many bytes that took away.
 fn without_base64(text: &str) -> Option<(String, usize)> {
-    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte);
-    let runs = BASE64.find_iter(text.as_bytes()).filter_map(|hit| {
-        let start = hit + ";base64,".len();
-        let run = text.as_bytes()[start..].iter().take_while(|byte| is_base64(byte)).count();
-        (run > LONGEST_BASE64).then_some(start..start + run)
-    });
+    let runs = DATA_URL.find_iter(text).map(|hit| hit.start() + ";base64,".len()..hit.end());
     without_runs(text, runs)
 }
 
@@ -208,7 +210,7 @@ fn without_bare_base64(text: &str) -> Option<(String, usize)> {
 /// The next long run of base64. Looks only at one byte in so many where there is none.
 fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
     let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    let mut at = from + LONGEST_BARE_BASE64;
+    let mut at = from + MAX_BARE_BASE64;
     while at < text.len() {
         let before = text[from..at].iter().rev().take_while(is_base64).count();
         let after = text[at..].iter().take_while(is_base64).count();
@@ -216,14 +218,14 @@ fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
         // Of all kinds of characters, unlike hexadecimal digits or a line of dashes.
         let has = |kind: fn(&u8) -> bool| text[run.clone()].iter().any(kind);
         if after > 0
-            && run.len() > LONGEST_BARE_BASE64
+            && run.len() > MAX_BARE_BASE64
             && has(u8::is_ascii_digit)
             && has(u8::is_ascii_uppercase)
             && has(u8::is_ascii_lowercase)
         {
             return Some(run);
         }
-        at = run.end + LONGEST_BARE_BASE64;
+        at = run.end + MAX_BARE_BASE64;
     }
     None
 }
@@ -231,7 +233,7 @@ fn bare_base64(text: &[u8], from: usize) -> Option<Range<usize>> {
 /// The text with these runs of base64 replaced, and how many bytes that took away.
 fn without_runs(text: &str, runs: impl Iterator<Item = Range<usize>>) -> Option<(String, usize)> {
     let (mut result, mut from, mut cut) = (String::new(), 0, 0);
-    for run in runs.filter(|run| run.len() > LONGEST_BASE64) {
+    for run in runs.filter(|run| run.len() > MAX_BASE64) {
         result.push_str(&text[from..run.start]);
         result.push_str(&format!("[{} bytes of base64 left out]", run.len()));
         from = run.end;

@@ -30,11 +30,11 @@ impl Moment {
     /// Seconds since 1970, or milliseconds where the number is too large for seconds.
     pub(super) fn epoch(number: f64) -> Self {
         /// In seconds the year 5138, in milliseconds 1973.
-        const LARGEST_SECONDS: f64 = 1e11;
+        const MAX_SECONDS: f64 = 1e11;
         if !number.is_finite() || number <= 0.0 {
             return Self(None);
         }
-        let milliseconds = if number < LARGEST_SECONDS { number * 1000.0 } else { number };
+        let milliseconds = if number < MAX_SECONDS { number * 1000.0 } else { number };
         #[expect(clippy::cast_possible_truncation, reason = "casts of floats saturate")]
         let milliseconds = milliseconds as i64;
         Self(Timestamp::from_millisecond(milliseconds).ok())

@@ -11,8 +11,8 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 use super::repaired::repair;
 use super::text::Text;
@@ -260,7 +260,44 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// What a JSON string says. A raw value was not checked for lone surrogates.
+/// A JSON value of which only a few small parts are read, by their place. The value may also come
+/// as JSON in a string.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Loose(Value);
+
+impl<'de> Deserialize<'de> for Loose {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self::parse(raw.get()))
+    }
+}
+
+impl Loose {
+    /// Reads a text; nothing where it is no JSON.
+    pub(super) fn parse(json: &str) -> Self {
+        Self(match serde_json::from_str(json).unwrap_or_default() {
+            Value::String(json) => serde_json::from_str(&json).unwrap_or_default(),
+            value => value,
+        })
+    }
+
+    /// The part at a JSON pointer.
+    pub(super) fn part<T: Default + for<'v> Deserialize<'v>>(&self, pointer: &str) -> T {
+        let part = self.0.pointer(pointer);
+        part.and_then(|part| T::deserialize(part).ok()).unwrap_or_default()
+    }
+
+    /// The text at a JSON pointer; of a value of another type its JSON.
+    pub(super) fn text(&self, pointer: &str) -> Text<'static> {
+        match self.0.pointer(pointer) {
+            Some(Value::String(text)) => Text::new(text.clone()),
+            None | Some(Value::Null) => Text::default(),
+            Some(other) => Text::new(other.to_string()),
+        }
+    }
+}
+
+/// The text of a JSON string. A raw value was not checked for lone surrogates.
 fn string(json: &str) -> Text<'static> {
     let read = |json: &str| serde_json::from_str::<Text<'_>>(json).map(Text::into_owned);
     read(json).unwrap_or_else(|_| {

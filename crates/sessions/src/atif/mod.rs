@@ -12,10 +12,10 @@ use super::content::Content;
 use super::event::{Event, Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
 use super::failure;
 use super::feed::Feed;
-use super::source::{Document, Part, Source};
+use super::source::{Document, Part, Source, records};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Flag, Int, Json, List, Object, each};
+use super::wire::{Flag, Int, Json, List, Object};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
@@ -52,12 +52,9 @@ impl Document for Trajectory {
                     let agent = map.next_value::<Object<Agent<'de>>>()?.0.unwrap_or_default();
                     agent.note(&mut feed.head);
                 }
-                "steps" => {
-                    map.next_value_seed(each(|Object(step): Object<Step<'de>>| match step {
-                        Some(step) => step.send(feed, is_subagent),
-                        None => feed.notes.bad_records += 1,
-                    }))?;
-                }
+                "steps" => map.next_value_seed(records(feed, |step: Step<'de>, feed| {
+                    step.send(feed, is_subagent);
+                }))?,
                 "final_metrics" => {
                     let totals = map.next_value::<Object<Totals>>()?.0.unwrap_or_default();
                     feed.head.usage = totals.usage();
@@ -65,7 +62,8 @@ impl Document for Trajectory {
                 "subagent_trajectories" => {
                     // What it will be called is not known before its steps are.
                     let is_unnamed = id.is_empty() && feed.is_empty();
-                    let parent = if is_unnamed { feed.stem().to_owned() } else { feed.id_so_far() };
+                    let parent =
+                        if is_unnamed { feed.naming.stem().to_owned() } else { feed.id_so_far() };
                     // Where the steps are still to come, so is the end of this session.
                     let head = feed.is_empty().then(|| std::mem::take(&mut feed.head));
                     feed.end();
@@ -111,12 +109,10 @@ struct Agent<'a> {
 
 impl Agent<'_> {
     fn note(&self, head: &mut Head) {
-        if !self.name.is_empty() {
-            head.agent = selftest_text::one_line(&self.name, 80);
+        if let Some(name) = self.name.line(80) {
+            head.agent = name;
         }
-        if !self.version.is_empty() {
-            head.agent_version = Some(selftest_text::one_line(&self.version, 80));
-        }
+        head.agent_version = self.version.line(80).or(head.agent_version.take());
         head.model(&self.model_name);
     }
 }
@@ -185,7 +181,7 @@ struct Observation<'a> {
     results: List<Given<'a>>,
 }
 
-/// What a tool, or the environment without one, gave back.
+/// Result of a tool, or of the environment where there is no tool.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Given<'a> {
@@ -260,7 +256,7 @@ impl Step<'_> {
             ..Event::default()
         });
         let origin = if is_subagent { Origin::Subagent } else { Origin::Agent };
-        feed.event(Event { role: Role::Tool, origin, results, time, ..Event::default() });
+        feed.results(origin, results, time);
     }
 }
 

@@ -41,7 +41,7 @@ impl Place {
 pub(super) struct Message<'a> {
     pub(super) role: Text<'a>,
     pub(super) content: Content<'a>,
-    /// What the model said instead of content.
+    /// The model's words in place of content.
     pub(super) refusal: Text<'a>,
     pub(super) name: Text<'a>,
     pub(super) model: Text<'a>,
@@ -98,11 +98,9 @@ impl<'a> Message<'a> {
         }
         let result = ToolResult { tool: self.name, ..failure::result_of(self.content.0) };
         if result.exit_code.is_none() {
-            let (role, origin, text) = (Role::User, Origin::Harness, result.text);
-            return feed.event(Event { role, origin, text, time, ..Event::default() });
+            return feed.say(Role::User, Origin::Harness, result.text, time);
         }
-        let (role, origin, results) = (Role::Tool, Origin::Agent, vec![result]);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(Origin::Agent, vec![result], time);
     }
 
     fn send_answer(self, feed: &mut Feed<'_>) {
@@ -127,7 +125,6 @@ impl<'a> Message<'a> {
             let call_id = if is_old { self.name.clone() } else { self.tool_call_id };
             vec![ToolResult { call_id, tool: self.name, ..failure::result_of(self.content.0) }]
         });
-        let (role, origin, time) = (Role::Tool, Origin::Agent, self.time.0);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(Origin::Agent, results, self.time.0);
     }
 }

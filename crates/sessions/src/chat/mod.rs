@@ -125,14 +125,14 @@ impl Document for Chat {
         }
         feed.head.model(&message.model);
         feed.saw(message.time);
-        let stem = feed.stem();
+        let stem = feed.naming.stem();
         let name = match (&id, task, trial) {
             (Some(id), _, _) if is_row(id) => format!("{stem}#{id}"),
             (None, Some(task), Some(trial)) => format!("{stem}#{task}.{trial}"),
             (None, Some(task), None) => format!("{stem}#{task}"),
             (Some(_), _, _) | (None, None, _) => stem.to_owned(),
         };
-        feed.call(&name);
+        feed.naming.set_name(&name);
         feed.head.id = id.filter(|id| !is_row(id)).unwrap_or_default().as_str().to_owned();
         feed.end();
         Ok(())

@@ -195,7 +195,7 @@ fn questions(source: &Source) -> (Vec<String>, crate::Notes) {
     )
 }
 
-/// What half a character, a broken byte and a raw control character break no more.
+/// Half a character, a broken byte and a raw control character lose nothing.
 const BROKEN: [(&[u8], &str); 3] = [(br"\ud83d", "\u{fffd}"), (b"\xff", "\u{fffd}"), (b"\0", " ")];
 
 #[test]

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::records::Id;
+use crate::id::Id;
 
-/// What a record is in the tree.
+/// Role of a record in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A model's answer or a person's words: two of these after the same record are a fork.
@@ -77,7 +77,7 @@ impl Tree {
         true
     }
 
-    /// What has to be left out; `None` when the file holds nothing but the session.
+    /// The records that have to be left out; `None` when the file holds nothing but the session.
     ///
     /// Kept is the chain from the last firm record back to the first, every line of an API
     /// message on it, and what hangs from kept records. Copies are left out as soon as the file

@@ -16,11 +16,12 @@ use std::mem;
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Role, ToolCall, Usage};
 use super::feed::Feed;
+use super::id::Id;
 use super::source::Source;
 use super::text::Text;
 use super::wire::Object;
 use branch::{Kind, Link, Tree};
-use records::{Id, Message, Record};
+use records::{Message, Record};
 use said::{HERMES, Said, User};
 
 /// Reads a session. Only where branches were abandoned is the file read a second time.
@@ -40,7 +41,7 @@ fn pass(
     feed: &mut Feed<'_>,
     mut keep: impl FnMut(&Link) -> bool,
 ) -> Result<(), ReadError> {
-    let mut reader = Reader { stem: feed.stem().to_owned(), ..Reader::default() };
+    let mut reader = Reader { stem: feed.naming.stem().to_owned(), ..Reader::default() };
     let mut lines = source.lines()?;
     let mut scratch = Vec::new();
     while let Some(line) = lines.next(&mut feed.notes)? {
@@ -53,7 +54,7 @@ fn pass(
     Ok(())
 }
 
-/// What has to be remembered between records.
+/// State between records.
 #[derive(Default)]
 struct Reader {
     /// Name of the file: the session's id, or `agent-` and the subagent's.
@@ -134,7 +135,7 @@ impl Reader {
         }
     }
 
-    /// What the record says of the session as a whole. Copies of an older session come first: the
+    /// Takes over data about the session as a whole. Copies of an older session come first: the
     /// last session named is the file's own, the one before it the parent.
     fn head(&mut self, record: &Record<'_>, feed: &mut Feed<'_>) {
         let head = &mut feed.head;
@@ -176,12 +177,8 @@ impl Reader {
         if record.version.as_str() != HERMES && is_news(&head.agent_version, &record.version) {
             head.agent_version = Some(line(&record.version));
         }
-        if head.cwd.is_none() && !record.cwd.is_empty() {
-            head.cwd = Some(selftest_text::one_line(&record.cwd, 1000));
-        }
-        if head.platform.is_none() && !record.entrypoint.is_empty() {
-            head.platform = Some(line(&record.entrypoint));
-        }
+        head.cwd = head.cwd.take().or_else(|| record.cwd.line(1000));
+        head.platform = head.platform.take().or_else(|| record.entrypoint.line(200));
     }
 
     /// Versions that write subagents into the main file do not give them an id.
@@ -276,8 +273,7 @@ impl Reader {
             origin::is_interruption(&user.words).then_some(Mark::Interrupted)
         };
         let feedback = user.results.iter().find_map(outcome::feedback);
-        let (role, origin, results) = (Role::Tool, place.agent(), user.results);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(place.agent(), user.results, time);
         let (role, origin, text) = (Role::User, place.user(user.is_human), user.words);
         feed.event(Event { role, origin, text, time, mark, ..Event::default() });
         if let Some(text) = feedback {

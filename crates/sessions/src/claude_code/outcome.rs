@@ -31,10 +31,10 @@ const REFUSED: [&str; 16] = [
     "Streaming fallback",
 ];
 
-/// What follows such a beginning when a path is out of bounds.
+/// Words behind such a beginning when a path is out of bounds.
 const OUT_OF_BOUNDS: &str = "was blocked. For security, Claude Code";
 
-/// What stands at the end of the output of a program that was stopped from outside.
+/// Words at the end of the output of a program that was stopped from outside.
 const ABORTED: &str = "<error>Command was aborted before completion</error>";
 
 /// After these words comes what the user typed when refusing a call.
@@ -46,7 +46,7 @@ const FEEDBACK: [&str; 2] = [
 /// A note for the model that may follow the user's words.
 const AFTER_FEEDBACK: &str = "\n\nNote: The user's next message may contain";
 
-/// What the program says in the user's place when questions are sent back.
+/// Words of the program in the user's place when questions are sent back.
 const CLARIFY: &str = "The user wants to clarify these questions";
 
 /// The result of a call, from its text and its flag, which is absent on success.
@@ -85,7 +85,7 @@ fn exit_code(text: &str) -> Option<i64> {
     rest[..digits].parse().ok()
 }
 
-/// What the user typed when refusing a call.
+/// The text that the user typed when refusing a call.
 pub(super) fn feedback(result: &ToolResult<'_>) -> Option<Text<'static>> {
     if result.outcome != Outcome::Rejected {
         return None;

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
-use twox_hash::XxHash3_64;
 
 use crate::Text;
 use crate::content::{Content, Media};
 use crate::event::Usage;
+use crate::id::Id;
 use crate::time::Moment;
 use crate::wire::{AnyJson, Fill, Flag, Int, Object, deserialize_any_json};
 
@@ -41,7 +41,7 @@ pub(super) struct Record<'a> {
     pub(super) request_id: Id,
     pub(super) message: Object<Message<'a>>,
     pub(super) attachment: Object<Attachment<'a>>,
-    /// What a `system` record says.
+    /// Text of a `system` record.
     pub(super) content: Text<'a>,
     pub(super) error: Object<Failure<'a>>,
 }
@@ -134,7 +134,7 @@ impl<'a> Block<'a> {
         self.content.and_then(read).unwrap_or_default().0
     }
 
-    /// What the model thought, as it stands in the file where it is not `wanted`: then all that
+    /// The model's thoughts, as they stand in the file where it is not `wanted`: then all that
     /// counts is whether there is any.
     pub(super) fn thinking(&self, wanted: bool) -> Text<'a> {
         let Some(json) = self.thinking.map(RawValue::get) else { return Text::default() };
@@ -168,37 +168,5 @@ impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
     fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
         self.0.push(Block::deserialize(MapAccessDeserializer::new(map))?);
         Ok(())
-    }
-}
-
-/// An id as a number: ids are only compared, and a large file has many. 0 stands for none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) struct Id(u64);
-
-impl Id {
-    pub(super) fn is_none(self) -> bool {
-        self.0 == 0
-    }
-
-    /// This one, or where there is none, the other.
-    pub(super) fn or(self, other: Id) -> Id {
-        if self.is_none() { other } else { self }
-    }
-}
-
-impl From<&str> for Id {
-    fn from(text: &str) -> Self {
-        if text.is_empty() {
-            return Id::default();
-        }
-        Id(XxHash3_64::oneshot(text.as_bytes()).max(1))
-    }
-}
-
-deserialize_any_json!(Id);
-
-impl AnyJson<'_> for Id {
-    fn string(&mut self, text: Cow<'_, str>) {
-        *self = Id::from(&*text);
     }
 }

@@ -1,4 +1,5 @@
-//! What one record says, by its type. Knows nothing of the records around it.
+//! Sorts a record by its type into an answer, a prompt or a notice. Knows nothing of the records
+//! around it.
 
 use super::origin;
 use super::outcome;
@@ -16,7 +17,7 @@ const SYNTHETIC: &str = "<synthetic>";
 /// The one of them that is none.
 const NO_RESPONSE: &str = "No response requested.";
 
-/// What a record says.
+/// Content of a record.
 pub(super) enum Said<'a> {
     /// The model's answer, or one line of it.
     Assistant(Message<'a>),
@@ -118,7 +119,7 @@ fn system<'a>(record: &mut Record<'a>) -> Said<'a> {
     Said::Notice { text, mark: Some(mark) }
 }
 
-/// What was typed while the agent worked: no `user` record holds it.
+/// The text that was typed while the agent worked: no `user` record holds it.
 fn queued(attachment: Attachment<'_>) -> Said<'_> {
     if attachment.kind.as_str() != "queued_command" {
         return Said::Nothing;

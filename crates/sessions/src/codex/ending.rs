@@ -9,7 +9,7 @@ use crate::event::{Outcome, ToolResult};
 use crate::text::Text;
 
 /// Calls that are remembered; a foreign file must not fill the memory.
-const MOST_CALLS: usize = 100_000;
+const MAX_CALLS: usize = 100_000;
 
 /// How one call ended.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -61,13 +61,13 @@ impl Ending {
     }
 }
 
-/// What is known of one call.
+/// State of one call.
 #[derive(Default)]
 struct Call {
     began: bool,
-    /// What was told about it to the sink.
+    /// The ending that the sink was given.
     told: Option<Ending>,
-    /// What its event says.
+    /// The ending that its event states.
     ending: Option<Ending>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Endings {
 impl Endings {
     fn call(&mut self, id: &str) -> Option<&mut Call> {
         if !self.calls.contains_key(id) {
-            if id.is_empty() || self.calls.len() >= MOST_CALLS {
+            if id.is_empty() || self.calls.len() >= MAX_CALLS {
                 return None;
             }
             self.order.push(id.to_owned());

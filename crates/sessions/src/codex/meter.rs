@@ -17,7 +17,7 @@ impl Meter {
         self.base = total.unwrap_or(self.base);
     }
 
-    pub(super) fn see(&mut self, total: Option<Usage>) {
+    pub(super) fn observe(&mut self, total: Option<Usage>) {
         let Some(total) = total else { return };
         let sum =
             |usage: Usage| usage.input.saturating_add(usage.output).saturating_add(usage.cached);

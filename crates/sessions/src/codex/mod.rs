@@ -52,18 +52,18 @@ fn pass(source: &Source, feed: &mut Feed<'_>, known: Known) -> Result<Known, Rea
     Ok(rollout.end())
 }
 
-/// What an earlier pass found out.
+/// Findings of an earlier pass.
 #[derive(Default)]
 struct Known {
     /// There is something that this pass did not know when it was needed.
     is_news: bool,
-    /// What humans typed comes as `user_message` events.
+    /// Words of humans come as `user_message` events.
     user_events: bool,
     turns: Turns,
     endings: Endings,
 }
 
-/// What Codex reports as an item or a record and again as an event, in either order.
+/// Something that Codex reports twice, as an item or a record and as an event, in either order.
 #[derive(PartialEq)]
 enum Echo {
     Compaction,
@@ -150,7 +150,7 @@ impl<'f, 's> Rollout<'f, 's> {
         if self.replay.covers(kind, &payload, time) {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
-                self.usage.begin(payload.info.total());
+                self.usage.begin(payload.total_tokens());
             }
             return;
         }
@@ -158,7 +158,7 @@ impl<'f, 's> Rollout<'f, 's> {
             self.feed.notes.dropped_records += 1;
             if payload.kind.as_str() == "token_count" {
                 // What was rolled back was paid for all the same.
-                self.usage.see(payload.info.total());
+                self.usage.observe(payload.total_tokens());
             }
             self.turns.note(line, kind, &payload);
             return;
@@ -170,7 +170,7 @@ impl<'f, 's> Rollout<'f, 's> {
             "turn_context" => {
                 self.feed.head.model(&payload.model);
                 if self.feed.head.cwd.is_none() {
-                    self.feed.head.cwd = record::named(&payload.cwd);
+                    self.feed.head.cwd = payload.cwd.line(400);
                 }
             }
             "compacted" => self.compaction(payload.message.0, time),
@@ -195,12 +195,12 @@ impl<'f, 's> Rollout<'f, 's> {
         self.is_subagent = payload.is_subagent();
         let head = &mut self.feed.head;
         payload.id.as_str().clone_into(&mut head.id);
-        head.agent_version = record::named(&payload.cli_version);
-        head.cwd = record::named(&payload.cwd);
+        head.agent_version = payload.cli_version.line(400);
+        head.cwd = payload.cwd.line(400);
         head.parent = self.replay.parent().map(str::to_owned);
         let is_name = !payload.source.0.is_empty() && !payload.source.0.starts_with('{');
         let platform = if is_name { &payload.source.0 } else { &payload.originator };
-        head.platform = record::named(platform);
+        head.platform = platform.line(400);
         if let Some(time) = payload.timestamp.0.or(time.0) {
             head.saw(time);
         }
@@ -259,7 +259,7 @@ impl<'f, 's> Rollout<'f, 's> {
                 self.user(origin, text, time);
                 self.echo = Some(Echo::UserMessage);
             }
-            "token_count" => self.usage.see(payload.info.total()),
+            "token_count" => self.usage.observe(payload.total_tokens()),
             "exec_command_end"
             | "patch_apply_end"
             | "mcp_tool_call_end"
@@ -356,7 +356,7 @@ impl<'f, 's> Rollout<'f, 's> {
     }
 }
 
-/// What people type is put below a description of their editor.
+/// The request of a person, which Codex puts below a description of their editor.
 fn request(text: Text<'_>) -> Text<'_> {
     const HEADING: &str = "## My request for Codex:";
     match text.split_once(HEADING).map(|(_, request)| request.trim()) {

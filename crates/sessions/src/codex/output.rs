@@ -105,10 +105,10 @@ impl Output {
 /// worked. Looks at what is escaped: an output that holds such words itself has them escaped once
 /// more. What stands between the ends is not looked at.
 fn plainly_worked(json: &str) -> bool {
-    const SHORTEST: usize = 3 * LONGEST_REJECTION;
+    const MIN_LENGTH: usize = 3 * MAX_REJECTION;
     const ENDING: usize = 200;
     const METADATA: &str = r#"\"metadata\":{\"exit_code\":0"#;
-    if json.len() < SHORTEST {
+    if json.len() < MIN_LENGTH {
         return false;
     }
     if json.starts_with(r#""Exit code: 0\n"#) {
@@ -121,7 +121,7 @@ fn plainly_worked(json: &str) -> bool {
 }
 
 /// Longer texts are no rejections.
-const LONGEST_REJECTION: usize = 2000;
+const MAX_REJECTION: usize = 2000;
 
 /// Whether a human or a policy refused the call, or a human stopped it.
 pub(super) fn is_rejection(text: &str) -> bool {
@@ -133,7 +133,7 @@ pub(super) fn is_rejection(text: &str) -> bool {
         "user rejected",
     ];
     let first = text.lines().next().unwrap_or_default();
-    text.len() < LONGEST_REJECTION
+    text.len() < MAX_REJECTION
         && (text == "aborted"
             || text.starts_with("Wall time: ") && text.ends_with("\naborted by user")
             || first.ends_with("rejected by user")
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is left out must not change what is known of the call.
+    /// Leaving out the text must not change what is known of the call.
     fn same(json: &str) -> (Outcome, Option<i64>, usize) {
         let raw: &RawValue = serde_json::from_str(json).unwrap();
         let whole = Output::read(Some(raw), true).result();

@@ -53,7 +53,7 @@ pub(super) struct Payload<'a> {
     // event_msg
     pub(super) message: Content<'a>,
     pub(super) error: Json,
-    pub(super) info: TokenInfo,
+    pub(super) info: Object<Totals>,
     pub(super) exit_code: Int,
     pub(super) success: Flag,
     pub(super) status: Text<'a>,
@@ -63,6 +63,17 @@ pub(super) struct Payload<'a> {
 }
 
 impl Payload<'_> {
+    /// All tokens so far. The input includes what came from the cache, the output the thoughts.
+    pub(super) fn total_tokens(&self) -> Option<Usage> {
+        let tokens = self.info.0.as_ref()?.total_token_usage.0.as_ref()?;
+        let cached = tokens.cached.count();
+        Some(Usage {
+            input: tokens.input.count().saturating_sub(cached),
+            output: tokens.output.count(),
+            cached,
+        })
+    }
+
     /// For a meta record: whether another agent started this session.
     pub(super) fn is_subagent(&self) -> bool {
         self.thread_source.as_str() == "subagent" || self.source.0.contains("\"subagent\"")
@@ -88,12 +99,8 @@ pub(super) struct McpOk {
 
 /// `info` of a `token_count`; null while nothing is known.
 #[derive(Deserialize, Default)]
-#[serde(transparent)]
-pub(super) struct TokenInfo(Object<Totals>);
-
-#[derive(Deserialize, Default)]
 #[serde(default)]
-struct Totals {
+pub(super) struct Totals {
     total_token_usage: Object<Tokens>,
 }
 
@@ -106,22 +113,4 @@ struct Tokens {
     cached: Int,
     #[serde(rename = "output_tokens")]
     output: Int,
-}
-
-impl TokenInfo {
-    /// All tokens so far. The input includes what came from the cache, the output the thoughts.
-    pub(super) fn total(&self) -> Option<Usage> {
-        let tokens = self.0.0.as_ref()?.total_token_usage.0.as_ref()?;
-        let cached = tokens.cached.count();
-        Some(Usage {
-            input: tokens.input.count().saturating_sub(cached),
-            output: tokens.output.count(),
-            cached,
-        })
-    }
-}
-
-/// A name or a path for the head; `None` when there is none.
-pub(super) fn named(text: &Text<'_>) -> Option<String> {
-    (!text.is_empty()).then(|| selftest_text::one_line(text, 400))
 }

@@ -11,9 +11,9 @@ pub struct Calibration {
 
 /// Before anything is counted.
 const AT_FIRST: f64 = 3.0;
-/// What tokenizers make of text, between dense scripts and plain words.
-const LEAST: f64 = 1.5;
-const MOST: f64 = 8.0;
+/// Range of tokenizers, from dense scripts to plain words.
+const MIN_RATIO: f64 = 1.5;
+const MAX_RATIO: f64 = 8.0;
 /// Prompts over which the estimate is a mean; older ones fade.
 const MEMORY: f64 = 8.0;
 
@@ -29,17 +29,17 @@ impl Calibration {
     pub fn observe(&mut self, bytes: usize, tokens: u64) {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let ratio = bytes as f64 / tokens as f64;
-        if tokens == 0 || bytes == 0 || ratio > MOST {
+        if tokens == 0 || bytes == 0 || ratio > MAX_RATIO {
             return;
         }
         // The first count already weighs as much as the guess.
         self.seen = (self.seen + 1.0).min(MEMORY);
-        self.bytes_per_token += (ratio.max(LEAST) - self.bytes_per_token) / (self.seen + 1.0);
+        self.bytes_per_token += (ratio.max(MIN_RATIO) - self.bytes_per_token) / (self.seen + 1.0);
     }
 
     /// The estimate, from 1.5 to 8.0.
     pub fn bytes_per_token(&self) -> f64 {
-        self.bytes_per_token.clamp(LEAST, MOST)
+        self.bytes_per_token.clamp(MIN_RATIO, MAX_RATIO)
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
             let mut calibration = Calibration::default();
             for (bytes, tokens) in counts {
                 calibration.observe(bytes, tokens);
-                prop_assert!((LEAST..=MOST).contains(&calibration.bytes_per_token()));
+                prop_assert!((MIN_RATIO..=MAX_RATIO).contains(&calibration.bytes_per_token()));
             }
         }
     }

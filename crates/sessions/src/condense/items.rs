@@ -1,10 +1,10 @@
-//! What of a session can be shown: one item for each thing said, called or given back, and how
+//! Splits a session into items that can be shown: one for each text, call and result, and how
 //! much it matters.
 
 use std::collections::HashMap;
 
 use super::arguments::arguments;
-use super::signals::{Deed, deed, is_verdict};
+use super::signals::{CallKind, call_kind, is_verdict};
 use crate::{Event, Origin, Outcome, Role, Session, ToolResult};
 
 /// First and last user prompts that are always wanted (docs/spec/session-quality.md#transcript).
@@ -12,7 +12,7 @@ const ENDS: usize = 5;
 /// Last results that belong to the outcome.
 const LAST_RESULTS: usize = 3;
 
-/// What an item is.
+/// Kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Prompt,
@@ -30,7 +30,7 @@ pub(super) enum Tier {
     Ends,
     /// Reverts, thanks, complaints, interruptions.
     Verdict,
-    /// What failed or was refused.
+    /// Failed and refused calls.
     Error,
     /// Edits, tests, calls that failed.
     Key,
@@ -70,15 +70,15 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
             add(0, kind, tier);
         }
         for (part, call) in what.calls.iter().enumerate() {
-            let deed = deed(&call.name, &arguments(&call.arguments));
-            let tier = match deed {
-                Deed::Revert => Tier::Verdict,
-                Deed::Test | Deed::Edit => Tier::Key,
-                Deed::Other => Tier::Other,
+            let kind = call_kind(&call.name, &arguments(&call.arguments));
+            let tier = match kind {
+                CallKind::Revert => Tier::Verdict,
+                CallKind::Test | CallKind::Edit => Tier::Key,
+                CallKind::Other => Tier::Other,
             };
             let item = add(part, Kind::Call, tier);
             if !call.id.is_empty() {
-                calls.insert(&call.id, (item, deed == Deed::Test));
+                calls.insert(&call.id, (item, kind == CallKind::Test));
             }
         }
         let mut failed = Vec::new();
@@ -125,7 +125,7 @@ impl Prompter {
     }
 }
 
-/// What the words of an event are; `None` where they are not shown.
+/// Kind and tier of an event's text; `None` where it is not shown.
 fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
     if event.mark.is_some() {
         return Some((Kind::Notice, Tier::Verdict));

@@ -1,4 +1,4 @@
-//! What a condensed transcript does not show, in numbers and in words.
+//! Counts of what a condensed transcript leaves out, and a sentence about them.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 use super::items::{Item, Kind};
 use crate::Session;
 
-/// What was left out or shortened. Each is a count.
+/// Counts of what was left out or shortened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Events of which nothing is shown, those without words among them.
     pub events: u64,
-    /// What the user said.
+    /// Texts of the user.
     pub user_prompts: u64,
-    /// What the agent said.
+    /// Texts of the agent.
     pub answers: u64,
     /// Calls of tools.
     pub tool_calls: u64,
-    /// What tools gave back.
+    /// Results of tools.
     pub results: u64,
     /// Texts that are shown, but not whole.
     pub shortened: u64,

@@ -51,7 +51,7 @@ pub struct Condensed {
     pub text: String,
     /// Estimated from its length.
     pub tokens: u32,
-    /// What is missing.
+    /// Counts of what is missing.
     pub left_out: LeftOut,
 }
 
@@ -100,7 +100,7 @@ pub fn condense(session: &Session, budget: Budget) -> Condensed {
     Condensed { tokens: tokens(&text, budget), text, left_out }
 }
 
-/// What the session is, before anything of it is shown.
+/// The first lines: agent, models, duration and counts.
 fn header(session: &Session, items: &[Item]) -> String {
     let head = &session.head;
     let mut text = String::from("Session");

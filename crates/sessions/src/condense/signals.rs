@@ -1,4 +1,5 @@
-//! What makes an event worth showing, read from its words: reverts, thanks, tests, edits.
+//! Finds events worth showing by their words: reverts, thanks, tests, edits. Only ranks what is
+//! shown; grades come from elsewhere.
 
 use std::sync::LazyLock;
 
@@ -50,9 +51,9 @@ pub(super) fn is_verdict(prompt: &str) -> bool {
     ends(prompt).iter().any(|end| VERDICT.is_match(end))
 }
 
-/// What a tool call does, as far as it matters here.
+/// Kinds of tool calls that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum CallKind {
     /// Takes changes back.
     Revert,
     /// Runs tests.
@@ -63,9 +64,9 @@ pub(super) enum Deed {
     Other,
 }
 
-/// What a call does, by the tool's name and the arguments as [`super::arguments::arguments`] shows
+/// The kind of a call, by the tool's name and the arguments as [`super::arguments::arguments`] shows
 /// them.
-pub(super) fn deed(tool: &str, arguments: &str) -> Deed {
+pub(super) fn call_kind(tool: &str, arguments: &str) -> CallKind {
     let tool = tool.to_ascii_lowercase();
     let names = |words: &[&str]| words.iter().any(|word| tool.contains(word));
     let head = ends(arguments)[0];
@@ -73,20 +74,20 @@ pub(super) fn deed(tool: &str, arguments: &str) -> Deed {
         || head.contains("undo_edit")
         || (GIT_REVERT.is_match(head) && !NEW_BRANCH.is_match(head))
     {
-        Deed::Revert
+        CallKind::Revert
     } else if names(&["run_test", "runtest"]) || TESTS.is_match(head) {
-        Deed::Test
+        CallKind::Test
     } else if names(&["todo", "memory", "stdin"]) {
-        Deed::Other
+        CallKind::Other
     } else if names(&["editor", "str_replace"]) {
         // One tool for looking and for writing: its command tells.
-        if EDITOR_COMMAND.is_match(head) { Deed::Edit } else { Deed::Other }
+        if EDITOR_COMMAND.is_match(head) { CallKind::Edit } else { CallKind::Other }
     } else if names(&["write", "edit", "patch", "replace", "create", "insert", "append"])
         || SHELL_EDIT.is_match(head)
     {
-        Deed::Edit
+        CallKind::Edit
     } else {
-        Deed::Other
+        CallKind::Other
     }
 }
 
@@ -95,26 +96,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deeds() {
+    fn kinds_of_calls() {
         for (tool, arguments, expected) in [
-            ("bash", "git -C repo checkout -- src/a.rs", Deed::Revert),
-            ("bash", "cd x && git reset --hard HEAD~1", Deed::Revert),
-            ("bash", "git checkout -b fix", Deed::Other),
-            ("bash", "git log; reset", Deed::Other),
-            ("undo_edit", "path: a.py", Deed::Revert),
-            ("str_replace_editor", "command: undo_edit, path: a.py", Deed::Revert),
-            ("str_replace_editor", "command: view, path: a.py", Deed::Other),
-            ("str_replace_editor", "command: create, path: a.py", Deed::Edit),
-            ("shell", "bash -lc cargo test --lib", Deed::Test),
-            ("Bash", "npm run test", Deed::Test),
-            ("bash", "python -m pytest -q", Deed::Test),
-            ("bash", "cat tests/a.py", Deed::Other),
-            ("bash", "cat > a.py <<EOF", Deed::Edit),
-            ("MultiEdit", "file_path: a.rs", Deed::Edit),
-            ("TodoWrite", "todos: []", Deed::Other),
-            ("Read", "file_path: a.rs", Deed::Other),
+            ("bash", "git -C repo checkout -- src/a.rs", CallKind::Revert),
+            ("bash", "cd x && git reset --hard HEAD~1", CallKind::Revert),
+            ("bash", "git checkout -b fix", CallKind::Other),
+            ("bash", "git log; reset", CallKind::Other),
+            ("undo_edit", "path: a.py", CallKind::Revert),
+            ("str_replace_editor", "command: undo_edit, path: a.py", CallKind::Revert),
+            ("str_replace_editor", "command: view, path: a.py", CallKind::Other),
+            ("str_replace_editor", "command: create, path: a.py", CallKind::Edit),
+            ("shell", "bash -lc cargo test --lib", CallKind::Test),
+            ("Bash", "npm run test", CallKind::Test),
+            ("bash", "python -m pytest -q", CallKind::Test),
+            ("bash", "cat tests/a.py", CallKind::Other),
+            ("bash", "cat > a.py <<EOF", CallKind::Edit),
+            ("MultiEdit", "file_path: a.rs", CallKind::Edit),
+            ("TodoWrite", "todos: []", CallKind::Other),
+            ("Read", "file_path: a.rs", CallKind::Other),
         ] {
-            assert_eq!(deed(tool, arguments), expected, "{tool} {arguments}");
+            assert_eq!(call_kind(tool, arguments), expected, "{tool} {arguments}");
         }
     }
 

@@ -3,7 +3,6 @@
 
 use std::io::{BufReader, Read};
 
-use serde::Deserialize;
 use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess};
 
 use super::outline::{INNER, MARKS, Outline};
@@ -18,7 +17,17 @@ const KEYS: usize = 1000;
 const ELEMENTS: usize = 4;
 
 /// Lists inside of lists that are looked into.
-const DEEPEST: usize = 5;
+const MAX_DEPTH: usize = 5;
+
+/// A longer text tells no formats apart.
+const MAX_MARK: usize = 100;
+
+/// Fenced blocks of a shell.
+const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
+
+/// Words of mini-swe-agent's protocol.
+const PROTOCOL: [&str; 3] =
+    ["<returncode>", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT"];
 
 impl Outline {
     /// `None` when the line is no complete JSON value of its own.
@@ -35,7 +44,7 @@ impl Outline {
         outline.ok().filter(|outline| outline.is_list || !outline.keys.is_empty())
     }
 
-    /// What is known when the bytes break off, which they do in a large document.
+    /// The outline as far as the bytes go; those of a large document break off.
     pub(super) fn of_beginning(bytes: &[u8]) -> Self {
         let (outline, result) = Self::fill(&mut serde_json::Deserializer::from_slice(bytes));
         match result.is_err_and(|error| error.is_syntax()).then(|| repair(bytes)).flatten() {
@@ -76,15 +85,17 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
             }
             self.outline.keys.push(key.clone());
             if let Some(name) = find(&MARKS) {
-                if let Short(Some(value)) = map.next_value()? {
-                    self.outline.marks.push((name, value));
+                let text = map.next_value::<Text<'de>>()?;
+                if text.len() < MAX_MARK {
+                    self.outline.marks.push((name, text.as_str().to_owned()));
                 }
             } else if key == "content" {
-                let Shell { fence, protocol } = map.next_value()?;
-                if fence {
+                let text = map.next_value::<Text<'de>>()?;
+                let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+                if holds(&FENCES) {
                     self.outline.keys.push("is:bash fence".to_owned());
                 }
-                if protocol {
+                if holds(&PROTOCOL) {
                     self.outline.keys.push("is:shell protocol".to_owned());
                 }
             } else if let Some(name) = find(&INNER).filter(|_| self.depth < 3) {
@@ -101,7 +112,7 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
 
     fn list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         self.outline.is_list = true;
-        while self.outline.elements.len() < ELEMENTS && self.depth < DEEPEST {
+        while self.outline.elements.len() < ELEMENTS && self.depth < MAX_DEPTH {
             self.outline.elements.push(Outline::default());
             let outline = self.outline.elements.last_mut();
             let Some(outline) = outline else { break };
@@ -113,35 +124,5 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
         }
         while list.next_element::<de::IgnoredAny>()?.is_some() {}
         Ok(())
-    }
-}
-
-/// A short text; of anything else nothing.
-struct Short(Option<String>);
-
-impl<'de> Deserialize<'de> for Short {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Text::deserialize(deserializer)?;
-        Ok(Short((text.len() < 100).then(|| text.as_str().to_owned())))
-    }
-}
-
-/// Whether a text holds a fenced bash block, and words of mini-swe-agent's protocol.
-struct Shell {
-    fence: bool,
-    protocol: bool,
-}
-
-impl<'de> Deserialize<'de> for Shell {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
-        const PROTOCOL: [&str; 3] = [
-            "<returncode>",
-            "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
-            "MINI_SWE_AGENT_FINAL_OUTPUT",
-        ];
-        let text = Text::deserialize(deserializer)?;
-        let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        Ok(Shell { fence: holds(&FENCES), protocol: holds(&PROTOCOL) })
     }
 }

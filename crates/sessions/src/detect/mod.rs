@@ -26,7 +26,7 @@ const LOOKED_AT: u64 = 256 * 1024;
 /// Bytes that are looked at where these are not enough: what tells the format may stand behind
 /// the schemas of tools or a long message. A bound on the time that a large file of anything else
 /// takes.
-const FURTHEST: u64 = 128 * 1024 * 1024;
+const MAX_SEARCHED: u64 = 128 * 1024 * 1024;
 
 /// Lines that are looked at.
 const LINES: usize = 20;
@@ -51,7 +51,7 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         return Ok(Format::HermesState);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
-    if let Some(format) = of_lines(without_mark(&start), &mut Vec::new())? {
+    if let Some(format) = of_lines(&*start, &mut Vec::new())? {
         return Ok(format);
     }
     let start = if has_more { source.beginning(LOOKED_AT)? } else { start };
@@ -73,11 +73,13 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
         return Ok(format);
     }
     if has_more {
-        if let Some(format) = of_long_lines(source, &mut seen)? {
+        seen.clear();
+        let format = of_lines(source.open()?.take(MAX_SEARCHED), &mut seen)?;
+        if let Some(format) = format.or_else(|| of_messages(&seen)) {
             return Ok(format);
         }
         let changes = Cell::new(0);
-        let input = Repaired::new(source.open_unmarked()?.take(FURTHEST), &changes);
+        let input = Repaired::new(source.open_unmarked()?.take(MAX_SEARCHED), &changes);
         document = Outline::of_stream(BoundedStrings::new(input));
         if let Some(format) = document.format() {
             return Ok(format);
@@ -88,27 +90,18 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
 }
 
 /// The format that one of the first lines shows; those that show none are put into `seen`.
-fn of_lines(start: &[u8], seen: &mut Vec<Outline>) -> Result<Option<Format>, ReadError> {
-    let lines = start.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    for line in lines.take(LINES) {
-        if let Some(format) = of_line(line, seen)? {
-            return Ok(Some(format));
-        }
-    }
-    Ok(None)
-}
-
-/// The same of lines of any length.
-fn of_long_lines(source: &Source, seen: &mut Vec<Outline>) -> Result<Option<Format>, ReadError> {
-    seen.clear();
-    let mut lines = Lines::new(Box::new(source.open()?.take(FURTHEST)));
+fn of_lines<'s>(
+    input: impl Read + 's,
+    seen: &mut Vec<Outline>,
+) -> Result<Option<Format>, ReadError> {
+    let mut lines = Lines::new(Box::new(input));
     for _ in 0..LINES {
         let Some(line) = lines.next(&mut Notes::default())? else { break };
         if let Some(format) = of_line(line.bytes, seen)? {
             return Ok(Some(format));
         }
     }
-    Ok(of_messages(seen))
+    Ok(None)
 }
 
 fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Result<Option<Format>, ReadError> {

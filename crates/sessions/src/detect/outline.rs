@@ -172,7 +172,7 @@ impl Outline {
         Some(if is_agent { Format::MiniSweAgent } else { Format::Chat })
     }
 
-    /// What it is instead of a session, for a person.
+    /// Describes a value that is not a session, for an error message.
     pub(super) fn describe(&self) -> String {
         let mut keys: Vec<String> =
             self.keys.iter().take(8).map(|key| selftest_text::one_line(key, 40)).collect();

@@ -1,4 +1,4 @@
-//! What tells a format may stand anywhere in a file.
+//! Tests of detection: the parts that identify a format may stand anywhere in a file.
 
 use super::*;
 

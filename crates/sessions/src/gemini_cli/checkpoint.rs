@@ -10,7 +10,7 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::wire::{Flag, Json, List, Object};
 
-/// What the program answers itself to the context that it set up.
+/// The program's own answer to the context that it set up.
 const CANNED: &str = "Got it. Thanks for the context!";
 
 /// One `Content`.
@@ -64,8 +64,7 @@ impl Turn<'_> {
             feed.event(Event { calls, continues: is_canned, ..event });
             return;
         }
-        let (role, origin) = (Role::Tool, Origin::Agent);
-        feed.event(Event { role, origin, results, ..Event::default() });
+        feed.results(Origin::Agent, results, None);
         let origin = if is_harness(&text) { Origin::Harness } else { Origin::Human };
         feed.event(Event { role: Role::User, origin, text, ..Event::default() });
     }

@@ -8,31 +8,11 @@ use crate::ReadError;
 use crate::feed::Feed;
 use crate::source::{Document, Source};
 use crate::text::Text;
-use crate::wire::{AnyJson, Object, deserialize_any_json, each};
+use crate::wire::{Object, each};
 
 /// Reads a chat or a checkpoint.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     source.document(&mut Chat, feed)
-}
-
-/// What a whole line of JSON is, by its keys.
-#[derive(Default)]
-pub(super) struct Keys {
-    pub(super) is_object: bool,
-    /// It holds the messages itself.
-    pub(super) is_document: bool,
-}
-
-deserialize_any_json!(Keys);
-
-impl<'de> AnyJson<'de> for Keys {
-    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
-        self.is_object = true;
-        while let Some((key, _)) = map.next_entry::<Text<'de>, IgnoredAny>()? {
-            self.is_document |= ["messages", "history"].contains(&key.as_str());
-        }
-        Ok(())
-    }
 }
 
 struct Chat;
@@ -66,15 +46,13 @@ impl Document for Chat {
                 "sessionId" => feed.head.id = map.next_value::<Text<'de>>()?.as_str().to_owned(),
                 "kind" => is_subagent = map.next_value::<Text<'de>>()?.as_str() == "subagent",
                 "startTime" | "lastUpdated" => feed.saw(map.next_value()?),
-                "messages" => map.next_value_seed(each(|Object(message)| {
-                    let message: Option<Message<'de>> = message;
-                    if let Some(message) = message {
+                "messages" => map.next_value_seed(each(|message: Object<Message<'de>>| {
+                    if let Some(message) = message.0 {
                         message.send(is_subagent, feed);
                     }
                 }))?,
-                "history" => map.next_value_seed(each(|Object(turn)| {
-                    let turn: Option<Turn<'de>> = turn;
-                    if let Some(turn) = turn {
+                "history" => map.next_value_seed(each(|turn: Object<Turn<'de>>| {
+                    if let Some(turn) = turn.0 {
                         turn.send(feed);
                     }
                 }))?,

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::message::{Message, key};
+use super::message::Message;
 use crate::ReadError;
 use crate::feed::{Feed, Notes};
+use crate::id::Id;
 use crate::source::Source;
 use crate::text::Text;
 use crate::time::Moment;
@@ -18,25 +19,25 @@ use crate::wire::{List, Object};
 
 /// A line for the first pass: only what decides which writes count.
 #[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Sketch<'a> {
-    id: Text<'a>,
+#[serde(default)]
+struct Sketch {
+    id: Id,
     #[serde(rename = "$rewindTo")]
-    rewind_to: Text<'a>,
+    rewind_to: Id,
     #[serde(rename = "$set")]
-    set: Object<SetSketch<'a>>,
+    set: Object<SetSketch>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct SetSketch<'a> {
-    messages: List<Identity<'a>>,
+#[serde(default)]
+struct SetSketch {
+    messages: List<Identity>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Identity<'a> {
-    id: Text<'a>,
+#[serde(default)]
+struct Identity {
+    id: Id,
 }
 
 /// A line for the second pass, unless it is a message.
@@ -98,9 +99,9 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 #[derive(Default)]
 struct Standing {
     /// Line of the last write of each.
-    last: HashMap<u64, u64>,
+    last: HashMap<Id, u64>,
     /// In the order in which they first appeared.
-    order: Vec<u64>,
+    order: Vec<Id>,
 }
 
 impl Standing {
@@ -111,24 +112,24 @@ impl Standing {
         let mut lines = source.lines()?;
         let mut scratch = Vec::new();
         while let Some(line) = lines.next(&mut notes)? {
-            let Some(sketch) = line.parse::<Sketch<'_>>(&mut scratch, &mut notes) else { continue };
-            if !sketch.rewind_to.is_empty() {
-                standing.rewind(key(&sketch.rewind_to));
-            } else if !sketch.id.is_empty() {
-                standing.write(key(&sketch.id), line.number);
+            let Some(sketch) = line.parse::<Sketch>(&mut scratch, &mut notes) else { continue };
+            if !sketch.rewind_to.is_none() {
+                standing.rewind(sketch.rewind_to);
+            } else if !sketch.id.is_none() {
+                standing.write(sketch.id, line.number);
             } else if let Some(set) = sketch.set.0
                 && !set.messages.0.is_empty()
             {
                 standing = Self::default();
                 for message in set.messages.0 {
-                    standing.write(key(&message.id), line.number);
+                    standing.write(message.id, line.number);
                 }
             }
         }
         Ok(standing)
     }
 
-    fn write(&mut self, message: u64, line: u64) {
+    fn write(&mut self, message: Id, line: u64) {
         if self.last.insert(message, line).is_none() {
             self.order.push(message);
         }
@@ -136,7 +137,7 @@ impl Standing {
 
     /// Takes back a message and all that follow it; all of them where it is unknown, as the
     /// program itself does.
-    fn rewind(&mut self, message: u64) {
+    fn rewind(&mut self, message: Id) {
         let from = self.order.iter().position(|other| *other == message).unwrap_or(0);
         for gone in self.order.drain(from..) {
             self.last.remove(&gone);
@@ -145,7 +146,7 @@ impl Standing {
 
     /// Whether this is the write that counts. Notes the writes of messages that were taken back.
     fn counts(&self, id: &str, line: u64, feed: &mut Feed<'_>) -> bool {
-        let last = self.last.get(&key(id)).copied();
+        let last = self.last.get(&Id::from(id)).copied();
         feed.notes.dropped_records += u64::from(last.is_none());
         last == Some(line)
     }

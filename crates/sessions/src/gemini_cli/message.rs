@@ -1,7 +1,5 @@
 //! A message of a recorded chat, and the events that it becomes.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use serde::Deserialize;
 
 use crate::content::Content;
@@ -20,7 +18,7 @@ pub(super) struct Message<'a> {
     kind: Text<'a>,
     timestamp: Moment,
     content: Content<'a>,
-    /// What the user typed, where `content` also holds the files that it names.
+    /// The text that the user typed, where `content` also holds the files that it names.
     #[serde(rename = "displayContent")]
     display: Content<'a>,
     model: Text<'a>,
@@ -57,7 +55,7 @@ struct ResultPart<'a> {
     text: Text<'a>,
 }
 
-/// What a tool gave back to the model.
+/// Result of a tool, as the model gets it.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct FunctionResponse<'a> {
@@ -98,13 +96,6 @@ impl Tokens {
     }
 }
 
-/// Stands for the id of a message.
-pub(super) fn key(id: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    hasher.finish()
-}
-
 impl Message<'_> {
     /// Sends the events of the message.
     pub(super) fn send(self, is_subagent: bool, feed: &mut Feed<'_>) {
@@ -135,8 +126,7 @@ impl Message<'_> {
                 let (role, origin) = (Role::Assistant, of(Origin::Agent));
                 let said = Event { role, origin, text, reasoning, calls, ..Event::default() };
                 feed.event(Event { usage, time, ..said });
-                let role = Role::Tool;
-                feed.event(Event { role, origin, results, time, ..Event::default() });
+                feed.results(origin, results, time);
             }
             kind @ ("info" | "warning" | "error") => {
                 let mark = match kind {
@@ -153,7 +143,7 @@ impl Message<'_> {
 }
 
 impl Call<'_> {
-    /// What the call came to; `None` while it waits or runs.
+    /// Result of the call; `None` while it waits or runs.
     fn result(&self) -> Option<ToolResult<'static>> {
         let mut outcome = match self.status.as_str() {
             "success" => Outcome::Ok,

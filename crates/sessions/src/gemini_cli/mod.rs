@@ -12,7 +12,10 @@ mod message;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::io::Read;
+
+use serde_json::value::RawValue;
 
 use super::ReadError;
 use super::feed::{Feed, Notes};
@@ -28,10 +31,11 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 /// Whether the first line is a JSON object of its own, without messages, as the header of the
 /// line form is. The name says nothing.
 fn is_lines(source: &Source) -> Result<bool, ReadError> {
-    const LONGEST_HEADER: u64 = 256 * 1024;
-    let mut lines = Lines::new(Box::new(source.open()?.take(LONGEST_HEADER)));
+    const MAX_HEADER: u64 = 256 * 1024;
+    let mut lines = Lines::new(Box::new(source.open()?.take(MAX_HEADER)));
     let (mut scratch, mut notes) = (Vec::new(), Notes::default());
     let first = lines.next(&mut notes)?;
-    let keys = first.and_then(|line| line.parse::<document::Keys>(&mut scratch, &mut notes));
-    Ok(keys.is_some_and(|keys| keys.is_object && !keys.is_document))
+    let keys =
+        first.and_then(|line| line.parse::<HashMap<String, &RawValue>>(&mut scratch, &mut notes));
+    Ok(keys.is_some_and(|keys| !["messages", "history"].iter().any(|key| keys.contains_key(*key))))
 }

@@ -11,7 +11,7 @@ use crate::wire::Object;
 
 use super::message::{AGENT, Message};
 
-/// What a line says about the session, and its message. The tools' schemas are skipped.
+/// The fields of a line that describe the session. The tools' schemas are skipped.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct About<'a> {
@@ -47,13 +47,11 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 
 impl About<'_> {
     fn note(&self, feed: &mut Feed<'_>) {
-        let known =
-            |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
         let head = &mut feed.head;
         head.model(&self.model);
-        head.platform = known(&self.platform).or(head.platform.take());
-        head.cwd = known(&self.cwd).or(head.cwd.take());
-        if let Some(id) = known(&self.session_id) {
+        head.platform = self.platform.line(400).or(head.platform.take());
+        head.cwd = self.cwd.line(400).or(head.cwd.take());
+        if let Some(id) = self.session_id.line(400) {
             head.id = id;
         }
     }

@@ -134,9 +134,7 @@ impl Message<'_> {
         if result.outcome == Outcome::Unknown && self.finish_reason.as_str() == "error" {
             result.outcome = Outcome::Failed;
         }
-        let (role, origin, results) = (Role::Tool, Origin::Agent, vec![result]);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
-        let (role, origin, text) = (Role::User, Origin::Human, said);
-        feed.event(Event { role, origin, text, time, ..Event::default() });
+        feed.results(Origin::Agent, vec![result], time);
+        feed.say(Role::User, Origin::Human, said, time);
     }
 }

@@ -113,7 +113,7 @@ fn human_part(text: &str) -> Option<Range<usize>> {
     behind_notices(text, begin)
 }
 
-/// What was typed behind `/skill`.
+/// The text that was typed behind `/skill`.
 fn instruction(text: &str) -> Option<Range<usize>> {
     let is_bundle = text.lines().next().is_some_and(|line| line.contains(BUNDLE));
     if is_bundle {
@@ -127,7 +127,7 @@ fn instruction(text: &str) -> Option<Range<usize>> {
     Some(start..ends.map_or(text.len(), |length| start + length))
 }
 
-/// What stands behind notices in brackets.
+/// The text behind notices in brackets.
 fn behind_notices(text: &str, begin: usize) -> Option<Range<usize>> {
     let mut at = begin;
     while NOTICES.iter().any(|beginning| text[at..].starts_with(beginning)) {

@@ -2,14 +2,13 @@
 //!
 //! Most of its bytes are often the tools' schemas, which are skipped.
 
-use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
 use crate::ReadError;
 use crate::feed::Feed;
-use crate::source::{Document, Source};
+use crate::source::{Document, Source, records};
 use crate::text::Text;
-use crate::wire::{Object, each};
+use crate::wire::Loose;
 
 use super::message::{AGENT, Message};
 
@@ -20,13 +19,6 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 
 struct Snapshot;
 
-/// The settings of the model; the working folder of some builds is among them.
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Settings<'a> {
-    cwd: Text<'a>,
-}
-
 impl Document for Snapshot {
     fn object<'de, A: MapAccess<'de>>(
         &mut self,
@@ -34,27 +26,23 @@ impl Document for Snapshot {
         feed: &mut Feed<'_>,
     ) -> Result<(), A::Error> {
         AGENT.clone_into(&mut feed.head.agent);
-        let known =
-            |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
                 "session_id" => feed.head.id = map.next_value::<Text<'de>>()?.as_str().to_owned(),
                 "model" => feed.head.model(&map.next_value::<Text<'de>>()?),
-                "platform" => feed.head.platform = known(&map.next_value::<Text<'de>>()?),
-                "parent_session_id" => feed.head.parent = known(&map.next_value::<Text<'de>>()?),
-                "cwd" => feed.head.cwd = known(&map.next_value::<Text<'de>>()?),
+                "platform" => feed.head.platform = map.next_value::<Text<'de>>()?.line(400),
+                "parent_session_id" => feed.head.parent = map.next_value::<Text<'de>>()?.line(400),
+                "cwd" => feed.head.cwd = map.next_value::<Text<'de>>()?.line(400),
+                // Some builds keep the working folder among the settings of the model.
                 "model_config" => {
-                    let settings = map.next_value::<Object<Settings<'de>>>()?.0.unwrap_or_default();
-                    feed.head.cwd = feed.head.cwd.take().or(known(&settings.cwd));
+                    let cwd = map.next_value::<Loose>()?.text("/cwd").line(400);
+                    feed.head.cwd = feed.head.cwd.take().or(cwd);
                 }
                 "session_start" | "last_updated" => feed.saw(map.next_value()?),
                 "messages" => {
-                    map.next_value_seed(each(
-                        |Object(message): Object<Message<'de>>| match message {
-                            Some(message) => message.send(feed),
-                            None => feed.notes.bad_records += 1,
-                        },
-                    ))?;
+                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
+                        message.send(feed);
+                    }))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

@@ -7,26 +7,14 @@ use crate::function_call::Call;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{Int, Json, List, Object};
+use crate::wire::{Int, Json, List, Loose, Object};
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Info<'a> {
     pub(super) exit_status: Text<'a>,
     pub(super) mini_version: Text<'a>,
-    pub(super) config: Object<Config<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Config<'a> {
-    pub(super) model: Object<Model<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Model<'a> {
-    pub(super) model_name: Text<'a>,
+    pub(super) config: Loose,
 }
 
 #[derive(Deserialize, Default)]

@@ -33,7 +33,7 @@ struct Trajectory;
 impl Document for Trajectory {
     fn begin(&mut self, feed: &mut Feed<'_>) {
         "mini-swe-agent".clone_into(&mut feed.head.agent);
-        feed.call_run();
+        feed.naming.name_run();
     }
 
     fn list<'de, A: SeqAccess<'de>>(
@@ -59,12 +59,12 @@ impl Document for Trajectory {
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0.unwrap_or_default(),
                 "messages" => map.next_value_seed(each(|message| run.send(message, feed)))?,
                 "instance_id" => {
-                    feed.call_run_of(&map.next_value::<Text<'de>>()?);
+                    feed.naming.name_run_of(&map.next_value::<Text<'de>>()?);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        run.note(info, feed);
+        run.note(&info, feed);
         Ok(())
     }
 }
@@ -204,8 +204,7 @@ impl Run {
         }
         result.error = extra.exception_info;
         let results = vec![ToolResult { call_id, ..result }];
-        let (role, origin, time) = (Role::Tool, Origin::Agent, extra.timestamp.0);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(Origin::Agent, results, extra.timestamp.0);
     }
 
     /// The end of a run. The command that submits has no result of its own: the run ends in it.
@@ -222,8 +221,7 @@ impl Run {
         let result =
             |id: String| ToolResult { call_id: id.into(), outcome, ..ToolResult::default() };
         let results = self.open.drain(..).map(result).collect();
-        let (role, origin) = (Role::Tool, Origin::Agent);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(Origin::Agent, results, time);
     }
 
     fn end(&mut self, status: &str, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
@@ -234,15 +232,11 @@ impl Run {
         }
     }
 
-    fn note(&mut self, info: Info<'_>, feed: &mut Feed<'_>) {
-        if !info.mini_version.is_empty() {
-            feed.head.agent_version = Some(selftest_text::one_line(&info.mini_version, 60));
-        }
+    fn note(&mut self, info: &Info<'_>, feed: &mut Feed<'_>) {
+        feed.head.agent_version = info.mini_version.line(60).or(feed.head.agent_version.take());
         // The same model under the name of the configuration would count as another one.
-        if feed.head.models.is_empty()
-            && let Some(model) = info.config.0.and_then(|config| config.model.0)
-        {
-            feed.head.model(&model.model_name);
+        if feed.head.models.is_empty() {
+            feed.head.model(&info.config.text("/model/model_name"));
         }
         self.end(&info.exit_status, None, feed);
     }

@@ -14,7 +14,6 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::ReadError;
 use super::feed::Feed;
-use super::lines::Line;
 use super::source::{Document, Source};
 use super::text::Text;
 use super::wire::each;
@@ -23,20 +22,12 @@ use run::Run;
 
 /// Reads events.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    if let Source::Folder { files, .. } = source {
-        let (mut buffer, mut scratch) = (Vec::new(), Vec::new());
-        let mut run = Run::default();
-        for (number, path) in (1..).zip(files) {
-            let line = Line::of_file(path, number, &mut buffer, &mut feed.notes);
-            let record =
-                line.and_then(|line| line.parse::<Record<'_>>(&mut scratch, &mut feed.notes));
-            if let Some(record) = record {
-                run.send(record, feed);
-            }
-        }
-        return Ok(());
+    let is_folder = matches!(source, Source::Folder { .. });
+    if is_folder || is_lines(source)? {
+        read_lines(source, feed)
+    } else {
+        source.document(&mut Events, feed)
     }
-    if is_lines(source)? { read_lines(source, feed) } else { source.document(&mut Events, feed) }
 }
 
 /// Whether the first line is an object of its own.

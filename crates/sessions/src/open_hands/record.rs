@@ -11,7 +11,7 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{AnyJson, Fill, Flag, Int, Json, Object, deserialize_any_json};
+use crate::wire::{AnyJson, Fill, Flag, Int, Json, Loose, Object, deserialize_any_json};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Record<'a> {
     pub(super) id: Int,
     pub(super) timestamp: Moment,
     pub(super) source: Text<'a>,
-    /// What the user interface shows.
+    /// Text for the user interface.
     pub(super) message: Text<'a>,
     pub(super) action: Text<'a>,
     pub(super) observation: Text<'a>,
@@ -45,7 +45,7 @@ pub(super) struct Record<'a> {
     pub(super) instance_id: Text<'a>,
     pub(super) issue: Object<Issue<'a>>,
     pub(super) error: Text<'a>,
-    pub(super) metadata: Object<Metadata<'a>>,
+    pub(super) metadata: Loose,
     pub(super) metrics: Object<Metrics>,
 }
 
@@ -53,16 +53,14 @@ impl Record<'_> {
     /// Notes what is said of a run as a whole.
     pub(super) fn note_run(self, feed: &mut Feed<'_>) {
         match (self.instance_id.is_empty(), self.issue.0) {
-            (false, _) => feed.call_run_of(&self.instance_id),
+            (false, _) => feed.naming.name_run_of(&self.instance_id),
             (true, Some(issue)) => {
-                feed.call_run_of(&format!("{}/{}#{}", issue.owner, issue.repo, issue.number));
+                feed.naming
+                    .name_run_of(&format!("{}/{}#{}", issue.owner, issue.repo, issue.number));
             }
             (true, None) => {}
         }
-        let head = &mut feed.head;
-        if let Some(config) = self.metadata.0.and_then(|metadata| metadata.llm_config.0) {
-            head.model(&config.model);
-        }
+        feed.head.model(&self.metadata.text("/llm_config/model"));
         if let Some(metrics) = self.metrics.0 {
             metrics.note(feed);
         }
@@ -79,18 +77,6 @@ pub(super) struct Issue<'a> {
     owner: Text<'a>,
     repo: Text<'a>,
     number: Text<'a>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Metadata<'a> {
-    llm_config: Object<LlmConfig<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct LlmConfig<'a> {
-    model: Text<'a>,
 }
 
 /// Sums so far: the last ones are those of the session.
@@ -200,8 +186,8 @@ impl<'de> AnyJson<'de> for Args {
 impl Args {
     /// Adds an argument that says something.
     fn push(&mut self, key: &str, value: &str) {
-        const MOST: usize = 256 * 1024;
-        if matches!(value, "null" | "false") || self.of_tool.len() > MOST {
+        const MAX_BYTES: usize = 256 * 1024;
+        if matches!(value, "null" | "false") || self.of_tool.len() > MAX_BYTES {
             return;
         }
         self.of_tool.push(if self.of_tool.is_empty() { '{' } else { ',' });

@@ -7,7 +7,7 @@ use crate::failure;
 use crate::feed::Feed;
 use crate::tokens::Counts;
 
-/// What the evaluation says in the place of a user who has nothing to add.
+/// Words of the evaluation in the place of a user who has nothing to add.
 const STAND_IN: &str = "Please continue working on the task on whatever approach you think";
 
 /// Where a run is.
@@ -105,7 +105,7 @@ impl Run {
             || record.source.as_str() == "environment"
             || text.starts_with(STAND_IN);
         let origin = if is_program { Origin::Harness } else { Origin::Human };
-        feed.event(Event { role: Role::User, origin, text, time, ..Event::default() });
+        feed.say(Role::User, origin, text, time);
     }
 
     /// The end in the agent's own words: a call by form, but nothing ever answers it.
@@ -198,8 +198,8 @@ impl Run {
         };
         let extras = record.extras.0.unwrap_or_default();
         let metadata = extras.metadata.0.unwrap_or_default();
-        if feed.head.cwd.is_none() && !metadata.working_dir.is_empty() {
-            feed.head.cwd = Some(selftest_text::one_line(&metadata.working_dir, 400));
+        if feed.head.cwd.is_none() {
+            feed.head.cwd = metadata.working_dir.line(400);
         }
         let code = metadata.exit_code.0.or(extras.exit_code.0).or(record.exit_code.0);
         // -1 stands for a command that has not ended yet.
@@ -222,8 +222,7 @@ impl Run {
         };
         let call_id = call_id.into();
         let result = ToolResult { call_id, text, outcome, exit_code, ..ToolResult::default() };
-        let (role, origin, results) = (Role::Tool, self.agent(), vec![result]);
-        feed.event(Event { role, origin, results, time, ..Event::default() });
+        feed.results(self.agent(), vec![result], time);
     }
 }
 

@@ -8,8 +8,6 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
@@ -17,50 +15,35 @@ use serde::de::{MapAccess, SeqAccess};
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
 use super::feed::Feed;
-use super::lines::Line;
-use super::source::{Document, Source};
+use super::lines::Lines;
+use super::source::{Document, Source, records};
 use super::text::Text;
-use super::wire::{Json, Object};
-use record::{BaseState, Observation, Record};
+use super::wire::{AnyJson as _, Json};
+use record::{Observation, Record};
 
 /// Reads a conversation.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    match source {
-        Source::Folder { path, files } => {
-            read_folder(path, files, feed);
-            Ok(())
-        }
-        _ if is_list(source)? => source.document(&mut Events, feed),
-        _ => {
-            let mut lines = source.lines()?;
-            let (mut scratch, mut conversation) = (Vec::new(), Conversation::default());
-            while let Some(line) = lines.next(&mut feed.notes)? {
-                if let Some(record) = line.parse(&mut scratch, &mut feed.notes) {
-                    conversation.send(record, feed);
-                }
-            }
-            Ok(())
-        }
+    let is_folder = matches!(source, Source::Folder { .. });
+    if !is_folder && is_list(source)? {
+        return source.document(&mut Events, feed);
     }
-}
-
-fn read_folder(path: &Path, files: &[std::path::PathBuf], feed: &mut Feed<'_>) {
-    let (mut buffer, mut scratch) = (Vec::new(), Vec::new());
-    let mut conversation = Conversation::default();
-    for (number, file) in (1..).zip(files) {
-        let line = Line::of_file(file, number, &mut buffer, &mut feed.notes);
-        let record = line.and_then(|line| line.parse(&mut scratch, &mut feed.notes));
-        if let Some(record) = record {
+    let mut lines = source.lines()?;
+    let (mut scratch, mut conversation) = (Vec::new(), Conversation::default());
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        if let Some(record) = line.parse(&mut scratch, &mut feed.notes) {
             conversation.send(record, feed);
         }
     }
-    // It may be absent or half written: the events count without it.
-    let mut unread = super::Notes::default();
-    let line = Line::of_file(&path.join("base_state.json"), 0, &mut buffer, &mut unread);
-    let state = line.and_then(|line| line.parse::<BaseState<'_>>(&mut scratch, &mut unread));
-    if let Some(state) = state {
-        state.note(feed);
+    if let Source::Folder { path, .. } = source {
+        // It may be absent or half written: the events count without it.
+        let (state, mut unread) = ([path.join("base_state.json")], super::Notes::default());
+        if let Some(line) = Lines::of_files(&state).next(&mut unread)?
+            && let Some(state) = line.parse(&mut scratch, &mut unread)
+        {
+            record::note_base_state(&state, feed);
+        }
     }
+    Ok(())
 }
 
 /// Whether the events stand in one JSON list, or one of them is written over several lines.
@@ -77,17 +60,11 @@ struct Events;
 impl Document for Events {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
-        mut list: A,
+        list: A,
         feed: &mut Feed<'_>,
     ) -> Result<(), A::Error> {
         let mut conversation = Conversation::default();
-        while let Some(Object(record)) = list.next_element::<Object<Record<'de>>>()? {
-            match record {
-                Some(record) => conversation.send(record, feed),
-                None => feed.notes.bad_records += 1,
-            }
-        }
-        Ok(())
+        records(feed, |record: Record<'de>, feed| conversation.send(record, feed)).list(list)
     }
 
     fn object<'de, A: MapAccess<'de>>(
@@ -262,12 +239,11 @@ fn acp_call(record: Record<'_>, feed: &mut Feed<'_>) {
     // How many calls of a model these took is not known.
     let (role, continues, calls) = (Role::Assistant, true, vec![call]);
     feed.event(Event { role, origin, calls, time, continues, ..Event::default() });
-    feed.event(Event { role: Role::Tool, origin, results: vec![result], time, ..Event::default() });
+    feed.results(origin, vec![result], time);
 }
 
 fn send_result(result: ToolResult<'_>, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
-    let (role, origin) = (Role::Tool, Origin::Agent);
-    feed.event(Event { role, origin, results: vec![result], time, ..Event::default() });
+    feed.results(Origin::Agent, vec![result], time);
 }
 
 fn result_of<'a>(

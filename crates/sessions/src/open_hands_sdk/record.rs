@@ -9,7 +9,7 @@ use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{AnyJson, Flag, Int, Json, Object, deserialize_any_json};
+use crate::wire::{AnyJson, Flag, Int, Json, Loose, Object, deserialize_any_json};
 
 /// An event of any kind.
 #[derive(Deserialize, Default)]
@@ -98,9 +98,9 @@ impl Observation<'_> {
     }
 }
 
-fn note_folder(folder: &str, feed: &mut Feed<'_>) {
-    if feed.head.cwd.is_none() && !folder.is_empty() {
-        feed.head.cwd = Some(selftest_text::one_line(folder, 400));
+fn note_folder(folder: &Text<'_>, feed: &mut Feed<'_>) {
+    if feed.head.cwd.is_none() {
+        feed.head.cwd = folder.line(400);
     }
 }
 
@@ -128,46 +128,11 @@ impl State {
     }
 }
 
-/// `base_state.json`.
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct BaseState<'a> {
-    agent: Object<Agent<'a>>,
-    workspace: Object<Workspace<'a>>,
-    stats: Object<Stats>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Agent<'a> {
-    llm: Object<Llm<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Llm<'a> {
-    model: Text<'a>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Workspace<'a> {
-    working_dir: Text<'a>,
-}
-
-impl BaseState<'_> {
-    /// Notes what the events do not say.
-    pub(super) fn note(self, feed: &mut Feed<'_>) {
-        if let Some(llm) = self.agent.0.and_then(|agent| agent.llm.0) {
-            feed.head.model(&llm.model);
-        }
-        if let Some(workspace) = self.workspace.0 {
-            note_folder(&workspace.working_dir, feed);
-        }
-        if let Some(stats) = self.stats.0 {
-            stats.usage_to_metrics.note(feed);
-        }
-    }
+/// Notes from `base_state.json` what the events do not say.
+pub(super) fn note_base_state(state: &Loose, feed: &mut Feed<'_>) {
+    feed.head.model(&state.text("/agent/llm/model"));
+    note_folder(&state.text("/workspace/working_dir"), feed);
+    state.part::<Totals>("/stats/usage_to_metrics").note(feed);
 }
 
 /// Sums of tokens by use (the agent, the condenser, …), added up.

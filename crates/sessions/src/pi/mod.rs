@@ -67,10 +67,9 @@ fn header(entry: &Entry<'_>, feed: &mut Feed<'_>) {
         return;
     }
     entry.id.as_str().clone_into(&mut feed.head.id);
-    let named = |text: &Text<'_>| (!text.is_empty()).then(|| selftest_text::one_line(text, 400));
-    feed.head.cwd = named(&entry.cwd);
+    feed.head.cwd = entry.cwd.line(400);
     // A path to the other session's file; its name ends in its id.
-    feed.head.parent = named(&entry.parent_session).map(|path| {
+    feed.head.parent = entry.parent_session.line(400).map(|path| {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(&path);
         let stem = name.strip_suffix(".jsonl").unwrap_or(name);
         stem.rsplit_once('_').map_or(stem, |(_, id)| id).to_owned()
@@ -169,7 +168,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What a person typed; of a skill that was called by name only what stands below its text.
+/// The text that a person typed; of a skill that was called by name only what stands below its text.
 fn user(text: Text<'_>) -> Event<'_> {
     let (mut origin, mut text) = (Origin::Human, text);
     if text.starts_with("<skill ")

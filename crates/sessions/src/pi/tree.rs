@@ -1,9 +1,9 @@
 //! The tree of entries, and which of them lie on the branch of the last one.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::record::Entry;
+use crate::id::Id;
 
 /// To what an entry is attached.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ enum Parent {
 #[derive(Default)]
 pub(super) struct Tree {
     parents: Vec<Parent>,
-    numbers: HashMap<u64, usize>,
+    numbers: HashMap<Id, usize>,
     forks: bool,
 }
 
@@ -31,9 +31,10 @@ impl Tree {
         let parent = match &entry.parent_id {
             parent if !parent.is_there => Parent::Previous,
             parent if parent.id.is_empty() => Parent::Root,
-            parent => {
-                self.numbers.get(&key(&parent.id)).map_or(Parent::Previous, |at| Parent::Entry(*at))
-            }
+            parent => self
+                .numbers
+                .get(&Id::from(&*parent.id))
+                .map_or(Parent::Previous, |at| Parent::Entry(*at)),
         };
         self.forks |= match parent {
             Parent::Root => number > 0,
@@ -42,7 +43,7 @@ impl Tree {
         };
         self.parents.push(parent);
         if !entry.id.is_empty() {
-            self.numbers.insert(key(&entry.id), number);
+            self.numbers.insert(Id::from(&*entry.id), number);
         }
     }
 
@@ -64,10 +65,4 @@ impl Tree {
         }
         Some(kept)
     }
-}
-
-fn key(id: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    hasher.finish()
 }

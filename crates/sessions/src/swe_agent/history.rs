@@ -11,7 +11,7 @@ use crate::text::Text;
 use crate::wire::{Flag, List};
 
 /// Messages before the first answer that are kept.
-pub(super) const MOST_OPENING: usize = 8;
+pub(super) const MAX_OPENING: usize = 8;
 
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
@@ -84,8 +84,7 @@ impl History {
                 };
                 self.open = None;
                 let result = ToolResult { call_id, ..observation::result_of(text) };
-                let (role, origin) = (Role::Tool, Origin::Agent);
-                feed.event(Event { role, origin, results: vec![result], ..Event::default() });
+                feed.results(Origin::Agent, vec![result], None);
             }
             Role::System => feed.event(Event { role, text, ..Event::default() }),
         }

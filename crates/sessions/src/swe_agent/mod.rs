@@ -1,7 +1,7 @@
 //! SWE-agent `.traj`: one JSON object with the same run told twice, as `trajectory` (steps of
 //! action and observation) and as `history` (the messages that the model saw).
 //!
-//! What was done is taken from `trajectory` alone where it has steps: it keeps the attempts that
+//! Actions are taken from `trajectory` alone where it has steps: it keeps the attempts that
 //! were asked for again, the last observation, and observations without the template around
 //! them. From `history` come then only the messages before the first answer: the task. A file
 //! with nothing but `history` is read from there. The prompts in each step (`query`, `messages`)
@@ -14,18 +14,15 @@ mod observation;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess};
+use serde::de::{IgnoredAny, MapAccess};
 
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Role, ToolCall, ToolResult, Usage};
 use super::feed::Feed;
-use super::source::{Document, Source};
+use super::source::{Document, Source, records};
 use super::text::Text;
-use super::wire::{AnyJson, Int, Json, Object, each};
+use super::wire::{Int, Loose, Object, each};
 use history::{History, Message};
 
 /// Reads a trajectory.
@@ -36,11 +33,11 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     source.document(&mut Trajectory { found }, feed)
 }
 
-/// What the first look finds.
+/// Findings of the first pass.
 #[derive(Default)]
 struct Found {
     has_steps: bool,
-    /// Messages before the first answer, at most [`history::MOST_OPENING`].
+    /// Messages before the first answer, at most [`history::MAX_OPENING`].
     opening: Vec<(Role, Text<'static>)>,
     demonstrations: u64,
 }
@@ -67,7 +64,7 @@ impl Document for Found {
                             *demonstrations += 1;
                         } else if message.role() == Role::Assistant {
                             answered = true;
-                        } else if !answered && opening.len() < history::MOST_OPENING {
+                        } else if !answered && opening.len() < history::MAX_OPENING {
                             opening.push((message.role(), message.content.0.into_owned()));
                         }
                     }))?;
@@ -86,7 +83,7 @@ struct Trajectory {
 impl Document for Trajectory {
     fn begin(&mut self, feed: &mut Feed<'_>) {
         "swe-agent".clone_into(&mut feed.head.agent);
-        feed.call_run();
+        feed.naming.name_run();
         feed.notes.dropped_records = self.found.demonstrations;
         if self.found.has_steps {
             for (role, text) in &self.found.opening {
@@ -117,18 +114,13 @@ impl Document for Trajectory {
                 }
                 "history" if !has_steps => {
                     let mut history = History::default();
-                    map.next_value_seed(each(
-                        |Object(message): Object<Message<'de>>| match message {
-                            Some(message) => history.send(message, feed),
-                            None => feed.notes.bad_records += 1,
-                        },
-                    ))?;
+                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
+                        history.send(message, feed);
+                    }))?;
                 }
                 "info" => info = map.next_value::<Object<Info<'de>>>()?.0,
                 "replay_config" => {
-                    if let Nested(Some(replay)) = map.next_value::<Nested<Replay>>()? {
-                        replay.note(feed);
-                    }
+                    note_replay(&map.next_value()?, feed);
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -148,22 +140,13 @@ struct Step<'a> {
     /// Thought and action as the model wrote them.
     response: Text<'a>,
     thought: Text<'a>,
-    state: Nested<State>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct State {
-    working_dir: Json,
+    state: Loose,
 }
 
 impl Step<'_> {
     fn send(self, number: u64, feed: &mut Feed<'_>) {
-        if let Some(state) = self.state.0
-            && feed.head.cwd.is_none()
-            && !state.working_dir.0.is_empty()
-        {
-            feed.head.cwd = Some(selftest_text::one_line(&state.working_dir.0, 400));
+        if feed.head.cwd.is_none() {
+            feed.head.cwd = self.state.text("/working_dir").line(400);
         }
         let is_written = !self.response.is_empty() || !self.thought.is_empty();
         let text = if self.thought.is_empty() { self.response } else { self.thought };
@@ -182,8 +165,7 @@ impl Step<'_> {
         if is_call {
             let result =
                 ToolResult { call_id: id.into(), ..observation::result_of(self.observation) };
-            let (role, origin) = (Role::Tool, Origin::Agent);
-            feed.event(Event { role, origin, results: vec![result], ..Event::default() });
+            feed.results(Origin::Agent, vec![result], None);
         } else {
             // What SWE-agent says of an answer without action, or of the end.
             feed.event(Event { text: self.observation, ..Event::default() });
@@ -223,8 +205,8 @@ impl Info<'_> {
             let (input, output) = (stats.tokens_sent.count(), stats.tokens_received.count());
             feed.head.usage = (input + output > 0).then_some(Usage { input, output, cached: 0 });
         }
-        if !self.swe_agent_version.is_empty() {
-            feed.head.agent_version = Some(selftest_text::one_line(&self.swe_agent_version, 60));
+        if let Some(version) = self.swe_agent_version.line(60) {
+            feed.head.agent_version = Some(version);
         }
         if !self.exit_status.is_empty() {
             let status = selftest_text::one_line(&self.exit_status, 200);
@@ -235,64 +217,8 @@ impl Info<'_> {
     }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Replay {
-    agent: Object<Agent>,
-    problem_statement: Object<Problem>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Agent {
-    model: Object<Model>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Model {
-    name: Json,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Problem {
-    id: Json,
-}
-
-impl Replay {
-    fn note(self, feed: &mut Feed<'_>) {
-        if let Some(model) = self.agent.0.and_then(|agent| agent.model.0) {
-            feed.head.model(&model.name.0);
-        }
-        if let Some(problem) = self.problem_statement.0 {
-            feed.call_run_of(&problem.id.0);
-        }
-    }
-}
-
-/// An object, or the JSON of one in a string, as older versions wrote it.
-struct Nested<T>(Option<T>);
-
-impl<T> Default for Nested<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Nested<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::of(deserializer)
-    }
-}
-
-impl<'de, T: DeserializeOwned> AnyJson<'de> for Nested<T> {
-    fn string(&mut self, json: Cow<'de, str>) {
-        self.0 = serde_json::from_str(&json).ok();
-    }
-
-    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
-        self.0 = Some(T::deserialize(MapAccessDeserializer::new(map))?);
-        Ok(())
-    }
+/// Notes the settings with which a run can be repeated.
+fn note_replay(replay: &Loose, feed: &mut Feed<'_>) {
+    feed.head.model(&replay.text("/agent/model/name"));
+    feed.naming.name_run_of(&replay.text("/problem_statement/id"));
 }

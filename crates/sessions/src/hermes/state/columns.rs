@@ -6,7 +6,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 /// A longer field loses its middle before it leaves the database.
-const LONGEST: usize = 2 * 1024 * 1024;
+const MAX_FIELD: usize = 2 * 1024 * 1024;
 
 /// Bytes that are kept of each end of it.
 const KEPT_END: usize = 128 * 1024;
@@ -47,7 +47,7 @@ impl Columns {
             }
             // The length in bytes: that in characters ends at the first NUL.
             format!(
-                "CASE WHEN length(CAST(\"{name}\" AS BLOB)) <= {LONGEST} THEN CAST(\"{name}\" AS \
+                "CASE WHEN length(CAST(\"{name}\" AS BLOB)) <= {MAX_FIELD} THEN CAST(\"{name}\" AS \
                  TEXT) ELSE substr(CAST(\"{name}\" AS BLOB), 1, {KEPT_END}) || \
                  substr(CAST(\"{name}\" AS BLOB), -{KEPT_END}) END"
             )

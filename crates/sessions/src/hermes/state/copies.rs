@@ -15,7 +15,7 @@ use super::super::prompt;
 use super::columns::{Columns, text};
 
 /// Rows beyond this many are not compared.
-const MOST_ROWS: usize = 1_000_000;
+const MAX_ROWS: usize = 1_000_000;
 
 /// Numbers of the rows that are copies, among all rows of the session.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct Copies {
     rows: HashSet<usize>,
 }
 
-/// What a row says, in a number, and whether it is a summary.
+/// Digest of a row, and whether it is a summary.
 #[derive(Clone, Copy)]
 struct Said {
     digest: u64,
@@ -51,7 +51,7 @@ impl Copies {
         let mut rows = sqlx::query(AssertSqlSafe(query)).bind(session).fetch(database);
         let mut said = Vec::new();
         while let Some(row) = rows.try_next().await?
-            && said.len() < MOST_ROWS
+            && said.len() < MAX_ROWS
         {
             let call_id = text(&row, 3);
             let mut hasher = DefaultHasher::new();

@@ -19,7 +19,9 @@ use crate::ReadError;
 use crate::event::{Head, Usage};
 use crate::feed::Feed;
 use crate::source::Source;
+use crate::text::Text;
 use crate::time::Moment;
+use crate::wire::Loose;
 
 mod columns;
 mod copies;
@@ -31,7 +33,7 @@ use super::message::AGENT;
 use columns::Columns;
 use copies::Copies;
 
-/// What is known of a session, in the order of [`note`].
+/// Columns of a session, in the order of [`note`].
 const SESSION: [&str; 12] = [
     "id",
     "source",
@@ -73,27 +75,18 @@ async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let mut inner = open(path).await?;
     let query = format!("SELECT {} FROM sessions ORDER BY rowid", sessions.list(&SESSION));
     let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
-    loop {
-        let row = match rows.try_next().await {
-            Ok(Some(row)) => row,
-            Ok(None) => break,
-            Err(error) => {
-                tear(feed, &error);
-                break;
-            }
-        };
-        let id = columns::text(&row, 0);
-        feed.head = note(&row);
-        let copies = Copies::of(&mut inner, &messages, &id).await;
-        let result = match copies {
-            Ok(copies) => rows::send(&mut inner, &messages, &id, &copies, feed).await,
-            Err(error) => Err(error),
-        };
-        feed.end();
-        if let Err(error) = result {
-            tear(feed, &error);
-            break;
+    let sent = async {
+        while let Some(row) = rows.try_next().await? {
+            let id = columns::text(&row, 0);
+            feed.head = note(&row);
+            let copies = Copies::of(&mut inner, &messages, &id).await?;
+            rows::send(&mut inner, &messages, &id, &copies, feed).await?;
+            feed.end();
         }
+        Ok::<(), sqlx::Error>(())
+    };
+    if let Err(error) = sent.await {
+        feed.notes.torn = Some(selftest_text::one_line(&error.to_string(), 200));
     }
     Ok(())
 }
@@ -126,22 +119,19 @@ async fn open(path: &Path) -> Result<SqliteConnection, ReadError> {
 }
 
 fn note(row: &SqliteRow) -> Head {
-    let known = |at: usize| {
-        Some(columns::text(row, at))
-            .filter(|text| !text.is_empty())
-            .map(std::borrow::Cow::into_owned)
-    };
-    let line = |at: usize| known(at).map(|text| selftest_text::one_line(&text, 400));
+    let text = |at: usize| Text::new(columns::text(row, at));
     let count = |at: usize| columns::text(row, at).parse::<u64>().ok();
     let mut head = Head {
-        id: known(0).unwrap_or_default(),
+        id: columns::text(row, 0).into_owned(),
         agent: AGENT.to_owned(),
-        platform: line(1),
-        parent: line(3),
-        cwd: line(4).or_else(|| rows::cwd_of_settings(&columns::text(row, 5))),
+        platform: text(1).line(400),
+        parent: text(3).line(400),
+        cwd: text(4)
+            .line(400)
+            .or_else(|| Loose::parse(&columns::text(row, 5)).text("/cwd").line(400)),
         ..Head::default()
     };
-    head.model(&known(2).unwrap_or_default());
+    head.model(&columns::text(row, 2));
     for at in [6, 7] {
         if let Moment(Some(time)) = Moment::parse(&columns::text(row, at)) {
             head.saw(time);
@@ -158,10 +148,6 @@ fn note(row: &SqliteRow) -> Head {
         .filter(|usage| *usage != Usage::default());
     }
     head
-}
-
-fn tear(feed: &mut Feed<'_>, error: &sqlx::Error) {
-    feed.notes.torn = Some(selftest_text::one_line(&error.to_string(), 200));
 }
 
 fn foreign(reason: String) -> ReadError {

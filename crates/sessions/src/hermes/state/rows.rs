@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use futures_util::TryStreamExt as _;
-use serde::Deserialize;
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -11,13 +10,13 @@ use crate::content::Content;
 use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Flag, Object};
+use crate::wire::{Flag, List};
 
 use super::super::message::Message;
 use super::columns::{Columns, text};
 use super::copies::Copies;
 
-/// What is read of a message, in the order of [`message`].
+/// Columns of a message, in the order of [`message`].
 const MESSAGE: [&str; 14] = [
     "role",
     "content",
@@ -37,17 +36,6 @@ const MESSAGE: [&str; 14] = [
 
 /// In front of content that is no text but a list of parts, in JSON.
 const ENCODED: [&str; 2] = ["\0json:", "\u{1}json:"];
-
-/// The working folder in `model_config`, JSON of which nothing else is read.
-pub(super) fn cwd_of_settings(json: &str) -> Option<String> {
-    #[derive(Deserialize, Default)]
-    #[serde(default, bound(deserialize = "'de: 'a"))]
-    struct Settings<'a> {
-        cwd: Text<'a>,
-    }
-    let settings = serde_json::from_str::<Object<Settings<'_>>>(json).ok()?.0?;
-    Some(selftest_text::one_line(&settings.cwd, 400)).filter(|cwd| !cwd.is_empty())
-}
 
 /// Hands the messages of a session to the feed.
 pub(super) async fn send(
@@ -80,11 +68,8 @@ fn message(row: &SqliteRow, feed: &mut Feed<'_>) {
     if fields.iter().any(|field| field.contains('\u{fffd}')) {
         feed.notes.repaired_records += 1;
     }
-    let tool_calls = if calls.is_empty() {
-        Ok(crate::wire::List::default())
-    } else {
-        serde_json::from_str(calls)
-    };
+    let tool_calls =
+        if calls.is_empty() { Ok(List::default()) } else { serde_json::from_str(calls) };
     if tool_calls.is_err() {
         feed.notes.bad_records += 1;
     }
