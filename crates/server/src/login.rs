@@ -49,9 +49,9 @@ fn enter(guard: &Guard, login: &LoginForm) -> Response {
     response
 }
 
-fn form(status: StatusCode, said: &str) -> Response {
+fn form(status: StatusCode, message: &str) -> Response {
     let form = format!(
-        "<h1>selftest</h1>{said}<form method=\"post\"><label>Token \
+        "<h1>selftest</h1>{message}<form method=\"post\"><label>Token \
          <input name=\"token\" type=\"password\" autocomplete=\"current-password\" required \
          autofocus></label> <button>Sign in</button></form>"
     );

@@ -69,23 +69,23 @@ pub(super) struct ExecutionTold {
     responses((status = 202, body = Kept)))]
 pub(super) async fn execution(
     State(app): State<Arc<App>>,
-    Body(told): Body<ExecutionTold>,
+    Body(body): Body<ExecutionTold>,
 ) -> Result<(StatusCode, Json<Kept>), Problem> {
-    let told = NewExecution {
+    let execution = NewExecution {
         skill: SkillRef::Told {
-            skill: input::body_text("skill", told.skill, 1, 200)?,
-            version: input::body_optional("version", told.version, 200)?,
+            skill: input::body_text("skill", body.skill, 1, 200)?,
+            version: input::body_optional("version", body.version, 200)?,
         },
-        session_id: input::body_optional("session_id", told.session_id, 200)?,
-        execution_status: told.execution_status,
-        user_edited_output: told.user_edited_output,
-        user_sent_thank_you: told.user_sent_thank_you,
-        user_repeated_request: told.user_repeated_request,
-        conversation_turns: told.conversation_turns,
-        execution_time_ms: told.execution_time_ms,
-        error_message: input::body_optional("error_message", told.error_message, 4000)?,
+        session_id: input::body_optional("session_id", body.session_id, 200)?,
+        execution_status: body.execution_status,
+        user_edited_output: body.user_edited_output,
+        user_sent_thank_you: body.user_sent_thank_you,
+        user_repeated_request: body.user_repeated_request,
+        conversation_turns: body.conversation_turns,
+        execution_time_ms: body.execution_time_ms,
+        error_message: input::body_optional("error_message", body.error_message, 4000)?,
     };
-    let accepted = app.skills.tell(app.skills.tracker().execution(told));
+    let accepted = app.skills.enqueue(app.skills.tracker().execution(execution));
     Ok((StatusCode::ACCEPTED, Json(Kept { accepted })))
 }
 
@@ -115,16 +115,16 @@ pub(super) struct MessageTold {
     responses((status = 202, body = Kept)))]
 pub(super) async fn message(
     State(app): State<Arc<App>>,
-    Body(told): Body<MessageTold>,
+    Body(body): Body<MessageTold>,
 ) -> Result<(StatusCode, Json<Kept>), Problem> {
-    let told = NewMessage {
-        session_id: input::body_text("session_id", told.session_id, 1, 200)?,
-        message: input::body_text("message", told.message, 0, 8000)?,
-        previous: input::body_optional("previous", told.previous, 8000)?,
-        user_edited_output: told.user_edited_output,
+    let message = NewMessage {
+        session_id: input::body_text("session_id", body.session_id, 1, 200)?,
+        message: input::body_text("message", body.message, 0, 8000)?,
+        previous: input::body_optional("previous", body.previous, 8000)?,
+        user_edited_output: body.user_edited_output,
     };
-    let (_, record) = app.skills.tracker().message(&told);
-    Ok((StatusCode::ACCEPTED, Json(Kept { accepted: app.skills.tell(record) })))
+    let (_, record) = app.skills.tracker().message(&message);
+    Ok((StatusCode::ACCEPTED, Json(Kept { accepted: app.skills.enqueue(record) })))
 }
 
 #[derive(Deserialize, IntoParams)]
