@@ -22,7 +22,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_AGE: Duration = Duration::from_mins(1);
 /// Bytes of all answers with their keys; beyond, all of them are dropped.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Larger answers are not kept.
+/// Larger answers are not cached.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// A body of JSON and its tag.
@@ -62,7 +62,7 @@ impl Answer {
 }
 
 /// An answer, the state of the database that it shows, and when it was made.
-struct Kept {
+struct CachedAnswer {
     answer: Answer,
     version: i64,
     at: Instant,
@@ -70,7 +70,7 @@ struct Kept {
 
 #[derive(Default)]
 struct Entries {
-    answers: HashMap<String, Kept>,
+    answers: HashMap<String, CachedAnswer>,
     bytes: usize,
 }
 
@@ -136,12 +136,13 @@ impl Cache {
 
     fn get(&self, key: &str, version: i64) -> Option<Answer> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = entries.answers.get(key)?;
-        (kept.version == version && kept.at.elapsed() < MAX_AGE).then(|| kept.answer.clone())
+        let cached = entries.answers.get(key)?;
+        (cached.version == version && cached.at.elapsed() < MAX_AGE).then(|| cached.answer.clone())
     }
 
     fn put(&self, key: &str, version: i64, answer: &Answer) {
-        let size = |key: &str, answer: &Answer| key.len() + answer.body.len() + size_of::<Kept>();
+        let size =
+            |key: &str, answer: &Answer| key.len() + answer.body.len() + size_of::<CachedAnswer>();
         let added = size(key, answer);
         if added > MAX_ANSWER {
             return;
@@ -151,8 +152,8 @@ impl Cache {
             *entries = Entries::default();
         }
         entries.bytes += added;
-        let kept = Kept { answer: answer.clone(), version, at: Instant::now() };
-        if let Some(before) = entries.answers.insert(key.to_owned(), kept) {
+        let cached = CachedAnswer { answer: answer.clone(), version, at: Instant::now() };
+        if let Some(before) = entries.answers.insert(key.to_owned(), cached) {
             entries.bytes -= size(key, &before.answer);
         }
     }

@@ -140,8 +140,8 @@ struct Changes {
 
 impl Changes {
     fn of(report: &ReportDocument) -> Option<Self> {
-        let progress = Progress::of(report);
-        let row = |case| CaseRow::of(report, case).render().ok();
+        let progress = Progress { report };
+        let row = |case| CaseRow { report, case }.render().ok();
         Some(Self {
             said: progress.sentence(),
             progress: progress.render().ok()?,

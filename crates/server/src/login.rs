@@ -17,23 +17,23 @@ const DAYS: u32 = 30;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Given {
+struct LoginForm {
     token: String,
 }
 
 /// `GET` shows the form, or takes a token from a link; `POST` takes it from the form.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(guard: Arc<Guard>) -> Router<S> {
-    let shown = async |State(guard): State<Arc<Guard>>, Query(given): Query<Given>| {
-        let asked = given.token.is_empty() && guard.needs_token();
-        if asked { form(StatusCode::OK, "") } else { enter(&guard, &given) }
+    let shown = async |State(guard): State<Arc<Guard>>, Query(login): Query<LoginForm>| {
+        let asked = login.token.is_empty() && guard.needs_token();
+        if asked { form(StatusCode::OK, "") } else { enter(&guard, &login) }
     };
     let taken =
-        async |State(guard): State<Arc<Guard>>, Form(given): Form<Given>| enter(&guard, &given);
+        async |State(guard): State<Arc<Guard>>, Form(login): Form<LoginForm>| enter(&guard, &login);
     Router::new().route(LOGIN, get(shown).post(taken)).with_state(guard)
 }
 
-fn enter(guard: &Guard, given: &Given) -> Response {
-    if !guard.admits(given.token.trim()) {
+fn enter(guard: &Guard, login: &LoginForm) -> Response {
+    if !guard.admits(login.token.trim()) {
         return form(StatusCode::UNAUTHORIZED, "<p role=\"alert\">That is not the token.</p>");
     }
     // Not a redirect: a browser that comes from another site would not send the cookie with it.
@@ -49,9 +49,9 @@ fn enter(guard: &Guard, given: &Given) -> Response {
     response
 }
 
-fn form(status: StatusCode, said: &str) -> Response {
+fn form(status: StatusCode, message: &str) -> Response {
     let form = format!(
-        "<h1>selftest</h1>{said}<form method=\"post\"><label>Token \
+        "<h1>selftest</h1>{message}<form method=\"post\"><label>Token \
          <input name=\"token\" type=\"password\" autocomplete=\"current-password\" required \
          autofocus></label> <button>Sign in</button></form>"
     );

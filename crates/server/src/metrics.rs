@@ -22,7 +22,7 @@ use selftest_service::jobs::QueueCounts;
 #[derive(Default)]
 pub(super) struct Counters {
     requests: Mutex<BTreeMap<(&'static str, String, u16), u64>>,
-    runs: Mutex<super::tally::Known>,
+    runs: Mutex<super::tally::TallyCache>,
 }
 
 /// Counts every request. Routes are patterns, so that nobody can make their number grow.

@@ -1,6 +1,6 @@
 //! Telemetry of skills on its way into the database: a bounded queue in memory with one writer
-//! behind it. Whoever tells something never waits and never gets an error for it; what was not kept
-//! is counted (docs/spec/skills-and-signals.md#next-message).
+//! behind it. Callers never wait and never get an error for a record; those that were not written
+//! are counted (docs/spec/skills-and-signals.md#next-message).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl SkillQueue {
     }
 
     /// Puts a record into the queue. Whether there was room. Returns at once.
-    pub(super) fn tell(&self, record: SkillRecord) -> bool {
+    pub(super) fn enqueue(&self, record: SkillRecord) -> bool {
         match self.sender.try_send(record) {
             Ok(()) => true,
             Err(error) => {
@@ -192,7 +192,7 @@ mod tests {
         let tracker = tracker().await;
         let queue = SkillQueue::start(tracker.clone());
         let accepted =
-            (0..MAX_WAITING + 7).filter(|_| queue.tell(used(&tracker, "nobody"))).count();
+            (0..MAX_WAITING + 7).filter(|_| queue.enqueue(used(&tracker, "nobody"))).count();
         assert_eq!(accepted, MAX_WAITING);
         assert_eq!(queue.counts().executions.full, 7);
         queue.drain().await;
@@ -211,21 +211,23 @@ mod tests {
         let tracker = tracker().await;
         let skill = tracker.promote_new("pr", None, "# PR", "test").await.unwrap().skill;
         let queue = SkillQueue::start(tracker.clone());
-        assert!(queue.tell(used(&tracker, "pr")));
+        assert!(queue.enqueue(used(&tracker, "pr")));
         let thanks = |session: &str| {
-            let told = NewMessage {
+            let message = NewMessage {
                 session_id: session.to_owned(),
                 message: "thank you!".to_owned(),
                 previous: None,
                 user_edited_output: false,
             };
-            tracker.message(&told).1
+            tracker.message(&message).1
         };
-        assert!(queue.tell(thanks("s")) && queue.tell(thanks("s")) && queue.tell(thanks("t")));
+        assert!(
+            queue.enqueue(thanks("s")) && queue.enqueue(thanks("s")) && queue.enqueue(thanks("t"))
+        );
         queue.drain().await;
         let RecordCounts { executions, messages } = queue.counts();
         assert_eq!((executions.written, messages.written, messages.unknown), (1, 1, 2));
-        assert!(!queue.tell(used(&tracker, "pr")), "it takes no more");
+        assert!(!queue.enqueue(used(&tracker, "pr")), "it takes no more");
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert!(page.items[0].user_sent_thank_you, "{page:?}");
     }
@@ -235,7 +237,7 @@ mod tests {
         let tracker = tracker().await;
         tracker.store().clone().close().await;
         let queue = SkillQueue::start(tracker.clone());
-        assert!(queue.tell(used(&tracker, "pr")));
+        assert!(queue.enqueue(used(&tracker, "pr")));
         queue.drain().await;
         assert_eq!(queue.counts().executions.failed, 1);
     }

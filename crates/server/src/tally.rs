@@ -79,9 +79,9 @@ impl Tally {
 
 /// Tallies of reports that were read before.
 #[derive(Default)]
-pub(super) struct Known(HashMap<RunId, (RunFile, Tally)>);
+pub(super) struct TallyCache(HashMap<RunId, (RunFile, Tally)>);
 
-impl Known {
+impl TallyCache {
     /// Numbers over the newest runs. Files that are no report count nowhere.
     pub(super) fn tally(&mut self, runs: &RunArchive) -> io::Result<Tally> {
         let mut files = runs.files()?;

@@ -153,10 +153,11 @@ pub(super) fn body_text(
     Err(Problem::bad_request(format!("in the body: {name}: {expected}")))
 }
 
-/// A count in a body, where there is one; JSON Schema calls `2.0` a whole number too.
+/// A count in a body, where there is one: up to what the database keeps. JSON Schema calls `2.0` a
+/// whole number too.
 pub(super) fn body_count<'de, D: Deserializer<'de>>(count: D) -> Result<Option<u32>, D::Error> {
     let Some(count) = Option::<f64>::deserialize(count)? else { return Ok(None) };
-    if count.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(&count) {
+    if count.fract() != 0.0 || !(0.0..=f64::from(i32::MAX)).contains(&count) {
         return Err(D::Error::custom(format!("{count} is not a valid count")));
     }
     #[expect(

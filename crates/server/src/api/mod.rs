@@ -22,6 +22,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) use improvement::MAX_REASON;
+pub(super) use reports::read as weekly_report;
+pub(super) use skills::{today, weeks_of};
 
 use super::App;
 use super::cache::{self, Cache};

@@ -51,12 +51,19 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     Name(week): Name,
 ) -> Result<Json<WeeklyReport>, Problem> {
-    let week: Week = week.parse().map_err(|error| Problem::not_found(format!("{error}")))?;
+    read(&app, &week).await.map(Json)
+}
+
+/// The stored report of a week.
+pub(crate) async fn read(app: &App, week: &str) -> Result<WeeklyReport, Problem> {
+    let week: Week = week
+        .parse()
+        .map_err(|error| Problem::not_found(format!("there is no report of that week: {error}")))?;
     let stored = app.store.weekly_report(week.first_day()).await?.ok_or_else(|| {
         Problem::not_found(format!(
             "there is no report of {week}; `selftest grade weekly` makes it"
         ))
     })?;
-    let report = serde_json::from_str(&stored.report_json);
-    report.map(Json).map_err(|error| Problem::internal(&format!("the report of {week}: {error}")))
+    serde_json::from_str(&stored.report_json)
+        .map_err(|error| Problem::internal(&format!("the report of {week}: {error}")))
 }

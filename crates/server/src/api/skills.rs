@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -14,15 +16,12 @@ use super::super::problem::Problem;
 use super::input::{self, Body, Name, Parameters};
 use super::types::{ExecutionPage, Kept, SkillDetail, SkillPage};
 use selftest_grading::improve::skill::{ExecutionStatus, SkillChange, SkillVersion};
-use selftest_grading::improve::trend;
+use selftest_grading::improve::trend::{self, WeekCount};
 use selftest_service::grader::skills::{ChangeError, NewExecution, NewMessage};
-use selftest_store::SkillRef;
+use selftest_store::{DayCount, SkillRef};
 
 /// Who does what is asked for here, in the audit.
 const ACTOR: &str = "api";
-
-/// The greatest count that is kept.
-const MAX_COUNT: u32 = i32::MAX.cast_unsigned();
 
 /// A use of a skill.
 #[derive(Deserialize, ToSchema)]
@@ -70,29 +69,23 @@ pub(super) struct ExecutionTold {
     responses((status = 202, body = Kept)))]
 pub(super) async fn execution(
     State(app): State<Arc<App>>,
-    Body(told): Body<ExecutionTold>,
+    Body(body): Body<ExecutionTold>,
 ) -> Result<(StatusCode, Json<Kept>), Problem> {
-    let count = |name, count: Option<u32>| match count {
-        Some(count) if count > MAX_COUNT => {
-            Err(Problem::bad_request(format!("in the body: {name}: expected at most {MAX_COUNT}")))
-        }
-        count => Ok(count),
-    };
-    let told = NewExecution {
+    let execution = NewExecution {
         skill: SkillRef::Told {
-            skill: input::body_text("skill", told.skill, 1, 200)?,
-            version: input::body_optional("version", told.version, 200)?,
+            skill: input::body_text("skill", body.skill, 1, 200)?,
+            version: input::body_optional("version", body.version, 200)?,
         },
-        session_id: input::body_optional("session_id", told.session_id, 200)?,
-        execution_status: told.execution_status,
-        user_edited_output: told.user_edited_output,
-        user_sent_thank_you: told.user_sent_thank_you,
-        user_repeated_request: told.user_repeated_request,
-        conversation_turns: count("conversation_turns", told.conversation_turns)?,
-        execution_time_ms: count("execution_time_ms", told.execution_time_ms)?,
-        error_message: input::body_optional("error_message", told.error_message, 4000)?,
+        session_id: input::body_optional("session_id", body.session_id, 200)?,
+        execution_status: body.execution_status,
+        user_edited_output: body.user_edited_output,
+        user_sent_thank_you: body.user_sent_thank_you,
+        user_repeated_request: body.user_repeated_request,
+        conversation_turns: body.conversation_turns,
+        execution_time_ms: body.execution_time_ms,
+        error_message: input::body_optional("error_message", body.error_message, 4000)?,
     };
-    let accepted = app.skills.tell(app.skills.tracker().execution(told));
+    let accepted = app.skills.enqueue(app.skills.tracker().execution(execution));
     Ok((StatusCode::ACCEPTED, Json(Kept { accepted })))
 }
 
@@ -122,16 +115,16 @@ pub(super) struct MessageTold {
     responses((status = 202, body = Kept)))]
 pub(super) async fn message(
     State(app): State<Arc<App>>,
-    Body(told): Body<MessageTold>,
+    Body(body): Body<MessageTold>,
 ) -> Result<(StatusCode, Json<Kept>), Problem> {
-    let told = NewMessage {
-        session_id: input::body_text("session_id", told.session_id, 1, 200)?,
-        message: input::body_text("message", told.message, 0, 8000)?,
-        previous: input::body_optional("previous", told.previous, 8000)?,
-        user_edited_output: told.user_edited_output,
+    let message = NewMessage {
+        session_id: input::body_text("session_id", body.session_id, 1, 200)?,
+        message: input::body_text("message", body.message, 0, 8000)?,
+        previous: input::body_optional("previous", body.previous, 8000)?,
+        user_edited_output: body.user_edited_output,
     };
-    let (_, record) = app.skills.tracker().message(&told);
-    Ok((StatusCode::ACCEPTED, Json(Kept { accepted: app.skills.tell(record) })))
+    let (_, record) = app.skills.tracker().message(&message);
+    Ok((StatusCode::ACCEPTED, Json(Kept { accepted: app.skills.enqueue(record) })))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -170,17 +163,14 @@ pub(super) async fn one(
 ) -> Result<Json<SkillDetail>, Problem> {
     let limit = input::limit(asked.limit)?;
     let after = input::cursor(asked.cursor.as_deref(), |cursor| cursor.value.is_some())?;
-    let skill = known(&app, &id).await?;
+    let skill = by_id(&app, &id).await?;
     let tracker = app.skills.tracker();
-    let today = selftest_clock::now().to_zoned(TimeZone::UTC).date();
-    let days =
-        tracker.days(today).await?.into_iter().filter(|day| day.skill_version_id == skill.id);
-    let weeks = trend::weeks(days.map(|day| (day.day, day.executions, day.successes)), today);
+    let days = tracker.days(today()).await?;
     let page = app.store.skill_executions(&skill.id, limit, after.as_ref()).await?;
     let audit = app.store.skill_audit(&skill.user_id, &skill.skill_name).await?.items;
     Ok(Json(SkillDetail {
         effectiveness: tracker.compute_effectiveness(&skill.id).await?,
-        weeks,
+        weeks: weeks_of(&skill, &days),
         executions: ExecutionPage {
             items: page.items,
             next: page.next.map(|next| next.to_string()),
@@ -188,6 +178,17 @@ pub(super) async fn one(
         audit: audit.into_iter().filter(|entry| entry.skill_version_id == skill.id).collect(),
         skill,
     }))
+}
+
+/// The last weeks of a version, of the days of all.
+pub(crate) fn weeks_of(skill: &SkillVersion, days: &[DayCount]) -> Vec<WeekCount> {
+    let own = days.iter().filter(|day| day.skill_version_id == skill.id);
+    trend::weeks(own.map(|day| (day.day, day.executions, day.successes)), today())
+}
+
+/// In UTC.
+pub(crate) fn today() -> Date {
+    selftest_clock::now().to_zoned(TimeZone::UTC).date()
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -209,7 +210,7 @@ pub(super) async fn disable(
     Parameters(why): Parameters<Why>,
 ) -> Result<Json<SkillChange>, Problem> {
     let why = input::text("reason", why.reason, 500)?;
-    let skill = known(&app, &id).await?;
+    let skill = by_id(&app, &id).await?;
     Ok(logged(app.skills.tracker().disable(&skill, why.as_deref(), ACTOR).await?))
 }
 
@@ -221,7 +222,7 @@ pub(super) async fn promote(
     State(app): State<Arc<App>>,
     Name(id): Name,
 ) -> Result<Json<SkillChange>, Problem> {
-    let skill = known(&app, &id).await?;
+    let skill = by_id(&app, &id).await?;
     Ok(logged(app.skills.tracker().promote(&skill, ACTOR).await?))
 }
 
@@ -233,7 +234,7 @@ pub(super) async fn rollback(
     State(app): State<Arc<App>>,
     Name(id): Name,
 ) -> Result<Json<SkillChange>, Problem> {
-    let skill = known(&app, &id).await?;
+    let skill = by_id(&app, &id).await?;
     Ok(logged(app.skills.tracker().rollback(&skill, ACTOR).await?))
 }
 
@@ -245,7 +246,7 @@ fn logged(change: SkillChange) -> Json<SkillChange> {
     Json(change)
 }
 
-async fn known(app: &App, id: &str) -> Result<SkillVersion, Problem> {
+async fn by_id(app: &App, id: &str) -> Result<SkillVersion, Problem> {
     Ok(app.skills.tracker().by_id(id).await?)
 }
 

@@ -89,15 +89,15 @@ pub(super) fn fits<T: Serialize>(answer: &T) -> bool {
 /// Why there is no answer, and what the agent can do: a result of the tool, which agents get to
 /// read, and not an error of the protocol, which many of them do not.
 #[derive(Debug)]
-pub(super) struct Refusal(pub(super) String);
+pub(super) struct ToolError(pub(super) String);
 
-impl IntoCallToolResult for Refusal {
+impl IntoCallToolResult for ToolError {
     fn into_call_tool_result(self) -> Result<CallToolResponse, rmcp::ErrorData> {
         Ok(CallToolResult::error(vec![ContentBlock::text(self.0)]).into())
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
         let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
         Self(format!("{error}{hint}"))
@@ -105,7 +105,7 @@ impl From<StoreError> for Refusal {
 }
 
 /// A foreign text for a refusal.
-pub(super) fn said(text: &str) -> String {
+pub(super) fn for_message(text: &str) -> String {
     format!("{:?}", bounded(text, 80))
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Refusal, fits, fitting};
+use super::answer::{ToolError, fits, fitting};
 use super::model_grade::ModelGrade;
 use selftest_store::{Cursor, Store};
 
@@ -41,19 +41,19 @@ pub(super) struct RecentGrades {
 pub(super) async fn show(
     store: &Store,
     arguments: &RecentArguments,
-) -> Result<RecentGrades, Refusal> {
+) -> Result<RecentGrades, ToolError> {
     let mut limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Refusal(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
+        return Err(ToolError(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
     }
     let least = arguments.min_overall;
     if let Some(least) = least.filter(|least| !(0.0..=1.0).contains(least)) {
-        return Err(Refusal(format!("min_overall is {least}, expected 0 to 1")));
+        return Err(ToolError(format!("min_overall is {least}, expected 0 to 1")));
     }
     let cursor = arguments.cursor.as_deref().map(str::parse::<Cursor>).transpose();
     let cursor = cursor.map_err(|_| {
         let expected = "expected `next_cursor` of an answer before, or none for the newest grades";
-        Refusal(format!("cursor is of another kind: {expected}"))
+        ToolError(format!("cursor is of another kind: {expected}"))
     })?;
     loop {
         let page = store.recent_quality(least, limit, cursor.as_ref()).await?;
@@ -75,7 +75,7 @@ pub(super) async fn show(
 }
 
 /// Why the list is empty.
-async fn nothing(store: &Store, least: Option<f64>, goes_on: bool) -> Result<String, Refusal> {
+async fn nothing(store: &Store, least: Option<f64>, goes_on: bool) -> Result<String, ToolError> {
     if goes_on {
         return Ok("there are no more grades".to_owned());
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, Refusal, fits, fitting, left_out, name, said};
+use super::answer::{Quoted, Quoting, ToolError, fits, fitting, for_message, left_out, name};
 use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_harness::report::document::{CaseDocument, ReportDocument, Scores};
 use selftest_harness::report::{RunArchive, RunFile};
@@ -91,9 +91,9 @@ struct RunCase {
 }
 
 /// The answer. Reads files.
-pub(super) fn show(runs: &RunArchive, arguments: &ReportArguments) -> Result<RunReport, Refusal> {
+pub(super) fn show(runs: &RunArchive, arguments: &ReportArguments) -> Result<RunReport, ToolError> {
     let unreadable = |what: &str, error: &std::io::Error| {
-        Refusal(format!("cannot read {what} in {}: {error}", runs.folder().display()))
+        ToolError(format!("cannot read {what} in {}: {error}", runs.folder().display()))
     };
     let files = runs.files().map_err(|error| unreadable("the reports", &error))?;
     let file = choose(runs, &files, arguments.run_id.as_deref())?;
@@ -105,7 +105,7 @@ fn choose<'f>(
     runs: &RunArchive,
     files: &'f [RunFile],
     wanted: Option<&str>,
-) -> Result<&'f RunFile, Refusal> {
+) -> Result<&'f RunFile, ToolError> {
     // Beside the reports there may be other JSON files with such a name.
     let mut reports = files.iter().filter(|file| runs.entry(file).is_some());
     let Some(wanted) = wanted else {
@@ -118,15 +118,15 @@ fn choose<'f>(
     if ids.is_empty() {
         return Err(none(runs));
     }
-    Err(Refusal(format!(
+    Err(ToolError(format!(
         "no run has the id {}; the newest runs are {}; leave run_id out for the newest",
-        said(wanted),
+        for_message(wanted),
         ids.join(", ")
     )))
 }
 
-fn none(runs: &RunArchive) -> Refusal {
-    Refusal(format!(
+fn none(runs: &RunArchive) -> ToolError {
+    ToolError(format!(
         "there is no report in {} yet: run `selftest` in the project, which tests the configured \
          system and writes one",
         runs.folder().display()

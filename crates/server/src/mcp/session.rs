@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Quoted, Quoting, Refusal, fitting, left_out, name, said};
+use super::answer::{Quoted, Quoting, ToolError, fitting, for_message, left_out, name};
 use super::model_grade::{ModelGrade, Note, notes};
 use super::rule_grade::{Correction, MAX_ERRORS, MAX_POINTS, RuleGrade};
 use selftest_grading::grade::quality::{Combined, combine};
@@ -91,18 +91,22 @@ struct Explained {
 }
 
 /// A session and its grade by rules, where it has one.
-pub(super) struct Known {
+pub(super) struct FoundSession {
     pub(super) session_id: String,
     rules: Option<GradeRecord>,
 }
 
 /// The one session with that id, or whose id begins so.
-pub(super) async fn find(store: &Store, wanted: &str) -> Result<Known, Refusal> {
+pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, ToolError> {
     if wanted.is_empty() {
-        return Err(Refusal("session_id is empty: give an id or the beginning of one".to_owned()));
+        return Err(ToolError(
+            "session_id is empty: give an id or the beginning of one".to_owned(),
+        ));
     }
-    let of =
-        |grade: GradeRecord| Known { session_id: grade.session_id.clone(), rules: Some(grade) };
+    let of = |grade: GradeRecord| FoundSession {
+        session_id: grade.session_id.clone(),
+        rules: Some(grade),
+    };
     if let Some(grade) = store.grade(wanted).await? {
         return Ok(of(grade));
     }
@@ -110,16 +114,16 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<Known, Refusal> 
     match found.len() {
         1 => Ok(of(found.remove(0))),
         0 if !store.quality_of(wanted).await?.items.is_empty() => {
-            Ok(Known { session_id: wanted.to_owned(), rules: None })
+            Ok(FoundSession { session_id: wanted.to_owned(), rules: None })
         }
         0 => Err(unknown(store, wanted).await?),
         count => {
             let ids: Vec<String> =
-                found.iter().take(MAX_IDS).map(|grade| said(&grade.session_id)).collect();
-            Err(Refusal(format!(
+                found.iter().take(MAX_IDS).map(|grade| for_message(&grade.session_id)).collect();
+            Err(ToolError(format!(
                 "several sessions have ids that begin with {}: {}{}; call again with more of \
                  the id",
-                said(wanted),
+                for_message(wanted),
                 ids.join(", "),
                 if count > MAX_IDS { " and others" } else { "" }
             )))
@@ -127,23 +131,23 @@ pub(super) async fn find(store: &Store, wanted: &str) -> Result<Known, Refusal> 
     }
 }
 
-async fn unknown(store: &Store, wanted: &str) -> Result<Refusal, Refusal> {
+async fn unknown(store: &Store, wanted: &str) -> Result<ToolError, ToolError> {
     let graded = store.graded_sessions().await?;
     let newest = store.latest_grades(MAX_IDS as u64, None).await?.items;
-    let ids: Vec<String> = newest.iter().map(|grade| said(&grade.session_id)).collect();
+    let ids: Vec<String> = newest.iter().map(|grade| for_message(&grade.session_id)).collect();
     let known = match ids.as_slice() {
         [] => "no session has been graded yet".to_owned(),
         ids => format!("{} graded, the newest {}", plural(graded, "session"), ids.join(", ")),
     };
-    Ok(Refusal(format!(
+    Ok(ToolError(format!(
         "no graded session has an id that begins with {} ({known}); check the id, or run \
          `selftest grade latest` in the project, which reads and grades new sessions",
-        said(wanted)
+        for_message(wanted)
     )))
 }
 
 /// The answer.
-pub(super) async fn show(store: &Store, wanted: &str) -> Result<SessionGrade, Refusal> {
+pub(super) async fn show(store: &Store, wanted: &str) -> Result<SessionGrade, ToolError> {
     let known = find(store, wanted).await?;
     let made = store.overrides_of(&known.session_id).await?.items;
     let models = store.quality_of(&known.session_id).await?.items;
@@ -151,7 +155,7 @@ pub(super) async fn show(store: &Store, wanted: &str) -> Result<SessionGrade, Re
 }
 
 fn answer(
-    known: &Known,
+    known: &FoundSession,
     made: &[Override],
     models: &[QualityGrade],
     quoting: Quoting,

@@ -9,7 +9,7 @@ use rmcp::{RoleServer, tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::answer::{Refusal, fitting};
+use super::answer::{ToolError, fitting};
 use super::model_grade::ModelGrade;
 use super::recent::{RecentArguments, RecentGrades};
 use super::report::{ReportArguments, RunReport};
@@ -50,7 +50,7 @@ impl McpServer {
     async fn get_session_grade(
         &self,
         Parameters(arguments): Parameters<SessionArguments>,
-    ) -> Result<Json<SessionGrade>, Refusal> {
+    ) -> Result<Json<SessionGrade>, ToolError> {
         session::show(&self.store, &arguments.session_id).await.map(Json)
     }
 
@@ -65,7 +65,7 @@ impl McpServer {
     async fn list_recent_grades(
         &self,
         Parameters(arguments): Parameters<RecentArguments>,
-    ) -> Result<Json<RecentGrades>, Refusal> {
+    ) -> Result<Json<RecentGrades>, ToolError> {
         recent::show(&self.store, &arguments).await.map(Json)
     }
 
@@ -80,11 +80,11 @@ impl McpServer {
     async fn get_selftest_report(
         &self,
         Parameters(arguments): Parameters<ReportArguments>,
-    ) -> Result<Json<RunReport>, Refusal> {
+    ) -> Result<Json<RunReport>, ToolError> {
         let runs = self.runs.clone();
         let read = tokio::task::spawn_blocking(move || report::show(&runs, &arguments));
         let report =
-            read.await.map_err(|_| Refusal("reading the report failed; try again".to_owned()))?;
+            read.await.map_err(|_| ToolError("reading the report failed; try again".to_owned()))?;
         report.map(Json)
     }
 
@@ -106,16 +106,16 @@ impl McpServer {
         &self,
         Parameters(arguments): Parameters<GradeArguments>,
         context: RequestContext<RoleServer>,
-    ) -> Result<Json<ModelGrade>, Refusal> {
+    ) -> Result<Json<ModelGrade>, ToolError> {
         let Some(grading) = &self.grading else {
-            return Err(Refusal(
+            return Err(ToolError(
                 "this server has no model that could grade: set grade.quality.model in \
                  config/selftest.yaml, check it with `selftest doctor`, and start the server anew"
                     .to_owned(),
             ));
         };
         if arguments.model.as_ref().is_some_and(|model| !(1..=MAX_MODEL).contains(&model.len())) {
-            return Err(Refusal(format!(
+            return Err(ToolError(format!(
                 "model is empty or longer than {MAX_MODEL} bytes: give a name such as \
                  ollama/qwen2.5-coder:7b, or leave it out for the configured model"
             )));
@@ -126,7 +126,7 @@ impl McpServer {
             () = context.ct.cancelled() => Err("the grading was cancelled".to_owned()),
             never = progress(&context) => match never {},
         };
-        let grade = graded.map_err(|why| Refusal(one_line(&why, 1000)))?;
+        let grade = graded.map_err(|why| ToolError(one_line(&why, 1000)))?;
         Ok(Json(fitting(|quoting| ModelGrade::of(&grade, quoting))))
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 
 use super::run::read;
-use super::{Frame, blocking, filters, html, link, quoted};
+use super::{blocking, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
 use selftest_harness::judge::Verdict;
@@ -21,7 +21,7 @@ const MAX_ROWS: usize = 100;
 #[derive(Template)]
 #[template(path = "page/case.html")]
 struct CasePage {
-    frame: Frame,
+    section: &'static str,
     report: ReportDocument,
     position: usize,
 }
@@ -59,7 +59,7 @@ pub(super) async fn page(
             let scenario = quoted(&scenario);
             Problem::not_found(format!("run {} has no finished case {scenario}", report.run_id))
         })?;
-        Ok(CasePage { frame: Frame::of("selftests"), report, position })
+        Ok(CasePage { section: "selftests", report, position })
     };
     html(&blocking(page).await?)
 }

@@ -40,7 +40,7 @@ pub(super) struct Row {
 /// A measure as an experiment writes it, each part of which may be missing.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Kept {
+struct StoredMeasure {
     cases: Option<u64>,
     mean: Arms<Option<f64>>,
     difference: Option<f64>,
@@ -107,20 +107,20 @@ fn or_absent<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
 impl Shown {
     /// `None` where nothing was measured.
     fn row(&self, details: &Value) -> Option<Row> {
-        let kept: Kept = part(details, self.key)?;
-        kept.mean.control.or(kept.mean.treatment).or(kept.difference)?;
+        let stored: StoredMeasure = part(details, self.key)?;
+        stored.mean.control.or(stored.mean.treatment).or(stored.difference)?;
         let by = |value: f64| signed(self.factor * value, self.decimals);
         Some(Row {
             name: self.name,
-            control: or_absent(kept.mean.control, self.value),
-            treatment: or_absent(kept.mean.treatment, self.value),
-            difference: or_absent(kept.difference, |value| by(value) + self.unit),
-            interval: or_absent(kept.interval, |Interval { low, high }| {
+            control: or_absent(stored.mean.control, self.value),
+            treatment: or_absent(stored.mean.treatment, self.value),
+            difference: or_absent(stored.difference, |value| by(value) + self.unit),
+            interval: or_absent(stored.interval, |Interval { low, high }| {
                 format!("{} to {}", by(low), by(high))
             }),
-            decided: [kept.wins, kept.ties, kept.losses]
+            decided: [stored.wins, stored.ties, stored.losses]
                 .map(|count| count.map(thousands).unwrap_or_default()),
-            cases: or_absent(kept.cases, thousands),
+            cases: or_absent(stored.cases, thousands),
         })
     }
 }
@@ -154,7 +154,7 @@ fn runs(details: &Value) -> Vec<(String, String, &'static str)> {
 }
 
 impl TestView {
-    /// Of what was kept, if anything was.
+    /// Of the stored test, if there is one.
     pub(super) fn of(test: Option<&SkillTest>) -> Self {
         let (conclusion, details) = match test {
             Some(SkillTest::Tested { conclusion, details }) => (conclusion, details),

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use selftest_grading::improve::disabling::Reason;
 use selftest_grading::improve::skill::SkillStatus;
-use selftest_harness::outcome::{CaseStatus, Outcome};
+use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_stats::Interval;
 use selftest_stats::score::Score;
 use selftest_text::{escape, wording};
@@ -77,14 +77,8 @@ impl Maybe<Timestamp> for Timestamp {
     }
 }
 
-impl Maybe<Interval> for Interval {
-    fn value(&self) -> Option<Interval> {
-        Some(*self)
-    }
-}
-
-fn or_absent<T>(value: impl Maybe<T>, show: impl FnOnce(T) -> String) -> Result<String> {
-    Ok(value.value().map_or_else(|| ABSENT.to_owned(), show))
+fn or_absent<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> Result<String> {
+    Ok(value.map_or_else(|| ABSENT.to_owned(), show))
 }
 
 /// Foreign text on one line, with invisible characters made visible.
@@ -127,19 +121,19 @@ pub(super) fn pretty(value: impl Serialize, _: &dyn Values) -> Result<String> {
 /// `0.82`.
 #[filter_fn]
 pub(super) fn score(score: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
-    or_absent(score, |score| format!("{score:.2}"))
+    or_absent(score.value(), |score| format!("{score:.2}"))
 }
 
 /// `3.4`.
 #[filter_fn]
 pub(super) fn tenths(mean: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
-    or_absent(mean, |mean| format!("{mean:.1}"))
+    or_absent(mean.value(), |mean| format!("{mean:.1}"))
 }
 
 /// `82 %`.
 #[filter_fn]
 pub(super) fn percent(share: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
-    or_absent(share, |share| format!("{} %", wording::percent(share)))
+    or_absent(share.value(), |share| format!("{} %", wording::percent(share)))
 }
 
 /// A score or share as the width of a bar, 0 to 100.
@@ -161,22 +155,22 @@ pub(super) fn grade(score: impl Maybe<f64>, _: &dyn Values) -> Result<&'static s
 
 /// `38 to 96 %`.
 #[filter_fn]
-pub(super) fn percents(interval: impl Maybe<Interval>, _: &dyn Values) -> Result<String> {
-    or_absent(interval, |Interval { low, high }| {
+pub(super) fn percents(interval: &Option<Interval>, _: &dyn Values) -> Result<String> {
+    or_absent(*interval, |Interval { low, high }| {
         format!("{:.0} to {:.0} %", 100.0 * low, 100.0 * high)
     })
 }
 
 /// `0.38 to 0.96`.
 #[filter_fn]
-pub(super) fn interval(interval: impl Maybe<Interval>, _: &dyn Values) -> Result<String> {
-    or_absent(interval, |Interval { low, high }| format!("{low:.2} to {high:.2}"))
+pub(super) fn interval(interval: &Option<Interval>, _: &dyn Values) -> Result<String> {
+    or_absent(*interval, |Interval { low, high }| format!("{low:.2} to {high:.2}"))
 }
 
 /// `1,234,567`.
 #[filter_fn]
 pub(super) fn count(count: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
-    or_absent(count, thousands)
+    or_absent(count.value(), thousands)
 }
 
 /// The same outside of templates.
@@ -189,13 +183,13 @@ pub(super) fn thousands(count: u64) -> String {
 /// `4 min 05 s`, from milliseconds.
 #[filter_fn]
 pub(super) fn duration(milliseconds: impl Maybe<u64>, _: &dyn Values) -> Result<String> {
-    or_absent(milliseconds, wording::duration)
+    or_absent(milliseconds.value(), wording::duration)
 }
 
 /// `4 min 05 s`, from seconds.
 #[filter_fn]
 pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
-    or_absent(seconds, |seconds| match in_minutes(seconds) {
+    or_absent(seconds.value(), |seconds| match in_minutes(seconds) {
         text if text.ends_with(" min") && !text.contains('h') => {
             format!("{text} {:02.0} s", seconds.round() % 60.0)
         }
@@ -206,7 +200,7 @@ pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String
 /// `4 min`, from seconds.
 #[filter_fn]
 pub(super) fn minutes(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
-    or_absent(seconds, in_minutes)
+    or_absent(seconds.value(), in_minutes)
 }
 
 /// The same outside of templates.
@@ -230,19 +224,19 @@ pub(super) fn in_minutes(seconds: f64) -> String {
 /// `2026-11-20 10:00`, in UTC.
 #[filter_fn]
 pub(super) fn minute(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
-    or_absent(at, |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+    or_absent(at.value(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// `2026-11-20 10:00 UTC`.
 #[filter_fn]
 pub(super) fn minute_utc(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
-    or_absent(at, |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+    or_absent(at.value(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
 /// `2026-11-20 10:00:05`, in UTC.
 #[filter_fn]
 pub(super) fn date_time(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<String> {
-    or_absent(at, wording::date_time)
+    or_absent(at.value(), wording::date_time)
 }
 
 #[filter_fn]
@@ -262,11 +256,11 @@ pub(super) fn status_class(status: &CaseStatus, _: &dyn Values) -> Result<&'stat
 
 /// The class of a run's badge.
 #[filter_fn]
-pub(super) fn outcome_class(outcome: &Option<Outcome>, _: &dyn Values) -> Result<&'static str> {
+pub(super) fn outcome_class(outcome: &Option<RunOutcome>, _: &dyn Values) -> Result<&'static str> {
     Ok(match outcome {
-        Some(Outcome::Passed) => "good",
-        Some(Outcome::Failed) => "poor",
-        Some(Outcome::Inconclusive | Outcome::NothingRan | Outcome::Interrupted) => "fair",
+        Some(RunOutcome::Passed) => "good",
+        Some(RunOutcome::Failed) => "poor",
+        Some(RunOutcome::Inconclusive | RunOutcome::NothingRan | RunOutcome::Interrupted) => "fair",
         None => "none",
     })
 }

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::{Frame, filters, html, link};
+use super::{filters, html, link};
 use crate::App;
 use crate::problem::Problem;
 use selftest_grading::improve::gap::Gap;
@@ -23,7 +23,7 @@ const MAX_SESSIONS: usize = 3;
 #[derive(Template)]
 #[template(path = "page/gaps.html")]
 struct GapsPage {
-    frame: Frame,
+    section: &'static str,
     gaps: Vec<Gap>,
     unreadable: u64,
     proposals: Vec<Proposal>,
@@ -58,7 +58,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Response, Proble
     let settings = &app.improvement.routing;
     let routing = routing(&app.store, settings, None, None, selftest_clock::now()).await?;
     html(&GapsPage {
-        frame: Frame::of("gaps"),
+        section: "gaps",
         gaps: gaps.items,
         unreadable: gaps.unreadable,
         proposals,

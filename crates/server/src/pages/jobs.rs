@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::Value;
 
-use super::{Frame, filters, html, link};
+use super::{filters, html, link};
 use crate::App;
 use crate::problem::Problem;
 use selftest_service::jobs::{LastRun, Listing};
@@ -15,7 +15,7 @@ use selftest_service::jobs::{LastRun, Listing};
 #[derive(Template)]
 #[template(path = "page/jobs.html")]
 struct JobsPage {
-    frame: Frame,
+    section: &'static str,
     listing: Listing,
 }
 
@@ -48,5 +48,5 @@ impl JobsPage {
 pub(super) async fn page(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let settings = app.queue.settings();
     let listing = Listing::of(&app.store, &app.queue, settings, selftest_clock::now()).await?;
-    html(&JobsPage { frame: Frame::of("jobs"), listing })
+    html(&JobsPage { section: "jobs", listing })
 }

@@ -65,29 +65,10 @@ pub(super) fn router() -> Router<Arc<App>> {
         .layer(from_fn(show_problems))
 }
 
-/// The parts that all pages share.
-struct Frame {
-    section: &'static str,
-    style: &'static str,
-    script: &'static str,
-    icon: &'static str,
-}
-
-impl Frame {
-    fn of(section: &'static str) -> Self {
-        Self {
-            section,
-            style: assets::STYLE.path(),
-            script: assets::SCRIPT.path(),
-            icon: assets::ICON.path(),
-        }
-    }
-}
-
 #[derive(Template)]
 #[template(path = "page/error.html")]
 struct ErrorPage {
-    frame: Frame,
+    section: &'static str,
     problem: Problem,
 }
 
@@ -95,7 +76,7 @@ struct ErrorPage {
 async fn show_problems(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
-    match (ErrorPage { frame: Frame::of(""), problem }).render() {
+    match (ErrorPage { section: "", problem }).render() {
         Ok(text) => (response.status(), Html(text)).into_response(),
         Err(_) => response,
     }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
 use super::experiment::TestView;
-use super::{Frame, filters, html, link, quoted};
+use super::{filters, html, link, quoted};
 use crate::App;
 use crate::api::MAX_REASON;
 use crate::problem::Problem;
@@ -21,7 +21,7 @@ use selftest_service::grader::decision::{SkillPlace, accept, reject};
 #[derive(Template)]
 #[template(path = "page/proposal.html")]
 struct ProposalPage {
-    frame: Frame,
+    section: &'static str,
     proposal: Proposal,
     gap: Option<Gap>,
     test: TestView,
@@ -39,7 +39,7 @@ pub(super) async fn page(
 ) -> Result<Response, Problem> {
     let proposal = app.store.proposal(&id).await?.ok_or_else(|| missing(&id))?;
     html(&ProposalPage {
-        frame: Frame::of("gaps"),
+        section: "gaps",
         gap: app.store.gap(&proposal.gap_id).await?,
         test: TestView::of(proposal.experiment.as_ref()),
         folder: app.improvement.skills_folder.to_string_lossy().into_owned(),
@@ -50,13 +50,13 @@ pub(super) async fn page(
 /// The fields of a form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Said {
+pub(super) struct DecisionForm {
     reason: String,
     /// `yes`, where another skill is to be drafted.
     again: Option<String>,
 }
 
-impl Said {
+impl DecisionForm {
     /// The words, where they are not too long.
     fn reason(&self) -> Result<Option<&str>, Problem> {
         let reason = self.reason.trim();
@@ -71,21 +71,21 @@ impl Said {
 pub(super) async fn accepted(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    Form(said): Form<Said>,
+    Form(form): Form<DecisionForm>,
 ) -> Result<Response, Problem> {
     let place = SkillPlace::Folder(&app.improvement.skills_folder);
-    accept(&app.store, &id, place, said.reason()?).await?;
+    accept(&app.store, &id, place, form.reason()?).await?;
     Ok(Redirect::to(&link::proposal(&id)).into_response())
 }
 
 pub(super) async fn rejected(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    Form(said): Form<Said>,
+    Form(form): Form<DecisionForm>,
 ) -> Result<Response, Problem> {
-    let Some(reason) = said.reason()? else {
+    let Some(reason) = form.reason()? else {
         return Err(Problem::bad_request("say why, for those who read it later"));
     };
-    reject(&app.store, &id, reason, said.again.is_some()).await?;
+    reject(&app.store, &id, reason, form.again.is_some()).await?;
     Ok(Redirect::to(&link::proposal(&id)).into_response())
 }

@@ -8,7 +8,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{Frame, cursor, filters, html, link, quoted, svg};
+use super::{cursor, filters, html, link, quoted, svg};
 use crate::App;
 use crate::problem::Problem;
 use selftest_grading::grade::reflection::{ProjectReflections, ReflectionScore, ReflectionWeek};
@@ -31,7 +31,7 @@ pub(super) struct Params {
 #[derive(Template)]
 #[template(path = "page/reflections.html")]
 struct Reflections {
-    frame: Frame,
+    section: &'static str,
     /// The one that is looked at; empty for all.
     project: String,
     projects: Vec<ProjectReflections>,
@@ -81,8 +81,8 @@ pub(super) async fn list(
     let project_id = project.map(ToOwned::to_owned);
     let asked = ReflectionQuery { project_id, weak: true, limit: MAX_WEAK, after };
     let weak = app.store.reflection_scores(&asked).await?;
-    let (frame, project) = (Frame::of("reflections"), params.project);
-    html(&Reflections { frame, project, projects, weeks, proposal, weak, is_later })
+    let (section, project) = ("reflections", params.project);
+    html(&Reflections { section, project, projects, weeks, proposal, weak, is_later })
 }
 
 pub(super) async fn trend(

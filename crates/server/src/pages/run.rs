@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 
-use super::{Frame, blocking, filters, html, link, quoted};
+use super::{blocking, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
 use selftest_harness::report::document::{CaseDocument, ReportDocument};
@@ -19,36 +19,31 @@ const MAX_CASE_TIME: Duration = Duration::from_mins(30);
 /// Lines of a list that are shown.
 const MAX_LINES: usize = 100;
 
-/// The result of a run so far.
+/// The result of a run so far, whether it has ended or not.
 #[derive(Template)]
 #[template(path = "page/run_progress.html")]
 pub(crate) struct Progress<'r> {
-    report: &'r ReportDocument,
+    pub(crate) report: &'r ReportDocument,
 }
 
-/// A row of the table of cases.
+/// A row of the table of finished cases.
 #[derive(Template)]
 #[template(path = "page/case_row.html")]
 pub(crate) struct CaseRow<'r> {
-    report: &'r ReportDocument,
-    case: &'r CaseDocument,
+    pub(crate) report: &'r ReportDocument,
+    pub(crate) case: &'r CaseDocument,
 }
 
 #[derive(Template)]
 #[template(path = "page/run.html")]
 struct RunPage {
-    frame: Frame,
+    section: &'static str,
     report: ReportDocument,
     /// Seconds since a run that goes on wrote anything, if it was probably killed.
     silence: Option<f64>,
 }
 
-impl<'r> Progress<'r> {
-    /// Of a run, whether it has ended or not.
-    pub(crate) fn of(report: &'r ReportDocument) -> Self {
-        Self { report }
-    }
-
+impl Progress<'_> {
     #[expect(clippy::cast_precision_loss, reason = "a share of cases in whole per cent")]
     fn share(&self) -> f64 {
         self.report.cases.len() as f64 / self.report.scenarios.len().max(1) as f64
@@ -70,12 +65,7 @@ impl<'r> Progress<'r> {
     }
 }
 
-impl<'r> CaseRow<'r> {
-    /// Of a finished case.
-    pub(crate) fn of(report: &'r ReportDocument, case: &'r CaseDocument) -> Self {
-        Self { report, case }
-    }
-
+impl CaseRow<'_> {
     /// Position in the plan, by which rows are kept in order.
     fn order(&self) -> usize {
         let Self { report, case } = self;
@@ -88,11 +78,11 @@ impl<'r> CaseRow<'r> {
 
 impl RunPage {
     fn progress(&self) -> Progress<'_> {
-        Progress::of(&self.report)
+        Progress { report: &self.report }
     }
 
     fn row<'r>(&'r self, case: &'r CaseDocument) -> CaseRow<'r> {
-        CaseRow::of(&self.report, case)
+        CaseRow { report: &self.report, case }
     }
 }
 
@@ -112,7 +102,7 @@ pub(super) async fn page(
         let silent = file.modified.elapsed().unwrap_or_default();
         let is_silent = !report.complete && silent > MAX_CASE_TIME;
         let silence = is_silent.then_some(silent.as_secs_f64());
-        Ok(RunPage { frame: Frame::of("selftests"), report, silence })
+        Ok(RunPage { section: "selftests", report, silence })
     };
     html(&blocking(page).await?)
 }

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{Frame, blocking, filters, html, link, svg};
+use super::{blocking, filters, html, link, svg};
 use crate::App;
 use crate::problem::Problem;
 use selftest_harness::report::{RunArchive, RunEntry, trend_picture, wording};
@@ -26,7 +26,7 @@ pub(super) struct Params {
 #[derive(Template)]
 #[template(path = "page/selftests.html")]
 struct Selftests {
-    frame: Frame,
+    section: &'static str,
     total: usize,
     rows: Vec<RunEntry>,
     /// JSON files of the page that are not reports.
@@ -47,7 +47,7 @@ fn page_of(runs: &RunArchive, before: &str) -> Result<Selftests, Problem> {
     let older = older.map(|file| link::query("/selftests", &[("before", file.run_id.as_str())]));
     let rows: Vec<RunEntry> = files.iter().filter_map(|file| runs.entry(file)).collect();
     Ok(Selftests {
-        frame: Frame::of("selftests"),
+        section: "selftests",
         total,
         foreign: files.len() - rows.len(),
         rows,

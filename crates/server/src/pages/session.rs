@@ -8,7 +8,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 
 use super::quality::Quality;
-use super::{Frame, filters, html, quality, quoted, rules, timeline};
+use super::{filters, html, quality, quoted, rules, timeline};
 use crate::App;
 use crate::problem::Problem;
 use selftest_grading::grade::{Field, GradeRecord, Override};
@@ -30,7 +30,7 @@ pub(super) struct Session {
 #[derive(Template)]
 #[template(path = "page/session.html")]
 struct SessionPage {
-    frame: Frame,
+    section: &'static str,
     session: Session,
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn page(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let session = load(&app, &id).await?;
-    html(&SessionPage { frame: Frame::of("sessions"), session })
+    html(&SessionPage { section: "sessions", session })
 }
 
 pub(super) async fn panel(

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{Frame, cursor, filters, html, link, quoted};
+use super::{cursor, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
 use selftest_grading::grade::TaskType;
@@ -47,7 +47,7 @@ const COLUMNS: [(SessionSort, &str, &str, bool); 10] = [
 #[derive(Template)]
 #[template(path = "page/sessions.html")]
 struct Sessions {
-    frame: Frame,
+    section: &'static str,
     params: Params,
     query: SessionQuery,
     total: u64,
@@ -142,7 +142,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let query = params.query()?;
     html(&Sessions {
-        frame: Frame::of("sessions"),
+        section: "sessions",
         total: app.store.count_sessions(&query).await?,
         agents: app.store.agents().await?,
         page: app.store.sessions(&query).await?,

@@ -7,9 +7,10 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 
-use super::skills::{Params, Weeks, after, today, weeks_of};
-use super::{Frame, filters, html, link, quoted};
+use super::skills::{Params, Weeks, after};
+use super::{filters, html, link, quoted};
 use crate::App;
+use crate::api::{today, weeks_of};
 use crate::problem::Problem;
 use selftest_grading::improve::effectiveness::{Effectiveness, LEAST_EXECUTIONS};
 use selftest_grading::improve::skill::{AuditEntry, ExecutionStatus, SkillExecution, SkillVersion};
@@ -22,7 +23,7 @@ const MAX_ROWS: u32 = 50;
 #[derive(Template)]
 #[template(path = "page/skill.html")]
 struct SkillPage {
-    frame: Frame,
+    section: &'static str,
     skill: SkillVersion,
     effectiveness: Effectiveness,
     weeks: Weeks,
@@ -53,7 +54,7 @@ pub(super) async fn page(
     })?;
     let days = tracker.days(today()).await?;
     html(&SkillPage {
-        frame: Frame::of("skills"),
+        section: "skills",
         effectiveness: tracker.compute_effectiveness(&skill.id).await?,
         weeks: Weeks::of(&weeks_of(&skill, &days)),
         executions: app.store.skill_executions(&skill.id, MAX_ROWS, after.as_ref()).await?,

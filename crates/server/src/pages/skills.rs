@@ -5,14 +5,14 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use jiff::tz::TimeZone;
 use serde::Deserialize;
 
-use super::{Frame, cursor, filters, html, link};
+use super::{cursor, filters, html, link};
 use crate::App;
+use crate::api::{today, weeks_of};
 use crate::problem::Problem;
 use selftest_grading::improve::skill::SkillVersion;
-use selftest_grading::improve::trend::{self, WeekCount};
+use selftest_grading::improve::trend::WeekCount;
 use selftest_store::{Cursor, DayCount, Page};
 
 /// Rows of a page.
@@ -32,7 +32,7 @@ pub(super) struct Params {
 #[derive(Template)]
 #[template(path = "page/skills.html")]
 struct SkillList {
-    frame: Frame,
+    section: &'static str,
     skills: Page<SkillVersion>,
     days: Vec<DayCount>,
     is_later: bool,
@@ -78,18 +78,6 @@ impl Weeks {
     }
 }
 
-/// The weeks of one version.
-pub(super) fn weeks_of(skill: &SkillVersion, days: &[DayCount]) -> Vec<WeekCount> {
-    let own = days.iter().filter(|day| day.skill_version_id == skill.id);
-    let own = own.map(|day| (day.day, day.executions, day.successes));
-    trend::weeks(own, today())
-}
-
-/// In UTC.
-pub(super) fn today() -> jiff::civil::Date {
-    selftest_clock::now().to_zoned(TimeZone::UTC).date()
-}
-
 /// The place that a page of skills or executions begins behind.
 pub(super) fn after(params: &Params) -> Result<Option<Cursor>, Problem> {
     cursor(&params.after, |cursor| cursor.value.is_some())
@@ -103,7 +91,7 @@ pub(super) async fn list(
     let tracker = app.skills.tracker();
     let skills = app.store.skills(tracker.user_id(), MAX_ROWS, after.as_ref()).await?;
     let days = tracker.days(today()).await?;
-    html(&SkillList { frame: Frame::of("skills"), skills, days, is_later: after.is_some() })
+    html(&SkillList { section: "skills", skills, days, is_later: after.is_some() })
 }
 
 #[cfg(test)]
