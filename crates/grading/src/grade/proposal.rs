@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::overrides::{Field, Override};
 use super::record::{GradeRecord, Point};
-use super::weights::{CompletionWeights, QualityWeights, Weights};
+use super::weights::{CompletionWeights, ResponseWeights, Weights};
 
 /// Fewer judged sessions say nothing about seven weights.
-pub const LEAST_SESSIONS: usize = 20;
+pub const MIN_SESSIONS: usize = 20;
 /// Cross-validation leaves out a fifth at a time.
 const FOLDS: usize = 5;
-/// What half a point away from the current weights costs, in units of the loss.
+/// The cost of half a point away from the current weights, in units of the loss.
 const PULL: f64 = 0.002;
 /// The grid, in points.
 const STEP: f64 = 0.5;
 const REACH: f64 = 4.0;
-const MOST_SWEEPS: usize = 20;
+const MAX_SWEEPS: usize = 20;
 
-/// What a change of weights would bring.
+/// Proposed weights and their effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proposal {
     /// `completion` or `quality`: the section of the weights.
@@ -77,7 +77,7 @@ pub fn proposals(
     };
     let response = Model {
         section: "quality",
-        points: &QualityWeights::POINTS,
+        points: &ResponseWeights::POINTS,
         base: quality.base,
         loss: |sum, judged| (sum.clamp(1.0, 5.0) - judged).abs(),
     };
@@ -93,7 +93,7 @@ pub fn proposals(
     .into_iter()
     .filter_map(|(model, field, now)| {
         let examples = examples(records, overrides, field, model.points);
-        (examples.len() >= LEAST_SESSIONS).then(|| model.propose(&now, &examples))
+        (examples.len() >= MIN_SESSIONS).then(|| model.propose(&now, &examples))
     })
     .collect()
 }
@@ -162,7 +162,7 @@ impl Model {
         };
         let mut weights = now.to_vec();
         let mut best = cost(&weights);
-        for _ in 0..MOST_SWEEPS {
+        for _ in 0..MAX_SWEEPS {
             let before = best;
             for at in 0..weights.len() {
                 let kept = weights[at];
@@ -272,7 +272,7 @@ mod tests {
         };
         let found = proposal((0..40).map(agreeing).collect());
         assert_eq!(found[0].changes, []);
-        assert_eq!(proposal((0..LEAST_SESSIONS - 1).map(agreeing).collect()), []);
+        assert_eq!(proposal((0..MIN_SESSIONS - 1).map(agreeing).collect()), []);
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
     fn names_are_keys_of_the_settings() {
         let weights = serde_json::to_value(Weights::default()).unwrap();
         for (section, points) in
-            [("completion", &CompletionWeights::POINTS[..]), ("quality", &QualityWeights::POINTS)]
+            [("completion", &CompletionWeights::POINTS[..]), ("quality", &ResponseWeights::POINTS)]
         {
             for point in points {
                 assert!(weights[section].get(name(*point)).is_some(), "{}", name(*point));

@@ -1,4 +1,4 @@
-//! What each point is worth. The defaults are the numbers of docs/spec/session-grades.md; a project
+//! The weight of each point. The defaults are the numbers of docs/spec/session-grades.md; a project
 //! may change them, for instance to what `selftest grade agreement` proposes.
 
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub struct Weights {
     /// Whether the task was completed: it was when the sum is above 0.
     pub completion: CompletionWeights,
     /// Quality of the final response: base and sum, rounded and clamped to 1 to 5.
-    pub quality: QualityWeights,
+    pub quality: ResponseWeights,
 }
 
 impl Weights {
@@ -68,7 +68,7 @@ impl Default for CompletionWeights {
 /// Additions and penalties of response quality.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct QualityWeights {
+pub struct ResponseWeights {
     /// Where every session begins.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub base: f64,
@@ -95,7 +95,7 @@ pub struct QualityWeights {
     pub loop_risk: f64,
 }
 
-impl Default for QualityWeights {
+impl Default for ResponseWeights {
     fn default() -> Self {
         Self {
             base: 3.0,
@@ -135,7 +135,7 @@ impl CompletionWeights {
     }
 }
 
-impl QualityWeights {
+impl ResponseWeights {
     /// The points that it weighs.
     pub const POINTS: [Point; 7] = [
         Point::Over500,

@@ -10,7 +10,7 @@ use axum::response::Response;
 use super::skills::{Params, Score, Status, Weeks, after, today, weeks_of, why};
 use super::{Frame, PageError, html, link, words};
 use crate::App;
-use selftest_grading::improve::effectiveness::{Effectiveness, LEAST_EXECUTIONS};
+use selftest_grading::improve::effectiveness::{Effectiveness, MIN_EXECUTIONS};
 use selftest_grading::improve::skill::{AuditEntry, ExecutionStatus, SkillExecution, SkillVersion};
 use selftest_service::grader::skills::ChangeError;
 
@@ -171,7 +171,7 @@ pub(super) async fn page(
             .score()
             .is_none()
             .then(|| words::plural(effectiveness.total_executions(), "execution")),
-        least: LEAST_EXECUTIONS,
+        least: MIN_EXECUTIONS,
         weeks: Weeks::of(&weeks_of(&skill, &days)),
         facts: facts(&skill),
         executions: page.items.into_iter().map(Execution::from).collect(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::rubric::Dimension;
 use crate::grade::QualityGrade;
 
-/// What several models say of one session. A dimension is `None` where no model has a score.
+/// The grades of several models for one session. A dimension is `None` where no model has a score.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Combined {
     /// The latest version of the rubric among the grades; others do not count.

@@ -11,7 +11,7 @@ const ROWS: usize = 5;
 /// Bytes of a tool's name.
 const NAME: usize = 40;
 
-/// What the sessions of the last `days` days show, with intervals, the weakest task types, the
+/// The summary of the sessions of the last `days` days, with intervals, the weakest task types, the
 /// tools with most errors and the classes of errors. Ends with a line feed.
 pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> String {
     let mut blocks = vec![format!(
