@@ -20,7 +20,7 @@ pub mod quality;
 mod record;
 pub mod reflection;
 mod response;
-mod share;
+pub(crate) mod share;
 pub mod suggestions;
 mod summary;
 mod tally;

@@ -197,12 +197,5 @@ impl Transcript {
 }
 
 fn folded(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !folded.is_empty() {
-            folded.push(' ');
-        }
-        folded.push_str(word);
-    }
-    folded
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

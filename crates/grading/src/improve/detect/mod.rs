@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::gap::{FoundGap, GapEvidence, GapKind};
 use super::gap_settings::GapSettings;
 use crate::grade::patterns::session_score;
+use crate::grade::share::rounded;
 use crate::grade::{ErrorClass, GradeRecord, Share, TaskType};
 use selftest_stats::mean;
 use selftest_text::digest;
@@ -142,7 +143,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
         let rate = Share::new(completed, sessions);
         let scores: Vec<f64> = own.iter().map(|record| session_score(record)).collect();
         // Rounded, so that a mean of exactly the limit does not fall below it by a bit.
-        let score = (mean(&scores)? * 1e6).round() / 1e6;
+        let score = rounded(mean(&scores)?);
         let rarely = rate.interval.is_some_and(|bounds| bounds.high < settings.completion_rate);
         if !rarely && score >= settings.task_score {
             return None;
