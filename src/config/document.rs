@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use selftest_grading::grade::settings::GradeSettings;
+use selftest_grading::grade::GradeSettings;
 use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_grading::improve::routing::RoutingSettings;
 use selftest_grading::improve::skill_settings::SkillSettings;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use selftest_grading::grade::heuristic::{Grading, Heuristic, Occasion};
+use selftest_grading::grade::heuristic::{Grading, Heuristic, GradingContext};
 use selftest_grading::grade::{Field, GradeRecord, Weights};
 use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, read};
 use selftest_stats::auc;
@@ -28,13 +28,13 @@ pub(crate) fn sessions() -> Option<PathBuf> {
 }
 
 fn grade(path: &Path) -> Vec<GradeRecord> {
-    let occasion = Occasion {
+    let context = GradingContext {
         session_file: "x",
         modified: "2026-01-01T00:00:00Z".parse().unwrap(),
         graded_at: "2026-01-01T00:00:00Z".parse().unwrap(),
     };
     let redactor = Redactor::default();
-    let mut heuristic = Heuristic::new(occasion, Weights::default(), &redactor);
+    let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
     read(&selftest_sessions::Source::file(path), &mut heuristic).unwrap();
     let graded = heuristic.into_gradings().into_iter().filter_map(|grading| match grading {
         Grading::Graded(record) => Some(*record),

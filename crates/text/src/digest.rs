@@ -12,9 +12,9 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 
 /// Lower-case hexadecimal SHA-256 of a JSON value in canonical form: keys sorted, no white space.
 pub fn of_json(value: &Value) -> String {
-    let mut text = String::new();
-    write_canonical(value, &mut text);
-    of_bytes(text.as_bytes())
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    of_bytes(sorted.to_string().as_bytes())
 }
 
 /// An id in the form of a UUID that is the same for the same name: version 8 (RFC 9562).
@@ -36,38 +36,6 @@ pub fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-// Own writer: the key order of `to_string` depends on which serde_json features some
-// dependency switches on.
-fn write_canonical(value: &Value, text: &mut String) {
-    match value {
-        Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort();
-            text.push('{');
-            for (position, key) in keys.into_iter().enumerate() {
-                if position > 0 {
-                    text.push(',');
-                }
-                text.push_str(&Value::from(key.as_str()).to_string());
-                text.push(':');
-                write_canonical(&map[key], text);
-            }
-            text.push('}');
-        }
-        Value::Array(items) => {
-            text.push('[');
-            for (position, item) in items.iter().enumerate() {
-                if position > 0 {
-                    text.push(',');
-                }
-                write_canonical(item, text);
-            }
-            text.push(']');
-        }
-        scalar => text.push_str(&scalar.to_string()),
-    }
 }
 
 #[cfg(test)]

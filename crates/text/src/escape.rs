@@ -155,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
     use pulldown_cmark::{Event, Options, Parser, Tag};
 
-    /// What a `CommonMark` parser with GitHub's extensions makes of a document.
+    /// The events of a `CommonMark` parser with GitHub's extensions.
     fn events(document: &str) -> Vec<Event<'_>> {
         let options = Options::ENABLE_TABLES
             | Options::ENABLE_FOOTNOTES

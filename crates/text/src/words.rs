@@ -53,6 +53,7 @@ impl<'t> Words<'t> {
 impl<'t> Iterator for Words<'t> {
     type Item = Word<'t>;
 
+    #[inline]
     fn next(&mut self) -> Option<Word<'t>> {
         let start = self.at + self.text[self.at..].find(char::is_alphanumeric)?;
         let mut end = start;
@@ -144,9 +145,9 @@ impl<'t> FromIterator<Word<'t>> for WordSet {
                 hashes.push(hash(text));
             }
         }
-        hashes.retain(|word| !STOPWORDS.contains(word));
         hashes.sort_unstable();
         hashes.dedup();
+        hashes.retain(|word| !STOPWORDS.contains(word));
         Self(hashes)
     }
 }

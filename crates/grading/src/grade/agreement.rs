@@ -12,7 +12,7 @@ use super::{GradeRecord, Level, QualityGrade, Share, Weights};
 use selftest_stats::{Interval, cohen_kappa, quadratic_kappa};
 
 /// Disagreements that are named.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// Agreement over all graded sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub(super) fn latest_quality(quality: &[QualityGrade]) -> BTreeMap<(&str, &str),
     latest
 }
 
-/// What a model says in the terms of the rules, where it can tell.
+/// A model's grade in the terms of the rules, where it can tell.
 pub(super) fn as_rules_would(grade: &QualityGrade) -> [(Field, Option<u8>); 2] {
     let solved = grade.problem_solved.map(|score| u8::from(score >= 0.5));
     let level = grade.overall.map(|score| Level::nearest(1.0 + 4.0 * score).get());
@@ -150,7 +150,7 @@ impl Comparison {
         let mean_difference = difference / numbers.len().max(1) as f64;
         pairs.retain(|pair| pair.rules != pair.rater);
         pairs.sort_by_key(|pair| std::cmp::Reverse(pair.rules.abs_diff(pair.rater)));
-        pairs.truncate(MOST_NAMED);
+        pairs.truncate(MAX_NAMED);
         Self {
             field,
             against: against.to_owned(),

@@ -36,7 +36,7 @@ impl Default for AlertSettings {
     }
 }
 
-/// What is watched.
+/// A metric that alerts watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

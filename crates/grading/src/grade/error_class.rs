@@ -7,7 +7,7 @@ use regex::{Regex, RegexSet, SetMatches};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-/// What kind of error a tool met.
+/// The class of an error that a tool met.
 #[derive(
     Debug,
     Clone,

@@ -98,11 +98,11 @@ impl Field {
 pub struct Override {
     /// The session.
     pub session_id: String,
-    /// What is overridden.
+    /// The overridden field.
     pub field: Field,
-    /// What the rules said at that time.
+    /// The grade of the rules at that time.
     pub rule_value: u8,
-    /// What the person says.
+    /// The grade that the person gives.
     pub human_value: u8,
     /// Why.
     pub reason: String,

@@ -1,4 +1,4 @@
-//! What goes wrong again and again (docs/spec/session-grades.md#patterns): by task type, by tool,
+//! Recurring problems (docs/spec/session-grades.md#patterns): by task type, by tool,
 //! by class of error.
 
 use std::cmp::Reverse;

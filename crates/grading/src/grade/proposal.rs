@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::overrides::{Field, Override};
 use super::record::{GradeRecord, Point};
-use super::weights::{CompletionWeights, QualityWeights, Weights};
+use super::weights::Weights;
 
 /// Fewer judged sessions say nothing about seven weights.
-pub const LEAST_SESSIONS: usize = 20;
+pub const MIN_SESSIONS: usize = 20;
 /// Cross-validation leaves out a fifth at a time.
 const FOLDS: usize = 5;
-/// What half a point away from the current weights costs, in units of the loss.
+/// The cost of half a point away from the current weights, in units of the loss.
 const PULL: f64 = 0.002;
 /// The grid, in points.
 const STEP: f64 = 0.5;
 const REACH: f64 = 4.0;
-const MOST_SWEEPS: usize = 20;
+const MAX_SWEEPS: usize = 20;
 
-/// What a change of weights would bring.
+/// Proposed weights and their effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proposal {
     /// `completion` or `quality`: the section of the weights.
@@ -57,7 +57,8 @@ struct Example {
 /// A sum of points, its loss, and its weights' names.
 struct Model {
     section: &'static str,
-    points: &'static [Point],
+    /// With their keys in the settings and their weights now.
+    points: Vec<(Point, &'static str, f64)>,
     base: f64,
     loss: fn(predicted: f64, judged: f64) -> f64,
 }
@@ -68,34 +69,25 @@ pub fn proposals(
     overrides: &[Override],
     weights: &Weights,
 ) -> Vec<Proposal> {
-    let (mut completion, mut quality) = (weights.completion, weights.quality);
     let completed = Model {
         section: "completion",
-        points: &CompletionWeights::POINTS,
+        points: weights.completion.points(),
         base: 0.0,
         loss: |sum, judged| f64::from(u8::from((sum > 0.0) != (judged > 0.5))),
     };
     let response = Model {
         section: "quality",
-        points: &QualityWeights::POINTS,
-        base: quality.base,
+        points: weights.quality.points(),
+        base: weights.quality.base,
         loss: |sum, judged| (sum.clamp(1.0, 5.0) - judged).abs(),
     };
-    let now = |weight: Option<&mut f64>| weight.map_or(0.0, |weight| *weight);
-    let completion_now: Vec<f64> =
-        completed.points.iter().map(|point| now(completion.weight(*point))).collect();
-    let quality_now: Vec<f64> =
-        response.points.iter().map(|point| now(quality.weight(*point))).collect();
-    [
-        (completed, Field::TaskCompleted, completion_now),
-        (response, Field::ResponseQuality, quality_now),
-    ]
-    .into_iter()
-    .filter_map(|(model, field, now)| {
-        let examples = examples(records, overrides, field, model.points);
-        (examples.len() >= LEAST_SESSIONS).then(|| model.propose(&now, &examples))
-    })
-    .collect()
+    [(completed, Field::TaskCompleted), (response, Field::ResponseQuality)]
+        .into_iter()
+        .filter_map(|(model, field)| {
+            let examples = examples(records, overrides, field, &model.points);
+            (examples.len() >= MIN_SESSIONS).then(|| model.propose(&examples))
+        })
+        .collect()
 }
 
 /// The judged sessions in order of their ids, so that the folds are always the same.
@@ -103,7 +95,7 @@ fn examples(
     records: &[GradeRecord],
     overrides: &[Override],
     field: Field,
-    points: &[Point],
+    points: &[(Point, &str, f64)],
 ) -> Vec<Example> {
     let mut records: Vec<&GradeRecord> = records.iter().collect();
     records.sort_by(|a, b| a.session_id.cmp(&b.session_id));
@@ -115,16 +107,19 @@ fn examples(
             .map(|one| f64::from(one.human_value))
     };
     let example = |record: &GradeRecord| {
-        let applies = |point: &Point| record.details.evidence.iter().any(|e| e.point == *point);
+        let applies = |(point, _, _): &(Point, &str, f64)| {
+            record.details.evidence.iter().any(|evidence| evidence.point == *point)
+        };
         Some(Example { applies: points.iter().map(applies).collect(), judged: judged(record)? })
     };
     records.into_iter().filter_map(example).collect()
 }
 
 impl Model {
-    fn propose(&self, now: &[f64], examples: &[Example]) -> Proposal {
+    fn propose(&self, examples: &[Example]) -> Proposal {
+        let now: Vec<f64> = self.points.iter().map(|(_, _, weight)| *weight).collect();
         let all: Vec<&Example> = examples.iter().collect();
-        let loss_now = self.mean_loss(now, &all);
+        let loss_now = self.mean_loss(&now, &all);
         let mut left_out = 0.0;
         for fold in 0..FOLDS {
             let part = |inside: bool| -> Vec<&Example> {
@@ -132,16 +127,16 @@ impl Model {
                 let picked = examples.iter().enumerate().filter(|(at, _)| is_inside(*at));
                 picked.map(|(_, example)| example).collect()
             };
-            let fitted = self.fit(now, &part(false));
+            let fitted = self.fit(&now, &part(false));
             let rest = part(true);
             left_out += self.mean_loss(&fitted, &rest) * count(rest.len());
         }
         let loss_proposed = left_out / count(examples.len());
-        let fitted = if loss_proposed < loss_now { self.fit(now, &all) } else { now.to_vec() };
-        let changes = self.points.iter().zip(now.iter().zip(&fitted));
-        let changes = changes.filter(|(_, (now, proposed))| now != proposed);
-        let changes = changes.map(|(point, (now, proposed))| Change {
-            weight: name(*point),
+        let fitted = if loss_proposed < loss_now { self.fit(&now, &all) } else { now.clone() };
+        let changes = self.points.iter().zip(&fitted);
+        let changes = changes.filter(|((_, _, now), proposed)| now != *proposed);
+        let changes = changes.map(|((_, key, now), proposed)| Change {
+            weight: (*key).to_owned(),
             now: *now,
             proposed: *proposed,
         });
@@ -162,7 +157,7 @@ impl Model {
         };
         let mut weights = now.to_vec();
         let mut best = cost(&weights);
-        for _ in 0..MOST_SWEEPS {
+        for _ in 0..MAX_SWEEPS {
             let before = best;
             for at in 0..weights.len() {
                 let kept = weights[at];
@@ -201,19 +196,6 @@ impl Model {
 #[expect(clippy::cast_precision_loss, reason = "counts of sessions are small")]
 fn count(number: usize) -> f64 {
     number as f64
-}
-
-/// The key of a point's weight: the same words as in the settings.
-fn name(point: Point) -> String {
-    let name = serde_json::to_value(point).ok();
-    let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
-    // serde breaks words at capitals only: `Over500` is `over500`, the settings say `over_500`.
-    match name {
-        "over500" => "over_500".to_owned(),
-        "over1000" => "over_1000".to_owned(),
-        "over5_errors" => "over_5_errors".to_owned(),
-        other => other.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -272,7 +254,7 @@ mod tests {
         };
         let found = proposal((0..40).map(agreeing).collect());
         assert_eq!(found[0].changes, []);
-        assert_eq!(proposal((0..LEAST_SESSIONS - 1).map(agreeing).collect()), []);
+        assert_eq!(proposal((0..MIN_SESSIONS - 1).map(agreeing).collect()), []);
     }
 
     #[test]
@@ -294,11 +276,12 @@ mod tests {
     #[test]
     fn names_are_keys_of_the_settings() {
         let weights = serde_json::to_value(Weights::default()).unwrap();
+        let Weights { completion, quality } = Weights::default();
         for (section, points) in
-            [("completion", &CompletionWeights::POINTS[..]), ("quality", &QualityWeights::POINTS)]
+            [("completion", completion.points()), ("quality", quality.points())]
         {
-            for point in points {
-                assert!(weights[section].get(name(*point)).is_some(), "{}", name(*point));
+            for (_, key, weight) in points {
+                assert_eq!(weights[section][key], weight, "{key}");
             }
         }
     }

@@ -51,7 +51,7 @@ pub struct GradeRecord {
     pub had_infinite_loop_risk: bool,
     /// The agent asked back before it went on.
     pub had_user_clarification: bool,
-    /// What the specification's columns have no room for.
+    /// Facts that the specification's columns have no room for.
     pub details: Details,
 }
 
@@ -126,9 +126,9 @@ pub struct ErrorCount {
 /// One point for or against, and the event that made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What was found.
+    /// The kind of evidence.
     pub point: Point,
-    /// What it is worth; the weights of the settings.
+    /// Its weight in the settings.
     pub worth: f64,
     /// Number of the event in the session, from 0; `None` where the whole session counts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -137,8 +137,8 @@ pub struct Evidence {
     pub words: String,
 }
 
-/// What can speak for or against a session (docs/spec/session-grades.md, from #task-completion to
-/// #response-quality).
+/// A kind of evidence for or against a session (docs/spec/session-grades.md, from
+/// #task-completion to #response-quality).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
@@ -170,7 +170,7 @@ pub enum Point {
     LoopRisk,
     /// The row of the efficiency table that applied.
     Efficiency,
-    /// What the errors were followed by.
+    /// The outcome after the errors.
     Recovery,
     /// The agent asked back.
     Clarification,

@@ -9,7 +9,7 @@ use super::completion::error_rate;
 use super::level::Level;
 use super::record::{Evidence, Point};
 use super::tally::Tally;
-use super::weights::QualityWeights;
+use super::weights::ResponseWeights;
 use selftest_text::redact::REDACTED;
 
 /// 3 or more errors in a row.
@@ -41,7 +41,7 @@ pub(super) fn had_infinite_loop_risk(tally: &Tally) -> bool {
 /// those of [`super::completion::indicators`] are.
 pub(super) fn quality(
     tally: &Tally,
-    weights: &QualityWeights,
+    weights: &ResponseWeights,
     redact: &dyn Fn(&str) -> String,
 ) -> Vec<Evidence> {
     let response = tally.response.text();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn points(tally: &Tally) -> (u8, Vec<Point>) {
-        let weights = QualityWeights::default();
+        let weights = ResponseWeights::default();
         let found = quality(tally, &weights, &str::to_owned);
         let sum: f64 = found.iter().map(|evidence| evidence.worth).sum();
         let points = found.iter().map(|evidence| evidence.point).collect();

@@ -79,7 +79,7 @@ pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0.0).then(|| rounded(sum / count))
 }
 
-pub(super) fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 

@@ -1,11 +1,11 @@
-//! What to do about it (docs/spec/session-grades.md#suggestions): six rules over a week's records,
-//! each suggestion with the numbers and the sessions that it rests on.
+//! Suggestions for improvement (docs/spec/session-grades.md#suggestions): six rules over a
+//! week's records, each suggestion with the numbers and the sessions that it rests on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::patterns::{self, session_score};
-use super::share::{Listed, total};
+use super::share::{Listed, Share, total};
 use super::{ErrorClass, GradeRecord, GradeSummary};
 
 /// Most suggestions of a rule that speaks of one task type, tool or class at a time.
@@ -95,9 +95,9 @@ pub struct Suggestion {
     pub subject: Option<String>,
     /// A share of 0.0 to 1.0, or a mean of 1 to 5.
     pub measured: f64,
-    /// What it was held against.
+    /// The limit that it was compared with.
     pub threshold: f64,
-    /// What was measured: sessions, calls of the tool, or all errors.
+    /// The sample: sessions, calls of the tool, or all errors.
     pub n: u64,
     /// How many of `n` make the share; absent for a mean.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -106,7 +106,7 @@ pub struct Suggestion {
     pub sessions: Listed<String>,
 }
 
-/// What is suggested, and what could not be.
+/// The suggestions of all rules, and how many were left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suggestions {
     /// In the order of the rules, within a rule the worst first.
@@ -120,7 +120,7 @@ pub struct Suggestions {
 }
 
 impl Suggestions {
-    /// What the rules say of some records.
+    /// The suggestions for some records.
     pub fn of<'a>(
         records: impl IntoIterator<Item = &'a GradeRecord>,
         rules: &SuggestionRules,
@@ -149,62 +149,48 @@ impl Suggestions {
 /// The rules on all sessions.
 fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     let summary = GradeSummary::of(records.iter().copied());
-    let sessions = |wanted: fn(&GradeRecord) -> bool| patterns::sessions(records, wanted);
-    let new = |rule, text: &str, measured, threshold, n, count, sessions| Suggestion {
-        rule,
-        text: text.to_owned(),
-        subject: None,
-        measured,
-        threshold,
-        n,
-        count,
-        sessions,
-    };
-    let completion = summary.completion_rate;
-    let recovery = summary.error_recovery_rate;
-    let low = |measured: Option<f64>, threshold: f64, n: u64| {
-        measured.filter(|measured| n >= rules.min_sessions && *measured < threshold)
-    };
-    [
-        low(completion.rate, rules.completion_rate, completion.of).map(|rate| {
-            new(
-                RuleId::LowCompletionRate,
-                "Add pre-task planning steps",
-                rate,
-                rules.completion_rate,
-                completion.of,
-                Some(completion.count),
-                sessions(|record| !record.task_completed),
-            )
-        }),
-        low(summary.avg_tool_efficiency, rules.tool_efficiency, summary.sessions).map(|mean| {
-            new(
-                RuleId::LowToolEfficiency,
-                "Review error recovery patterns",
-                mean,
-                rules.tool_efficiency,
-                summary.sessions,
-                None,
-                patterns::sessions(records, |record| {
-                    f64::from(record.tool_calls_efficient.get()) < rules.tool_efficiency
-                }),
-            )
-        }),
-        low(recovery.rate, rules.error_recovery_rate, recovery.of).map(|rate| {
-            new(
-                RuleId::LowErrorRecoveryRate,
-                "Implement better fallback strategies",
-                rate,
-                rules.error_recovery_rate,
-                recovery.of,
-                Some(recovery.count),
-                sessions(|record| record.total_errors > 0 && !record.errors_recovered),
-            )
-        }),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let of_share =
+        |rule, text: &str, share: Share, threshold, failed: fn(&GradeRecord) -> bool| Suggestion {
+            rule,
+            text: text.to_owned(),
+            subject: None,
+            measured: share.rate.unwrap_or(f64::NAN),
+            threshold,
+            n: share.of,
+            count: Some(share.count),
+            sessions: patterns::sessions(records, failed),
+        };
+    let all = [
+        of_share(
+            RuleId::LowCompletionRate,
+            "Add pre-task planning steps",
+            summary.completion_rate,
+            rules.completion_rate,
+            |record| !record.task_completed,
+        ),
+        Suggestion {
+            rule: RuleId::LowToolEfficiency,
+            text: "Review error recovery patterns".to_owned(),
+            subject: None,
+            measured: summary.avg_tool_efficiency.unwrap_or(f64::NAN),
+            threshold: rules.tool_efficiency,
+            n: summary.sessions,
+            count: None,
+            sessions: patterns::sessions(records, |record| {
+                f64::from(record.tool_calls_efficient.get()) < rules.tool_efficiency
+            }),
+        },
+        of_share(
+            RuleId::LowErrorRecoveryRate,
+            "Implement better fallback strategies",
+            summary.error_recovery_rate,
+            rules.error_recovery_rate,
+            |record| record.total_errors > 0 && !record.errors_recovered,
+        ),
+    ];
+    // What could not be measured is not below the threshold.
+    let speaks = |one: &Suggestion| one.n >= rules.min_sessions && one.measured < one.threshold;
+    all.into_iter().filter(speaks).collect()
 }
 
 fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {

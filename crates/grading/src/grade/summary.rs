@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::GradeRecord;
 use super::share::{Share, mean, ratio, total};
 
-/// What some sessions show together. A rate or mean is absent where there is nothing to count.
+/// Totals, rates and means over some sessions. A rate or mean is absent where there is nothing
+/// to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradeSummary {
     /// Graded sessions.

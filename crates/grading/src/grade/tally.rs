@@ -1,5 +1,5 @@
-//! What grading needs of a session, gathered while its events pass. Memory stays small however
-//! long the session is.
+//! The facts that grading needs of a session, gathered while its events pass. Memory stays small
+//! however long the session is.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::traceback::telling;
 use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
 
 /// Tools beyond this many count as one: a hostile file may invent a name for each call.
-const MOST_TOOLS: usize = 500;
+const MAX_TOOLS: usize = 500;
 const OTHER_TOOLS: &str = "(other tools)";
 /// Tools that ask the user something.
 const ASKING_TOOLS: [&str; 6] = [
@@ -60,7 +60,7 @@ pub(super) struct Tally {
     /// The last failed result, and the first one after it that worked.
     pub(super) last_error: Option<u64>,
     pub(super) worked_after: Option<u64>,
-    /// What was asked for first, by a human if there is one.
+    /// The first request, by a human if there is one.
     pub(super) request: Option<Passage>,
     pub(super) request_is_human: bool,
     /// Text of the last model call; empty when it only called tools.
@@ -195,7 +195,7 @@ impl Tally {
             name if name.is_empty() => "(unnamed tool)".to_owned(),
             name => name,
         };
-        if self.tools.len() >= MOST_TOOLS && !self.tools.contains_key(&name) {
+        if self.tools.len() >= MAX_TOOLS && !self.tools.contains_key(&name) {
             return OTHER_TOOLS.to_owned();
         }
         name

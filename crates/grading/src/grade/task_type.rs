@@ -1,4 +1,4 @@
-//! What kind of work a session was (docs/spec/session-grades.md#task-types), read from its first
+//! The type of work of a session (docs/spec/session-grades.md#task-types), read from its first
 //! request.
 
 use std::sync::LazyLock;

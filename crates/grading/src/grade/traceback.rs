@@ -8,7 +8,7 @@ use regex::Regex;
 /// How a traceback begins. Of several the last one is what ended the program.
 const BEGINNING: &str = "Traceback (most recent call last)";
 
-/// What ends a traceback: the exception, which stands at the beginning of its line.
+/// The exception that ends a traceback, which stands at the beginning of its line.
 static RAISED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^[A-Za-z_][A-Za-z0-9_.]*(?::.*|[ \t\r]*)$").expect("the pattern is a constant")
 });

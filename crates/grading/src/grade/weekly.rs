@@ -85,7 +85,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// What became of `before`.
+    /// The change from `before` to `now`.
     fn between(before: &GradeSummary, now: &GradeSummary) -> Self {
         let less = |number: fn(&GradeSummary) -> Option<f64>| {
             number(now).zip(number(before)).map(|(now, before)| rounded(now - before))
@@ -114,7 +114,7 @@ pub struct WeeklyReport {
     pub week_end: Date,
     /// When the report was made; before the end of the week it is a report so far.
     pub generated_at: Timestamp,
-    /// What became of the files.
+    /// Files found, read and skipped.
     pub coverage: Coverage,
     /// Summary statistics.
     pub summary: GradeSummary,
@@ -124,7 +124,7 @@ pub struct WeeklyReport {
     pub suggestions: Suggestions,
     /// Against the four weeks before.
     pub trend: Trend,
-    /// What became worse beyond chance.
+    /// Metrics that became worse beyond chance.
     pub alerts: Alerts,
     /// Up to twelve weeks, oldest first and this one last, from the first that has a session.
     pub history: Vec<WeekNumbers>,

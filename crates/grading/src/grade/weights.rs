@@ -1,4 +1,4 @@
-//! What each point is worth. The defaults are the numbers of docs/spec/session-grades.md; a project
+//! The weight of each point. The defaults are the numbers of docs/spec/session-grades.md; a project
 //! may change them, for instance to what `selftest grade agreement` proposes.
 
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub struct Weights {
     /// Whether the task was completed: it was when the sum is above 0.
     pub completion: CompletionWeights,
     /// Quality of the final response: base and sum, rounded and clamped to 1 to 5.
-    pub quality: QualityWeights,
+    pub quality: ResponseWeights,
 }
 
 impl Weights {
@@ -68,7 +68,7 @@ impl Default for CompletionWeights {
 /// Additions and penalties of response quality.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct QualityWeights {
+pub struct ResponseWeights {
     /// Where every session begins.
     #[schemars(range(min = -10.0, max = 10.0))]
     pub base: f64,
@@ -95,7 +95,7 @@ pub struct QualityWeights {
     pub loop_risk: f64,
 }
 
-impl Default for QualityWeights {
+impl Default for ResponseWeights {
     fn default() -> Self {
         Self {
             base: 3.0,
@@ -111,53 +111,30 @@ impl Default for QualityWeights {
 }
 
 impl CompletionWeights {
-    /// The points that it weighs.
-    pub const POINTS: [Point; 6] = [
-        Point::SaysDone,
-        Point::NamesOutput,
-        Point::FewErrors,
-        Point::SaysFailed,
-        Point::ManyErrors,
-        Point::ShortResponse,
-    ];
-
-    /// The weight of a point; `None` where it has none here.
-    pub fn weight(&mut self, point: Point) -> Option<&mut f64> {
-        Some(match point {
-            Point::SaysDone => &mut self.says_done,
-            Point::NamesOutput => &mut self.names_output,
-            Point::FewErrors => &mut self.few_errors,
-            Point::SaysFailed => &mut self.says_failed,
-            Point::ManyErrors => &mut self.many_errors,
-            Point::ShortResponse => &mut self.short_response,
-            _ => return None,
-        })
+    /// The points that it weighs, each with its key in the settings and its weight.
+    pub fn points(&self) -> Vec<(Point, &'static str, f64)> {
+        vec![
+            (Point::SaysDone, "says_done", self.says_done),
+            (Point::NamesOutput, "names_output", self.names_output),
+            (Point::FewErrors, "few_errors", self.few_errors),
+            (Point::SaysFailed, "says_failed", self.says_failed),
+            (Point::ManyErrors, "many_errors", self.many_errors),
+            (Point::ShortResponse, "short_response", self.short_response),
+        ]
     }
 }
 
-impl QualityWeights {
-    /// The points that it weighs.
-    pub const POINTS: [Point; 7] = [
-        Point::Over500,
-        Point::Over1000,
-        Point::HasCode,
-        Point::HasLinks,
-        Point::RepeatedErrors,
-        Point::Over5Errors,
-        Point::LoopRisk,
-    ];
-
-    /// The weight of a point; `None` where it has none here.
-    pub fn weight(&mut self, point: Point) -> Option<&mut f64> {
-        Some(match point {
-            Point::Over500 => &mut self.over_500,
-            Point::Over1000 => &mut self.over_1000,
-            Point::HasCode => &mut self.has_code,
-            Point::HasLinks => &mut self.has_links,
-            Point::RepeatedErrors => &mut self.repeated_errors,
-            Point::Over5Errors => &mut self.over_5_errors,
-            Point::LoopRisk => &mut self.loop_risk,
-            _ => return None,
-        })
+impl ResponseWeights {
+    /// The points that it weighs, each with its key in the settings and its weight.
+    pub fn points(&self) -> Vec<(Point, &'static str, f64)> {
+        vec![
+            (Point::Over500, "over_500", self.over_500),
+            (Point::Over1000, "over_1000", self.over_1000),
+            (Point::HasCode, "has_code", self.has_code),
+            (Point::HasLinks, "has_links", self.has_links),
+            (Point::RepeatedErrors, "repeated_errors", self.repeated_errors),
+            (Point::Over5Errors, "over_5_errors", self.over_5_errors),
+            (Point::LoopRisk, "loop_risk", self.loop_risk),
+        ]
     }
 }

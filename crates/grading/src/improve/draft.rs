@@ -1,7 +1,7 @@
 //! Drafting a skill for a gap: what the model is asked, the strict reading of its reply, and the
 //! SKILL.md that is made of it. Pure.
 //!
-//! What the model says is foreign: it fills three fields, and the file around them is ours.
+//! The model's words are foreign: they fill three fields, and the file around them is ours.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 /// Fewest executions that make a score (`compute_effectiveness`).
-pub const LEAST_EXECUTIONS: u32 = 5;
+pub const MIN_EXECUTIONS: u32 = 5;
 
 /// Shares of the dopamine score (`compute_effectiveness`); they sum to 1.
 const SUCCESS: f64 = 0.40;
@@ -14,7 +14,7 @@ const NOT_EDITED: f64 = 0.25;
 const NOT_REPEATED: f64 = 0.20;
 const GRATITUDE: f64 = 0.15;
 
-/// What happened in the executions that were looked at.
+/// Counts over the executions that were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExecutionCounts {
     /// All of them.
@@ -57,7 +57,7 @@ pub enum Effectiveness {
         /// Share after which the user said thank you.
         gratitude_rate: f64,
     },
-    /// Fewer than [`LEAST_EXECUTIONS`].
+    /// Fewer than [`MIN_EXECUTIONS`].
     #[serde(serialize_with = "insufficient_data")]
     InsufficientData {
         /// Executions that were looked at.
@@ -73,7 +73,7 @@ impl Effectiveness {
     /// ```
     pub fn of(counts: &ExecutionCounts) -> Self {
         let total_executions = counts.executions;
-        if total_executions < LEAST_EXECUTIONS {
+        if total_executions < MIN_EXECUTIONS {
             return Effectiveness::InsufficientData { total_executions };
         }
         let [success_rate, edit_rate, repeat_rate, gratitude_rate] =
@@ -162,7 +162,7 @@ mod tests {
     /// docs/spec/skills-and-signals.md#effectiveness-score: insufficient data have no score.
     #[test]
     fn fewer_than_five_executions_make_no_score() {
-        for executions in 0..LEAST_EXECUTIONS {
+        for executions in 0..MIN_EXECUTIONS {
             let total_executions = executions;
             let none = Effectiveness::of(&counts([executions, executions, 0, 0, 0]));
             assert_eq!(none, Effectiveness::InsufficientData { total_executions });
@@ -193,7 +193,7 @@ mod tests {
         fn whatever_is_counted_the_score_is_a_share(numbers in any::<[u32; 5]>()) {
             let effectiveness = Effectiveness::of(&counts(numbers));
             prop_assert_eq!(effectiveness.total_executions(), numbers[0]);
-            prop_assert_eq!(effectiveness.score().is_some(), numbers[0] >= LEAST_EXECUTIONS);
+            prop_assert_eq!(effectiveness.score().is_some(), numbers[0] >= MIN_EXECUTIONS);
             prop_assert!(effectiveness.score().is_none_or(|score| (0.0..=1.0).contains(&score)));
         }
 

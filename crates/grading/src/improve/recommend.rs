@@ -1,4 +1,4 @@
-//! What could help with a weak task type (docs/spec/session-grades.md#skill-recommendations):
+//! Recommendations for weak task types (docs/spec/session-grades.md#skill-recommendations):
 //! skills that are known, gaps that are open, skills that are proposed. Pure.
 
 use jiff::Timestamp;

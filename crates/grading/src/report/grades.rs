@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::grade::agreement::{Agreement, Comparison};
 use crate::grade::calibration::{Calibration, Discrepancy};
 use crate::grade::{GradeRecord, Override, Share};
+use selftest_stats::Interval;
 use selftest_text::escape::terminal;
 
 const ID: usize = 36;
@@ -156,7 +157,7 @@ pub fn agreement(agreement: &Agreement) -> String {
             text,
             "no weights are proposed: that takes {} overrides of task_completed or of \
              response_quality",
-            crate::grade::proposal::LEAST_SESSIONS
+            crate::grade::proposal::MIN_SESSIONS
         );
     }
     for proposal in &agreement.proposals {
@@ -202,12 +203,7 @@ fn compared(comparison: &Comparison) -> String {
             100.0 * interval.high
         );
     }
-    if let Some(kappa) = comparison.kappa {
-        let _ = write!(text, ", kappa {kappa:.2}");
-    }
-    if let Some(interval) = comparison.kappa_interval {
-        let _ = write!(text, " ({:.2} to {:.2})", interval.low, interval.high);
-    }
+    text += &kappa_text(comparison.kappa, comparison.kappa_interval);
     let _ = writeln!(text, ", mean difference {:+.2}", comparison.mean_difference);
     for one in &comparison.disagreements {
         let reason = one.reason.as_deref().unwrap_or_default();
@@ -221,6 +217,13 @@ fn compared(comparison: &Comparison) -> String {
         );
     }
     text
+}
+
+/// `, kappa 0.61 (0.40 to 0.82)`, as far as it is known.
+fn kappa_text(kappa: Option<f64>, interval: Option<Interval>) -> String {
+    let kappa = kappa.map(|kappa| format!(", kappa {kappa:.2}"));
+    let interval = interval.map(|ends| format!(" ({:.2} to {:.2})", ends.low, ends.high));
+    kappa.into_iter().chain(interval).collect()
 }
 
 /// How far the graders are apart.
@@ -258,12 +261,7 @@ fn apart(one: &Discrepancy) -> String {
     let Share { count, of, .. } = one.agreeing;
     let _ = write!(text, ", {:.0} % of the range", 100.0 * one.discrepancy);
     let _ = write!(text, "; {count} of {of} the same");
-    if let Some(kappa) = one.kappa {
-        let _ = write!(text, ", kappa {kappa:.2}");
-    }
-    if let Some(interval) = one.kappa_interval {
-        let _ = write!(text, " ({:.2} to {:.2})", interval.low, interval.high);
-    }
+    text += &kappa_text(one.kappa, one.kappa_interval);
     text += if one.exceeds { "; out of calibration\n" } else { "\n" };
     text
 }

@@ -103,7 +103,7 @@ pub fn proposal(proposal: &Proposal, gap: Option<&Gap>) -> String {
     text
 }
 
-/// What is known of each type of task, and what could help with the weak ones.
+/// Advice for each type of task, and recommendations for the weak ones.
 pub fn routing(routing: &Routing) -> String {
     let mut text = format!(
         "{:<15} {:>5} {:>12} {:>8} {:<8} {:<10} {:<8} {}\n",

@@ -1,7 +1,7 @@
 //! The words that a remark can be known by. Each stands in the middle or at an end of one; what
 //! stands around it decides.
 
-/// What a word may be a part of.
+/// The remark that a word may be a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cue {
     /// *thanks*

@@ -56,8 +56,7 @@ fn is_still_failing(place: &Place<'_>) -> bool {
     let denied = is_one_of(
         word,
         "not doesn't doesnt isn't isnt don't dont won't wont can't cant didn't didnt",
-    ) || (is_one_of(word, "does do did is")
-        && after.next().is_some_and(|word| word == "not"));
+    ) || (is_one_of(word, "does do did is") && after.next() == Some("not"));
     if denied {
         let mut what = after.skip_while(|word| is_one_of(word, "seem to quite really be"));
         return what.next().is_some_and(|word| {
@@ -81,7 +80,7 @@ fn is_annoying(place: &Place<'_>) -> bool {
 fn is_annoyed(place: &Place<'_>) -> bool {
     let mut before = place.clause_before().skip_while(|word| is_degree(word));
     let by_me = before.next().is_some_and(|word| match word {
-        word if word == "am" => before.next().is_some_and(|word| word == "i"),
+        "am" => before.next() == Some("i"),
         word => is_one_of(word, "i'm im"),
     });
     by_me && !is_conditional(place)
@@ -90,8 +89,8 @@ fn is_annoyed(place: &Place<'_>) -> bool {
 /// *Not what I asked for*, *you didn't do what I wanted*.
 fn is_not_what_i(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
-    before.next().is_some_and(|word| word == "i")
-        && before.next().is_some_and(|word| word == "what")
+    before.next() == Some("i")
+        && before.next() == Some("what")
         && before.find(|word| !is_one_of(word, "do really quite exactly even at all")).is_some_and(
             |word| is_one_of(word, "not isn't isnt wasn't wasnt didn't didnt don't doesn't"),
         )
@@ -113,7 +112,7 @@ fn is_misunderstood(place: &Place<'_>) -> bool {
 /// As an order to the agent; not *let it try again* and not *please try again later*.
 fn is_try_again(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
-    let is_order = before.next().is_some_and(|word| word == "try")
+    let is_order = before.next() == Some("try")
         && before.next().is_none_or(|word| {
             is_one_of(word, "please pls plz and now just then no nope so but ok okay")
         });
@@ -134,7 +133,7 @@ fn is_no_that_is_not(place: &Place<'_>) -> bool {
         verb == "not"
     } else if subject == "that" {
         is_one_of(verb, "isn't isnt wasn't wasnt")
-            || (is_one_of(verb, "is was") && next().is_some_and(|word| word == "not"))
+            || (is_one_of(verb, "is was") && next() == Some("not"))
     } else {
         false
     };
@@ -150,16 +149,15 @@ fn is_no_that_is_not(place: &Place<'_>) -> bool {
 }
 
 fn is_come_on(place: &Place<'_>) -> bool {
-    let is_whole = is_one_of(place.word().text, "c'mon cmon")
-        || place.clause_after().next().is_some_and(|word| word == "on");
+    let is_whole =
+        is_one_of(place.word().text, "c'mon cmon") || place.clause_after().next() == Some("on");
     is_whole && place.clause_before().next().is_none_or(begins_clause)
 }
 
 /// *What the hell*.
 fn is_what_the(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
-    before.next().is_some_and(|word| word == "the")
-        && before.next().is_some_and(|word| word == "what")
+    before.next() == Some("the") && before.next() == Some("what")
 }
 
 /// *Seriously?* and *seriously?!*; not *seriously consider it*.

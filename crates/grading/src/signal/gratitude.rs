@@ -13,9 +13,7 @@ pub(super) fn is_said(cue: Cue, place: &Place<'_>) -> bool {
     let looks_so = match cue {
         Cue::Thanks => is_thanks(place),
         Cue::Praise => is_praise(place, 0),
-        Cue::Job => {
-            place.clause_before().next().is_some_and(|word| word == "good") && is_praise(place, 1)
-        }
+        Cue::Job => place.clause_before().next() == Some("good") && is_praise(place, 1),
         Cue::Appreciate => is_appreciation(place),
         Cue::Love => is_love(place),
         Cue::Wanted => is_what_i_needed(place),
@@ -67,10 +65,10 @@ fn is_thanks(place: &Place<'_>) -> bool {
         return then.is_some_and(|word| is_one_of(word, "you u ya all everyone"));
     }
     if next == "for" {
-        return then.is_none_or(|word| word != "nothing");
+        return then != Some("nothing");
     }
     // Thanks for what is not done yet say nothing about what was done.
-    let in_advance = next == "in" && then.is_some_and(|word| word == "advance");
+    let in_advance = next == "in" && then == Some("advance");
     let is_thing = is_one_of(
         next,
         "page pages note notes email emails message messages card cards letter screen popup modal",
@@ -82,7 +80,7 @@ fn is_thanks(place: &Place<'_>) -> bool {
 fn is_what_i_needed(place: &Place<'_>) -> bool {
     let mut before = place.clause_before();
     before.next().is_some_and(|word| is_one_of(word, "i we"))
-        && before.next().is_some_and(|word| word == "what")
+        && before.next() == Some("what")
         && before.next().is_some_and(|word| is_one_of(word, "exactly just precisely"))
         && is_praise(place, 3)
 }
@@ -105,7 +103,7 @@ fn is_appreciation(place: &Place<'_>) -> bool {
 /// *I love it*, and neither *I'd love it if* nor *they don't love it*.
 fn is_love(place: &Place<'_>) -> bool {
     let mut after = place.clause_after();
-    if !after.next().is_some_and(|word| word == "it") {
+    if after.next() != Some("it") {
         return false;
     }
     let conditional = after.next().is_some_and(|word| is_one_of(word, "if when"));

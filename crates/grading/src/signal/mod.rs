@@ -1,4 +1,4 @@
-//! What a user's message says about the answer before it: thanks, a repeated request, frustration
+//! Signals in a user's message about the answer before it: thanks, a repeated request, frustration
 //! (docs/spec/skills-and-signals.md#signals).
 //!
 //! Words and what stands around them, English only. Pure; asks no model and stores nothing.
@@ -18,7 +18,7 @@ use selftest_text::words::{Word, WordSet, Words, fold};
 /// at whole. People thank and complain at either end, and what is in between was pasted.
 pub const LOOKED_AT: usize = 256;
 
-/// What a message says about the answer before it.
+/// The signals of a message about the answer before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signals {
     /// It thanks or praises.

@@ -12,7 +12,7 @@ use super::{filters, html, link, quoted};
 use crate::App;
 use crate::api::{today, weeks_of};
 use crate::problem::Problem;
-use selftest_grading::improve::effectiveness::{Effectiveness, LEAST_EXECUTIONS};
+use selftest_grading::improve::effectiveness::{Effectiveness, MIN_EXECUTIONS};
 use selftest_grading::improve::skill::{AuditEntry, ExecutionStatus, SkillExecution, SkillVersion};
 use selftest_service::grader::skills::ChangeError;
 use selftest_store::Page;

@@ -57,7 +57,7 @@ pub use insight::WeeklyOutcome;
 pub use routing::routing;
 use scan::{Examined, Task, Wanted};
 use selftest_grading::grade::GradeRecord;
-use selftest_grading::grade::settings::GradeSettings;
+use selftest_grading::grade::GradeSettings;
 use selftest_sessions::Found;
 use selftest_store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
 use selftest_text::redact::Redactor;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use selftest_grading::grade::heuristic::{Grading, Heuristic, Occasion};
+use selftest_grading::grade::heuristic::{Grading, Heuristic, GradingContext};
 use selftest_grading::grade::{GradeRecord, Weights};
 use selftest_sessions::{Digest, Found, ReadError, Source};
 use selftest_store::{FileOutcome, FileRecord, FileResult, KnownFile};
@@ -117,8 +117,8 @@ fn examine(found: &Found, task: &Task) -> Option<Examined> {
         other => other.clone(),
     };
     let modified = Timestamp::from_nanosecond(found.modified_ns.into()).unwrap_or(task.now);
-    let occasion = Occasion { session_file: &path, modified, graded_at: task.now };
-    let mut heuristic = Heuristic::new(occasion, task.weights, &task.redactor);
+    let context = GradingContext { session_file: &path, modified, graded_at: task.now };
+    let mut heuristic = Heuristic::new(context, task.weights, &task.redactor);
     let reading = selftest_sessions::read(&source, &mut heuristic);
     let digest = match &source {
         Source::Watched(file, digest) => digest.finish(file),

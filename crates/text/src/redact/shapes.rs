@@ -10,14 +10,14 @@ pub(super) struct Shape {
     pub(super) secret: Secret,
 }
 
-/// What of a match the secret is.
+/// The part of a match that is the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secret {
     /// All but `before` and `after`.
     Matched,
     /// The same, if it holds a digit, which ordinary words and identifiers rarely do.
     WithDigit,
-    /// What follows, as far as the quotes go that the match ends with.
+    /// The text that follows, as far as the quotes go that the match ends with.
     Quoted,
 }
 
@@ -102,7 +102,7 @@ pub(super) static PATTERNS: LazyLock<Vec<Regex>> =
 /// The end of a private key.
 pub(super) const KEY_END: &str = "-----END ";
 
-/// What is left of a private key whose beginning was cut off. Not among the others: it begins like
+/// The rest of a private key whose beginning was cut off. Not among the others: it begins like
 /// any word, which would cost time in every text.
 pub(super) static REST_OF_KEY: LazyLock<Regex> = LazyLock::new(|| {
     compile(

@@ -1,4 +1,4 @@
-//! What is taken out, and what stays.
+//! Secrets that are taken out, and texts that stay.
 
 use std::borrow::Cow;
 

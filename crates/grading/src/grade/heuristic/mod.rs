@@ -14,11 +14,11 @@ use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
 /// Most groups of errors that a grade names.
-const MOST_GROUPS: usize = 50;
+const MAX_GROUPS: usize = 50;
 /// Bytes of words that are kept as evidence.
 const WORDS: usize = 240;
 
-/// What a session came to.
+/// The result of grading a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Grading {
     /// It has a grade.
@@ -32,9 +32,9 @@ pub enum Grading {
     },
 }
 
-/// What is known of a session besides its events.
+/// The facts of a session that are not in its events.
 #[derive(Debug, Clone)]
-pub struct Occasion<'a> {
+pub struct GradingContext<'a> {
     /// Path of the file, as it is shown and kept.
     pub session_file: &'a str,
     /// When the file was changed last: when a session counts that has no time of its own.
@@ -45,7 +45,7 @@ pub struct Occasion<'a> {
 
 /// Grades the sessions of one source while they are read.
 pub struct Heuristic<'a> {
-    occasion: Occasion<'a>,
+    context: GradingContext<'a>,
     weights: Weights,
     redactor: &'a Redactor,
     own: Tally,
@@ -55,12 +55,12 @@ pub struct Heuristic<'a> {
 
 impl<'a> Heuristic<'a> {
     /// A grader for one source.
-    pub fn new(occasion: Occasion<'a>, weights: Weights, redactor: &'a Redactor) -> Self {
+    pub fn new(context: GradingContext<'a>, weights: Weights, redactor: &'a Redactor) -> Self {
         let (own, subagents) = (Tally::default(), Tally::default());
-        Self { occasion, weights, redactor, own, subagents, gradings: Vec::new() }
+        Self { context, weights, redactor, own, subagents, gradings: Vec::new() }
     }
 
-    /// What the sessions came to, in the order of the source.
+    /// The results of the sessions, in the order of the source.
     pub fn into_gradings(self) -> Vec<Grading> {
         self.gradings
     }
@@ -137,8 +137,8 @@ impl Heuristic<'_> {
 
         Grading::Graded(Box::new(GradeRecord {
             session_id,
-            session_file: self.occasion.session_file.to_owned(),
-            graded_at: self.occasion.graded_at,
+            session_file: self.context.session_file.to_owned(),
+            graded_at: self.context.graded_at,
             task_completed,
             tool_calls_efficient,
             response_quality,
@@ -158,7 +158,7 @@ impl Heuristic<'_> {
             details: Details {
                 agent: one_line(&head.agent, 80),
                 task_type: TaskType::of(&request.text),
-                counts_at: head.start.unwrap_or(self.occasion.modified),
+                counts_at: head.start.unwrap_or(self.context.modified),
                 messages: tally.messages,
                 tool_calls: tally.tool_calls,
                 rejected_calls: tally.rejected,
@@ -186,7 +186,7 @@ impl Heuristic<'_> {
             })
             .collect();
         errors.sort_by_key(|error| std::cmp::Reverse(error.count));
-        errors.truncate(MOST_GROUPS);
+        errors.truncate(MAX_GROUPS);
         errors
     }
 }

@@ -58,7 +58,7 @@ impl Script {
         })
     }
 
-    /// What a tool gave back, in a file that does not hold the call.
+    /// A tool's result, in a file that does not hold the call.
     fn gives(self, tool: &str, outcome: Outcome) -> Self {
         let (tool, role) = (tool.to_owned().into(), Role::Tool);
         let result = ToolResult { tool, outcome, ..ToolResult::default() };
@@ -66,13 +66,13 @@ impl Script {
     }
 
     fn grading(self) -> Grading {
-        let occasion = Occasion {
+        let context = GradingContext {
             session_file: "/s/s1.jsonl",
             modified: "2026-11-17T00:00:00Z".parse().unwrap(),
             graded_at: "2026-11-18T00:00:00Z".parse().unwrap(),
         };
         let redactor = Redactor::default();
-        let mut heuristic = Heuristic::new(occasion, Weights::default(), &redactor);
+        let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
         self.events.into_iter().for_each(|event| heuristic.event(event));
         heuristic.end(self.head);
         heuristic.into_gradings().remove(0)

@@ -1,16 +1,46 @@
-//! From what a model said to the grade that is kept. Pure.
+//! A grade by a language model as it is kept (docs/spec/session-quality.md#table), made from what
+//! the model said. Pure.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::quality_settings::QualityWeights;
 use super::reading::{EVIDENCE, QualityReading, REASONING, SUMMARY, bounded};
 use super::rubric::{Dimension, FIRST_OWN_VERSION};
-use super::settings::QualityWeights;
-use crate::grade::QualityGrade;
 use selftest_sessions::LeftOut;
+use utoipa::ToSchema;
 
-/// What is known of a grade besides what the model said.
+/// What one model says of one session, by one version of the rubric. Scores are in 0 to 1; `None`
+/// where the model cannot tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QualityGrade {
+    /// The session.
+    pub session_id: String,
+    /// The model that graded.
+    pub model: String,
+    /// Version of the rubric; from 1073741824 on of a prompt that the project has edited.
+    pub rubric_version: u32,
+    /// When it was graded.
+    pub ts: Timestamp,
+    /// Whether the problem was solved.
+    pub problem_solved: Option<f64>,
+    /// Whether tests were added.
+    pub tests_added: Option<f64>,
+    /// Whether the code is clean.
+    pub code_clean: Option<f64>,
+    /// Whether edge cases were handled.
+    pub edge_cases: Option<f64>,
+    /// Weighted average of the scores that there are.
+    pub overall: Option<f64>,
+    /// A short summary.
+    pub reasoning: Option<String>,
+    /// Notes on each score and the weights; `None` also where they are no JSON.
+    #[schema(value_type = Option<Object>)]
+    pub details: Option<Value>,
+}
+
+/// The facts of a grade that do not come from the model.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// The session.
@@ -19,7 +49,7 @@ pub struct About<'a> {
     pub model: &'a str,
     /// Now.
     pub ts: Timestamp,
-    /// What the transcript leaves out.
+    /// The parts that the transcript leaves out.
     pub left_out: &'a LeftOut,
     /// Estimated tokens of the transcript.
     pub transcript_tokens: u32,
@@ -27,7 +57,7 @@ pub struct About<'a> {
     pub rubric_version: u32,
 }
 
-/// What a model said of one dimension beside the score, as it is kept in a grade's details.
+/// A model's words on one dimension, as they are kept in a grade's details.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Note {
@@ -50,7 +80,7 @@ impl Dimension {
         }
     }
 
-    /// What is said of it in a grade; `None` where the details hold nothing that can be read.
+    /// Its note in a grade; `None` where the details hold nothing that can be read.
     pub fn note_of(self, grade: &QualityGrade) -> Option<Note> {
         let note = grade.details.as_ref()?.get("dimensions")?.get(self.name())?;
         Note::deserialize(note).ok()

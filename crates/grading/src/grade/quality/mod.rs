@@ -7,16 +7,16 @@
 mod combine;
 mod grade;
 mod prompt;
+mod quality_settings;
 mod reading;
 mod rubric;
-mod settings;
 
 #[cfg(test)]
 mod tests;
 
 pub use combine::{Combined, Spread, combine};
-pub use grade::{About, Note};
+pub use grade::{About, Note, QualityGrade};
 pub use prompt::{TEMPLATE, render, rubric_version};
+pub use quality_settings::{QualitySettings, QualityWeights};
 pub use reading::{DimensionReading, QualityReader, QualityReading, reply_schema};
 pub use rubric::{Dimension, FIRST_OWN_VERSION, RUBRIC_VERSION, rubric_name};
-pub use settings::{QualitySettings, QualityWeights};

@@ -6,8 +6,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::quality_settings::QualityWeights;
 use super::rubric::Dimension;
-use super::settings::QualityWeights;
 use selftest_models::fence::neutralise;
 use selftest_models::structured::StrictReader;
 use selftest_models::structured::{Unreadable, scores};
@@ -67,7 +67,7 @@ fn object(fields: Vec<(&str, Value)>) -> Value {
     })
 }
 
-/// What a model says of one dimension.
+/// A model's reply on one dimension.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DimensionReading {
     /// Which.
@@ -82,7 +82,7 @@ pub struct DimensionReading {
     pub unsupported: bool,
 }
 
-/// What a model says of one session.
+/// A model's reply on one session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QualityReading {
     /// In the order of [`Dimension::ALL`].
@@ -197,12 +197,5 @@ impl Transcript {
 }
 
 fn folded(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !folded.is_empty() {
-            folded.push(' ');
-        }
-        folded.push_str(word);
-    }
-    folded
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

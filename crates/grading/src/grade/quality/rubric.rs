@@ -35,14 +35,14 @@ pub enum Dimension {
     EdgeCases,
 }
 
-/// What a score of a dimension means.
+/// The meaning of a score of a dimension.
 #[derive(Debug, Serialize)]
 pub(super) struct Anchor {
     score: f64,
     meaning: &'static str,
 }
 
-/// What the prompt says of a dimension.
+/// A dimension as the prompt describes it.
 #[derive(Debug, Serialize)]
 pub(super) struct Description {
     name: &'static str,

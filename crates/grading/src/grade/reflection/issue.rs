@@ -1,4 +1,4 @@
-//! What can be wrong with a reflection, and what it costs (docs/spec/reflections.md#scoring).
+//! Issues of reflections and their deductions (docs/spec/reflections.md#scoring).
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
@@ -43,7 +43,7 @@ impl IssueCode {
     /// Every code, in the order in which issues are listed.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// What it takes from a score of 1.0, in hundredths, so that sums are exact.
+    /// The deduction from a score of 1.0, in hundredths, so that sums are exact.
     pub const fn hundredths(self) -> u8 {
         match self {
             IssueCode::SchemaMismatch => 30,

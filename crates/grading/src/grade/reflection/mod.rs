@@ -7,10 +7,10 @@
 mod alignment;
 mod document;
 mod issue;
-mod record;
+mod reflection_settings;
 mod rules;
 mod score;
-mod settings;
+mod stored;
 mod threshold;
 mod trend;
 
@@ -19,14 +19,14 @@ mod tests;
 
 pub use document::{Reflection, UnreadableReflections, read_all};
 pub use issue::{Issue, IssueCode};
-pub use record::{
-    ProjectReflections, ReflectionScore, ReflectionScores, StoredReflection, WeakReflection,
-    WeakReflections,
+pub use reflection_settings::{
+    AdaptiveThreshold, AgentCriteria, HookSettings, ReflectionCriteria, ReflectionSettings,
 };
 pub use rules::{AgentRules, CriteriaFault, ReflectionRules};
 pub use score::{ReflectionGrade, grade};
-pub use settings::{
-    AdaptiveThreshold, AgentCriteria, HookSettings, ReflectionCriteria, ReflectionSettings,
+pub use stored::{
+    ProjectReflections, ReflectionScore, ReflectionScores, StoredReflection, WeakReflection,
+    WeakReflections,
 };
-pub use threshold::{HISTORY, LEAST_SCORES, ThresholdProposal, in_force};
+pub use threshold::{HISTORY, MIN_SCORES, ThresholdProposal, in_force};
 pub use trend::{ReflectionWeek, ScoredAt, trend};

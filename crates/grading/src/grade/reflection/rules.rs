@@ -8,7 +8,7 @@ use jsonschema::{PatternOptions, Validator};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::settings::{ReflectionCriteria, ReflectionSettings};
+use super::reflection_settings::{ReflectionCriteria, ReflectionSettings};
 use selftest_text::one_line;
 
 /// Faults of a schema that are named in an issue.
@@ -20,7 +20,7 @@ const NAMED: usize = 3;
 pub struct CriteriaFault {
     /// The key below `grade.reflection`, with slashes, such as `criteria/tag_pattern`.
     pub key: String,
-    /// What is wrong with it, to follow its name.
+    /// The problem, to follow its name.
     pub why: String,
 }
 
@@ -68,14 +68,14 @@ impl ReflectionRules {
         all.filter(|_| faults.is_empty()).map(|all| Self { all, agents }).ok_or(faults)
     }
 
-    /// What is expected of an agent.
+    /// The criteria for an agent.
     pub fn of(&self, agent: Option<&str>) -> &AgentRules {
         let own = agent.and_then(|agent| self.agents.get(&agent.to_lowercase()));
         own.unwrap_or(&self.all)
     }
 }
 
-/// What is expected of one agent.
+/// The criteria for one agent.
 #[derive(Debug)]
 pub struct AgentRules {
     pub(super) criteria: ReflectionCriteria,

@@ -8,12 +8,12 @@ use super::issue::{Issue, IssueCode};
 use super::rules::AgentRules;
 use selftest_stats::score::{Score, Threshold};
 
-/// What a reflection is worth.
+/// The score of a reflection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReflectionGrade {
     /// 1.0 less the deductions, at least 0.0. Summed in hundredths, so that it is exact.
     pub score: Score,
-    /// What is wrong, in the order of [`IssueCode::ALL`].
+    /// The issues, in the order of [`IssueCode::ALL`].
     pub issues: Vec<Issue>,
 }
 

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::settings::{AdaptiveThreshold, ReflectionSettings};
+use super::reflection_settings::{AdaptiveThreshold, ReflectionSettings};
 use selftest_stats::score::Threshold;
 use selftest_stats::{Interval, quantile};
 
@@ -17,7 +17,7 @@ pub const HISTORY: u32 = 200;
 const SHARE: f64 = 0.1;
 
 /// Fewest past scores that propose a threshold: of fewer, a tenth has no exact 95 % interval.
-pub const LEAST_SCORES: usize = 36;
+pub const MIN_SCORES: usize = 36;
 
 /// A threshold that past scores propose.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ pub struct ThresholdProposal {
 }
 
 impl ThresholdProposal {
-    /// Of past scores; `None` with fewer than [`LEAST_SCORES`].
+    /// Of past scores; `None` with fewer than [`MIN_SCORES`].
     pub fn of(scores: &[f64]) -> Option<Self> {
         let found = quantile(scores, SHARE)?;
         let threshold = Threshold::new(found.value).ok()?;
@@ -75,8 +75,8 @@ mod tests {
         assert_eq!((proposal.threshold.get(), proposal.scores), (0.75, 40));
         assert_eq!(proposal.interval, Interval { low: 0.75, high: 0.9 });
         // … from enough of it …
-        assert_eq!(ThresholdProposal::of(&good(LEAST_SCORES - 1)), None);
-        assert!(ThresholdProposal::of(&good(LEAST_SCORES)).is_some());
+        assert_eq!(ThresholdProposal::of(&good(MIN_SCORES - 1)), None);
+        assert!(ThresholdProposal::of(&good(MIN_SCORES)).is_some());
         // … and applied only where the configuration says so.
         let in_force = |adaptive, past: &[f64]| in_force(&settings(adaptive), past).get();
         assert_eq!(in_force(AdaptiveThreshold::Propose, &good(40)), 0.6);

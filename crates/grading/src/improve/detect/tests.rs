@@ -150,7 +150,7 @@ fn a_gap_keeps_its_id_and_its_evidence_is_bounded() {
         })
         .collect();
     let gap = &found(&many)[0];
-    assert_eq!((gap.sessions, gap.evidence.len()), (90, MOST_EVIDENCE));
+    assert_eq!((gap.sessions, gap.evidence.len()), (90, MAX_EVIDENCE));
     assert!(gap.evidence.iter().all(|one| one.words.len() < 300));
 }
 
@@ -179,11 +179,11 @@ fn tools_without_end_are_no_gaps_without_end() {
     let mut records = failing(3, "read", ErrorClass::FileNotFound);
     for record in &mut records {
         let error = record.details.errors[0].clone();
-        record.details.errors = (0..2 * MOST_GAPS)
+        record.details.errors = (0..2 * MAX_GAPS)
             .map(|number| crate::grade::ErrorCount { tool: format!("t{number}"), ..error.clone() })
             .collect();
     }
-    assert_eq!(found(&records).len(), MOST_GAPS);
+    assert_eq!(found(&records).len(), MAX_GAPS);
 }
 
 #[test]

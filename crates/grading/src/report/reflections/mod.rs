@@ -6,7 +6,7 @@ mod trend;
 use std::fmt::Write as _;
 
 use crate::grade::reflection::{
-    AdaptiveThreshold, Issue, LEAST_SCORES, ProjectReflections, ReflectionScore, ReflectionScores,
+    AdaptiveThreshold, Issue, MIN_SCORES, ProjectReflections, ReflectionScore, ReflectionScores,
     ReflectionSettings, ReflectionWeek, ThresholdProposal,
 };
 use selftest_text::escape::terminal;
@@ -19,7 +19,7 @@ const AGENT: usize = 14;
 const ID: usize = 36;
 const WORDS: usize = 240;
 
-/// What stands where there is no value.
+/// Shown where there is no value.
 const ABSENT: &str = "-";
 
 /// One line for each score, with its issues below it.
@@ -35,7 +35,7 @@ pub fn cards(scores: &[ReflectionScore]) -> String {
     text
 }
 
-/// What an issue took from the score: `-0.20`, or `0.00`.
+/// The deduction of an issue: `-0.20`, or `0.00`.
 pub fn cost(issue: &Issue) -> String {
     let sign = if issue.deduction > 0.0 { "-" } else { "" };
     format!("{sign}{:.2}", issue.deduction)
@@ -113,12 +113,12 @@ pub fn numbers(week: &ReflectionWeek) -> [String; 2] {
     [mean, interval].map(|text| text.unwrap_or_else(|| ABSENT.to_owned()))
 }
 
-/// What past scores propose as a threshold, and what is in force.
+/// The threshold that past scores propose, and the one in force.
 pub fn proposal(proposal: Option<&ThresholdProposal>, settings: &ReflectionSettings) -> String {
     let configured = settings.weak_threshold;
     let Some(ThresholdProposal { threshold, interval, scores }) = proposal else {
         return format!(
-            "No threshold is proposed: that takes {LEAST_SCORES} scores of the project. In force \
+            "No threshold is proposed: that takes {MIN_SCORES} scores of the project. In force \
              is {configured}."
         );
     };

@@ -83,7 +83,7 @@ fn metric(metric: Metric) -> &'static str {
     }
 }
 
-/// What became of the files, in one line: `412 files found, 398 read, 377 sessions graded, 14
+/// The coverage of the scan in one line: `412 files found, 398 read, 377 sessions graded, 14
 /// skipped: …. The database holds 377 graded sessions.` Without a scan it says so.
 pub fn coverage_text(coverage: &Coverage) -> String {
     let &Coverage { found, read, graded, unchanged, left_out, .. } = coverage;
@@ -337,7 +337,7 @@ pub fn no_suggestions(report: &WeeklyReport) -> Option<String> {
     none.then(|| "None: every number is on the good side of its threshold.".to_owned())
 }
 
-/// What the table of tools shows.
+/// The sentence above the table of tools.
 pub fn tools_remark(report: &WeeklyReport) -> String {
     let tools = &report.problem_areas.tools;
     let called = plural(tools.total(), "tool");

@@ -11,7 +11,7 @@ const ROWS: usize = 5;
 /// Bytes of a tool's name.
 const NAME: usize = 40;
 
-/// What the sessions of the last `days` days show, with intervals, the weakest task types, the
+/// The summary of the sessions of the last `days` days, with intervals, the weakest task types, the
 /// tools with most errors and the classes of errors. Ends with a line feed.
 pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> String {
     let mut blocks = vec![format!(
@@ -20,49 +20,41 @@ pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> S
         plural(days, "day")
     )];
     if summary.sessions > 0 {
-        blocks.push(table(&[], &numbers(summary)));
+        blocks.push(table(&[], numbers(summary)));
         blocks.push(table(
             &["Weakest task types", "Sessions", "Completed", "Score"],
-            &task_types(patterns),
+            task_types(patterns),
         ));
         let tools = tools(patterns);
         if !tools.is_empty() {
-            blocks.push(table(&["Tools with most errors", "Errors", "Calls", "Failed"], &tools));
+            blocks.push(table(&["Tools with most errors", "Errors", "Calls", "Failed"], tools));
             let classes = error_classes(patterns);
-            blocks.push(table(&["Errors", "Count", "Share", "Sessions"], &classes));
+            blocks.push(table(&["Errors", "Count", "Share", "Sessions"], classes));
         }
     }
     blocks.join("\n\n") + "\n"
 }
 
-fn numbers(summary: &GradeSummary) -> Vec<[String; 4]> {
+fn numbers(summary: &GradeSummary) -> Vec<Vec<String>> {
     let share = |name: &str, share: &Share| {
-        let interval = match share.interval {
-            Some(_) => format!("95 % interval {}", format::interval(share)),
-            None => String::new(),
-        };
-        [name.to_owned(), format::share(share), interval, String::new()]
+        let interval = share.interval.map(|_| format!("95 % interval {}", format::interval(share)));
+        vec![name.to_owned(), format::share(share), interval.unwrap_or_default()]
     };
     let mean = |name: &str, mean| {
-        [name.to_owned(), format!("{} of 5", format::mean(mean)), String::new(), String::new()]
+        vec![name.to_owned(), format!("{} of 5", format::mean(mean)), String::new()]
     };
     vec![
         share("Task completed", &summary.completion_rate),
         mean("Tool efficiency", summary.avg_tool_efficiency),
         mean("Answer quality", summary.avg_response_quality),
         share("Recovered from errors", &summary.error_recovery_rate),
-        [
-            "Tool calls failed".to_owned(),
-            format::failed_calls(summary),
-            String::new(),
-            String::new(),
-        ],
+        vec!["Tool calls failed".to_owned(), format::failed_calls(summary), String::new()],
     ]
 }
 
-fn task_types(patterns: &Patterns) -> Vec<[String; 4]> {
+fn task_types(patterns: &Patterns) -> Vec<Vec<String>> {
     let rows = patterns.task_types.iter().take(ROWS).map(|pattern| {
-        [
+        vec![
             pattern.task_type.to_string(),
             pattern.sessions.to_string(),
             format::rate(pattern.completion_rate.rate),
@@ -72,10 +64,9 @@ fn task_types(patterns: &Patterns) -> Vec<[String; 4]> {
     rows.collect()
 }
 
-fn tools(patterns: &Patterns) -> Vec<[String; 4]> {
-    let erring = patterns.tools_with_errors().take(ROWS);
-    let rows = erring.map(|tool| {
-        [
+fn tools(patterns: &Patterns) -> Vec<Vec<String>> {
+    let rows = patterns.tools_with_errors().take(ROWS).map(|tool| {
+        vec![
             escape::terminal(&tool.tool, NAME),
             tool.errors.to_string(),
             tool.calls.to_string(),
@@ -85,9 +76,9 @@ fn tools(patterns: &Patterns) -> Vec<[String; 4]> {
     rows.collect()
 }
 
-fn error_classes(patterns: &Patterns) -> Vec<[String; 4]> {
+fn error_classes(patterns: &Patterns) -> Vec<Vec<String>> {
     let rows = patterns.error_classes.iter().take(ROWS).map(|pattern| {
-        [
+        vec![
             pattern.class.to_string(),
             pattern.count.to_string(),
             format::rate(Some(pattern.share)),
@@ -99,20 +90,19 @@ fn error_classes(patterns: &Patterns) -> Vec<[String; 4]> {
 
 /// Columns under their heads: the first to the left, the others to the right under heads, to
 /// the left without.
-fn table(head: &[&str], rows: &[[String; 4]]) -> String {
-    let mut all: Vec<[String; 4]> = Vec::new();
-    if let Ok(head) = <[&str; 4]>::try_from(head) {
-        all.push(head.map(str::to_owned));
+fn table(head: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    let is_headed = !head.is_empty();
+    if is_headed {
+        rows.insert(0, head.iter().map(ToString::to_string).collect());
     }
-    all.extend_from_slice(rows);
-    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
-    let widths: [usize; 4] = std::array::from_fn(|column| width(column).unwrap_or(0));
-    let lines = all.iter().map(|row| {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-            if column == 0 || head.is_empty() {
-                format!("{cell:<width$}")
-            } else {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let lines = rows.iter().map(|row| {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let width = width(column).unwrap_or(0);
+            if is_headed && column > 0 {
                 format!("{cell:>width$}")
+            } else {
+                format!("{cell:<width$}")
             }
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()

@@ -1,4 +1,4 @@
-//! What people get to see, from records made by hand.
+//! Pages, pictures and summaries from records made by hand.
 
 use std::fs;
 

@@ -8,6 +8,7 @@ use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use crate::grade::patterns::session_score;
+use crate::grade::share::rounded;
 use crate::grade::{GradeRecord, Share, TaskType};
 use selftest_stats::{Interval, Tail, mann_whitney, mean, mean_interval};
 
@@ -289,10 +290,6 @@ impl ScoreTrend {
             p: p.map(rounded),
         }
     }
-}
-
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod tests;
 
 use shapes::{KEY_END, PATTERNS, REST_OF_KEY, SET, SHAPES, Secret};
 
-/// What a secret is replaced by.
+/// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// Known values shorter than this are not replaced: they would take ordinary words with them.

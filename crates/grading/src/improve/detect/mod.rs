@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::gap::{FoundGap, GapEvidence, GapKind};
 use super::gap_settings::GapSettings;
 use crate::grade::patterns::session_score;
+use crate::grade::share::rounded;
 use crate::grade::{ErrorClass, GradeRecord, Share, TaskType};
 use selftest_stats::mean;
 use selftest_text::digest;
@@ -16,16 +17,16 @@ use selftest_text::one_line;
 use selftest_text::words::WordSet;
 
 /// Most gaps of one look, those of most sessions.
-pub const MOST_GAPS: usize = 1000;
+pub const MAX_GAPS: usize = 1000;
 /// Most sessions that are kept as evidence.
-pub const MOST_EVIDENCE: usize = 20;
+pub const MAX_EVIDENCE: usize = 20;
 /// Bytes of an evidence's words and of a gap's subject.
 const WORDS: usize = 240;
 /// Least similarity of two requests that are the same one, as in `signal`
 /// (docs/spec/skills-and-signals.md#repetition).
 const ALIKE: f64 = 0.5;
 /// Most repeated requests that are compared with each other, the newest ones.
-const MOST_REQUESTS: usize = 2000;
+const MAX_REQUESTS: usize = 2000;
 
 /// A message that asks again for what its sender had asked before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub struct KnownRequest {
 }
 
 /// The gaps that the records and requests show, those of most sessions first. At most
-/// [`MOST_GAPS`], since the names of tools are foreign.
+/// [`MAX_GAPS`], since the names of tools are foreign.
 pub fn detect(
     records: &[GradeRecord],
     requests: &[RepeatedRequest],
@@ -63,7 +64,7 @@ pub fn detect(
     gaps.extend(low_task_types(&records, settings));
     gaps.extend(repeated_requests(&records, requests, known, settings));
     gaps.sort_by(|a, b| (Reverse(a.sessions), &a.key).cmp(&(Reverse(b.sessions), &b.key)));
-    gaps.truncate(MOST_GAPS);
+    gaps.truncate(MAX_GAPS);
     gaps
 }
 
@@ -78,7 +79,7 @@ pub fn is_back(gap: &FoundGap, closed_at: Timestamp, settings: &GapSettings) -> 
     };
     let since = gap.evidence.iter().filter(|one| one.at > closed_at);
     let sessions: BTreeSet<&str> = since.map(|one| one.session_id.as_str()).collect();
-    sessions.len() as u64 >= least.min(MOST_EVIDENCE as u64)
+    sessions.len() as u64 >= least.min(MAX_EVIDENCE as u64)
 }
 
 fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<FoundGap> {
@@ -121,7 +122,7 @@ fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<Fou
             occurrences,
             sessions,
             task_types: task_types(met.iter().map(|(record, _, _)| *record)),
-            evidence: met.into_iter().map(|(_, _, one)| one).take(MOST_EVIDENCE).collect(),
+            evidence: met.into_iter().map(|(_, _, one)| one).take(MAX_EVIDENCE).collect(),
         })
     };
     groups.into_iter().filter_map(gap).collect()
@@ -142,7 +143,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
         let rate = Share::new(completed, sessions);
         let scores: Vec<f64> = own.iter().map(|record| session_score(record)).collect();
         // Rounded, so that a mean of exactly the limit does not fall below it by a bit.
-        let score = (mean(&scores)? * 1e6).round() / 1e6;
+        let score = rounded(mean(&scores)?);
         let rarely = rate.interval.is_some_and(|bounds| bounds.high < settings.completion_rate);
         if !rarely && score >= settings.task_score {
             return None;
@@ -173,7 +174,7 @@ fn low_task_types(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<
             occurrences: bad.len() as u64,
             sessions,
             task_types: vec![task_type],
-            evidence: bad.into_iter().take(MOST_EVIDENCE).map(words).collect(),
+            evidence: bad.into_iter().take(MAX_EVIDENCE).map(words).collect(),
         })
     };
     TaskType::ALL.iter().copied().filter_map(gap).collect()
@@ -195,7 +196,7 @@ fn repeated_requests(
 ) -> Vec<FoundGap> {
     let mut requests: Vec<&RepeatedRequest> = requests.iter().collect();
     requests.sort_by_key(|one| (one.at, &one.session_id, one.event));
-    let first = requests.len().saturating_sub(MOST_REQUESTS);
+    let first = requests.len().saturating_sub(MAX_REQUESTS);
     let cluster = |key: String, text: &str| {
         let (words, text) = (WordSet::of(text), one_line(text, WORDS));
         Cluster { key, text, words, members: Vec::new() }
@@ -236,7 +237,7 @@ fn repeated_requests(
                 known.unwrap_or_else(|| TaskType::of(&one.text))
             })
             .collect();
-        let newest_first = cluster.members.iter().rev().take(MOST_EVIDENCE);
+        let newest_first = cluster.members.iter().rev().take(MAX_EVIDENCE);
         let evidence = newest_first.map(|one| GapEvidence {
             session_id: one.session_id.clone(),
             event: Some(one.event),
