@@ -38,9 +38,9 @@ impl Store {
         let mut writing = self.begin().await?;
         let added = add(&mut writing, skill, audit).await?;
         if added {
-            writing.commit().await?
+            writing.commit().await?;
         } else {
-            writing.roll_back().await?
+            writing.roll_back().await?;
         }
         Ok(added)
     }
