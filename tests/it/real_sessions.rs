@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use selftest_grading::grade::heuristic::{Grading, Heuristic, GradingContext};
+use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
 use selftest_grading::grade::{Field, GradeRecord, Weights};
 use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, read};
 use selftest_stats::auc;

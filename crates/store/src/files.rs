@@ -182,7 +182,7 @@ stored_as! { Text:
 }
 read_from! { |row, name|
     FileOutcome => row.named(name, |text| text.parse().ok()),
-    Format => row.named(name, |text| Format::ALL.into_iter().find(|known| known.name() == text)),
+    Format => row.named(name, |text| text.parse().ok()),
 }
 
 /// Inserts or replaces the record of a file.

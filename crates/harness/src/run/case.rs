@@ -249,12 +249,11 @@ async fn limited<T>(
     let result = tokio::time::timeout(*left, call).await;
     let spent = started.elapsed();
     *left = left.saturating_sub(spent);
-    let result = match result {
-        Ok(result) => result.map_err(|error| Interruption::SutError(error.to_string())),
-        Err(_) => {
-            let why = format!("no answer within {} s", limit.as_secs_f64());
-            Err(Interruption::SutTimeout(why))
-        }
+    let result = if let Ok(result) = result {
+        result.map_err(|error| Interruption::SutError(error.to_string()))
+    } else {
+        let why = format!("no answer within {} s", limit.as_secs_f64());
+        Err(Interruption::SutTimeout(why))
     };
     (result, milliseconds(spent))
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use selftest_grading::grade::heuristic::{Grading, Heuristic, GradingContext};
+use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
 use selftest_grading::grade::{GradeRecord, Weights};
 use selftest_sessions::{Digest, Found, ReadError, Source};
 use selftest_store::{FileOutcome, FileRecord, FileResult, KnownFile};
