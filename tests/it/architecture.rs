@@ -53,7 +53,7 @@ fn the_map_lists_the_crates_that_there_are() {
 fn every_file_says_what_it_is_for() {
     let silent: Vec<_> = sources()
         .into_iter()
-        .filter(|(_, text)| !text.starts_with("//!"))
+        .filter(|(_, text)| !text.starts_with("//!") && !text.starts_with("#![doc = include_str!"))
         .map(|(path, _)| path)
         .collect();
     assert!(silent.is_empty(), "no `//!` at the top of {silent:?}");

@@ -1,9 +1,11 @@
 //! The list of all runs: reads the heads of JSON reports, renders `index.md`. Opens no file.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::Read;
+use std::sync::LazyLock;
 
 use askama::Template;
 use jiff::Timestamp;
+use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::wording;
@@ -50,21 +52,37 @@ pub(super) struct Runs {
     pub(super) left_out: u32,
 }
 
+/// Bytes that are read of a report at a time.
+const CHUNK: u64 = 64 * 1024;
+
+/// Bytes of the key of the cases with the white space around it.
+const MAX_KEY: usize = 64;
+
+/// The key of the cases, in whatever layout: within a string its quotes would be escaped.
+static CASES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#""cases"\s*:\s*\["#).expect("the pattern is a constant that a test uses")
+});
+
 /// The entry of a report. Stops where the cases begin, so that a long report costs no more than
 /// a short one. `None` for anything that is no report of this program.
 pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
-    let mut text = String::new();
-    for line in BufReader::new(file.take(MAX_HEAD)).lines() {
-        let line = line.ok()?;
-        if line.starts_with("  \"cases\": [") {
+    // The head is a small part of a long report: no more of it is read than needed.
+    let mut file = file.take(MAX_HEAD);
+    let (mut bytes, mut cases) = (Vec::new(), None);
+    while cases.is_none() {
+        let searched = bytes.len().saturating_sub(MAX_KEY);
+        if file.by_ref().take(CHUNK).read_to_end(&mut bytes).ok()? == 0 {
             break;
         }
-        text += line.trim();
+        cases = CASES.find_at(&bytes, searched).map(|cases| cases.start());
     }
-    if text.ends_with(',') {
-        text += "\"cases\":[]}";
-    }
-    let mut head: Head = serde_json::from_str(&text).ok()?;
+    let before = bytes[..cases.unwrap_or(bytes.len())].trim_ascii_end();
+    let head = [before, b"\"cases\":[]}"].concat();
+    let mut head: Head = serde_json::from_slice(&head).ok().or_else(|| {
+        // Another program has put the cases first.
+        file.read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    })?;
     // What follows from the counts is computed and not believed.
     head.summary.passed.checked_add(head.summary.failed)?;
     head.summary.rate();
