@@ -21,7 +21,7 @@ pub fn table(grades: &[GradeRecord]) -> String {
     text
 }
 
-/// The heading of [`line`].
+/// The heading of [`line()`].
 pub fn heading() -> String {
     format!(
         "{:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",

@@ -20,7 +20,7 @@ pub fn table(grades: &[QualityGrade]) -> String {
     text
 }
 
-/// The heading of [`line`].
+/// The heading of [`line()`].
 pub fn heading() -> String {
     format!(
         "{:>7} {:>6} {:>5} {:>5} {:>5}  {:<MODEL$} {:<ID$} {}\n",

@@ -18,7 +18,7 @@ struct Page<'a> {
     report: &'a WeeklyReport,
 }
 
-/// The report as Markdown. It shows the pictures that [`write`] puts beside it.
+/// The report as Markdown. It shows the pictures that [`write()`] puts beside it.
 pub fn render(report: &WeeklyReport) -> Result<String, askama::Error> {
     Page { report }.render().map(|text| format!("{}\n", text.trim_end()))
 }

@@ -68,7 +68,7 @@ pub struct QueueCounts {
     pub waiting: u64,
     /// A worker is at them.
     pub running: u64,
-    /// Given up; see [`Queue::failed`].
+    /// Given up; see [`super::Queue::failed`].
     pub failed: u64,
     /// Done, and not yet removed from the tables.
     pub done: u64,
