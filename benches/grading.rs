@@ -35,7 +35,7 @@ const MESSAGES: usize = 6_000;
 const LONG: u64 = 60_000_000;
 const RUNS: usize = 5;
 /// Milliseconds.
-const MOST_CONDENSING: f64 = 200.0;
+const MAX_CONDENSING: f64 = 200.0;
 
 const DELAY: Duration = Duration::from_millis(200);
 const CONCURRENCY: u32 = 2;
@@ -43,7 +43,7 @@ const SESSIONS: u32 = 100;
 /// Bytes of each: a few dozen messages and more.
 const SHORT: u64 = 500_000;
 /// Of the ideal rate.
-const LEAST_RATE: f64 = 0.95;
+const MIN_RATE: f64 = 0.95;
 
 fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn condense(folder: &Path) -> bool {
     times.sort_by(f64::total_cmp);
     let time = times[RUNS / 2];
     let what = format!("condensing {messages} messages, ms");
-    check(&what, time, MOST_CONDENSING, time <= MOST_CONDENSING)
+    check(&what, time, MAX_CONDENSING, time <= MAX_CONDENSING)
 }
 
 fn read(source: &Source) -> Session {
@@ -116,7 +116,7 @@ fn backfill(folder: &Path) -> bool {
     let wall = started.elapsed().as_secs_f64();
     let ideal = (DELAY * SESSIONS / CONCURRENCY).as_secs_f64();
     println!("{:<52} {wall:>10.2}", "backfill of 100 sessions, s");
-    check("  of the ideal rate", ideal / wall, LEAST_RATE, ideal / wall >= LEAST_RATE)
+    check("  of the ideal rate", ideal / wall, MIN_RATE, ideal / wall >= MIN_RATE)
 }
 
 fn reply(_: &str) -> String {

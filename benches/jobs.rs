@@ -26,7 +26,7 @@ const CONCURRENCY: u32 = 4;
 /// For each worker.
 const SESSIONS: u32 = 400;
 /// Of what the model would give one worker.
-const LEAST_RATE: f64 = 0.8;
+const MIN_RATE: f64 = 0.8;
 /// Clock ticks of a second in `/proc`.
 const TICKS: f64 = 100.0;
 
@@ -63,7 +63,7 @@ fn measure(engine: &str, world: &World, database: impl Fn(u32) -> String) -> boo
         let measured = world.run(workers, &database(workers));
         let ideal = f64::from(workers * CONCURRENCY) / DELAY.as_secs_f64();
         let share = measured.rate / ideal;
-        let verdict = if workers == 1 && share < LEAST_RATE { "  NOT MET" } else { "" };
+        let verdict = if workers == 1 && share < MIN_RATE { "  NOT MET" } else { "" };
         kept &= verdict.is_empty();
         println!(
             "{workers:>8} {:>10.1} {ideal:>8.0} {:>7.0}% {:>12.1}{verdict}",
@@ -72,7 +72,7 @@ fn measure(engine: &str, world: &World, database: impl Fn(u32) -> String) -> boo
             measured.cpu_ms
         );
     }
-    println!("limit: one worker reaches {:.0} % of the ideal", LEAST_RATE * 100.0);
+    println!("limit: one worker reaches {:.0} % of the ideal", MIN_RATE * 100.0);
     kept
 }
 

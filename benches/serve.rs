@@ -18,13 +18,13 @@ use sqlx::{Connection as _, SqliteConnection};
 const SELFTEST: &str = env!("CARGO_BIN_EXE_selftest");
 
 /// Requests a second of the newest grades.
-const LEAST_RATE: f64 = 5_000.0;
+const MIN_RATE: f64 = 5_000.0;
 /// Milliseconds in which 99 % of them are answered.
 const MOST_P99: f64 = 20.0;
 /// Megabytes of memory while they are.
-const MOST_MEMORY: f64 = 50.0;
+const MAX_MEMORY: f64 = 50.0;
 /// Milliseconds for a page of sessions that was not asked for before.
-const MOST_PAGE: f64 = 300.0;
+const MAX_PAGE: f64 = 300.0;
 
 const SESSIONS: [&str; 2] = [
     "INSERT INTO session_grades (session_id, session_file, graded_at, task_completed, \
@@ -152,10 +152,10 @@ fn main() -> ExitCode {
             let said = String::from_utf8_lossy(&output.stdout);
             let (rate, p99) = parse(&said).unwrap_or_else(|| panic!("{said}"));
             assert!(!said.contains("Non-2xx"), "{said}");
-            kept &= check("newest grades, requests a second", rate, LEAST_RATE, true);
+            kept &= check("newest grades, requests a second", rate, MIN_RATE, true);
             kept &= check("newest grades, 99 % in ms", p99, MOST_P99, false);
             if let Some(memory) = server.memory() {
-                kept &= check("memory, MB", memory, MOST_MEMORY, false);
+                kept &= check("memory, MB", memory, MAX_MEMORY, false);
             }
         }
         Err(error) => println!("SKIPPED: wrk cannot be run ({error}); apt-get install wrk"),
@@ -173,7 +173,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    kept &= check("slowest page of sessions, ms", slowest.0, MOST_PAGE, false);
+    kept &= check("slowest page of sessions, ms", slowest.0, MAX_PAGE, false);
     println!("  {}", slowest.1);
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

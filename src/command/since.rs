@@ -26,7 +26,7 @@ pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let time = || text.parse::<Timestamp>().ok();
     hours(text).or_else(time).or_else(date).ok_or_else(|| {
         let shown = selftest_text::one_line(text, 60);
-        Failure::usage(anyhow!("--since {shown:?} is no time"))
+        Failure::usage(anyhow!("--since {shown:?} is not a valid time"))
             .hint(Some("write 12h, 30d or 2w, or a date such as 2026-11-01"))
     })
 }
@@ -49,7 +49,7 @@ mod tests {
         }
         for text in ["", "d", "-3d", "30", "soon", "30µ", "99999999999999999999d", "900000000w"] {
             let failure = moment(text, now).unwrap_err();
-            assert!(failure.render(false).contains("is no time"), "{text}");
+            assert!(failure.render(false).contains("is not a valid time"), "{text}");
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::require::{self, Part};
 /// Other tests may take all processors for a while, and a page that needs that long is no fault.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// Of the driver, for one page and for one script.
-const LONGEST: Duration = Duration::from_mins(2);
+const MAX_WAIT: Duration = Duration::from_mins(2);
 
 /// A browser window and the driver that holds it.
 pub(super) struct Chrome {
@@ -75,13 +75,13 @@ fn chromedriver() -> (Chromedriver, String) {
 async fn session(address: &str, capabilities: &ChromeCapabilities) -> WebDriver {
     let connect = || {
         let builder = WebDriver::builder(address, capabilities.clone());
-        builder.request_timeout(2 * LONGEST).connect()
+        builder.request_timeout(2 * MAX_WAIT).connect()
     };
     let window = match connect().await {
         Ok(window) => window,
         Err(_) => connect().await.unwrap(),
     };
-    let timeouts = TimeoutConfiguration::new(Some(LONGEST), Some(LONGEST), None);
+    let timeouts = TimeoutConfiguration::new(Some(MAX_WAIT), Some(MAX_WAIT), None);
     window.update_timeouts(timeouts).await.unwrap();
     window
 }

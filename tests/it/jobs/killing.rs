@@ -16,7 +16,7 @@ const WORKERS: usize = 4;
 /// Gradings at once in each of them.
 const CONCURRENCY: usize = 4;
 /// Past this something is stuck.
-const LONGEST: Duration = Duration::from_secs(110);
+const MAX_TIME: Duration = Duration::from_secs(110);
 
 /// What happens while the workers work.
 struct Chaos<'a> {
@@ -56,7 +56,7 @@ impl Chaos<'_> {
             if so_far == count {
                 break;
             }
-            assert!(started.elapsed() < LONGEST, "{so_far} of {count} after {kills} kills");
+            assert!(started.elapsed() < MAX_TIME, "{so_far} of {count} after {kills} kills");
             if so_far > count / 2
                 && let Some(halfway) = self.halfway.take()
             {

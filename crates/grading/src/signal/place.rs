@@ -2,7 +2,7 @@
 
 use selftest_text::words::{Gap, Word, gap, is_fenced};
 
-/// Whether a word is one of these, which are parted by spaces.
+/// Whether a word is one of these, separated by spaces.
 pub(super) fn is_one_of(word: &str, words: &str) -> bool {
     words.split(' ').any(|one| one == word)
 }

@@ -72,7 +72,7 @@ impl<'a> Execution<'a> {
             summary.add(case);
         }
         let outcome = gate(&summary, *self.cancel.borrow());
-        let changed_files = tokio::task::block_in_place(|| runner.watch.look().1);
+        let changed_files = tokio::task::block_in_place(|| runner.watch.detect_changes().1);
         if !changed_files.is_empty() && !runner.sut.can_reach_project() {
             events.emit(RunEventKind::Warning(format!(
                 "files of the project changed during the run, though the system under test \

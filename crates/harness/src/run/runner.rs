@@ -44,7 +44,7 @@ impl ProjectWatch {
     }
 
     /// Changes since the last call, and since the beginning.
-    pub(super) fn look(&self) -> (Vec<String>, Vec<String>) {
+    pub(super) fn detect_changes(&self) -> (Vec<String>, Vec<String>) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Arc::new(latest.again());
         let changes = (now.changes_since(&latest), now.changes_since(&self.first));
@@ -73,6 +73,6 @@ impl Runner {
         if !self.sut.can_reach_project() {
             return Vec::new();
         }
-        tokio::task::block_in_place(|| self.watch.look().0)
+        tokio::task::block_in_place(|| self.watch.detect_changes().0)
     }
 }

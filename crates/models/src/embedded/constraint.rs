@@ -16,7 +16,7 @@ use super::llama::Model;
 use crate::{ModelError, ReplySchema};
 
 /// Most items of an array that states no limit itself.
-const MOST_ITEMS: u64 = 8;
+const DEFAULT_MAX_ITEMS: u64 = 8;
 
 /// Grammars by schema, each compiled once.
 pub(super) struct Constraints {
@@ -102,7 +102,8 @@ fn narrow(schema: &mut Value, brief: u64) {
     let number = |name: &str| keys.get(name).and_then(Value::as_u64);
     let most_characters =
         number("maxLength").unwrap_or(u64::MAX).min(brief.max(number("minLength").unwrap_or(0)));
-    let most_items = number("maxItems").unwrap_or(MOST_ITEMS.max(number("minItems").unwrap_or(0)));
+    let most_items =
+        number("maxItems").unwrap_or(DEFAULT_MAX_ITEMS.max(number("minItems").unwrap_or(0)));
     if string {
         keys.insert("maxLength".to_owned(), json!(most_characters));
     }
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(at("/properties/short/maxLength"), Some(json!(5)));
         assert_eq!(at("/properties/long/maxLength"), Some(json!(60)));
         assert_eq!(at("/properties/fixed/maxLength"), None);
-        assert_eq!(at("/properties/list/maxItems"), Some(json!(MOST_ITEMS)));
+        assert_eq!(at("/properties/list/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
         assert_eq!(at("/properties/list/items/maxLength"), Some(json!(40)));
         assert_eq!(at("/properties/twelve/maxItems"), Some(json!(12)));
         assert_eq!(at("/properties/either/anyOf/0/maxLength"), Some(json!(40)));

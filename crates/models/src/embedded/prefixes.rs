@@ -3,9 +3,9 @@
 use super::llama::{State, Token};
 
 /// Generator, system under test and judge alternate, and one more may come.
-const MOST: usize = 4;
+const MAX_PREFIXES: usize = 4;
 /// Bytes for all states together; the newest is kept whatever its size.
-const MOST_BYTES: usize = 512 << 20;
+const MAX_BYTES: usize = 512 << 20;
 
 /// The states, the one used last at the end.
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl Prefixes {
     pub(super) fn insert(&mut self, prefix: Vec<Token>, state: State) {
         self.held.retain(|(tokens, _)| *tokens != prefix);
         self.held.push((prefix, state));
-        while self.held.len() > MOST || (self.held.len() > 1 && self.bytes() > MOST_BYTES) {
+        while self.held.len() > MAX_PREFIXES || (self.held.len() > 1 && self.bytes() > MAX_BYTES) {
             self.held.remove(0);
         }
     }

@@ -7,14 +7,14 @@ use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
 /// More threads than this wait for each other on the small models that a CPU can serve.
-const MOST: usize = 8;
+const MAX_THREADS: usize = 8;
 /// Looks at the machine, and the time between them: what runs for a moment only does not count.
 const LOOKS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// As many as are of use on a quiet machine.
 pub(super) fn all() -> usize {
-    available_parallelism().map_or(1, std::num::NonZero::get).min(MOST)
+    available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_THREADS)
 }
 
 /// As many as find a free processor now. `current` is kept where the difference is not worth a

@@ -25,7 +25,7 @@ const ACTOR: &str = "api";
 /// A use of a skill.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ExecutionTold {
+pub(super) struct ExecutionReport {
     /// The id of a version, or the name of a skill.
     #[serde(alias = "skill_version_id")]
     #[schema(min_length = 1, max_length = 200)]
@@ -64,11 +64,11 @@ pub(super) struct ExecutionTold {
 ///
 /// Answers at once and never with an error of the database: executions wait in memory to be
 /// written. What finds no room, or names a skill that nobody made known, is counted in `/metrics`.
-#[utoipa::path(post, path = "/api/skills/executions", tag = "skills", request_body = ExecutionTold,
+#[utoipa::path(post, path = "/api/skills/executions", tag = "skills", request_body = ExecutionReport,
     responses((status = 202, body = Kept)))]
 pub(super) async fn execution(
     State(app): State<Arc<App>>,
-    Body(body): Body<ExecutionTold>,
+    Body(body): Body<ExecutionReport>,
 ) -> Result<(StatusCode, Json<Kept>), Problem> {
     let execution = NewExecution {
         skill: SkillRef::Told {

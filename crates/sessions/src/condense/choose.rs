@@ -15,7 +15,7 @@ fn floor(room: usize) -> usize {
 /// errors would show nothing else.
 const SHARES: [(Tier, usize); 7] = [
     (Tier::Ends, 38),
-    (Tier::Verdict, 12),
+    (Tier::UserFeedback, 12),
     (Tier::Error, 16),
     (Tier::Key, 16),
     (Tier::Prompt, 8),

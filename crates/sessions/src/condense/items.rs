@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::arguments::arguments;
-use super::signals::{CallKind, call_kind, is_verdict};
+use super::signals::{CallKind, call_kind, is_feedback};
 use crate::{Event, Origin, Outcome, Role, Session, ToolResult};
 
 /// First and last user prompts that are always wanted (docs/spec/session-quality.md#transcript).
@@ -29,7 +29,7 @@ pub(super) enum Tier {
     /// The first and the last prompts and the outcome.
     Ends,
     /// Reverts, thanks, complaints, interruptions.
-    Verdict,
+    UserFeedback,
     /// Failed and refused calls.
     Error,
     /// Edits, tests, calls that failed.
@@ -72,7 +72,7 @@ pub(super) fn of(session: &Session) -> Vec<Item> {
         for (part, call) in what.calls.iter().enumerate() {
             let kind = call_kind(&call.name, &arguments(&call.arguments));
             let tier = match kind {
-                CallKind::Revert => Tier::Verdict,
+                CallKind::Revert => Tier::UserFeedback,
                 CallKind::Test | CallKind::Edit => Tier::Key,
                 CallKind::Other => Tier::Other,
             };
@@ -128,10 +128,10 @@ impl Prompter {
 /// Kind and tier of an event's text; `None` where it is not shown.
 fn said(event: &Event<'_>, prompter: Prompter) -> Option<(Kind, Tier)> {
     if event.mark.is_some() {
-        return Some((Kind::Notice, Tier::Verdict));
+        return Some((Kind::Notice, Tier::UserFeedback));
     }
     if prompter.is(event) {
-        let tier = if is_verdict(&event.text) { Tier::Verdict } else { Tier::Prompt };
+        let tier = if is_feedback(&event.text) { Tier::UserFeedback } else { Tier::Prompt };
         return Some((Kind::Prompt, tier));
     }
     if event.text.trim().is_empty() {

@@ -47,7 +47,7 @@ fn ends(text: &str) -> [&str; 2] {
 }
 
 /// Whether a user thanks, complains, or wants something undone.
-pub(super) fn is_verdict(prompt: &str) -> bool {
+pub(super) fn is_feedback(prompt: &str) -> bool {
     ends(prompt).iter().any(|end| VERDICT.is_match(end))
 }
 
@@ -124,12 +124,12 @@ mod tests {
         for said in
             ["Thanks!", "no, undo that", "it still fails", "That's wrong", "it doesn't work"]
         {
-            assert!(is_verdict(said), "{said}");
+            assert!(is_feedback(said), "{said}");
         }
         for said in ["add a button", "what is a patch?", ""] {
-            assert!(!is_verdict(said), "{said}");
+            assert!(!is_feedback(said), "{said}");
         }
         let long = format!("{}thanks", "x ".repeat(10_000));
-        assert!(is_verdict(&long));
+        assert!(is_feedback(&long));
     }
 }

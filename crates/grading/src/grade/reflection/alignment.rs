@@ -46,11 +46,11 @@ fn stems(text: &str) -> BTreeSet<String> {
 /// "cached" is "caching". What it leaves need not be a word.
 fn stem(mut word: String) -> String {
     /// Letters that an ending must leave.
-    const LEAST: usize = 3;
+    const MIN_CHARS: usize = 3;
     let is_plural = word.ends_with('s') && !word.ends_with("ss");
     let endings = [("s", is_plural), ("ing", true), ("ed", true), ("e", true)];
     for (ending, may_go) in endings {
-        if may_go && word.ends_with(ending) && word.chars().count() >= LEAST + ending.len() {
+        if may_go && word.ends_with(ending) && word.chars().count() >= MIN_CHARS + ending.len() {
             word.truncate(word.len() - ending.len());
         }
     }
