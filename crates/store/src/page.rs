@@ -6,8 +6,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Columns;
-
 /// Bytes of the longest text form that is read.
 const MAX_LENGTH: usize = 4096;
 
@@ -31,19 +29,6 @@ pub struct Cursor {
     /// In which order, where the list has several: a place in one is none in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-}
-
-impl Cursor {
-    /// The place of a row in a list that has one order, by a column that may be null.
-    pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, String> {
-        Ok(Self { value: row.get(value)?, id: row.get(id)?, order: None })
-    }
-
-    /// The place of a row in a list that is sorted by a numeric id.
-    pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, String> {
-        let id = row.get::<i64>("id")?.to_string();
-        Ok(Self { value: None, id, order: None })
-    }
 }
 
 impl fmt::Display for Cursor {

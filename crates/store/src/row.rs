@@ -325,6 +325,19 @@ impl Store {
     }
 }
 
+impl Cursor {
+    /// The place of a row in a list that has one order, by a column that may be null.
+    pub(super) fn of(row: &Columns<'_>, value: &str, id: &str) -> Result<Self, String> {
+        Ok(Self { value: row.get(value)?, id: row.get(id)?, order: None })
+    }
+
+    /// The place of a row in a list that is sorted by a numeric id.
+    pub(super) fn of_id(row: &Columns<'_>) -> Result<Self, String> {
+        let id = row.get::<i64>("id")?.to_string();
+        Ok(Self { value: None, id, order: None })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     struct Pair {

@@ -27,6 +27,22 @@ pub(super) struct Session {
     lost: Option<String>,
 }
 
+impl Session {
+    /// The value that the rules gave.
+    pub(super) fn by_rules(&self, field: Field) -> String {
+        if field == Field::ErrorsRecovered && self.grade.total_errors == 0 {
+            return "no errors".to_owned();
+        }
+        rules::value(field, field.value(&self.grade))
+    }
+
+    /// The last value that a person gave instead.
+    pub(super) fn by_person(&self, field: Field) -> Option<String> {
+        let last = self.overrides.iter().rev().find(|made| made.field == field)?;
+        Some(rules::value(field, last.human_value))
+    }
+}
+
 #[derive(Template)]
 #[template(path = "page/session.html")]
 struct SessionPage {
