@@ -1,4 +1,4 @@
-//! What is kept of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions,
+//! Records of skills (docs/spec/skills-and-signals.md#skill-effectiveness): versions,
 //! executions, and what was done with them. Plain data.
 
 use jiff::Timestamp;
