@@ -25,7 +25,7 @@ pub use grade::{
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
-pub use run::{Format, RunArgs};
+pub use run::{Format, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;

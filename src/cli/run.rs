@@ -14,12 +14,38 @@ pub enum Format {
     Json,
 }
 
-/// Flags of a run.
-#[derive(Debug, Args)]
-pub struct RunArgs {
+/// Flags that a run has in common with each arm of an experiment.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TrialArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
     pub scenarios: Option<String>,
+    /// Seconds that the system under test has for each case
+    #[arg(long, value_name = "SECS", help_heading = "What to run")]
+    pub timeout: Option<f64>,
+    /// Trials in flight, and calls at once per model endpoint
+    #[arg(long, value_name = "N", help_heading = "What to run")]
+    pub concurrency: Option<u32>,
+    /// Seed of all sampling, and of the order of trials; random when absent
+    #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
+    pub seed: Option<u64>,
+    /// Model for every role: auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub model: Option<String>,
+    /// Model that judges the answers
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub judge_model: Option<String>,
+    /// Model of the built-in assistant (system under test `chat`)
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    pub sut_model: Option<String>,
+}
+
+/// Flags of a run.
+#[derive(Debug, Default, Args)]
+pub struct RunArgs {
+    /// Those of an arm too
+    #[command(flatten)]
+    pub trials: TrialArgs,
     /// Run exactly the cases of this suite, as `selftest freeze` writes it; no case is generated
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub suite: Option<PathBuf>,
@@ -37,15 +63,6 @@ pub struct RunArgs {
     /// Run all scenarios (the default; says so in scripts)
     #[arg(long, conflicts_with = "scenarios", help_heading = "What to run")]
     pub full: bool,
-    /// Seconds that the system under test has for each case
-    #[arg(long, value_name = "SECS", help_heading = "What to run")]
-    pub timeout: Option<f64>,
-    /// Cases in flight, and calls at once per model endpoint
-    #[arg(long, value_name = "N", help_heading = "What to run")]
-    pub concurrency: Option<u32>,
-    /// Seed from which all sampling seeds are derived; random when absent
-    #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
-    pub seed: Option<u64>,
 
     /// How strict: 0.0 lenient to 1.0 strict
     #[arg(long, value_name = "0..1", help_heading = "What passes")]
@@ -57,18 +74,9 @@ pub struct RunArgs {
     #[arg(long, help_heading = "What passes")]
     pub exit_zero: bool,
 
-    /// Model for every role: auto, ollama/NAME, openai/NAME, embedded/NAME, cassette/DIR
-    #[arg(long, value_name = "MODEL", help_heading = "Models")]
-    pub model: Option<String>,
     /// Model that invents the prompts
     #[arg(long, value_name = "MODEL", help_heading = "Models")]
     pub generator_model: Option<String>,
-    /// Model that judges the answers
-    #[arg(long, value_name = "MODEL", help_heading = "Models")]
-    pub judge_model: Option<String>,
-    /// Model of the built-in assistant (system under test `chat`)
-    #[arg(long, value_name = "MODEL", help_heading = "Models")]
-    pub sut_model: Option<String>,
     /// Record every model reply in this folder, to be replayed with --model cassette/DIR
     #[arg(long, value_name = "DIR", help_heading = "Models")]
     pub record: Option<PathBuf>,

@@ -88,17 +88,17 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
         }
     };
     for pointer in ["/generator/model", "/judge/model", "/sut/chat/model"] {
-        set(pointer, "--model", args.model.as_ref().map(|model| json!(model)));
+        set(pointer, "--model", args.trials.model.as_ref().map(|model| json!(model)));
     }
     let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
     set("/generator/model", "--generator-model", text(&args.generator_model));
-    set("/judge/model", "--judge-model", text(&args.judge_model));
-    set("/sut/chat/model", "--sut-model", text(&args.sut_model));
+    set("/judge/model", "--judge-model", text(&args.trials.judge_model));
+    set("/sut/chat/model", "--sut-model", text(&args.trials.sut_model));
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
     set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));
-    set("/timeout_seconds", "--timeout", args.timeout.map(|value| json!(value)));
-    set("/concurrency", "--concurrency", args.concurrency.map(|value| json!(value)));
-    set("/models/concurrency", "--concurrency", args.concurrency.map(|value| json!(value)));
+    set("/timeout_seconds", "--timeout", args.trials.timeout.map(|value| json!(value)));
+    set("/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));
+    set("/models/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));
     flags
 }
 
@@ -108,7 +108,7 @@ pub(super) fn planned(
     config: &Config,
     suite: Option<&SuiteFile>,
 ) -> Result<Vec<PlannedCase>, Failure> {
-    let selection = match &args.scenarios {
+    let selection = match &args.trials.scenarios {
         Some(text) => Selection::parse(text)
             .map_err(|why| Failure::usage(anyhow!("--scenarios `{text}`: {why}")))?,
         None => Selection::All,
@@ -122,7 +122,7 @@ pub(super) fn planned(
                 scenario.min_score_to_pass =
                     scenario.min_score_to_pass.filter(|_| args.min_score.is_none());
                 scenario.timeout_seconds =
-                    scenario.timeout_seconds.filter(|_| args.timeout.is_none());
+                    scenario.timeout_seconds.filter(|_| args.trials.timeout.is_none());
             }
             plan_suite(&cases, &selection, defaults(config), args.repeats)
         }

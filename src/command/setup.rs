@@ -137,7 +137,7 @@ impl Setup<'_> {
         let config = &self.resolved.config;
         let secrets = self.project.environment.secret_values.iter().cloned();
         let redactor = Arc::new(Redactor::new(secrets));
-        let seed = self.args.seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
+        let seed = self.args.trials.seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
         let to_generate: Vec<Scenario> = plan
             .iter()
             .filter(|planned| planned.frozen.is_none())

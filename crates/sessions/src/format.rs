@@ -11,23 +11,9 @@ use super::{
 };
 
 /// A file format of recorded sessions.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Format {
     /// Hermes: one JSON object for a session, written whole on each turn.
@@ -58,15 +44,9 @@ pub enum Format {
     Chat,
 }
 
+selftest_text::named!(Format);
+
 impl Format {
-    /// Every format.
-    pub const ALL: &'static [Format] = Format::VARIANTS;
-
-    /// The name in reports and on the command line.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Hands every session of the source to the feed. Only what cannot be read at all is an
     /// error; what is broken is noted.
     pub(super) fn read(self, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {

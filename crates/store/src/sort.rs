@@ -8,21 +8,9 @@ use super::page::Cursor;
 use super::statement::Value;
 
 /// The value by which a list of sessions is sorted. Sessions without the value come last in both directions.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum SessionSort {
     /// When the session counts.
@@ -47,6 +35,8 @@ pub enum SessionSort {
     TaskType,
 }
 
+selftest_text::named!(SessionSort);
+
 /// The type of a column.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
@@ -56,14 +46,6 @@ pub(super) enum Kind {
 }
 
 impl SessionSort {
-    /// Every order.
-    pub const ALL: &[SessionSort] = SessionSort::VARIANTS;
-
-    /// The name in URLs.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether a list in this order can go on behind that place: not with the cursor of a list in
     /// another order.
     pub fn fits(self, descending: bool, cursor: &Cursor) -> bool {

@@ -8,23 +8,9 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// The class of an error that a tool met.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ErrorClass {
     /// A file or path is not there.
@@ -47,20 +33,9 @@ pub enum ErrorClass {
     Unknown,
 }
 
+selftest_text::named!(ErrorClass);
+
 impl ErrorClass {
-    /// Every class, in the order of the specification's table.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// The specified name.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The class that the name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-
     /// The class of an error, from its words and the exit code of its program.
     ///
     /// An exception that the words end with decides by its name. Else the words decide, by the

@@ -8,23 +8,9 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::{GradeRecord, Level};
 
 /// A grade that a person can override.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Field {
     /// `task_completed`
@@ -37,20 +23,9 @@ pub enum Field {
     ErrorsRecovered,
 }
 
+selftest_text::named!(Field);
+
 impl Field {
-    /// Every field.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// The column's name.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The field of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-
     /// Whether its values are 0 and 1; else they are 1 to 5.
     pub fn is_boolean(self) -> bool {
         matches!(self, Field::TaskCompleted | Field::ErrorsRecovered)

@@ -10,23 +10,10 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// The specified task types.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum TaskType {
     /// Reading others' code.
@@ -52,6 +39,8 @@ pub enum TaskType {
     /// Anything else.
     General,
 }
+
+selftest_text::named!(TaskType);
 
 /// The specified words with their inflections, on word boundaries. `PR` only in capitals: `pr` is
 /// part of too many names.
@@ -89,19 +78,6 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
 });
 
 impl TaskType {
-    /// Every type, in the order of the specification's table.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// The specified name.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The type that the name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-
     /// The type of a request: the first of the specification's table with a word in its first 2000
     /// bytes.
     pub fn of(request: &str) -> Self {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
 use crate::grade::TaskType;
@@ -10,22 +10,10 @@ use selftest_text::digest;
 
 /// What shows a gap.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    ToSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum GapKind {
     /// The same class of errors at the same tool, in several sessions.
@@ -38,33 +26,12 @@ pub enum GapKind {
     RepeatedRequest,
 }
 
-impl GapKind {
-    /// The name in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The kind that the name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
+selftest_text::named!(GapKind);
 
 /// What becomes of a gap.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    ToSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum GapStatus {
     /// Nothing was proposed yet.
@@ -77,21 +44,7 @@ pub enum GapStatus {
     Dismissed,
 }
 
-impl GapStatus {
-    /// Every status.
-    pub const ALL: [GapStatus; 4] =
-        [GapStatus::Open, GapStatus::Proposed, GapStatus::Closed, GapStatus::Dismissed];
-
-    /// The name in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The status that the name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
+selftest_text::named!(GapStatus);
 
 /// One session that shows a gap, and where in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -3,24 +3,13 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
 /// What people have said of a proposal.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    ToSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ProposalStatus {
     /// It waits for a decision.
@@ -31,21 +20,7 @@ pub enum ProposalStatus {
     Rejected,
 }
 
-impl ProposalStatus {
-    /// Every status.
-    pub const ALL: [ProposalStatus; 3] =
-        [ProposalStatus::Proposed, ProposalStatus::Accepted, ProposalStatus::Rejected];
-
-    /// The name in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The status that the name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
+selftest_text::named!(ProposalStatus);
 
 /// What an experiment with a drafted skill came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -3,16 +3,15 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
 use super::disabling::Reason;
 
 /// Whether a version is in use.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Display, IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum SkillStatus {
     /// In use. At most one version of a skill is.
@@ -23,12 +22,7 @@ pub enum SkillStatus {
     Disabled,
 }
 
-impl SkillStatus {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+selftest_text::named!(SkillStatus);
 
 /// One version of a skill, without its text.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -99,20 +93,9 @@ pub struct SkillChange {
 }
 
 /// How an execution ended.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    ToSchema,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum ExecutionStatus {
     /// It worked.
@@ -123,17 +106,7 @@ pub enum ExecutionStatus {
     Timeout,
 }
 
-impl ExecutionStatus {
-    /// The name in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The status that the name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
+selftest_text::named!(ExecutionStatus);
 
 /// One use of a skill: a row of the table `skill_executions`
 /// (docs/spec/skills-and-signals.md#skill-tables), and what it has no column for.
@@ -181,20 +154,9 @@ pub struct Reaction {
 }
 
 /// What was done with a version.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    ToSchema,
-    Display,
-    EnumString,
-    IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum AuditAction {
     /// Put to use.
@@ -209,17 +171,7 @@ pub enum AuditAction {
     RefreshFailed,
 }
 
-impl AuditAction {
-    /// The name in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The action that the name stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
+selftest_text::named!(AuditAction);
 
 /// One thing that was done with a version, by whom and why.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]

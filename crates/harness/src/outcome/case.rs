@@ -14,20 +14,10 @@ use selftest_stats::score::{Score, Threshold};
 
 /// How a case ended.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    strum::IntoStaticStr,
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum CaseStatus {
     /// Every step reached the threshold with the expected status.
@@ -48,6 +38,8 @@ pub enum CaseStatus {
     Skipped,
 }
 
+selftest_text::named!(CaseStatus);
+
 impl CaseStatus {
     /// `pass` of the report: `None` when there is no verdict.
     pub const fn pass(self) -> Option<bool> {
@@ -59,11 +51,6 @@ impl CaseStatus {
             | CaseStatus::IsolationViolation => Some(false),
             CaseStatus::GenerationFailed | CaseStatus::Unscored | CaseStatus::Skipped => None,
         }
-    }
-
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 
     /// The word in tables: `PASS`, `FAIL`, or what it is instead.

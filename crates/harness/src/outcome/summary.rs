@@ -67,11 +67,10 @@ impl Summary {
 }
 
 /// What a run amounts to.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Outcome")]
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum RunOutcome {
     /// Every case passed.
@@ -86,12 +85,7 @@ pub enum RunOutcome {
     Interrupted,
 }
 
-impl RunOutcome {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+selftest_text::named!(RunOutcome);
 
 /// The outcome of a summary (design, "Exit codes").
 pub fn gate(summary: &Summary, interrupted: bool) -> RunOutcome {

@@ -45,10 +45,9 @@ impl Default for ChatSettings {
 }
 
 /// How a program is spoken to.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, strum::Display,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum Protocol {
     /// One JSON object per line on stdin and stdout.

@@ -24,11 +24,11 @@ use selftest_service::grader::routing;
 pub(crate) const MAX_REASON: usize = 1000;
 
 fn gap_statuses() -> Schema {
-    input::one_of(GapStatus::ALL.map(GapStatus::name))
+    input::one_of(GapStatus::ALL.iter().map(|status| status.name()))
 }
 
 fn proposal_statuses() -> Schema {
-    input::one_of(ProposalStatus::ALL.map(ProposalStatus::name))
+    input::one_of(ProposalStatus::ALL.iter().map(|status| status.name()))
 }
 
 #[derive(Deserialize, IntoParams)]

@@ -1,24 +1,13 @@
 //! Issues of reflections and their deductions (docs/spec/reflections.md#scoring).
 
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
 /// Something that is wrong with a reflection. The names are stable.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    ToSchema,
-    IntoStaticStr,
-    VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum IssueCode {
     /// Not of the expected schema.
@@ -39,10 +28,9 @@ pub enum IssueCode {
     SummaryTooLong,
 }
 
-impl IssueCode {
-    /// Every code, in the order in which issues are listed.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
+selftest_text::named!(IssueCode);
 
+impl IssueCode {
     /// The deduction from a score of 1.0, in hundredths, so that sums are exact.
     pub const fn hundredths(self) -> u8 {
         match self {
@@ -53,11 +41,6 @@ impl IssueCode {
             IssueCode::SummaryTooLong => 5,
             IssueCode::ConfidenceMissing | IssueCode::GoalMissing => 0,
         }
-    }
-
-    /// The name that programs read.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
 use crate::grade::patterns::session_score;
@@ -86,8 +86,9 @@ impl Default for RoutingSettings {
 }
 
 /// Where a score goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Direction {
     /// Higher than before, beyond chance.
@@ -100,12 +101,7 @@ pub enum Direction {
     Unknown,
 }
 
-impl Direction {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+selftest_text::named!(Direction);
 
 /// The score against that of as many days before.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -123,8 +119,9 @@ pub struct ScoreTrend {
 }
 
 /// How far a score can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Confidence {
     /// Too few sessions, or an interval wider than ±1.0.
@@ -135,12 +132,7 @@ pub enum Confidence {
     High,
 }
 
-impl Confidence {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+selftest_text::named!(Confidence);
 
 /// What is known of one type of task.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
