@@ -18,8 +18,8 @@ use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
 use selftest_harness::report::ReportFiles;
-use selftest_harness::scenario::TaskStatus;
 use selftest_harness::scenario::generate::load_templates;
+use selftest_harness::scenario::{GeneratedCase, TaskStatus};
 use selftest_harness::sut::namespace::RunId;
 use selftest_models::locate::{FetchObserver, Locator};
 use selftest_models::prompts::PromptLibrary;
@@ -221,8 +221,11 @@ async fn probe(
         resolved.rubric.clone(),
     );
     let evidence = Evidence {
-        prompt: "Name the capital of France in one word.".to_owned(),
-        hints: "The answer is Paris, in one word.".to_owned(),
+        case: GeneratedCase {
+            prompt: "Name the capital of France in one word.".to_owned(),
+            hints: "The answer is Paris, in one word.".to_owned(),
+            ..GeneratedCase::default()
+        },
         conversation: Vec::new(),
         reply: None,
         output: "Paris".to_owned(),

@@ -271,6 +271,7 @@ mod tests {
                     finish: Finish::Stop,
                     usage: Usage::default(),
                     structured: StructuredMode::Prompt,
+                    first_token: None,
                 })
             })
         }
@@ -287,6 +288,7 @@ mod tests {
             context_tokens: 1024,
             think: None,
             nonce: nonce.map(str::to_owned),
+            first_token: None,
         }
     }
 

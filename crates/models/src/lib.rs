@@ -14,6 +14,7 @@
 //! ```
 
 pub mod cassette;
+pub mod choice;
 pub mod embedded;
 pub mod error;
 pub mod fence;
@@ -133,6 +134,16 @@ pub struct ChatRequest {
     pub think: Option<bool>,
     /// Random text in the messages that must not count in the digest.
     pub nonce: Option<String>,
+    /// How the next token is read instead of a reply; absent for an ordinary call.
+    pub first_token: Option<FirstToken>,
+}
+
+/// A call that only wants to know what the model would begin its reply with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FirstToken {
+    /// Byte offsets into the last message, ascending: up to each of them the text is the same for
+    /// several calls, so that an engine may keep its state there.
+    pub cuts: Vec<usize>,
 }
 
 impl ChatRequest {
@@ -144,7 +155,26 @@ impl ChatRequest {
         context_tokens: u32,
     ) -> Self {
         let (messages, schema) = (prompt.into(), Some(schema.clone()));
-        Self { messages, schema, sampling, context_tokens, think: None, nonce: None }
+        let (think, nonce, first_token) = (None, None, None);
+        Self { messages, schema, sampling, context_tokens, think, nonce, first_token }
+    }
+
+    /// A request for the probabilities of the first token. It thinks of nothing before.
+    pub fn first_token(
+        prompt: impl Into<Vec<Message>>,
+        cuts: Vec<usize>,
+        seed: u64,
+        context_tokens: u32,
+    ) -> Self {
+        Self {
+            messages: prompt.into(),
+            schema: None,
+            sampling: Sampling { temperature: 0.0, max_tokens: 1, seed },
+            context_tokens,
+            think: Some(false),
+            nonce: None,
+            first_token: Some(FirstToken { cuts }),
+        }
     }
 
     /// The same request, whose messages hold that mark of evidence.
@@ -178,12 +208,16 @@ impl ChatRequest {
                 json!({ "role": message.role, "text": text })
             })
             .collect();
-        json!({
+        let mut identity = json!({
             "messages": messages,
             "schema": self.schema.as_ref().map(|schema| &*schema.schema),
             "temperature": self.sampling.temperature,
             "max_tokens": self.sampling.max_tokens,
-        })
+        });
+        if self.first_token.is_some() {
+            identity["first_token"] = json!(true);
+        }
+        identity
     }
 
     /// SHA-256 of [`ChatRequest::identity`].
@@ -238,6 +272,18 @@ pub struct ChatReply {
     pub usage: Usage,
     /// How the schema was enforced.
     pub structured: StructuredMode,
+    /// The likeliest first tokens, where they were asked for and the model tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token: Option<Vec<TokenProbability>>,
+}
+
+/// How probable a token is as the first of a reply, before any sampling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TokenProbability {
+    /// Its text, with white space.
+    pub text: String,
+    /// 0.0 to 1.0, over the whole vocabulary.
+    pub probability: f64,
 }
 
 impl ChatReply {

@@ -274,6 +274,7 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
             completion_tokens: value.get("eval_count").and_then(Value::as_u64),
         },
         structured,
+        first_token: None,
     })
 }
 

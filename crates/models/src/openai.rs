@@ -202,6 +202,7 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
             completion_tokens: count("completion_tokens"),
         },
         structured,
+        first_token: None,
     })
 }
 

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
+use super::any_json::{AnyJson, deserialize_any_json};
 use super::text::Text;
-use super::wire::{AnyJson, deserialize_any_json};
 
 /// `content` of a chat message: a string, a list of parts, or nothing. Images, audio and files
 /// are named with type and size instead of being kept.

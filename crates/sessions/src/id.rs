@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Number;
 use twox_hash::XxHash3_64;
 
-use super::wire::{AnyJson, deserialize_any_json};
+use super::any_json::{AnyJson, deserialize_any_json};
 
 /// An id as a number: ids are only compared, and a large file has many. 0 stands for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -6,6 +6,7 @@
 //! have it, and an [`Origin`]: most records that agents mark as `user` were not typed by a person,
 //! and only the reader of a format can tell.
 
+mod any_json;
 mod bounded;
 mod collect;
 mod condense;

@@ -10,12 +10,13 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
 use super::ReadError;
+use super::any_json::{AnyJson, Fill};
 use super::bounded::BoundedStrings;
 use super::digest::{Digest, Watched};
 use super::feed::Feed;
 use super::lines::{Lines, MARK, without_mark};
 use super::repaired::{Repaired, may_need_repair};
-use super::wire::{AnyJson, Each, Fill, Object, each};
+use super::wire::{Each, Object, each};
 
 /// Documents up to this size are parsed in memory, larger ones while they are read.
 const IN_MEMORY: u64 = 32 * 1024 * 1024;

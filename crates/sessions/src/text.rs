@@ -10,7 +10,7 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-use super::wire::{AnyJson, deserialize_any_json};
+use super::any_json::{AnyJson, deserialize_any_json};
 
 /// A longer text keeps this many bytes at each end: the error is usually in the last lines.
 const KEPT_END: usize = 16 * 1024;

@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Number;
 
-use super::wire::{AnyJson, deserialize_any_json};
+use super::any_json::{AnyJson, deserialize_any_json};
 
 /// A moment that may be absent or unreadable. From RFC 3339 text, ISO text without zone (taken
 /// for UTC), seconds or milliseconds since 1970 as number or text.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use selftest_harness::scenario::suite::{SUITE_VERSION, SuiteCase};
-use selftest_harness::scenario::{ReplyStep, Scenario, TaskStatus};
+use selftest_harness::scenario::{GeneratedCase, ReplyStep, Scenario, TaskStatus};
 use selftest_stats::score::{Score, Strictness};
 
 fn read(text: &str) -> Result<Suite, String> {
@@ -30,7 +30,8 @@ fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
         max_questions_allowed: Some(5),
         timeout_seconds: Some(60.0),
     };
-    SuiteCase { scenario, prompt: prompt.to_owned(), hints: hints.to_owned() }
+    let (prompt, hints) = (prompt.to_owned(), hints.to_owned());
+    SuiteCase::new(scenario, GeneratedCase { prompt, hints, ..GeneratedCase::default() })
 }
 
 fn suite(cases: Vec<SuiteCase>) -> Suite {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::rubric::{Category, Rubric};
-use crate::scenario::TaskStatus;
+use crate::scenario::{GeneratedCase, TaskStatus};
 use selftest_models::fence::{Nonce, fence};
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 
@@ -22,10 +22,8 @@ pub struct Exchange {
 /// Everything that the judge sees of one step.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// The generated prompt.
-    pub prompt: String,
-    /// The generator's hints.
-    pub hints: String,
+    /// The case.
+    pub case: GeneratedCase,
     /// Exchanges before the last one.
     pub conversation: Vec<Exchange>,
     /// The last input, when it is not the prompt.
@@ -84,8 +82,8 @@ pub fn render(
         category_ids: rubric.categories().iter().map(|category| category.id.as_str()).collect(),
         schema,
         nonce: nonce.as_str(),
-        task: fenced("TASK", &evidence.prompt),
-        hints: fenced("EXPECTED BEHAVIOR", &evidence.hints),
+        task: fenced("TASK", &evidence.case.prompt),
+        hints: fenced("EXPECTED BEHAVIOR", &evidence.case.hints),
         conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
         output: fenced("SYSTEM OUTPUT", &evidence.output),
         expected_status: evidence.expected_status.as_str(),
@@ -104,8 +102,11 @@ mod tests {
 
     fn evidence(output: &str) -> Evidence {
         Evidence {
-            prompt: "Organise the docs".into(),
-            hints: "Should ask which structure".into(),
+            case: GeneratedCase {
+                prompt: "Organise the docs".into(),
+                hints: "Should ask which structure".into(),
+                ..GeneratedCase::default()
+            },
             conversation: vec![],
             reply: None,
             output: output.into(),

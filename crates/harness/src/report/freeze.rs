@@ -21,13 +21,12 @@ pub fn freeze(report: &ReportDocument) -> Frozen {
     let (mut cases, mut left_out) = (Vec::<SuiteCase>::new(), Vec::new());
     let mut taken = BTreeSet::new();
     for case in &report.cases {
-        let (Some(prompt), Some(hints)) = (&case.prompt, &case.hints) else {
+        let Some(generated) = case.generated() else {
             left_out.push(case.name());
             continue;
         };
         if taken.insert(&case.id) {
-            let (prompt, hints) = (prompt.clone(), hints.clone());
-            cases.push(SuiteCase { scenario: scenario(report, case), prompt, hints });
+            cases.push(SuiteCase::new(scenario(report, case), generated));
         }
     }
     let suite = Suite {

@@ -214,8 +214,7 @@ impl CasePlay {
         };
         let limits = &self.planned.limits;
         let evidence = Evidence {
-            prompt: case.prompt.clone(),
-            hints: case.hints.clone(),
+            case: case.clone(),
             conversation: earlier.iter().filter_map(said).collect(),
             reply: reply_to_question,
             question_count: count_questions(&reply.output),

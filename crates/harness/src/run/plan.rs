@@ -199,10 +199,12 @@ mod tests {
 
     #[test]
     fn a_suite_is_repeated_in_rounds() {
-        let case = |id: &str| SuiteCase {
-            scenario: scenario(id),
-            prompt: format!("do {id}"),
-            hints: "h".into(),
+        let case = |id: &str| {
+            let (prompt, hints) = (format!("do {id}"), "h".to_owned());
+            SuiteCase::new(
+                scenario(id),
+                GeneratedCase { prompt, hints, ..GeneratedCase::default() },
+            )
         };
         let cases = [case("a"), case("b"), case("c")];
         let planned = |selection: &str, repeats| {

@@ -200,6 +200,7 @@ pub fn read_reply(reply: &str) -> Result<GeneratedCase, String> {
     let case = GeneratedCase {
         prompt: case.prompt.trim().to_owned(),
         hints: case.hints.trim().to_owned(),
+        ..case
     };
     for (name, field) in [("prompt", &case.prompt), ("hints", &case.hints)] {
         if !field.chars().any(char::is_alphanumeric) {
@@ -215,7 +216,8 @@ pub fn read_reply(reply: &str) -> Result<GeneratedCase, String> {
 fn read_marked_text(text: &str) -> Option<GeneratedCase> {
     let (_, rest) = text.split_once("PROMPT:")?;
     let (prompt, hints) = rest.split_once("HINTS:")?;
-    Some(GeneratedCase { prompt: prompt.to_owned(), hints: hints.to_owned() })
+    let (prompt, hints) = (prompt.to_owned(), hints.to_owned());
+    Some(GeneratedCase { prompt, hints, ..GeneratedCase::default() })
 }
 
 #[cfg(test)]
@@ -225,7 +227,8 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let expected = GeneratedCase { prompt: "Do x".into(), hints: "Look for y".into() };
+        let (prompt, hints) = ("Do x".to_owned(), "Look for y".to_owned());
+        let expected = GeneratedCase { prompt, hints, ..GeneratedCase::default() };
         for reply in [
             r#"{"prompt": "Do x", "hints": "Look for y"}"#,
             "```json\n{\"prompt\": \"Do x\", \"hints\": \"Look for y\"}\n```",

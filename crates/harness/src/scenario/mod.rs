@@ -82,11 +82,48 @@ pub struct Scenario {
     pub timeout_seconds: Option<f64>,
 }
 
-/// What the generator made of a scenario.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// One case: what is asked, and all by which the answer is judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GeneratedCase {
     /// What the system under test is asked. The only part that it ever sees.
     pub prompt: String,
     /// What the judge should look for.
     pub hints: String,
+    /// What the answer is held against.
+    #[serde(default, skip_serializing_if = "Grounds::is_empty")]
+    pub grounds: Grounds,
+}
+
+/// What an answer is held against. The system under test sees none of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Grounds {
+    /// Yes/no criteria, each about one thing, that a good answer meets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<String>,
+    /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<String>,
+    /// What the judge sees of the project.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excerpts: Vec<Excerpt>,
+    /// A good answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+}
+
+impl Grounds {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A part of a file of the project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Excerpt {
+    /// Path from the project's root, with `/`.
+    pub path: String,
+    /// The lines.
+    pub text: String,
 }

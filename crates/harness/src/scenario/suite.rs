@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{GeneratedCase, Scenario};
+use super::{Excerpt, GeneratedCase, Grounds, Scenario};
 use selftest_text::digest;
 
 /// Version of the format. Grows when a key changes its meaning or goes away.
@@ -50,6 +50,18 @@ pub struct SuiteCase {
     /// What the judge should look for.
     #[schemars(length(min = 1))]
     pub hints: String,
+    /// Yes/no criteria, each about one thing, that a good answer meets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<String>,
+    /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<String>,
+    /// What the judge sees of the project, as it was when the case was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excerpts: Vec<Excerpt>,
+    /// A good answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
 }
 
 impl Suite {
@@ -61,9 +73,25 @@ impl Suite {
 }
 
 impl SuiteCase {
-    /// Prompt and hints, as a generator makes them.
+    /// A frozen case.
+    pub fn new(scenario: Scenario, case: GeneratedCase) -> Self {
+        let GeneratedCase { prompt, hints, grounds } = case;
+        let Grounds { expectations, facts, excerpts, reference } = grounds;
+        Self { scenario, prompt, hints, expectations, facts, excerpts, reference }
+    }
+
+    /// The case, as a generator makes it.
     pub fn generated(&self) -> GeneratedCase {
-        GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone() }
+        GeneratedCase {
+            prompt: self.prompt.clone(),
+            hints: self.hints.clone(),
+            grounds: Grounds {
+                expectations: self.expectations.clone(),
+                facts: self.facts.clone(),
+                excerpts: self.excerpts.clone(),
+                reference: self.reference.clone(),
+            },
+        }
     }
 }
 
@@ -71,12 +99,10 @@ impl SuiteCase {
 /// should answer, and what the judge looks for. Thresholds and limits do not count, they decide
 /// only what is made of an answer.
 pub fn case_digest(scenario: &Scenario, case: &GeneratedCase) -> String {
-    digest::of_json(&json!({
-        "prompt": case.prompt,
-        "hints": case.hints,
-        "expected_status": scenario.expected_status,
-        "reply_flow": scenario.reply_flow,
-    }))
+    let mut parts = json!(case);
+    parts["expected_status"] = json!(scenario.expected_status);
+    parts["reply_flow"] = json!(scenario.reply_flow);
+    digest::of_json(&parts)
 }
 
 #[cfg(test)]
@@ -87,11 +113,9 @@ mod tests {
 
     fn case() -> SuiteCase {
         let scenario = json!({"id": "a", "description": "d", "expected_status": "COMPLETE"});
-        SuiteCase {
-            scenario: serde_json::from_value(scenario).unwrap(),
-            prompt: "Explain x".into(),
-            hints: "names y".into(),
-        }
+        let (prompt, hints) = ("Explain x".to_owned(), "names y".to_owned());
+        let case = GeneratedCase { prompt, hints, ..GeneratedCase::default() };
+        SuiteCase::new(serde_json::from_value(scenario).unwrap(), case)
     }
 
     fn suite(cases: Vec<SuiteCase>) -> Suite {

@@ -6,13 +6,15 @@
 use std::ffi::{CStr, CString};
 
 use super::llama::{Model, Token, render_chat};
-use crate::{Message, ModelError, Role};
+use crate::{ChatRequest, Message, ModelError, Role};
 
 /// A prompt, cut where it is always cut.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prompt {
     /// All before the text of the first user message; the same for all calls of one kind.
     pub(super) prefix: Vec<Token>,
+    /// What follows up to each cut of the request, which several calls may have in common.
+    pub(super) shared: Vec<Vec<Token>>,
     /// All from there on; never empty.
     pub(super) rest: Vec<Token>,
 }
@@ -20,22 +22,38 @@ pub(super) struct Prompt {
 impl Prompt {
     /// Tokens in all.
     pub(super) fn len(&self) -> usize {
-        self.prefix.len() + self.rest.len()
+        let shared: usize = self.shared.iter().map(Vec::len).sum();
+        self.prefix.len() + shared + self.rest.len()
     }
 }
 
 /// The prompt of a conversation. Uses `ChatML` where the file has no template or one that
 /// llama.cpp does not know.
-pub(super) fn prompt(model: &Model, messages: &[Message]) -> Result<Prompt, ModelError> {
-    let parts = model
+pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, ModelError> {
+    let messages = &request.messages[..];
+    let mut parts = model
         .chat_template()
         .and_then(|template| frame(template, messages))
         .or_else(|| frame(c"chatml", messages))
         .ok_or_else(|| {
             ModelError::engine("the chat template cannot be rendered".to_owned(), None)
         })?;
-    Ok(assemble(model, &parts, messages))
+    let thinks = model.chat_template().is_some_and(|template| {
+        template.to_bytes().windows(THINKING.len()).any(|part| part == THINKING)
+    });
+    // What such a template writes itself when it is told not to think.
+    if thinks
+        && request.think != Some(true)
+        && let Some(end) = parts.last_mut()
+    {
+        end.push_str("<think>\n\n</think>\n\n");
+    }
+    let cuts = request.first_token.as_ref().map_or(&[][..], |first| &first.cuts);
+    Ok(assemble(model, &parts, messages, cuts))
 }
+
+/// The switch in the templates of models that think unless they are told not to.
+const THINKING: &[u8] = b"enable_thinking";
 
 /// The template's own text: before, between and after the messages.
 fn frame(template: &CStr, messages: &[Message]) -> Option<Vec<String>> {
@@ -71,9 +89,9 @@ fn split(text: &str, marks: &[String]) -> Option<Vec<String>> {
     (!twice).then_some(parts)
 }
 
-fn assemble(model: &Model, parts: &[String], messages: &[Message]) -> Prompt {
+fn assemble(model: &Model, parts: &[String], messages: &[Message], cuts: &[usize]) -> Prompt {
     let first_user = messages.iter().position(|message| message.role == Role::User);
-    let (mut prefix, mut tokens) = (Vec::new(), Vec::new());
+    let (mut prefix, mut shared, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
     for (place, part) in parts.iter().enumerate() {
         tokens.extend(model.tokenize(part.as_bytes(), true));
         if place == 0
@@ -85,14 +103,25 @@ fn assemble(model: &Model, parts: &[String], messages: &[Message]) -> Prompt {
         if first_user == Some(place) {
             prefix = std::mem::take(&mut tokens);
         }
-        if let Some(message) = messages.get(place) {
-            tokens.extend(model.tokenize(message.text.as_bytes(), false));
+        let Some(message) = messages.get(place) else { continue };
+        let mut text = message.text.as_str();
+        if place + 1 == messages.len() {
+            let mut done = 0;
+            for &cut in cuts {
+                let Some((before, after)) = text.split_at_checked(cut.saturating_sub(done)) else {
+                    break;
+                };
+                tokens.extend(model.tokenize(before.as_bytes(), false));
+                shared.push(std::mem::take(&mut tokens));
+                (text, done) = (after, cut);
+            }
         }
+        tokens.extend(model.tokenize(text.as_bytes(), false));
     }
     if tokens.is_empty() {
-        std::mem::swap(&mut prefix, &mut tokens);
+        tokens = shared.pop().unwrap_or_else(|| std::mem::take(&mut prefix));
     }
-    Prompt { prefix, rest: tokens }
+    Prompt { prefix, shared, rest: tokens }
 }
 
 #[cfg(test)]

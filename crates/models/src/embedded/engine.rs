@@ -10,7 +10,7 @@ use std::path::Path;
 use llguidance::Matcher;
 
 use super::constraint::Constraints;
-use super::conversation;
+use super::conversation::{self, Prompt};
 use super::draft::Draft;
 use super::interrupt::Interrupt;
 use super::llama::{Context, Model, Token};
@@ -18,10 +18,13 @@ use super::prefixes::Prefixes;
 use super::sampler::Sampler;
 use super::threads;
 use super::turns::Turns;
-use crate::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
+use crate::choice::Answer;
+use crate::{ChatReply, ChatRequest, Finish, ModelError, StructuredMode, TokenProbability, Usage};
 
 /// Tokens decoded at once; a call that is given up ends within one such batch.
 const BATCH: u32 = 128;
+/// Tokens whose probabilities are told, besides those that say yes or no.
+const LIKELIEST: usize = 20;
 /// No text of more bytes per token than this is worth tokenising to see that it does not fit.
 const MOST_BYTES_PER_TOKEN: usize = 64;
 
@@ -60,6 +63,10 @@ pub(super) struct Engine<'model> {
     turns: Turns,
     prefixes: Prefixes,
     constraints: Option<Constraints>,
+    /// The segments that the context holds, where it can go back to the end of each.
+    held: Vec<Vec<Token>>,
+    /// The tokens that may say yes or no, found once.
+    answers: Option<Vec<Token>>,
 }
 
 impl<'model> Engine<'model> {
@@ -89,6 +96,8 @@ impl<'model> Engine<'model> {
             turns: Turns::at(file),
             prefixes: Prefixes::default(),
             constraints: None,
+            held: Vec::new(),
+            answers: None,
         })
     }
 
@@ -119,10 +128,13 @@ impl<'model> Engine<'model> {
         if bytes > self.limit.saturating_mul(MOST_BYTES_PER_TOKEN) {
             return Err(self.too_long(format!("{bytes} bytes")));
         }
-        let prompt = conversation::prompt(self.model, &request.messages)?;
+        let prompt = conversation::prompt(self.model, request)?;
         let prompt_tokens = prompt.len();
         if prompt_tokens >= self.limit {
             return Err(self.too_long(format!("{prompt_tokens} tokens")));
+        }
+        if request.first_token.is_some() {
+            return self.first_token(prompt, interrupt);
         }
         let most = (self.limit - prompt_tokens).min(request.sampling.max_tokens.max(1) as usize);
         let mut sampler = Sampler::new(&request.sampling);
@@ -159,7 +171,66 @@ impl<'model> Engine<'model> {
             Some(_) => StructuredMode::Schema,
             None => StructuredMode::Prompt,
         };
-        Ok(ChatReply { text: draft.into_text(), finish, usage, structured })
+        let text = draft.into_text();
+        Ok(ChatReply { text, finish, usage, structured, first_token: None })
+    }
+
+    /// The probabilities of the likeliest first tokens, and of all that may say yes or no.
+    fn first_token(
+        &mut self,
+        prompt: Prompt,
+        interrupt: &Interrupt,
+    ) -> Result<ChatReply, ModelError> {
+        let prompt_tokens = prompt.len();
+        let Prompt { prefix, mut shared, rest } = prompt;
+        shared.insert(0, prefix);
+        let same = shared.iter().zip(&self.held).take_while(|(wanted, held)| wanted == held);
+        let same = same.count();
+        let kept: usize = shared[..same].iter().map(Vec::len).sum();
+        let held = std::mem::take(&mut self.held);
+        let start = if same > 1 && self.context.truncate(kept) {
+            same
+        } else {
+            drop(held);
+            self.enter(&shared[0], interrupt)?;
+            1
+        };
+        for segment in shared[start..].iter().filter(|segment| !segment.is_empty()) {
+            self.decode(segment, interrupt)?;
+        }
+        self.decode(&rest, interrupt)?;
+        self.held = shared;
+        let model = self.model;
+        let answers = self.answers.get_or_insert_with(|| {
+            let bears = |token: &Token| Answer::of_token(&text_of(model, *token)).is_some();
+            (0..model.vocabulary_size()).filter(bears).collect()
+        });
+        let logits = self.context.logits().ok_or_else(|| {
+            ModelError::engine("the model gives no usable next token".to_owned(), None)
+        })?;
+        let chances = probabilities(logits).ok_or_else(|| {
+            ModelError::engine("the model's next token has no probability".to_owned(), None)
+        })?;
+        let mut tokens: Vec<Token> = (0..model.vocabulary_size()).collect();
+        let chance = |token: &Token| chances[*token as usize];
+        let likeliest = LIKELIEST.min(tokens.len().saturating_sub(1));
+        tokens.select_nth_unstable_by(likeliest, |a, b| chance(b).total_cmp(&chance(a)));
+        tokens.truncate(likeliest);
+        tokens.extend(&*answers);
+        tokens.sort_unstable_by(|a, b| chance(b).total_cmp(&chance(a)).then(a.cmp(b)));
+        tokens.dedup();
+        let read = |token: &Token| TokenProbability {
+            text: text_of(model, *token),
+            probability: chance(token),
+        };
+        let first_token: Vec<TokenProbability> = tokens.iter().map(read).collect();
+        Ok(ChatReply {
+            text: first_token.first().map(|token| token.text.clone()).unwrap_or_default(),
+            finish: Finish::Stop,
+            usage: Usage { prompt_tokens: Some(prompt_tokens as u64), completion_tokens: Some(1) },
+            structured: StructuredMode::Prompt,
+            first_token: Some(first_token),
+        })
     }
 
     fn use_threads(&mut self, threads: usize) {
@@ -180,6 +251,7 @@ impl<'model> Engine<'model> {
 
     /// Brings the context to the state after the prefix, from memory where possible.
     fn enter(&mut self, prefix: &[Token], interrupt: &Interrupt) -> Result<(), ModelError> {
+        self.held.clear();
         self.forget()?;
         if prefix.is_empty() {
             return Ok(());
@@ -224,4 +296,16 @@ impl<'model> Engine<'model> {
     fn too_long(&self, length: String) -> ModelError {
         ModelError::PromptTooLong { length, limit: self.limit, most: self.model.trained_context() }
     }
+}
+
+fn text_of(model: &Model, token: Token) -> String {
+    String::from_utf8_lossy(&model.token_bytes(token, false)).into_owned()
+}
+
+/// Softmax of the logits; none where they are not numbers.
+fn probabilities(logits: &[f32]) -> Option<Vec<f64>> {
+    let greatest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = logits.iter().map(|logit| f64::from(logit - greatest).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    (sum.is_finite() && sum > 0.0).then(|| powers.into_iter().map(|power| power / sum).collect())
 }

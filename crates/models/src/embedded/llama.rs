@@ -303,10 +303,17 @@ impl<'model> Context<'model> {
 
     /// Removes all tokens; false on failure.
     pub(super) fn clear(&mut self) -> bool {
-        // SAFETY: the context is alive, and so is its memory; negative bounds mean all positions.
+        self.truncate(0)
+    }
+
+    /// Removes all tokens but the first so many; false on failure, as with models whose state
+    /// cannot go back.
+    pub(super) fn truncate(&mut self, tokens: usize) -> bool {
+        let Ok(first) = i32::try_from(tokens) else { return false };
+        // SAFETY: the context is alive, and so is its memory; a negative end means all positions.
         unsafe {
             let memory = ffi::llama_get_memory(self.raw.as_ptr());
-            ffi::llama_memory_seq_rm(memory, SEQUENCE, -1, -1)
+            ffi::llama_memory_seq_rm(memory, SEQUENCE, first, -1)
         }
     }
 

@@ -195,7 +195,9 @@ mod tests {
             self.asked.lock().unwrap().push(request.clone());
             let (text, finish) = self.replies.lock().unwrap().remove(0);
             let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
-            Box::pin(async move { Ok(ChatReply { text: text.into(), finish, usage, structured }) })
+            let text = text.into();
+            let reply = ChatReply { text, finish, usage, structured, first_token: None };
+            Box::pin(async move { Ok(reply) })
         }
 
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
@@ -214,6 +216,7 @@ mod tests {
             context_tokens: 100,
             think: None,
             nonce: None,
+            first_token: None,
         };
         let limits = Limits { max_reasks: 1, max_tokens_key: "some.max_tokens" };
         let read = |reply: &str| {

@@ -10,11 +10,12 @@ use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
 use crate::Text;
+use crate::any_json::{AnyJson, Fill, deserialize_any_json};
 use crate::content::{Content, Media};
 use crate::event::Usage;
 use crate::id::Id;
 use crate::time::Moment;
-use crate::wire::{AnyJson, Fill, Flag, Int, Object, deserialize_any_json};
+use crate::wire::{Flag, Int, Object};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]

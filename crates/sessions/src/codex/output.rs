@@ -7,11 +7,12 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
+use crate::any_json::{AnyJson, deserialize_any_json};
 use crate::content::Content;
 use crate::event::{Outcome, ToolResult};
 use crate::failure;
 use crate::text::Text;
-use crate::wire::{AnyJson, Int, Object, deserialize_any_json};
+use crate::wire::{Int, Object};
 
 /// Lines at the beginning of an output among which an exit code may stand.
 const HEADER_LINES: usize = 6;

@@ -7,8 +7,8 @@ use serde::de::{self, DeserializeSeed as _, MapAccess, SeqAccess};
 
 use super::outline::{INNER, MARKS, Outline};
 use crate::Text;
+use crate::any_json::{AnyJson, Fill};
 use crate::repaired::repair;
-use crate::wire::{AnyJson, Fill};
 
 /// Keys of an object that are looked at.
 const KEYS: usize = 1000;

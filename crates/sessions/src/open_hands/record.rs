@@ -5,13 +5,14 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
+use crate::any_json::{AnyJson, Fill, deserialize_any_json};
 use crate::content::Content;
 use crate::event::Event;
 use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{AnyJson, Fill, Flag, Int, Json, Loose, Object, deserialize_any_json};
+use crate::wire::{Flag, Int, Json, Loose, Object};
 
 /// An event, or an evaluated run with its events in `history`.
 #[derive(Deserialize, Default)]

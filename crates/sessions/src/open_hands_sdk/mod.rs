@@ -13,12 +13,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess};
 
 use super::ReadError;
+use super::any_json::AnyJson as _;
 use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult};
 use super::feed::Feed;
 use super::lines::Lines;
 use super::source::{Document, Source, records};
 use super::text::Text;
-use super::wire::{AnyJson as _, Json};
+use super::wire::Json;
 use record::{Observation, Record};
 
 /// Reads a conversation.

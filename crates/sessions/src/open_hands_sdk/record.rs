@@ -3,13 +3,14 @@
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess};
 
+use crate::any_json::{AnyJson, deserialize_any_json};
 use crate::content::Content;
 use crate::event::Usage;
 use crate::feed::Feed;
 use crate::text::Text;
 use crate::time::Moment;
 use crate::tokens::Counts;
-use crate::wire::{AnyJson, Flag, Int, Json, Loose, Object, deserialize_any_json};
+use crate::wire::{Flag, Int, Json, Loose, Object};
 
 /// An event of any kind.
 #[derive(Deserialize, Default)]

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess};
 
 use super::{Text, ToolCall};
+use crate::any_json::{AnyJson, deserialize_any_json};
 use crate::content::Media;
 use crate::time::Moment;
-use crate::wire::{AnyJson, Flag, Int, Json, Object, deserialize_any_json, each};
+use crate::wire::{Flag, Int, Json, Object, each};
 
 /// A header or an entry.
 #[derive(Deserialize, Default)]

@@ -15,7 +15,6 @@ use crate::experiment::{Analysis, Arm, Arms, Trial, analyse};
 use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use crate::outcome::CaseStatus;
 use crate::report::document::{CaseDocument, ReportDocument};
-use crate::scenario::GeneratedCase;
 use crate::scenario::suite::case_digest;
 use selftest_models::Usage;
 
@@ -123,8 +122,7 @@ impl<'a> CaseNames<'a> {
 }
 
 fn digest(case: &CaseDocument) -> Option<String> {
-    let (prompt, hints) = (case.prompt.clone()?, case.hints.clone()?);
-    Some(case_digest(&case.scenario, &GeneratedCase { prompt, hints }))
+    Some(case_digest(&case.scenario, &case.generated()?))
 }
 
 /// Wall time of the system under test alone.

@@ -8,7 +8,7 @@ use crate::event::CategoryWeight;
 use crate::judge::{CategoryScore, Verdict};
 use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, CaseStatus, GenerationRecord, Step, case_name};
-use crate::scenario::{Scenario, TaskStatus};
+use crate::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
 use crate::sut::SutEvidence;
 use crate::sut::namespace::SessionId;
 use selftest_models::structured::UnscoredReason;
@@ -45,6 +45,9 @@ pub struct CaseDocument {
     pub unscored_reason: Option<UnscoredReason>,
     /// What the judge was told to look for.
     pub hints: Option<String>,
+    /// What the answer was held against.
+    #[serde(default, skip_serializing_if = "Grounds::is_empty")]
+    pub grounds: Grounds,
     /// The least overall score that passes.
     pub threshold: Threshold,
     /// The least safety score that passes.
@@ -72,6 +75,12 @@ impl CaseDocument {
         case_name(&self.id, self.repeat)
     }
 
+    /// The case as the generator made it; none where it did not.
+    pub fn generated(&self) -> Option<GeneratedCase> {
+        let (prompt, hints) = (self.prompt.clone()?, self.hints.clone()?);
+        Some(GeneratedCase { prompt, hints, grounds: self.grounds.clone() })
+    }
+
     /// The document of a case. `categories` name the scores of a case that has none.
     pub fn new(case: &CaseResult, categories: &[CategoryWeight]) -> Self {
         let (status, reason) = case.status();
@@ -92,6 +101,7 @@ impl CaseDocument {
             reason,
             unscored_reason: case.unscored_reason(),
             hints: generated.map(|generated| generated.hints.clone()),
+            grounds: generated.map(|generated| generated.grounds.clone()).unwrap_or_default(),
             threshold: case.threshold,
             safety_floor: case.safety_floor,
             session_id: case.session_id.clone(),

@@ -1,0 +1,147 @@
+//! A yes or no, read from the probabilities of a reply's first token. Pure.
+//!
+//! All spellings count: `Yes`, ` yes`, `YES`, the words of other languages, and the beginning of
+//! a word that a tokenizer has in pieces.
+
+use super::TokenProbability;
+
+/// Words that mean yes, in lower case.
+const YES: [&str; 14] =
+    ["yes", "yeah", "yep", "true", "ja", "oui", "sí", "si", "sim", "tak", "да", "はい", "是", "对"];
+/// Words that mean no, in lower case.
+const NO: [&str; 13] =
+    ["no", "nope", "not", "false", "nein", "non", "não", "nie", "нет", "いいえ", "否", "不", "nee"];
+
+/// What a first token says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+}
+
+impl Answer {
+    /// What the text of a token says, if it is one of the words or the beginning of `yes` or `no`.
+    pub fn of_token(text: &str) -> Option<Self> {
+        let word = text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.,:!_▁".contains(c));
+        if word.is_empty() || word.len() > 12 {
+            return None;
+        }
+        let word = word.to_lowercase();
+        if YES.contains(&&*word) || "yes".starts_with(&word) {
+            Some(Answer::Yes)
+        } else if NO.contains(&&*word) || "no".starts_with(&word) {
+            Some(Answer::No)
+        } else {
+            None
+        }
+    }
+}
+
+/// The probabilities of yes and no among the first tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct YesNo {
+    /// Probability of all spellings of yes.
+    pub yes: f64,
+    /// Probability of all spellings of no.
+    pub no: f64,
+}
+
+impl YesNo {
+    /// Adds up what the tokens say. A probability that is no number from 0 to 1 makes all of it
+    /// unusable, as does a list in which neither word has any.
+    pub fn of(tokens: &[TokenProbability]) -> Option<Self> {
+        let mut sum = Self { yes: 0.0, no: 0.0 };
+        for token in tokens {
+            // Rounding may leave a hair above 1.
+            if !(0.0..=1.001).contains(&token.probability) {
+                return None;
+            }
+            match Answer::of_token(&token.text) {
+                Some(Answer::Yes) => sum.yes += token.probability,
+                Some(Answer::No) => sum.no += token.probability,
+                None => {}
+            }
+        }
+        (sum.yes + sum.no > 0.0).then_some(sum)
+    }
+
+    /// The share of yes among yes and no, 0 to 1.
+    pub fn share(self) -> f64 {
+        self.yes / (self.yes + self.no)
+    }
+
+    /// The probability of anything else, 0 to 1.
+    pub fn neither(self) -> f64 {
+        (1.0 - self.yes - self.no).clamp(0.0, 1.0)
+    }
+
+    /// `ln(yes / no)`, each at least 1e-6: a list that is cut off does not know smaller ones.
+    pub fn log_odds(self) -> f64 {
+        (self.yes.max(1e-6) / self.no.max(1e-6)).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tokens(list: &[(&str, f64)]) -> Vec<TokenProbability> {
+        let token = |&(text, probability): &(&str, f64)| TokenProbability {
+            text: text.to_owned(),
+            probability,
+        };
+        list.iter().map(token).collect()
+    }
+
+    #[test]
+    fn every_spelling_counts() {
+        let all = tokens(&[("Yes", 0.3), (" yes", 0.1), ("YES", 0.1), ("No", 0.2), ("The", 0.3)]);
+        let found = YesNo::of(&all).unwrap();
+        assert!((found.yes - 0.5).abs() < 1e-12 && (found.no - 0.2).abs() < 1e-12);
+        assert!((found.share() - 5.0 / 7.0).abs() < 1e-12);
+        assert!((found.neither() - 0.3).abs() < 1e-12);
+        for (text, answer) in [
+            ("▁Yes", Some(Answer::Yes)),
+            ("**No", Some(Answer::No)),
+            ("Ja", Some(Answer::Yes)),
+            ("Nein", Some(Answer::No)),
+            ("はい", Some(Answer::Yes)),
+            ("否", Some(Answer::No)),
+            // Pieces of words.
+            ("Y", Some(Answer::Yes)),
+            ("n", Some(Answer::No)),
+            ("Yesterday", None),
+            ("Now", None),
+            ("", None),
+            ("\n", None),
+        ] {
+            assert_eq!(Answer::of_token(text), answer, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_probability_is_no_answer() {
+        assert_eq!(YesNo::of(&tokens(&[("Yes", f64::NAN), ("No", 0.2)])), None);
+        assert_eq!(YesNo::of(&tokens(&[("Yes", 7.0)])), None);
+        assert_eq!(YesNo::of(&tokens(&[("Yes", -0.1)])), None);
+        assert_eq!(YesNo::of(&tokens(&[("The", 0.9)])), None);
+        assert_eq!(YesNo::of(&[]), None);
+        let only_one = YesNo::of(&tokens(&[("Yes", 0.9)])).unwrap();
+        assert_eq!(only_one.share(), 1.0);
+        assert!(only_one.log_odds().is_finite());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "\\PC{0,20}", probability in -1.0f64..2.0) {
+            let list = [TokenProbability { text, probability }];
+            if let Some(found) = YesNo::of(&list) {
+                prop_assert!((0.0..=1.0).contains(&found.share()));
+                prop_assert!((0.0..=1.0).contains(&found.neither()));
+            }
+        }
+    }
+}
