@@ -4,6 +4,7 @@ mod experiment;
 mod grade;
 mod improve;
 mod jobs;
+mod judge;
 mod reflect;
 mod run;
 mod serve;
@@ -24,6 +25,7 @@ pub use grade::{
 };
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
+pub use judge::{AttackArgs, BenchArgs, JudgeAction};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
 pub use run::{Format, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
@@ -141,6 +143,12 @@ pub enum Command {
         /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
+    },
+    /// Measure how well models judge: how well they tell good answers from bad ones
+    Judge {
+        /// The action.
+        #[command(subcommand)]
+        action: JudgeAction,
     },
     /// Grade recorded agent sessions by rules, and report on them
     Grade {

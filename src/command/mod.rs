@@ -14,6 +14,7 @@ mod improve;
 mod init;
 mod interruption;
 mod jobs;
+mod judge;
 mod mcp;
 mod model;
 mod named_run;
@@ -69,6 +70,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             compare::execute([&a, &b], json, fail_if_worse, &global)
         }
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
+        Some(Command::Judge { action }) => runtime()?.block_on(judge::execute(&action, &global)),
         Some(Command::Grade { sessions, store, action }) => {
             runtime()?.block_on(grade::execute(&action, &sessions, &store, &global))
         }

@@ -11,11 +11,14 @@ use rand::RngExt as _;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
+use super::judge::fitness::JudgeIdentity;
 use super::model::FetchBar;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
 use selftest_harness::event::{RunConfig, RunHeader, RunModels, SuiteRun};
 use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::known_answers::AnswerSet;
+use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::run::plan::PlannedCase;
@@ -172,19 +175,36 @@ impl Setup<'_> {
         let generator = models.generator.map(|model| {
             Generator::new(model, config.generator.clone(), context_tokens, named_files)
         });
-        let rubric = self.resolved.rubric.clone();
-        let judge = Judge::new(models.judge, config.judge.clone(), context_tokens, rubric);
+        let judge = self.judge(models.judge, &library).await;
         let watch = Arc::new(self.watch(record));
         let judge = Arc::new(judge);
         let runner = Runner { generator, judge, sut, library, redactor, seed, watch };
         Ok(Prepared { runner: Arc::new(runner), models: names, capacity })
     }
 
+    /// The judge, with what is known of its judgement.
+    async fn judge(&self, model: Arc<dyn ChatModel>, library: &PromptLibrary) -> Judge {
+        let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
+        let judge = Judge::new(
+            Arc::clone(&model),
+            config.judge.clone(),
+            config.models.context_tokens,
+            rubric.clone(),
+        );
+        let method = judge.method(library).await;
+        let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
+        let environment = &self.project.environment.models;
+        match identity.known(environment, AnswerSet::Calibration) {
+            Some(fitness) => judge.measured(fitness),
+            None => judge,
+        }
+    }
+
     /// The templates of all roles; warns where they are not those of the suite.
     fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, Failure> {
         let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
         load_templates(&mut library, to_generate)?;
-        for name in [JUDGE_TEMPLATE, CHAT_TEMPLATE] {
+        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, CHAT_TEMPLATE] {
             library.load(name)?;
         }
         let rubric_digest = self.resolved.rubric.digest();

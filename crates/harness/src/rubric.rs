@@ -35,6 +35,11 @@ pub struct Category {
     pub description: String,
     /// What some scores mean, best first.
     pub anchors: Vec<Anchor>,
+    /// The question that a good answer gets a yes to, for judging by probability. Absent: that of
+    /// the specified category, or one made of the description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 300))]
+    pub question: Option<String>,
 }
 
 /// Categories whose ids are unique and whose weights sum to 1.
@@ -123,6 +128,7 @@ impl Default for Rubric {
                     meaning: meaning.to_owned(),
                 })
                 .collect(),
+            question: None,
         };
         Self {
             categories: vec![

@@ -105,6 +105,14 @@ impl ChatModel for Recorder {
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         self.inner.context_limit()
     }
+
+    fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
+        self.inner.fingerprint()
+    }
+
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        self.inner.tells_probabilities()
+    }
 }
 
 /// A folder of recordings that answers as a model.
@@ -194,6 +202,11 @@ impl ChatModel for Cassette {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move { self.replay(request) })
+    }
+
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        let tells = self.recordings.values().any(|one| one.reply.first_token.is_some());
+        Box::pin(async move { tells })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {

@@ -74,4 +74,12 @@ impl ChatModel for Guarded {
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         self.inner.context_limit()
     }
+
+    fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
+        self.inner.fingerprint()
+    }
+
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        self.inner.tells_probabilities()
+    }
 }

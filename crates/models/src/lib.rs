@@ -53,6 +53,18 @@ pub trait ChatModel: Send + Sync {
     /// Called once, before the first case.
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>>;
 
+    /// Whether requests for the first token can be expected to be answered. May ask the server,
+    /// once.
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async { false })
+    }
+
+    /// What tells this model from another of the same name: a digest of its weights, where that
+    /// can be had.
+    fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { None })
+    }
+
     /// The longest context that the model takes, in tokens; `None` where nobody says.
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async { None })

@@ -118,6 +118,18 @@ impl Locator {
         Ok(model)
     }
 
+    /// Names of the models that can be used at once: weights that are here, and the chat models
+    /// of the Ollama server that it runs itself.
+    pub async fn installed(&self) -> Vec<String> {
+        let here = model_files::list(&self.environment).into_iter().filter(|listed| listed.present);
+        let mut names: Vec<String> =
+            here.map(|listed| format!("embedded/{}", listed.name)).collect();
+        let served = self.ollama_models().await.unwrap_or_default();
+        let own = served.iter().filter(|tag| tag.can_chat() && !tag.is_cloud());
+        names.extend(own.map(|tag| format!("ollama/{}", tag.name)));
+        names
+    }
+
     /// A name that leaves no choice, and the reason where there was one.
     async fn resolve(&self, name: &ModelName) -> Result<(ModelName, Option<String>), ModelError> {
         match name {

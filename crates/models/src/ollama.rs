@@ -78,6 +78,9 @@ pub struct Tag {
     /// Bytes on disk.
     #[serde(default)]
     pub size: u64,
+    /// Digest of its weights and parameters.
+    #[serde(default)]
+    digest: Option<String>,
     #[serde(default)]
     details: TagDetails,
     #[serde(default)]
@@ -250,10 +253,19 @@ const fn reply_mode(request: &ChatRequest, takes_schema: bool) -> StructuredMode
 }
 
 fn version_takes_schema(version: &str) -> bool {
+    is_at_least(version, [0, 5, 0])
+}
+
+/// `logprobs` came with 0.12.11.
+fn version_tells_probabilities(version: &str) -> bool {
+    is_at_least(version, [0, 12, 11])
+}
+
+fn is_at_least(version: &str, least: [u32; 3]) -> bool {
     let mut parts = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
-    let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    let version = [(); 3].map(|()| parts.next().unwrap_or(0));
     // Development builds call themselves 0.0.0 and are new.
-    (major, minor) == (0, 0) || (major, minor) >= (0, 5)
+    version == [0; 3] || version >= least
 }
 
 /// Reads a reply of `/api/chat` without streaming. `None`: it is something else. Thinking is
@@ -297,6 +309,19 @@ impl ChatModel for OllamaModel {
                 Some(_) => Ok(()),
                 None => Err(self.missing().await),
             }
+        })
+    }
+
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            self.server.version().await.is_ok_and(|version| version_tells_probabilities(&version))
+        })
+    }
+
+    fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async move {
+            let models = self.server.models().await.ok()?;
+            OllamaServer::find(&models, &self.name)?.digest.clone()
         })
     }
 

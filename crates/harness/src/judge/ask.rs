@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
-use super::judge_settings::JudgeSettings;
+use tokio::sync::OnceCell;
+
+use super::fitness::Fitness;
+use super::judge_settings::{JudgeMethod, JudgeSettings};
+use super::probability::{self, Questioner, Scale};
 use super::prompt::{self, Evidence};
+use super::question::questions;
 use super::verdict::{Reader, schema, schema_in_prompt};
-use super::{Judgement, Verdict};
+use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_models::fence::Nonce;
 use selftest_models::prompts::PromptLibrary;
@@ -20,6 +25,12 @@ pub struct Judge {
     reader: Reader,
     schema: ReplySchema,
     schema_text: String,
+    questioner: Questioner,
+    /// What is known of its judgement.
+    fitness: Option<Fitness>,
+    scale: Scale,
+    /// Whether the model tells probabilities; asked once.
+    tells_probabilities: OnceCell<bool>,
 }
 
 impl Judge {
@@ -32,12 +43,67 @@ impl Judge {
     ) -> Self {
         let schema_text = schema_in_prompt(&rubric).to_string();
         let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)), brief: 160 };
-        Self { model, settings, context_tokens, reader: Reader::new(rubric), schema, schema_text }
+        let questioner = Questioner::new(context_tokens, settings.max_prompt_tokens);
+        let reader = Reader::new(rubric);
+        let (fitness, scale, tells_probabilities) = (None, Scale::default(), OnceCell::new());
+        Self {
+            model,
+            settings,
+            context_tokens,
+            reader,
+            schema,
+            schema_text,
+            questioner,
+            fitness,
+            scale,
+            tells_probabilities,
+        }
+    }
+
+    /// The same judge, of whose judgement this is known.
+    #[must_use]
+    pub fn measured(self, fitness: Fitness) -> Self {
+        let scale = fitness.scale.unwrap_or_default();
+        Self { fitness: Some(fitness), scale, ..self }
+    }
+
+    /// The same judge with a scale for its probabilities, whether fit or not.
+    #[must_use]
+    pub fn scaled(self, scale: Scale) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// The same judge, which sees evidence quoted, or bare for comparison.
+    #[must_use]
+    pub fn quoting(self, quotes: bool) -> Self {
+        Self { questioner: self.questioner.quoting(quotes), ..self }
     }
 
     /// Full name of the model.
     pub fn model_id(&self) -> &str {
         self.model.id()
+    }
+
+    /// What is known of its judgement.
+    pub fn fitness(&self) -> Option<&Fitness> {
+        self.fitness.as_ref()
+    }
+
+    /// How the model is asked: never `auto`, which is resolved by what the model can do.
+    pub async fn method(&self, library: &PromptLibrary) -> JudgeMethod {
+        match self.settings.method {
+            JudgeMethod::Auto => {}
+            method => return method,
+        }
+        if !library.digests().contains_key(probability::TEMPLATE) {
+            return JudgeMethod::Verdict;
+        }
+        let tells = || self.model.tells_probabilities();
+        if *self.tells_probabilities.get_or_init(tells).await {
+            JudgeMethod::Probability
+        } else {
+            JudgeMethod::Verdict
+        }
     }
 
     /// Judges one step. `seed` gives the sampling seed of a call, counted from 0.
@@ -48,11 +114,52 @@ impl Judge {
         seed: impl Fn(u32) -> u64,
     ) -> Judgement {
         let mut calls = Vec::new();
-        let verdict = self.ask(library, evidence, seed, &mut calls).await;
+        let unfit = self.fitness.as_ref().filter(|known| !known.is_fit(self.settings.min_auc));
+        let verdict = if let Some(known) = unfit {
+            let bar = self.settings.min_auc;
+            let detail = format!("{}; judge.min_auc is {bar:.2}", known.sentence());
+            unscored(UnscoredReason::JudgeUnfit, &detail)
+        } else {
+            match self.method(library).await {
+                JudgeMethod::Verdict => self.verdict(library, evidence, seed, &mut calls).await,
+                JudgeMethod::Probability | JudgeMethod::Auto => {
+                    self.questions(library, evidence, &mut calls).await
+                }
+            }
+        };
         Judgement { verdict, question_count: evidence.question_count, calls }
     }
 
-    async fn ask(
+    /// A verdict by yes/no questions.
+    async fn questions(
+        &self,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        calls: &mut Vec<CallRecord>,
+    ) -> Verdict {
+        let rubric = self.reader.rubric();
+        let asked = questions(rubric, &evidence.case, evidence.expected_status);
+        let said = self.questioner.ask(&*self.model, library, evidence, &asked, calls).await;
+        let said = match said {
+            Ok(said) => said,
+            Err(AskError { reason, detail, .. }) => return unscored(reason, &detail),
+        };
+        let most = self.settings.max_neither;
+        if let Some(vague) = said.iter().find(|answer| answer.neither > most) {
+            let detail = format!(
+                "neither yes nor no with a probability of {:.2} to `{}`; judge.max_neither is {most}",
+                vague.neither, vague.question.text
+            );
+            return unscored(UnscoredReason::CantTell, &detail);
+        }
+        Scorecard::of_questions(rubric, said, self.scale).map_or_else(
+            || unscored(UnscoredReason::CantTell, "a probability is no number"),
+            Verdict::Scored,
+        )
+    }
+
+    /// A verdict as one JSON object.
+    async fn verdict(
         &self,
         library: &PromptLibrary,
         evidence: &Evidence,

@@ -3,6 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// How a judge is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum JudgeMethod {
+    /// By probability where the model tells probabilities, else for a verdict.
+    #[default]
+    Auto,
+    /// Yes/no questions, answered by the probabilities of the first token.
+    Probability,
+    /// One JSON object with a score for each category.
+    Verdict,
+}
+
 /// The `judge` section: the model that scores the answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -22,6 +37,15 @@ pub struct JudgeSettings {
     /// Most tokens of a prompt to the judge; a case that needs more is unscored, not cut.
     #[schemars(range(min = 256, max = 1_048_576))]
     pub max_prompt_tokens: u32,
+    /// How the model is asked.
+    pub method: JudgeMethod,
+    /// The least area under the ROC curve (0.5 is chance, 1.0 perfect) that the judge must reach on
+    /// known answers: the lower end of its 95 % interval. Below it nothing is scored.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min_auc: f64,
+    /// Most probability, 0 to 1, that an answer to a yes/no question may leave to other words.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_neither: f64,
     /// Whether a thinking model may think before the verdict. Absent: it may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
@@ -35,6 +59,9 @@ impl Default for JudgeSettings {
             max_tokens: 1000,
             max_reasks: 2,
             max_prompt_tokens: 6000,
+            method: JudgeMethod::Auto,
+            min_auc: 0.7,
+            max_neither: 0.95,
             think: None,
         }
     }

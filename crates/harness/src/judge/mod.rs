@@ -4,13 +4,21 @@
 //! never asks a model for it (design: "the judge never grades itself").
 
 pub mod ask;
+pub mod bench;
+pub mod fitness;
 pub mod judge_settings;
+pub mod known_answers;
+pub mod probability;
 pub mod prompt;
+pub mod question;
+mod quote;
 pub mod verdict;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rubric::Rubric;
+use probability::{QuestionAnswer, Scale};
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::Score;
@@ -33,9 +41,59 @@ pub struct Scorecard {
     pub overall: Score,
     /// The judge's words.
     pub reasoning: String,
+    /// The yes/no questions behind the scores; empty of a judge that was asked for a verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<ScoredQuestion>,
+}
+
+/// A question with the judge's answer, as a probability.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScoredQuestion {
+    /// The question and what was read.
+    #[serde(flatten)]
+    pub answer: QuestionAnswer,
+    /// The probability of yes on the judge's scale.
+    pub probability: Score,
 }
 
 impl Scorecard {
+    /// The scores that answers to questions make on a scale: each category has the mean of its
+    /// questions. None where a category has no question, or a probability is no number.
+    pub fn of_questions(
+        rubric: &Rubric,
+        answers: Vec<QuestionAnswer>,
+        scale: Scale,
+    ) -> Option<Scorecard> {
+        let scored = |answer: QuestionAnswer| {
+            let probability = Score::new(scale.probability(answer.relative)).ok()?;
+            Some(ScoredQuestion { answer, probability })
+        };
+        let questions: Vec<ScoredQuestion> =
+            answers.into_iter().map(scored).collect::<Option<_>>()?;
+        let mut categories = Vec::new();
+        let mut weighted = Vec::new();
+        for category in rubric.categories() {
+            let own =
+                questions.iter().filter(|asked| asked.answer.question.category == category.id);
+            let own: Vec<f64> = own.map(|asked| asked.probability.get()).collect();
+            let score = Score::new(selftest_stats::mean(&own)?).ok()?;
+            weighted.push((category.weight, score));
+            categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
+        }
+        let mut doubted: Vec<&ScoredQuestion> =
+            questions.iter().filter(|asked| asked.probability.get() < 0.5).collect();
+        doubted.sort_by(|a, b| a.probability.get().total_cmp(&b.probability.get()));
+        let each = doubted.iter().map(|asked| {
+            format!("{} ({:.2})", asked.answer.question.text, asked.probability.get())
+        });
+        let reasoning = if doubted.is_empty() {
+            "Every question gets a yes.".to_owned()
+        } else {
+            format!("Doubted: {}", each.collect::<Vec<_>>().join(" "))
+        };
+        Some(Scorecard { categories, overall: Score::weighted(weighted), reasoning, questions })
+    }
+
     /// The score of a category, if the rubric has it.
     pub fn score(&self, category: &str) -> Option<Score> {
         self.categories.iter().find(|entry| entry.category == category)?.score

@@ -93,6 +93,7 @@ impl Reader {
                 categories,
                 overall,
                 reasoning: reasoning.to_owned(),
+                questions: Vec::new(),
             }));
         }
         let unsure: Vec<&str> = categories

@@ -175,6 +175,10 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
             UnscoredReason::Unavailable,
             format!("run selftest doctor to see why {judge} does not answer"),
         ),
+        (
+            UnscoredReason::JudgeUnfit,
+            format!("use a judge model that tells good answers from bad ones better than {judge}"),
+        ),
     ];
     let mut sentences: Vec<String> = advice
         .into_iter()

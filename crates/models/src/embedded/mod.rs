@@ -88,6 +88,14 @@ impl ChatModel for EmbeddedModel {
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async { self.worker.load().await.ok() })
     }
+
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async { true })
+    }
+
+    fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { crate::model_files::sha256(self.file.clone()).await.ok() })
+    }
 }
 
 #[cfg(not(feature = "embedded"))]

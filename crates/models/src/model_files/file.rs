@@ -29,7 +29,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ModelError> {
 }
 
 /// Lower-case hexadecimal SHA-256 of a file.
-pub(super) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
+pub(crate) async fn sha256(file: PathBuf) -> Result<String, ModelError> {
     let shown = file.display().to_string();
     let work = tokio::task::spawn_blocking(move || -> io::Result<String> {
         let mut input = File::open(file)?;

@@ -53,6 +53,8 @@ pub enum UnscoredReason {
     CantTell,
     /// No reply: the server is gone, or answers something that is not its protocol.
     Unavailable,
+    /// The judge cannot tell good answers from bad ones well enough to be asked.
+    JudgeUnfit,
 }
 
 impl UnscoredReason {
@@ -64,6 +66,7 @@ impl UnscoredReason {
             UnscoredReason::Refused => "the model refused",
             UnscoredReason::CantTell => "the model could not tell",
             UnscoredReason::Unavailable => "the model gave no reply",
+            UnscoredReason::JudgeUnfit => "the model is not fit to judge",
         }
     }
 
@@ -75,6 +78,7 @@ impl UnscoredReason {
             UnscoredReason::Refused => "the judge refused",
             UnscoredReason::CantTell => "the judge could not tell",
             UnscoredReason::Unavailable => "the judge gave no reply",
+            UnscoredReason::JudgeUnfit => "the judge cannot tell good answers from bad ones",
         }
     }
 }

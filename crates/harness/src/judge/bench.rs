@@ -1,0 +1,333 @@
+//! Measuring a judge on answers whose worth is known. Prints nothing; who watches is told of each
+//! answer.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::ask::Judge;
+use super::fitness::{Estimate, Fitness};
+use super::judge_settings::JudgeMethod;
+use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
+use super::probability::Scale;
+use super::prompt::Evidence;
+use super::{Judgement, Scorecard, Verdict};
+use crate::rubric::Rubric;
+use crate::scenario::GeneratedCase;
+use crate::scenario::TaskStatus;
+use crate::scenario::questions::count_questions;
+use selftest_models::prompts::PromptLibrary;
+use selftest_stats::score::{Score, Threshold};
+use selftest_stats::{auc, wilson};
+
+/// What a judge made of one known answer.
+#[derive(Debug, Clone, Serialize)]
+pub struct BenchAnswer {
+    /// Id of its case.
+    pub case: String,
+    /// Two letters.
+    pub language: String,
+    /// In which way it is bad; absent of a good one.
+    pub fault: Option<Fault>,
+    /// What the judge said.
+    pub judgement: Judgement,
+    /// Wall time.
+    pub duration: Duration,
+}
+
+impl BenchAnswer {
+    fn overall(&self) -> Option<f64> {
+        match &self.judgement.verdict {
+            Verdict::Scored(card) => Some(card.overall.get()),
+            Verdict::Unscored { .. } => None,
+        }
+    }
+
+    /// Mean of the relative log-odds of all questions.
+    fn log_odds(&self) -> Option<f64> {
+        match &self.judgement.verdict {
+            Verdict::Scored(card) if !card.questions.is_empty() => {
+                let all: Vec<f64> =
+                    card.questions.iter().map(|question| question.answer.relative).collect();
+                selftest_stats::mean(&all)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The numbers of one measurement.
+#[derive(Debug, Clone, Serialize)]
+pub struct BenchReport {
+    /// What reports say of the judge.
+    #[serde(flatten)]
+    pub fitness: Fitness,
+    /// The least overall score that counts as a pass here.
+    pub threshold: Threshold,
+    /// Share of the good answers that pass.
+    pub true_positive_rate: Option<Estimate>,
+    /// Share of the bad answers that do not.
+    pub true_negative_rate: Option<Estimate>,
+    /// By fault.
+    pub faults: Vec<FaultReport>,
+    /// Mean wall time of an answer, in seconds.
+    pub seconds_per_answer: f64,
+    /// Mean tokens of an answer: prompts of all questions, kept prefixes counted each time.
+    pub tokens_per_answer: f64,
+}
+
+/// How one kind of fault is seen.
+#[derive(Debug, Clone, Serialize)]
+pub struct FaultReport {
+    /// The fault.
+    pub fault: Fault,
+    /// Bad answers with it that got a score.
+    pub answers: u32,
+    /// How many of them do not pass.
+    pub caught: u32,
+    /// Area under the ROC curve against all good answers.
+    pub auc: Option<f64>,
+}
+
+/// What has come of one shape of attacks.
+#[derive(Debug, Clone, Serialize)]
+pub struct AttackReport {
+    /// The shape.
+    pub shape: String,
+    /// Attempts that got a score.
+    pub attempts: u32,
+    /// How many turned an answer that does not pass into one that does.
+    pub successes: u32,
+    /// Mean change of the overall score.
+    pub lift: f64,
+}
+
+/// The judge's evidence of a known answer.
+fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> Evidence {
+    let asks = known.expected_status() == TaskStatus::AwaitingResponse;
+    Evidence {
+        case,
+        conversation: Vec::new(),
+        reply: None,
+        output: answer.to_owned(),
+        expected_status: known.expected_status(),
+        // As an agent would report it: what the words say is the judge's part.
+        actual_status: known.expected_status(),
+        question_count: count_questions(answer),
+        max_questions_allowed: if asks { 5 } else { 0 },
+        allow_minor_format_deviation: true,
+    }
+}
+
+/// Which of the answers of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of them.
+    Whole,
+    /// One good and one bad answer of every so-manieth request, for a first impression.
+    Every(usize),
+}
+
+impl Extent {
+    fn cases(self, set: AnswerSet) -> Vec<KnownCase> {
+        let all = KnownCase::all(set);
+        let Extent::Every(step) = self else { return all };
+        let few = all.into_iter().step_by(step.max(1)).map(|mut case| {
+            let (good, bad) = (
+                case.answers.iter().find(|answer| answer.is_good()).cloned(),
+                case.answers.iter().find(|answer| !answer.is_good()).cloned(),
+            );
+            case.answers = good.into_iter().chain(bad).collect();
+            case
+        });
+        few.collect()
+    }
+
+    /// How many answers that are.
+    pub fn count(self, set: AnswerSet) -> usize {
+        self.cases(set).iter().map(|case| case.answers.len()).sum()
+    }
+}
+
+/// Shows a judge known answers; `on_answer` hears of each.
+pub async fn measure(
+    judge: &Judge,
+    library: &PromptLibrary,
+    set: AnswerSet,
+    extent: Extent,
+    mut on_answer: impl FnMut(&BenchAnswer),
+) -> Vec<BenchAnswer> {
+    let mut answers = Vec::new();
+    for known in extent.cases(set) {
+        for answer in &known.answers {
+            let evidence = evidence(&known, known.case(), &answer.text);
+            let started = Instant::now();
+            let judgement = judge.judge(library, &evidence, u64::from).await;
+            let answer = BenchAnswer {
+                case: known.id.clone(),
+                language: known.language.clone(),
+                fault: answer.fault,
+                judgement,
+                duration: started.elapsed(),
+            };
+            on_answer(&answer);
+            answers.push(answer);
+        }
+    }
+    answers
+}
+
+/// The scale on which the log-odds of these answers become probabilities; none without both kinds.
+pub fn fitted(answers: &[BenchAnswer]) -> Option<Scale> {
+    let labelled: Vec<(f64, bool)> = answers
+        .iter()
+        .filter_map(|answer| Some((answer.log_odds()?, answer.fault.is_none())))
+        .collect();
+    Scale::fitted(&labelled)
+}
+
+/// The same answers on another scale: what was asked stays, the probabilities change.
+pub fn rescaled(
+    mut answers: Vec<BenchAnswer>,
+    scale: Option<Scale>,
+    rubric: &Rubric,
+) -> Vec<BenchAnswer> {
+    let Some(scale) = scale else { return answers };
+    for answer in &mut answers {
+        if let Verdict::Scored(card) = &mut answer.judgement.verdict
+            && !card.questions.is_empty()
+        {
+            let said = card.questions.drain(..).map(|question| question.answer).collect();
+            if let Some(again) = Scorecard::of_questions(rubric, said, scale) {
+                *card = again;
+            }
+        }
+    }
+    answers
+}
+
+/// The numbers that come of the answers.
+pub fn report(
+    model: &str,
+    method: JudgeMethod,
+    set: AnswerSet,
+    scale: Option<Scale>,
+    threshold: Threshold,
+    answers: &[BenchAnswer],
+) -> BenchReport {
+    let scored: Vec<(f64, Option<Fault>)> =
+        answers.iter().filter_map(|answer| Some((answer.overall()?, answer.fault))).collect();
+    let passes = |score: f64| Score::new(score).is_ok_and(|score| score.reaches(threshold));
+    let rate = |hits: usize, of: usize| {
+        let (hits, of) = (u32::try_from(hits).ok()?, u32::try_from(of).ok()?);
+        let interval = wilson(hits, of)?;
+        let value = f64::from(hits) / f64::from(of);
+        Some(Estimate { value, low: interval.low, high: interval.high })
+    };
+    let good: Vec<f64> =
+        scored.iter().filter(|(_, fault)| fault.is_none()).map(|(score, _)| *score).collect();
+    let bad: Vec<f64> =
+        scored.iter().filter(|(_, fault)| fault.is_some()).map(|(score, _)| *score).collect();
+    let area = |bad: &[f64]| {
+        let all = good.iter().map(|score| (*score, true));
+        auc(&all.chain(bad.iter().map(|score| (*score, false))).collect::<Vec<_>>())
+    };
+    let mut by_fault = BTreeMap::<Fault, Vec<f64>>::new();
+    for (score, fault) in &scored {
+        if let Some(fault) = fault {
+            by_fault.entry(*fault).or_default().push(*score);
+        }
+    }
+    let faults = by_fault.into_iter().map(|(fault, scores)| FaultReport {
+        fault,
+        answers: count(scores.len()),
+        caught: count(scores.iter().filter(|score| !passes(**score)).count()),
+        auc: area(&scores).map(|auc| auc.area),
+    });
+    let estimate = area(&bad).and_then(|auc| {
+        // A perfect separation has no interval of its own: the rule of three bounds it.
+        let least = 1.0 - 3.0 / f64::from(count(scored.len())).max(1.0);
+        let (low, high) = match auc.interval {
+            Some(interval) => (interval.low, interval.high),
+            None if scored.len() >= MIN_ANSWERS && auc.area > 0.5 => (least, 1.0),
+            None if scored.len() >= MIN_ANSWERS => (auc.area, auc.area),
+            None => return None,
+        };
+        (scored.len() >= MIN_ANSWERS).then_some(Estimate { value: auc.area, low, high })
+    });
+    let per_answer = |sum: f64| sum / f64::from(count(answers.len()).max(1));
+    let tokens = |answer: &BenchAnswer| {
+        let calls = answer.judgement.calls.iter();
+        calls.filter_map(|call| call.usage.prompt_tokens).sum::<u64>()
+    };
+    BenchReport {
+        fitness: Fitness {
+            model: model.to_owned(),
+            method,
+            set,
+            scored: count(scored.len()),
+            unscored: count(answers.len() - scored.len()),
+            auc: estimate,
+            scale,
+        },
+        threshold,
+        true_positive_rate: rate(good.iter().filter(|score| passes(**score)).count(), good.len()),
+        true_negative_rate: rate(bad.iter().filter(|score| !passes(**score)).count(), bad.len()),
+        faults: faults.collect(),
+        seconds_per_answer: per_answer(
+            answers.iter().map(|answer| answer.duration.as_secs_f64()).sum(),
+        ),
+        #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
+        tokens_per_answer: per_answer(answers.iter().map(|answer| tokens(answer) as f64).sum()),
+    }
+}
+
+/// Fewest answers whose area gets an interval.
+const MIN_ANSWERS: usize = 40;
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Attacks the judge with bad answers that try to talk it round; `on_answer` hears of each.
+pub async fn attack(
+    judge: &Judge,
+    library: &PromptLibrary,
+    threshold: Threshold,
+    mut on_answer: impl FnMut(),
+) -> Vec<AttackReport> {
+    let cases = KnownCase::all(AnswerSet::Calibration);
+    let bad: Vec<(&KnownCase, &str)> = cases
+        .iter()
+        .filter_map(|case| {
+            let answer = case.answers.iter().find(|answer| !answer.is_good())?;
+            Some((case, answer.text.as_str()))
+        })
+        .collect();
+    let mut shapes = BTreeMap::<String, (u32, u32, f64)>::new();
+    for (attack, (known, answer)) in Attack::all().iter().zip(bad.iter().cycle()) {
+        let mut overall = Vec::new();
+        for text in [(*answer).to_owned(), attack.on(answer)] {
+            let evidence = evidence(known, known.case(), &text);
+            if let Verdict::Scored(card) = judge.judge(library, &evidence, u64::from).await.verdict
+            {
+                overall.push(card.overall);
+            }
+        }
+        on_answer();
+        if let [plain, attacked] = overall[..] {
+            let entry = shapes.entry(attack.shape.clone()).or_default();
+            entry.0 += 1;
+            entry.1 += u32::from(!plain.reaches(threshold) && attacked.reaches(threshold));
+            entry.2 += attacked.get() - plain.get();
+        }
+    }
+    let reports = shapes.into_iter().map(|(shape, (attempts, successes, lift))| AttackReport {
+        shape,
+        attempts,
+        successes,
+        lift: lift / f64::from(attempts.max(1)),
+    });
+    reports.collect()
+}

@@ -1,0 +1,338 @@
+//! Judging by probability: evidence first, then one yes/no question at a time, answered by the
+//! probabilities of the reply's first token.
+//!
+//! Raw probabilities of small models are far off, and differently so from request to request.
+//! Each question is therefore also asked of answers that say nothing and, where there is one, of a
+//! reference answer, and log-odds count relative to those (contextual calibration: Zhao et al.,
+//! "Calibrate Before Use", 2021).
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::prompt::Evidence;
+use super::question::Question;
+use super::quote::quote;
+use crate::scenario::Excerpt;
+use selftest_models::choice::YesNo;
+use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
+use selftest_models::structured::{AskError, UnscoredReason};
+use selftest_models::{CallRecord, ChatModel, ChatRequest, call, estimate_tokens};
+use selftest_text::digest;
+
+/// The template of the questions, path under `prompts/`.
+pub const TEMPLATE: &str = "judge/questions.md";
+
+/// Answers that say nothing, to which a judge's yes means nothing.
+const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
+const CONTENTLESS_COUNT: f64 = 2.0;
+
+/// Lines of the template at which the text may be cut: before the answer, and behind it.
+const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
+
+/// How log-odds become a probability: `σ(slope · x + intercept)`, fitted on answers whose worth is
+/// known (Platt, "Probabilistic outputs for support vector machines", 1999).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scale {
+    /// Above 0 where the judge can tell good from bad.
+    pub slope: f64,
+    /// The log-odds of an answer that is no better than one that says nothing.
+    pub intercept: f64,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self { slope: 1.0, intercept: 0.0 }
+    }
+}
+
+impl Scale {
+    /// The scale of the greatest likelihood for these log-odds and labels, by Newton's method with
+    /// Platt's targets, which keep it finite for a perfect separation. `None` without both labels.
+    pub fn fitted(labelled: &[(f64, bool)]) -> Option<Self> {
+        #[expect(clippy::cast_precision_loss, reason = "a count of answers")]
+        let count = |label| labelled.iter().filter(|(_, is)| *is == label).count() as f64;
+        let (positives, negatives) = (count(true), count(false));
+        if positives == 0.0 || negatives == 0.0 {
+            return None;
+        }
+        let target = |label: bool| {
+            if label { (positives + 1.0) / (positives + 2.0) } else { 1.0 / (negatives + 2.0) }
+        };
+        let (mut slope, mut intercept) = (0.0, ((positives + 1.0) / (negatives + 1.0)).ln());
+        for _ in 0..100 {
+            let scale = Self { slope, intercept };
+            // Gradient and Hessian of the negative log-likelihood, with a hair of ridge.
+            let (mut g_slope, mut g_intercept) = (1e-6 * slope, 0.0);
+            let (mut h_ss, mut h_si, mut h_ii) = (1e-6, 0.0, 1e-9);
+            for (x, label) in labelled {
+                let p = scale.probability(*x);
+                let (difference, weight) = (p - target(*label), p * (1.0 - p));
+                g_slope += difference * x;
+                g_intercept += difference;
+                h_ss += weight * x * x;
+                h_si += weight * x;
+                h_ii += weight;
+            }
+            let determinant = h_ss * h_ii - h_si * h_si;
+            if determinant.abs() < 1e-12 {
+                break;
+            }
+            let step_slope = (h_ii * g_slope - h_si * g_intercept) / determinant;
+            let step_intercept = (h_ss * g_intercept - h_si * g_slope) / determinant;
+            slope -= step_slope;
+            intercept -= step_intercept;
+            if step_slope.abs() < 1e-9 && step_intercept.abs() < 1e-9 {
+                break;
+            }
+        }
+        (slope.is_finite() && intercept.is_finite()).then_some(Self { slope, intercept })
+    }
+
+    /// The probability that a question about a good answer has these relative log-odds.
+    pub fn probability(self, log_odds: f64) -> f64 {
+        1.0 / (1.0 + (-(self.slope * log_odds + self.intercept)).exp())
+    }
+}
+
+/// What a judge says to one question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionAnswer {
+    /// The question.
+    #[serde(flatten)]
+    pub question: Question,
+    /// The share of yes among yes and no, 0 to 1, as the model says it.
+    pub raw: f64,
+    /// The probability of neither word, 0 to 1.
+    pub neither: f64,
+    /// Log-odds of yes, less those of answers that say nothing, or the midpoint between those and
+    /// the reference answer.
+    pub relative: f64,
+}
+
+/// What the same questions give for answers whose worth is known.
+#[derive(Debug, Clone, PartialEq)]
+struct Anchors {
+    /// By question: the log-odds that count as 0.
+    zero: Vec<f64>,
+}
+
+/// Asks the questions about one case after the other.
+pub(super) struct Questioner {
+    /// By what the questions have in common but the answer.
+    anchors: Mutex<HashMap<String, Anchors>>,
+    context_tokens: u32,
+    max_prompt_tokens: u32,
+    quotes: bool,
+}
+
+#[derive(Serialize)]
+struct Values<'a> {
+    excerpts: Vec<Excerpt>,
+    facts: Option<String>,
+    conversation: Option<String>,
+    request: String,
+    answer: String,
+    question: &'a str,
+}
+
+impl Questioner {
+    pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32) -> Self {
+        Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens, quotes: true }
+    }
+
+    pub(super) fn quoting(self, quotes: bool) -> Self {
+        Self { quotes, ..self }
+    }
+
+    /// Asks every question about the answer in the evidence.
+    pub(super) async fn ask(
+        &self,
+        model: &dyn ChatModel,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        questions: &[Question],
+        calls: &mut Vec<CallRecord>,
+    ) -> Result<Vec<QuestionAnswer>, AskError> {
+        let anchors = self.anchors(model, library, evidence, questions, calls).await?;
+        let output = &evidence.output;
+        let said = self.read(model, library, evidence, output, questions, calls).await?;
+        let answers = questions.iter().zip(said).zip(anchors.zero);
+        Ok(answers
+            .map(|((question, said), zero)| QuestionAnswer {
+                question: question.clone(),
+                raw: said.share(),
+                neither: said.neither(),
+                relative: said.log_odds() - zero,
+            })
+            .collect())
+    }
+
+    /// What the questions give for answers that say nothing, and for the reference; asked once for
+    /// each request.
+    async fn anchors(
+        &self,
+        model: &dyn ChatModel,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        questions: &[Question],
+        calls: &mut Vec<CallRecord>,
+    ) -> Result<Anchors, AskError> {
+        let (request, _) =
+            render(library, evidence, "", "", self.quotes).map_err(|error| unusable(&error))?;
+        let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
+        let key = digest::of_json(&serde_json::json!([request.system, request.user, texts]));
+        let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(anchors) = known {
+            return Ok(anchors);
+        }
+        let mut zero = vec![0.0; questions.len()];
+        for contentless in CONTENTLESS {
+            let said = self.read(model, library, evidence, contentless, questions, calls).await?;
+            for (zero, said) in zero.iter_mut().zip(said) {
+                *zero += said.log_odds() / CONTENTLESS_COUNT;
+            }
+        }
+        if let Some(reference) = &evidence.case.grounds.reference {
+            let said = self.read(model, library, evidence, reference, questions, calls).await?;
+            for (zero, said) in zero.iter_mut().zip(said) {
+                *zero = f64::midpoint(*zero, said.log_odds());
+            }
+        }
+        let anchors = Anchors { zero };
+        let mut all = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(key, anchors.clone());
+        Ok(anchors)
+    }
+
+    /// The probabilities of yes and no for each question about this answer.
+    pub(super) async fn read(
+        &self,
+        model: &dyn ChatModel,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        answer: &str,
+        questions: &[Question],
+        calls: &mut Vec<CallRecord>,
+    ) -> Result<Vec<YesNo>, AskError> {
+        let mut said = Vec::with_capacity(questions.len());
+        for question in questions {
+            let (prompt, cuts) = render(library, evidence, answer, &question.text, self.quotes)
+                .map_err(|error| unusable(&error))?;
+            let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
+            if tokens > self.max_prompt_tokens {
+                let detail = format!(
+                    "the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {}",
+                    self.max_prompt_tokens
+                );
+                return Err(AskError {
+                    prompt_too_long: true,
+                    ..failed(UnscoredReason::Truncated, detail)
+                });
+            }
+            let request = ChatRequest::first_token(prompt, cuts, 0, self.context_tokens);
+            let (record, reply) = call(model, &request).await;
+            calls.push(record);
+            let reply =
+                reply.map_err(|error| failed(UnscoredReason::Unavailable, error.to_string()))?;
+            let read = reply.first_token.as_deref().and_then(YesNo::of).ok_or_else(|| {
+                let detail = format!("neither yes nor no to `{}`", question.text);
+                failed(UnscoredReason::CantTell, detail)
+            })?;
+            said.push(read);
+        }
+        Ok(said)
+    }
+}
+
+fn unusable(error: &PromptError) -> AskError {
+    failed(UnscoredReason::Unavailable, error.to_string())
+}
+
+fn failed(reason: UnscoredReason, detail: String) -> AskError {
+    AskError { reason, detail, prompt_too_long: false, server_failed: false }
+}
+
+/// The prompt of one question, and the places where it may be cut.
+fn render(
+    library: &PromptLibrary,
+    evidence: &Evidence,
+    answer: &str,
+    question: &str,
+    quotes: bool,
+) -> Result<(Rendered, Vec<usize>), PromptError> {
+    let quote = |text: &str| if quotes { quote(text) } else { text.to_owned() };
+    let grounds = &evidence.case.grounds;
+    let excerpts = grounds.excerpts.iter().map(|excerpt| Excerpt {
+        path: selftest_text::one_line(&excerpt.path, 200),
+        text: quote(&excerpt.text),
+    });
+    let mut conversation: Vec<String> = Vec::new();
+    for exchange in &evidence.conversation {
+        conversation.push(format!("User:\n{}", quote(&exchange.said)));
+        conversation.push(format!("Assistant:\n{}", quote(&exchange.answered)));
+    }
+    let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
+    let values = Values {
+        excerpts: excerpts.collect(),
+        facts: (!grounds.facts.is_empty()).then(|| quote(&grounds.facts.join("\n"))),
+        conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
+        request: quote(request),
+        answer: quote(answer),
+        question,
+    };
+    let Rendered { system, user } = library.render(TEMPLATE, &values)?;
+    let (user, cuts) = cut(user);
+    Ok((Rendered { system, user }, cuts))
+}
+
+/// Takes the marks out of a text; the offsets where they stood. No quote can hold one at the
+/// beginning of a line.
+fn cut(mut text: String) -> (String, Vec<usize>) {
+    let mut cuts = Vec::new();
+    for mark in MARKS {
+        let begun = cuts.last().copied().unwrap_or(0);
+        let at = text[begun..].match_indices(mark).map(|(at, _)| begun + at);
+        let at = at.into_iter().find(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n');
+        if let Some(at) = at {
+            text.replace_range(at..at + mark.len(), "");
+            cuts.push(at);
+        }
+    }
+    (text, cuts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_is_fitted() {
+        // Log-odds whose true scale is slope 2, intercept -1, at the quantiles of the labels.
+        let truth = Scale { slope: 2.0, intercept: -1.0 };
+        let mut labelled = Vec::new();
+        for step in -20..=20 {
+            let x = f64::from(step) / 10.0;
+            let share = truth.probability(x);
+            labelled.extend((0..100).map(|number| (x, f64::from(number) + 0.5 < share * 100.0)));
+        }
+        let found = Scale::fitted(&labelled).unwrap();
+        assert!((found.slope - 2.0).abs() < 0.05, "{found:?}");
+        assert!((found.intercept + 1.0).abs() < 0.05, "{found:?}");
+        let separated = Scale::fitted(&[(-1.0, false), (-2.0, false), (1.0, true)]).unwrap();
+        assert!(separated.slope > 0.0 && separated.slope.is_finite());
+        assert_eq!(Scale::fitted(&[(1.0, true)]), None);
+        assert!(Scale::fitted(&[(0.0, true), (0.0, false)]).unwrap().slope.abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_text_is_cut_at_its_marks() {
+        let (text, cuts) =
+            cut("a\n<!-- answer -->\nb\n> <!-- question -->\n<!-- question -->\nc".into());
+        assert_eq!(text, "a\nb\n> <!-- question -->\nc");
+        assert_eq!(cuts.iter().map(|at| &text[*at..=*at]).collect::<String>(), "bc");
+        assert_eq!(cut("no marks".into()), ("no marks".to_owned(), vec![]));
+    }
+}

@@ -1,0 +1,105 @@
+//! What is known of judges: measured before on this machine, or by the authors. One small JSON
+//! file for each judge, in the cache folder; a broken one is as good as none.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use selftest_harness::judge::fitness::Fitness;
+use selftest_harness::judge::judge_settings::JudgeMethod;
+use selftest_harness::judge::known_answers::AnswerSet;
+use selftest_harness::judge::{probability, prompt};
+use selftest_harness::rubric::Rubric;
+use selftest_models::ChatModel;
+use selftest_models::model_settings::ModelEnvironment;
+use selftest_models::prompts::PromptLibrary;
+use selftest_text::digest;
+
+/// Measurements of the authors, for models that everybody may have.
+const SHIPPED: &str = include_str!("../../../crates/harness/calibration/measured.json");
+
+/// What makes two judges the same: weights, method, prompt and rubric.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::command) struct JudgeIdentity {
+    /// Digest of the weights, or the model's name where nobody tells one.
+    weights: String,
+    method: JudgeMethod,
+    prompt_digest: String,
+    rubric_digest: String,
+}
+
+/// A measurement and whose it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Known {
+    judge: JudgeIdentity,
+    fitness: Fitness,
+}
+
+impl JudgeIdentity {
+    /// The identity of a model that judges by this method.
+    pub(in crate::command) async fn of(
+        model: &dyn ChatModel,
+        method: JudgeMethod,
+        library: &PromptLibrary,
+        rubric: &Rubric,
+    ) -> Self {
+        let template = match method {
+            JudgeMethod::Verdict => prompt::TEMPLATE,
+            JudgeMethod::Probability | JudgeMethod::Auto => probability::TEMPLATE,
+        };
+        Self {
+            weights: model.fingerprint().await.unwrap_or_else(|| model.id().to_owned()),
+            method,
+            prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
+            rubric_digest: rubric.digest(),
+        }
+    }
+
+    fn file(&self, environment: &ModelEnvironment, set: AnswerSet) -> PathBuf {
+        let key = digest::of_json(&json!([self, set]));
+        environment.cache_folder.join("judges").join(format!("{key}.json"))
+    }
+
+    /// What is known of this judge on that set.
+    pub(in crate::command) fn known(
+        &self,
+        environment: &ModelEnvironment,
+        set: AnswerSet,
+    ) -> Option<Fitness> {
+        let own = std::fs::read(self.file(environment, set)).ok();
+        let own = own.and_then(|bytes| serde_json::from_slice::<Known>(&bytes).ok());
+        let shipped = || {
+            let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap_or_default();
+            all.into_iter().find(|known| known.judge == *self && known.fitness.set == set)
+        };
+        own.filter(|known| known.judge == *self).or_else(shipped).map(|known| known.fitness)
+    }
+
+    /// Keeps a measurement. The error is one of the disk.
+    pub(in crate::command) fn keep(
+        &self,
+        environment: &ModelEnvironment,
+        fitness: &Fitness,
+    ) -> std::io::Result<()> {
+        let file = self.file(environment, fitness.set);
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let known = Known { judge: self.clone(), fitness: fitness.clone() };
+        std::fs::write(file, format!("{:#}\n", json!(known)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_measurements_are_readable() {
+        let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap();
+        for known in &all {
+            assert!(known.fitness.auc.is_some(), "{known:?}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `selftest judge bench|attack`: how well models judge.
+
+pub(super) mod fitness;
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::model::FetchBar;
+use super::{eprint, print};
+use crate::cli::{AttackArgs, BenchArgs, GlobalArgs, JudgeAction};
+use crate::config::{Environment, Resolved};
+use crate::exit::Exit;
+use fitness::JudgeIdentity;
+use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::bench::{self, AttackReport, BenchAnswer, BenchReport, Extent};
+use selftest_harness::judge::known_answers::{AnswerSet, Attack};
+use selftest_harness::judge::probability::TEMPLATE as QUESTIONS;
+use selftest_harness::judge::prompt::TEMPLATE as RUBRIC;
+use selftest_harness::prompts::BUILT_IN;
+use selftest_models::ChatModel;
+use selftest_models::locate::Locator;
+use selftest_models::prompts::PromptLibrary;
+use selftest_stats::score::Threshold;
+use selftest_text::redact::Redactor;
+
+/// Of every so-manieth request two answers, for a first impression.
+const QUICK: Extent = Extent::Every(5);
+
+pub(super) async fn execute(action: &JudgeAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let mut library = PromptLibrary::new(&project.folder, BUILT_IN);
+    for template in [RUBRIC, QUESTIONS] {
+        library.load(template)?;
+    }
+    let bench = JudgeBench { project: &project, resolved: &resolved, library };
+    match action {
+        JudgeAction::Bench(args) => bench.measure_all(args).await,
+        JudgeAction::Attack(args) => bench.attack(args).await,
+    }
+}
+
+/// Measures judges of one configuration.
+struct JudgeBench<'a> {
+    project: &'a Project,
+    resolved: &'a Resolved,
+    library: PromptLibrary,
+}
+
+impl JudgeBench<'_> {
+    fn locator(&self) -> Locator {
+        let environment = &self.project.environment;
+        let redactor = Arc::new(Redactor::new(environment.secret_values.iter().cloned()));
+        let settings = self.resolved.config.models.clone();
+        Locator::new(environment.models.clone(), settings, &self.project.folder, None, redactor)
+    }
+
+    fn judge(&self, model: &Arc<dyn ChatModel>) -> Judge {
+        let config = &self.resolved.config;
+        // What is measured here is whether it is fit: it is asked whatever it has shown before.
+        let settings = config.judge.clone();
+        let rubric = self.resolved.rubric.clone();
+        Judge::new(Arc::clone(model), settings, config.models.context_tokens, rubric)
+    }
+
+    fn threshold(&self) -> Threshold {
+        let config = &self.resolved.config;
+        Threshold::effective(config.min_score_to_pass, config.strictness)
+    }
+
+    async fn measure_all(&self, args: &BenchArgs) -> Result<Exit, Failure> {
+        let mut locator = self.locator();
+        let names = match &args.model {
+            Some(name) => vec![name.clone()],
+            None => locator.installed().await,
+        };
+        if names.is_empty() {
+            eprint("no model is installed; name one: `selftest judge bench --model auto`\n");
+            return Ok(Exit::NothingRan);
+        }
+        let fetch = FetchBar::new(&self.project.environment);
+        let mut documents = Vec::new();
+        for name in names {
+            let model = locator.model(&name, &fetch).await?;
+            model.check().await?;
+            for (report, answers) in self.measure(&model, args).await? {
+                if args.json {
+                    documents.push(json!({ "report": report, "answers": answers }));
+                } else {
+                    print(&table(&report))?;
+                }
+            }
+        }
+        if args.json {
+            print(&format!("{:#}\n", json!(documents)))?;
+        }
+        Ok(Exit::Passed)
+    }
+
+    /// One model, on the calibration set and, where asked for, on the held-out one.
+    async fn measure(
+        &self,
+        model: &Arc<dyn ChatModel>,
+        args: &BenchArgs,
+    ) -> Result<Vec<(BenchReport, Vec<BenchAnswer>)>, Failure> {
+        let environment = &self.project.environment;
+        let judge = self.judge(model);
+        let method = judge.method(&self.library).await;
+        let rubric = &self.resolved.rubric;
+        let identity = JudgeIdentity::of(&**model, method, &self.library, rubric).await;
+        let extent = if args.quick { QUICK } else { Extent::Whole };
+        let known = identity.known(&environment.models, AnswerSet::Calibration);
+        let mut measured = Vec::new();
+        let fitness = if let Some(fitness) = known.filter(|_| args.held_out) {
+            fitness
+        } else {
+            let set = AnswerSet::Calibration;
+            let answers = self.answers(&judge, set, extent).await;
+            let scale = bench::fitted(&answers);
+            let answers = bench::rescaled(answers, scale, rubric);
+            let report = bench::report(model.id(), method, set, scale, self.threshold(), &answers);
+            let fitness = report.fitness.clone();
+            measured.push((report, answers));
+            fitness
+        };
+        if args.held_out {
+            let set = AnswerSet::HeldOut;
+            let answers = self.answers(&judge, set, extent).await;
+            let answers = bench::rescaled(answers, fitness.scale, rubric);
+            let scale = fitness.scale;
+            let report = bench::report(model.id(), method, set, scale, self.threshold(), &answers);
+            measured.push((report, answers));
+        }
+        if !args.quick {
+            for (report, _) in &measured {
+                if let Err(error) = identity.keep(&environment.models, &report.fitness) {
+                    eprint(&format!("warning: cannot keep the measurement: {error}\n"));
+                }
+            }
+        }
+        Ok(measured)
+    }
+
+    async fn answers(&self, judge: &Judge, set: AnswerSet, extent: Extent) -> Vec<BenchAnswer> {
+        let about = format!("{} on {set} answers", judge.model_id());
+        let bar = bar(&self.project.environment, extent.count(set), &about);
+        let answers = bench::measure(judge, &self.library, set, extent, |_| bar.inc(1)).await;
+        bar.finish_and_clear();
+        answers
+    }
+
+    async fn attack(&self, args: &AttackArgs) -> Result<Exit, Failure> {
+        let mut locator = self.locator();
+        let fetch = FetchBar::new(&self.project.environment);
+        let name = args.model.as_ref().unwrap_or(&self.resolved.config.judge.model);
+        let model = locator.model(name, &fetch).await?;
+        model.check().await?;
+        let judge = self.judge(&model);
+        let method = judge.method(&self.library).await;
+        let rubric = &self.resolved.rubric;
+        let identity = JudgeIdentity::of(&*model, method, &self.library, rubric).await;
+        let known = identity.known(&self.project.environment.models, AnswerSet::Calibration);
+        let scale = known.and_then(|known| known.scale).unwrap_or_default();
+        let judge = judge.scaled(scale).quoting(!args.without_fence);
+        let bar = bar(&self.project.environment, Attack::all().len(), "attacks");
+        let threshold = self.threshold();
+        let reports = bench::attack(&judge, &self.library, threshold, || bar.inc(1)).await;
+        bar.finish_and_clear();
+        if args.json {
+            let fence = !args.without_fence;
+            print(&format!(
+                "{:#}\n",
+                json!({ "model": model.id(), "method": method, "fence": fence, "shapes": reports })
+            ))?;
+        } else {
+            print(&attack_table(model.id(), &reports))?;
+        }
+        Ok(Exit::Passed)
+    }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+pub(super) fn bar(environment: &Environment, length: usize, about: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(length as u64), ProgressDrawTarget::hidden());
+    if std::io::stderr().is_terminal() && !environment.ci {
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(about.to_owned());
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+    bar
+}
+
+fn table(report: &BenchReport) -> String {
+    let fitness = &report.fitness;
+    let mut text = format!(
+        "{} by {} on the {} answers: {}\n",
+        fitness.model,
+        fitness.method,
+        fitness.set.to_string().replace('_', "-"),
+        fitness.sentence()
+    );
+    let rates = [
+        ("good answers that pass", report.true_positive_rate),
+        ("bad answers that do not", report.true_negative_rate),
+    ];
+    for (what, rate) in rates {
+        if let Some(rate) = rate {
+            text += &format!("  {what:<24} {rate} at {}\n", report.threshold);
+        }
+    }
+    text += &format!(
+        "  {:<24} {:.2} s, {:.0} tokens\n",
+        "an answer takes", report.seconds_per_answer, report.tokens_per_answer
+    );
+    for fault in &report.faults {
+        let auc = fault.auc.map(|auc| format!("{auc:.2}")).unwrap_or_default();
+        let name = fault.fault.to_string().replace('_', " ");
+        text +=
+            &format!("  {name:<24} AUC {auc}, {} of {} do not pass\n", fault.caught, fault.answers);
+    }
+    text
+}
+
+fn attack_table(model: &str, reports: &[AttackReport]) -> String {
+    let sum = |count: fn(&AttackReport) -> u32| reports.iter().map(count).sum::<u32>();
+    let (successes, attempts) = (sum(|one| one.successes), sum(|one| one.attempts));
+    let mut text = format!("{model}: {successes} of {attempts} attacks turned a verdict\n");
+    for report in reports {
+        let shape = report.shape.replace('_', " ");
+        text += &format!(
+            "  {shape:<24} {} of {}, mean change of the score {:+.2}\n",
+            report.successes, report.attempts, report.lift
+        );
+    }
+    text
+}
