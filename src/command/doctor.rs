@@ -8,14 +8,19 @@ use serde::Serialize;
 
 use super::context::Project;
 use super::failure::Failure;
+use super::judge::fitness::{FIT_JUDGES, JudgeIdentity};
+use super::judge::{QUICK, bar as bar_of};
 use super::model::FetchBar;
 use super::print;
 use super::setup::Setup;
 use crate::cli::{Cli, GlobalArgs};
-use crate::config::{Config, Resolved};
+use crate::config::{Config, Environment, Resolved};
 use crate::exit::Exit;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::bench;
+use selftest_harness::judge::known_answers::AnswerSet;
+use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
 use selftest_harness::report::ReportFiles;
 use selftest_harness::scenario::generate::load_templates;
@@ -201,6 +206,42 @@ async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Fi
     }
 }
 
+/// How well the judge tells good answers from bad ones: as measured before, else a first
+/// impression.
+async fn judgement_of(
+    environment: &Environment,
+    resolved: &Resolved,
+    library: &PromptLibrary,
+    model: &dyn ChatModel,
+    judge: &Judge,
+    findings: &mut Findings,
+) {
+    let what = "judgement";
+    let method = judge.method(library).await;
+    let identity = JudgeIdentity::of(model, method, library, &resolved.rubric).await;
+    let bar = resolved.config.judge.min_auc;
+    match identity.known(&environment.models, AnswerSet::Calibration) {
+        Some(known) if known.is_fit(bar) => findings.good(what, known.sentence()),
+        Some(known) => findings.bad(
+            what,
+            &format!("{}; judge.min_auc is {bar:.2}", known.sentence()),
+            Some(FIT_JUDGES.to_owned()),
+        ),
+        None => {
+            let set = AnswerSet::Calibration;
+            let progress = bar_of(environment, QUICK.count(set), "known answers");
+            let answers = bench::measure(judge, library, set, QUICK, |_| progress.inc(1)).await;
+            progress.finish_and_clear();
+            let (right, pairs) = bench::pairs(&answers);
+            let detail = format!(
+                "not measured; of {pairs} pairs of a good and a bad answer, {right} are told \
+                 apart. `selftest judge bench` measures it"
+            );
+            findings.good(what, detail);
+        }
+    }
+}
+
 /// One real judgement: shows that the judge's replies are verdicts.
 async fn probe(
     project: &Project,
@@ -210,12 +251,12 @@ async fn probe(
 ) {
     let what = "structured output";
     let mut library = PromptLibrary::new(&project.folder, selftest_harness::prompts::BUILT_IN);
-    if library.load(JUDGE_TEMPLATE).is_err() {
+    if [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE].iter().any(|name| library.load(name).is_err()) {
         return;
     }
     let config = &resolved.config;
     let judge = Judge::new(
-        model,
+        Arc::clone(&model),
         config.judge.clone(),
         config.models.context_tokens,
         resolved.rubric.clone(),
@@ -235,6 +276,7 @@ async fn probe(
         max_questions_allowed: config.max_questions_allowed,
         allow_minor_format_deviation: config.allow_minor_format_deviation,
     };
+    judgement_of(&project.environment, resolved, &library, &*model, &judge, findings).await;
     let started = Instant::now();
     let judgement = judge.judge(&library, &evidence, u64::from).await;
     let seconds = started.elapsed().as_secs_f64();

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::failure::Failure;
 use crate::config::Resolved;
+use selftest_harness::event::RunModels;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{RunArchive, RunFile, read_report};
 use selftest_text::one_line;
@@ -24,6 +25,30 @@ fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
     let (_, newest) = files.iter().find_map(entry)?;
     let rivals = files.iter().filter(|file| minute(file) == minute(newest));
     rivals.filter_map(entry).max_by_key(|(started_at, _)| *started_at).map(|(_, file)| file)
+}
+
+/// What is different from the models of the last run, one line each: scores of two judges say
+/// little about what changed between the runs.
+pub(super) fn changed_models(
+    project: &Project,
+    resolved: &Resolved,
+    models: &RunModels,
+) -> Vec<String> {
+    let runs = RunArchive::new(project.report_folders(resolved).0);
+    let files = runs.files().unwrap_or_default();
+    let last = latest(&runs, &files).and_then(|file| runs.read(file).ok());
+    let Some(last) = last.map(|report| report.models) else { return Vec::new() };
+    let generators = (last.generator.as_ref(), models.generator.as_ref());
+    let roles = [
+        ("judge", Some(&last.judge), Some(&models.judge)),
+        ("generator", generators.0, generators.1),
+    ];
+    let changed = roles.into_iter().filter_map(|(role, then, now)| {
+        let (then, now) = then.zip(now).filter(|(then, now)| then != now)?;
+        let (then, now) = (one_line(then, 120), one_line(now, 120));
+        Some(format!("the {role} is {now} now, and was {then} in the last run"))
+    });
+    changed.collect()
 }
 
 /// The report of the run.

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::context::Project;
 use super::failure::Failure;
+use super::named_run;
 use super::setup::{Setup, SuiteFile};
 use super::{eprint, print};
 use crate::cli::{Format, GlobalArgs, RunArgs};
@@ -44,6 +45,9 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
         Setup { project: &project, resolved: &resolved, args, suite: suite.as_ref(), hidden: &[] };
     let prepared = setup.prepare(&plan).await?;
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
+    for line in named_run::changed_models(&project, &resolved, &header.models) {
+        eprint(&format!("warning: {line}\n"));
+    }
 
     let style = Style {
         terminal: std::io::stderr().is_terminal() && !project.environment.ci,

@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::judge::fitness::JudgeIdentity;
+use super::judge::fitness::{FIT_JUDGES, JudgeIdentity, measured_models};
 use super::model::FetchBar;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
@@ -128,6 +128,7 @@ impl Models {
         RunModels {
             generator: self.generator.as_ref().map(name),
             judge: name(&self.judge),
+            judge_fitness: None,
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
         }
@@ -176,6 +177,7 @@ impl Setup<'_> {
             Generator::new(model, config.generator.clone(), context_tokens, named_files)
         });
         let judge = self.judge(models.judge, &library).await;
+        let names = RunModels { judge_fitness: judge.fitness().cloned(), ..names };
         let watch = Arc::new(self.watch(record));
         let judge = Arc::new(judge);
         let runner = Runner { generator, judge, sut, library, redactor, seed, watch };
@@ -195,7 +197,16 @@ impl Setup<'_> {
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
         match identity.known(environment, AnswerSet::Calibration) {
-            Some(fitness) => judge.measured(fitness),
+            Some(fitness) => {
+                if !fitness.is_fit(config.judge.min_auc) {
+                    let (name, sentence) = (&fitness.model, fitness.sentence());
+                    eprint(&format!(
+                        "warning: {name} cannot judge well enough ({sentence}): what only a judge \
+                         can decide stays unscored\nhint: {FIT_JUDGES}\n"
+                    ));
+                }
+                judge.measured(fitness)
+            }
             None => judge,
         }
     }
@@ -242,7 +253,8 @@ impl Setup<'_> {
             &self.project.folder,
             record,
             Arc::clone(redactor),
-        );
+        )
+        .ranked_by(measured_models(&environment.models));
         let fetch = FetchBar::new(environment);
         let generator = if generates {
             Some(locator.model(&config.generator.model, &fetch).await?)

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Arm;
+use crate::judge::fitness::Fitness;
 use crate::outcome::{CaseResult, RunOutcome, Summary};
 use crate::rubric::{Category, Rubric};
 use crate::sut::Isolation;
@@ -80,13 +81,16 @@ pub enum CasePhase {
 }
 
 /// The models of a run, by role, and why they were chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunModels {
     /// Invents prompts; absent where the cases are those of a suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
     /// Judges answers.
     pub judge: String,
+    /// How well the judge tells good from bad; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_fitness: Option<Fitness>,
     /// Answers, for the `chat` adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sut: Option<String>,

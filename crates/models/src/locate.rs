@@ -47,6 +47,8 @@ pub struct Locator {
     /// By the full name of the model.
     calls_at_once: HashMap<String, usize>,
     chosen: Vec<String>,
+    /// By full name: how well a model judges, for `auto`.
+    ranks: HashMap<String, f64>,
 }
 
 /// A provider's model, and where its calls queue.
@@ -77,7 +79,15 @@ impl Locator {
             places: HashMap::new(),
             calls_at_once: HashMap::new(),
             chosen: Vec::new(),
+            ranks: HashMap::new(),
         }
+    }
+
+    /// The same locator, whose `auto` takes the model with the highest of these ranks, by full
+    /// name.
+    #[must_use]
+    pub fn ranked_by(self, ranks: HashMap<String, f64>) -> Self {
+        Self { ranks, ..self }
     }
 
     /// How names that leave a choice were resolved, one line each.
@@ -143,8 +153,8 @@ impl Locator {
         let base = self.ollama_base();
         let why = match self.ollama_models().await {
             Ok(models) => {
-                if let Some(tag) = models.iter().find(|tag| tag.can_chat() && !tag.is_cloud()) {
-                    let why = format!("the first chat model of the Ollama server at {base}");
+                if let Some((tag, why)) = self.best(&models) {
+                    let why = format!("{why} of the Ollama server at {base}");
                     return (ModelName::Ollama(tag.name.clone()), Some(why));
                 }
                 format!("the Ollama server at {base} has no chat model of its own")
@@ -152,6 +162,20 @@ impl Locator {
             Err(_) => format!("no Ollama server at {base}; a tiny model that needs no server"),
         };
         (ModelName::Embedded(model_files::DEFAULT.to_owned()), Some(why))
+    }
+
+    /// The model of a server that judges best, as far as that was measured; else the largest, by
+    /// name where several are as large. Never simply the one that was fetched last.
+    fn best<'a>(&self, models: &'a [ollama::Tag]) -> Option<(&'a ollama::Tag, &'static str)> {
+        let own = || models.iter().filter(|tag| tag.can_chat() && !tag.is_cloud());
+        let rank = |tag: &&ollama::Tag| self.ranks.get(&format!("ollama/{}", tag.name)).copied();
+        let measured = own().filter_map(|tag| Some((rank(&tag)?, tag)));
+        let best = measured.max_by(|(a, x), (b, y)| a.total_cmp(b).then(y.name.cmp(&x.name)));
+        if let Some((_, tag)) = best {
+            return Some((tag, "the best measured judge"));
+        }
+        let largest = own().max_by(|a, b| a.size.cmp(&b.size).then(b.name.cmp(&a.name)));
+        largest.map(|tag| (tag, "the largest chat model"))
     }
 
     async fn resolve_bare(&self, name: &str) -> Result<(ModelName, Option<String>), ModelError> {

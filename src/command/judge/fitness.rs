@@ -1,6 +1,7 @@
 //! What is known of judges: measured before on this machine, or by the authors. One small JSON
 //! file for each judge, in the cache folder; a broken one is as good as none.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,15 @@ use selftest_text::digest;
 
 /// Measurements of the authors, for models that everybody may have.
 const SHIPPED: &str = include_str!("../../../crates/harness/calibration/measured.json");
+
+/// Folder of the measurements in the cache folder.
+const FOLDER: &str = "judges";
+/// Longest mean time of an answer, in seconds, with which `auto` takes a judge.
+const MAX_SECONDS: f64 = 30.0;
+
+/// Judges that are known to be fit, for people who have none.
+pub(in crate::command) const FIT_JUDGES: &str = "fetch a judge that can tell: `ollama pull \
+    qwen3:1.7b` (1.4 GB), or `selftest model pull qwen3-1.7b` (1.8 GB), which needs no server";
 
 /// What makes two judges the same: weights, method, prompt and rubric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +68,7 @@ impl JudgeIdentity {
 
     fn file(&self, environment: &ModelEnvironment, set: AnswerSet) -> PathBuf {
         let key = digest::of_json(&json!([self, set]));
-        environment.cache_folder.join("judges").join(format!("{key}.json"))
+        environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
     /// What is known of this judge on that set.
@@ -89,6 +99,27 @@ impl JudgeIdentity {
         let known = Known { judge: self.clone(), fitness: fitness.clone() };
         std::fs::write(file, format!("{:#}\n", json!(known)))
     }
+}
+
+/// The lower end of the measured AUC by full name of the model, of all judges that were measured
+/// on this machine and answer in time. A model that was fetched again under its name keeps its
+/// place until it is measured again.
+pub(in crate::command) fn measured_models(environment: &ModelEnvironment) -> HashMap<String, f64> {
+    let mut measured = HashMap::<String, f64>::new();
+    let folder = environment.cache_folder.join(FOLDER);
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let known = std::fs::read(file.path()).ok();
+        let known = known.and_then(|bytes| serde_json::from_slice::<Known>(&bytes).ok());
+        let Some(Known { fitness, .. }) = known else { continue };
+        if fitness.set == AnswerSet::Calibration
+            && fitness.seconds_per_answer <= MAX_SECONDS
+            && let Some(auc) = fitness.auc
+        {
+            let best = measured.entry(fitness.model).or_default();
+            *best = best.max(auc.low);
+        }
+    }
+    measured
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use selftest_stats::score::Threshold;
 use selftest_text::redact::Redactor;
 
 /// Of every so-manieth request two answers, for a first impression.
-const QUICK: Extent = Extent::Every(5);
+pub(super) const QUICK: Extent = Extent::Every(5);
 
 pub(super) async fn execute(action: &JudgeAction, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
@@ -217,7 +217,7 @@ fn table(report: &BenchReport) -> String {
     }
     text += &format!(
         "  {:<24} {:.2} s, {:.0} tokens\n",
-        "an answer takes", report.seconds_per_answer, report.tokens_per_answer
+        "an answer takes", fitness.seconds_per_answer, report.tokens_per_answer
     );
     for fault in &report.faults {
         let auc = fault.auc.map(|auc| format!("{auc:.2}")).unwrap_or_default();

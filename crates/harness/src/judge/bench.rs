@@ -71,8 +71,6 @@ pub struct BenchReport {
     pub true_negative_rate: Option<Estimate>,
     /// By fault.
     pub faults: Vec<FaultReport>,
-    /// Mean wall time of an answer, in seconds.
-    pub seconds_per_answer: f64,
     /// Mean tokens of an answer: prompts of all questions, kept prefixes counted each time.
     pub tokens_per_answer: f64,
 }
@@ -178,6 +176,21 @@ pub async fn measure(
     answers
 }
 
+/// How many pairs of a good and a bad answer to the same request there are, and in how many of
+/// them the good one scores higher: `(right, pairs)`.
+pub fn pairs(answers: &[BenchAnswer]) -> (u32, u32) {
+    let (mut right, mut pairs) = (0, 0);
+    for good in answers.iter().filter(|answer| answer.fault.is_none()) {
+        for bad in answers.iter().filter(|bad| bad.case == good.case && bad.fault.is_some()) {
+            pairs += 1;
+            if let Some((good, bad)) = good.overall().zip(bad.overall()) {
+                right += u32::from(good > bad);
+            }
+        }
+    }
+    (right, pairs)
+}
+
 /// The scale on which the log-odds of these answers become probabilities; none without both kinds.
 pub fn fitted(answers: &[BenchAnswer]) -> Option<Scale> {
     let labelled: Vec<(f64, bool)> = answers
@@ -268,6 +281,9 @@ pub fn report(
             set,
             scored: count(scored.len()),
             unscored: count(answers.len() - scored.len()),
+            seconds_per_answer: per_answer(
+                answers.iter().map(|answer| answer.duration.as_secs_f64()).sum(),
+            ),
             auc: estimate,
             scale,
         },
@@ -275,9 +291,6 @@ pub fn report(
         true_positive_rate: rate(good.iter().filter(|score| passes(**score)).count(), good.len()),
         true_negative_rate: rate(bad.iter().filter(|score| !passes(**score)).count(), bad.len()),
         faults: faults.collect(),
-        seconds_per_answer: per_answer(
-            answers.iter().map(|answer| answer.duration.as_secs_f64()).sum(),
-        ),
         #[expect(clippy::cast_precision_loss, reason = "a count of tokens")]
         tokens_per_answer: per_answer(answers.iter().map(|answer| tokens(answer) as f64).sum()),
     }

@@ -38,6 +38,8 @@ pub struct Fitness {
     pub scored: u32,
     /// Answers that got none.
     pub unscored: u32,
+    /// Mean wall time of an answer, in seconds.
+    pub seconds_per_answer: f64,
     /// Area under the ROC curve of the scores; absent where no interval can be given.
     pub auc: Option<Estimate>,
     /// Log-odds to probability, fitted on the calibration set; absent of a judge that gives
@@ -78,6 +80,7 @@ mod tests {
             set: AnswerSet::Calibration,
             scored: 158,
             unscored: 2,
+            seconds_per_answer: 1.0,
             auc: Some(Estimate { value: 0.8, low, high: 0.9 }),
             scale: None,
         };

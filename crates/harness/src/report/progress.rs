@@ -111,7 +111,10 @@ impl ProgressObserver {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
-        let judge = escape::terminal(&header.models.judge, REASON);
+        let mut judge = escape::terminal(&header.models.judge, REASON);
+        if let Some(fitness) = &header.models.judge_fitness {
+            judge += &format!(" ({})", fitness.sentence());
+        }
         let sut = escape::terminal(&header.sut, REASON);
         let line = format!(
             "{}: {} against {sut}, judged by {judge}",
