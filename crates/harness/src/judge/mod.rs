@@ -12,6 +12,8 @@ pub mod probability;
 pub mod prompt;
 pub mod question;
 mod quote;
+#[cfg(test)]
+mod tests;
 pub mod verdict;
 
 use schemars::JsonSchema;
