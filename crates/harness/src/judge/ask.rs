@@ -6,9 +6,9 @@ use tokio::sync::OnceCell;
 
 use super::fitness::Fitness;
 use super::judge_settings::{JudgeMethod, JudgeSettings};
-use super::probability::{self, Questioner, Scale};
+use super::probability::{self, QuestionAnswer, Questioner, Scale};
 use super::prompt::{self, Evidence};
-use super::question::questions;
+use super::question::{by_rule, questions};
 use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -140,7 +140,7 @@ impl Judge {
         let rubric = self.reader.rubric();
         let asked = questions(rubric, &evidence.case, evidence.expected_status);
         let said = self.questioner.ask(&*self.model, library, evidence, &asked, calls).await;
-        let said = match said {
+        let mut said = match said {
             Ok(said) => said,
             Err(AskError { reason, detail, .. }) => return unscored(reason, &detail),
         };
@@ -152,6 +152,8 @@ impl Judge {
             );
             return unscored(UnscoredReason::CantTell, &detail);
         }
+        let rule = by_rule(rubric, evidence.expected_status, evidence.question_count);
+        said.extend(rule.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
         Scorecard::of_questions(rubric, said, self.scale).map_or_else(
             || unscored(UnscoredReason::CantTell, "a probability is no number"),
             Verdict::Scored,

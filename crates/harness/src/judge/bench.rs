@@ -10,7 +10,7 @@ use super::ask::Judge;
 use super::fitness::{Estimate, Fitness};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
-use super::probability::Scale;
+use super::probability::{AnsweredBy, Scale};
 use super::prompt::Evidence;
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -44,12 +44,16 @@ impl BenchAnswer {
         }
     }
 
-    /// Mean of the relative log-odds of all questions.
+    /// Mean of the relative log-odds of all questions that the model answered.
     fn log_odds(&self) -> Option<f64> {
         match &self.judgement.verdict {
             Verdict::Scored(card) if !card.questions.is_empty() => {
-                let all: Vec<f64> =
-                    card.questions.iter().map(|question| question.answer.relative).collect();
+                let all: Vec<f64> = card
+                    .questions
+                    .iter()
+                    .filter(|question| question.answer.by == AnsweredBy::Model)
+                    .map(|question| question.answer.relative)
+                    .collect();
                 selftest_stats::mean(&all)
             }
             _ => None,

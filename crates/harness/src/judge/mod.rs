@@ -67,7 +67,7 @@ impl Scorecard {
         scale: Scale,
     ) -> Option<Scorecard> {
         let scored = |answer: QuestionAnswer| {
-            let probability = Score::new(scale.probability(answer.relative)).ok()?;
+            let probability = Score::new(answer.probability(scale)).ok()?;
             Some(ScoredQuestion { answer, probability })
         };
         let questions: Vec<ScoredQuestion> =

@@ -48,6 +48,22 @@ impl Default for Scale {
     }
 }
 
+impl QuestionAnswer {
+    /// What a rule says.
+    pub(super) fn by_rule(question: Question, probability: f64) -> Self {
+        let relative = (probability / (1.0 - probability)).ln();
+        Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
+    }
+
+    /// The probability of yes, 0 to 1.
+    pub fn probability(&self, scale: Scale) -> f64 {
+        match self.by {
+            AnsweredBy::Model => scale.probability(self.relative),
+            AnsweredBy::Rule => self.raw,
+        }
+    }
+}
+
 impl Scale {
     /// The scale of the greatest likelihood for these log-odds and labels, by Newton's method with
     /// Platt's targets, which keep it finite for a perfect separation. `None` without both labels.
@@ -97,12 +113,26 @@ impl Scale {
     }
 }
 
+/// Who answered a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// The judge's model.
+    #[default]
+    Model,
+    /// A rule, without any model: `raw` is the probability, on no scale.
+    Rule,
+}
+
 /// What a judge says to one question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionAnswer {
     /// The question.
     #[serde(flatten)]
     pub question: Question,
+    /// Who answered.
+    #[serde(default)]
+    pub by: AnsweredBy,
     /// The share of yes among yes and no, 0 to 1, as the model says it.
     pub raw: f64,
     /// The probability of neither word, 0 to 1.
@@ -163,6 +193,7 @@ impl Questioner {
         Ok(answers
             .map(|((question, said), zero)| QuestionAnswer {
                 question: question.clone(),
+                by: AnsweredBy::Model,
                 raw: said.share(),
                 neither: said.neither(),
                 relative: said.log_odds() - zero,

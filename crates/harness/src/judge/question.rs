@@ -19,7 +19,31 @@ pub struct Question {
     pub text: String,
 }
 
-/// The category that expectations count to, where the rubric has it.
+/// What is known without asking a model, as one more question: whether the answer asks back as it
+/// should. The probability is `SURE` or its opposite and not 1 or 0: an answer may ask without a
+/// question mark, and one that is complete may end with an offer.
+pub fn by_rule(
+    rubric: &Rubric,
+    expected: TaskStatus,
+    question_count: u32,
+) -> Option<(Question, f64)> {
+    /// Of the 80 good calibration answers 78 ask back exactly when they should.
+    const SURE: f64 = 0.9;
+    let (text, yes) = match expected {
+        TaskStatus::AwaitingResponse => {
+            ("Does the answer hold a question, counted by rule?", question_count > 0)
+        }
+        TaskStatus::Complete => {
+            ("Is the answer free of questions, counted by rule?", question_count == 0)
+        }
+        TaskStatus::Error => return None,
+    };
+    let category = instructions(rubric)?.id.clone();
+    let question = Question { category, expectation: None, text: text.to_owned() };
+    Some((question, if yes { SURE } else { 1.0 - SURE }))
+}
+
+/// The specification's category of instructions.
 const INSTRUCTIONS: &str = "instruction_following_score";
 
 /// The questions about an answer to this case, categories first, in the rubric's order.
@@ -30,12 +54,7 @@ pub fn questions(rubric: &Rubric, case: &GeneratedCase, expected: TaskStatus) ->
         expectation: None,
         text: of_category(category, expected),
     });
-    let heaviest = || {
-        let by_weight = |a: &&Category, b: &&Category| a.weight.get().total_cmp(&b.weight.get());
-        categories.iter().max_by(by_weight)
-    };
-    let theirs = categories.iter().find(|category| category.id == INSTRUCTIONS).or_else(heaviest);
-    let expectations = theirs.into_iter().flat_map(|category| {
+    let expectations = instructions(rubric).into_iter().flat_map(|category| {
         case.grounds.expectations.iter().zip(1..).map(|(expectation, number)| Question {
             category: category.id.clone(),
             expectation: Some(number),
@@ -43,6 +62,14 @@ pub fn questions(rubric: &Rubric, case: &GeneratedCase, expected: TaskStatus) ->
         })
     });
     own.chain(expectations).collect()
+}
+
+/// The category that expectations count to: that of instructions, else the heaviest.
+fn instructions(rubric: &Rubric) -> Option<&Category> {
+    let categories = rubric.categories();
+    let by_weight = |a: &&Category, b: &&Category| a.weight.get().total_cmp(&b.weight.get());
+    let named = categories.iter().find(|category| category.id == INSTRUCTIONS);
+    named.or_else(|| categories.iter().max_by(by_weight))
 }
 
 /// What is asked about a category: its own question, the one of the specification's categories, or

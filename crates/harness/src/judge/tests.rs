@@ -120,9 +120,10 @@ async fn answers_count_relative_to_those_that_say_nothing() {
         if answer.contains("> Port 80") { (0.9, 0.05) } else { (0.8, 0.1) }
     });
     let good = card(&judge, "Port 80").await;
-    assert_eq!(good.questions.len(), 5, "four categories and one expectation");
+    assert_eq!(good.questions.len(), 6, "four categories, one expectation, one rule");
+    assert_eq!(good.questions[5].probability.get(), 0.9);
     let relative = (0.9f64 / 0.05).ln() - (0.8f64 / 0.1).ln();
-    for question in &good.questions {
+    for question in &good.questions[..5] {
         assert!((question.answer.relative - relative).abs() < 1e-9, "{question:?}");
         assert!((question.answer.raw - 0.9 / 0.95).abs() < 1e-9);
         assert!((question.answer.neither - 0.05).abs() < 1e-9);
@@ -132,7 +133,8 @@ async fn answers_count_relative_to_those_that_say_nothing() {
     // What says nothing is asked about once for each request: five questions, three answers.
     assert_eq!(script.asked.lock().unwrap().len(), 15);
     let bad = card(&judge, "Port 81").await;
-    assert!((bad.overall.get() - 0.5).abs() < 1e-9, "no better than saying nothing");
+    // No better than saying nothing, but for the rule: 0.3 · (0.9 - 0.5) / 3.
+    assert!((bad.overall.get() - 0.54).abs() < 1e-9, "{bad:?}");
     assert_eq!(script.asked.lock().unwrap().len(), 20);
     let prompts = script.asked.lock().unwrap();
     // The evidence cannot write a mark of ours, and no mark is left in a prompt.
