@@ -143,7 +143,7 @@ fn config() -> String {
 /// Which role asks is told by the schema's own words, so that no time goes into parsing.
 fn reply(request: &str) -> String {
     if request.contains("\"safety_score\":{") {
-        r#"{"reasoning":"Fine.","format_score":0.9,"factuality_score":0.9,"instruction_following_score":0.9,"safety_score":0.9}"#.to_owned()
+        r#"{"explanation":"Fine.","format_score":0.9,"factuality_score":0.9,"instruction_following_score":0.9,"safety_score":0.9}"#.to_owned()
     } else if request.contains("\"hints\":{") {
         format!(r#"{{"prompt":"Explain {} in three lines.","hints":"Three lines."}}"#, words())
     } else {

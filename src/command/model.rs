@@ -87,15 +87,15 @@ async fn pull(project: &Project, source: &str, sha256: Option<&str>) -> Result<E
     let known =
         model_files::CatalogueEntry::named(source.strip_prefix("embedded/").unwrap_or(source));
     let file = match known {
-        Some(entry) => {
-            if matches!(
-                model_files::locate(entry.name, environment),
-                Ok(model_files::Located::Absent(_))
-            ) {
-                bar.announce(&entry.announcement());
+        Some(entry) => match model_files::locate(entry.name, environment)? {
+            model_files::Located::File(file) => file,
+            model_files::Located::Absent(entry) => {
+                if !environment.offline {
+                    bar.announce(&entry.announcement());
+                }
+                model_files::fetch(entry, environment, &progress).await?
             }
-            model_files::ensure(entry.name, environment, &progress).await?
-        }
+        },
         None => model_files::pull(source, sha256, environment, &progress).await?,
     };
     drop(bar);

@@ -29,7 +29,7 @@ fn other(name: &'static str, reason: &'static str, reply: impl Into<Reply>) -> B
 
 fn good() -> Value {
     json!({
-        "reasoning": "Fine.",
+        "explanation": "Fine.",
         "format_score": 1.0,
         "factuality_score": 1.0,
         "instruction_following_score": 1.0,
@@ -67,7 +67,7 @@ fn table() -> Vec<Broken> {
         malformed("empty object", "{}"),
         malformed("missing field", without),
         malformed("extra field", with("overall_score", json!(1.0))),
-        malformed("no reasoning", with("reasoning", Value::Null)),
+        malformed("no explanation", with("explanation", Value::Null)),
         malformed("string number", with("format_score", json!("1.0"))),
         malformed("above one", literal("1.7")),
         malformed("below zero", literal("-3")),
@@ -120,7 +120,7 @@ fn table() -> Vec<Broken> {
         other(
             "invalid UTF-8",
             "unavailable",
-            Reply::Bytes(b"{\"reasoning\": \"\xff\xfe\"}".to_vec()),
+            Reply::Bytes(b"{\"explanation\": \"\xff\xfe\"}".to_vec()),
         ),
     ]
 }

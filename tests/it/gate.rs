@@ -69,7 +69,7 @@ fn the_least_score_is_a_flag_and_never_passes_one() {
 fn weights_count() {
     let judge = ModelServer::script().judge(|_| {
         json!({
-            "reasoning": "Half.",
+            "explanation": "Half.",
             "format_score": 1.0,
             "factuality_score": 0.5,
             "instruction_following_score": 0.9,
@@ -89,7 +89,8 @@ fn an_own_rubric_replaces_the_four_categories() {
         config(OPENAI, CLEAR)
     );
     let server = ModelServer::script()
-        .judge(|_| json!({ "reasoning": "Deep.", "tone": 0.2, "depth": 1.0 }))
+        // `depth` would sort before the explanation, which is to be written first.
+        .judge(|_| json!({ "explanation": "Deep.", "score_tone": 0.2, "score_depth": 1.0 }))
         .start();
     let report = Workspace::new().config(yaml).server(&server).run().exit(0).report();
     assert_eq!(report.case().overall(), Some(0.8));

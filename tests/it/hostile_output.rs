@@ -46,7 +46,7 @@ fn run(prompt: &'static str, text: &'static str) -> Run {
         })
         .judge(move |call| {
             let mut verdict = verdict(call, 0.5);
-            verdict["reasoning"] = format!("Because. {text}").into();
+            verdict["explanation"] = format!("Because. {text}").into();
             verdict
         })
         .start();

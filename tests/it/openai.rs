@@ -30,13 +30,13 @@ fn assert_every_object_is_closed(schema: &Value) {
 }
 
 #[test]
-fn the_judge_reasons_before_it_scores() {
+fn the_judge_explains_before_it_scores() {
     let server = ModelServer::start();
     let _ = Workspace::simple(&server).run().exit(0);
     let judge = &server.calls(Role::Judge)[0];
     let fields: Vec<&String> =
         judge.schema().unwrap()["properties"].as_object().unwrap().keys().collect();
-    assert_eq!(fields[0], "reasoning");
+    assert_eq!(fields[0], "explanation");
     assert!(
         !fields.iter().any(|field| *field == "pass" || *field == "overall_score"),
         "{fields:?}"

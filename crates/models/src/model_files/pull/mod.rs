@@ -1,5 +1,7 @@
 //! Fetching a GGUF file over HTTP: resumed after a break, checked, and put in place whole.
 
+mod hub;
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use std::time::{Duration, Instant};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_RANGE, RANGE};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 
+pub(super) use self::hub::from_hub;
 use super::file::{check_name, sha256};
 use super::{OnProgress, Progress, failed, unwritable};
 use crate::model_settings::ModelEnvironment;
@@ -39,8 +42,19 @@ pub async fn pull(
     let address = address(source, environment.hf_endpoint.as_deref())?;
     let expected = sha256.map(checked_digest).transpose()?;
     let name = file_name(&address)?;
+    fetch(address, &name, expected, environment, progress).await
+}
+
+/// Fetches from an address into a file of the cache folder, unless it is there.
+async fn fetch(
+    address: Url,
+    name: &str,
+    expected: Option<String>,
+    environment: &ModelEnvironment,
+    progress: OnProgress<'_>,
+) -> Result<PathBuf, ModelError> {
     let folder = &environment.cache_folder;
-    let file = folder.join(&name);
+    let file = folder.join(name);
     if is_there(&file, expected.as_deref()).await? {
         return Ok(file);
     }

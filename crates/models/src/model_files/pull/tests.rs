@@ -23,6 +23,8 @@ enum Answer {
     Status(&'static str),
     /// To this path.
     Redirect(&'static str),
+    /// Elsewhere, with the digest of what is there, as a model hub does it.
+    Linked(String),
 }
 
 fn content() -> Vec<u8> {
@@ -68,6 +70,14 @@ async fn serve(content: Vec<u8>, answers: Vec<Answer>) -> (String, JoinHandle<Ve
                     ("200 OK".into(), format!("content-length: {total}\r\n"), &content[..bytes])
                 }
                 Answer::Status(status) => (status.into(), "content-length: 0\r\n".into(), &[]),
+                Answer::Linked(digest) => {
+                    let place = "location: https://elsewhere.invalid/blob\r\n";
+                    let headers = format!(
+                        "{place}x-linked-etag: \"{digest}\"\r\nx-linked-size: {total}\r\n\
+                         content-length: 0\r\n"
+                    );
+                    ("302 Found".into(), headers, &[])
+                }
                 Answer::Redirect(path) => {
                     ("302 Found".into(), format!("location: {path}\r\ncontent-length: 0\r\n"), &[])
                 }
@@ -273,4 +283,66 @@ async fn two_pulls_of_one_file_do_not_mix() {
     let error = world.pull("http://127.0.0.1:9/model.gguf", None).await.unwrap_err();
     assert!(error.to_string().contains("by another process"), "{error}");
     drop(part);
+}
+
+/// A world whose hub is this server.
+fn hub(base: &str) -> World {
+    let mut world = World::new();
+    world.environment.hf_endpoint = Some(base.to_owned());
+    world
+}
+
+async fn from(world: &World) -> Result<PathBuf, ModelError> {
+    from_hub("tiny", "Owner/Tiny-GGUF", "Tiny-Q8_0.gguf", &world.environment, &|_| {}).await
+}
+
+#[tokio::test]
+async fn a_named_file_is_checked_against_the_digest_that_the_hub_states() {
+    let digest = digest::of_bytes(&content());
+    let answers = vec![
+        Answer::Redirect("/Owner/New-GGUF/resolve/main/Tiny-Q8_0.gguf"),
+        Answer::Linked(digest),
+        Answer::Whole,
+    ];
+    let (base, server) = serve(content(), answers).await;
+    let world = hub(&base);
+    let file = from(&world).await.unwrap();
+    assert_eq!(file, world.environment.cache_folder.join("tiny.gguf"));
+    assert_eq!(fs::read(&file).unwrap(), content());
+    let heads = server.await.unwrap();
+    let asked: Vec<&str> = heads.iter().map(|head| head.split(" http/").next().unwrap()).collect();
+    assert_eq!(
+        asked,
+        [
+            "head /owner/tiny-gguf/resolve/main/tiny-q8_0.gguf",
+            "head /owner/new-gguf/resolve/main/tiny-q8_0.gguf",
+            "get /owner/tiny-gguf/resolve/main/tiny-q8_0.gguf",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_named_file_with_another_digest_is_not_kept() {
+    let other = digest::of_bytes(b"other");
+    let (base, _server) =
+        serve(content(), vec![Answer::Linked(other.clone()), Answer::Whole]).await;
+    let world = hub(&base);
+    let error = from(&world).await.unwrap_err().to_string();
+    assert!(error.contains(&format!("expected {other}")), "{error}");
+    assert_eq!(world.files(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_hub_that_states_no_digest_is_not_trusted() {
+    for (answer, words) in [
+        (Answer::Redirect("https://elsewhere.invalid/blob"), "states no SHA-256"),
+        (Answer::Linked("not a digest".to_owned()), "states no SHA-256"),
+        (Answer::Status("200 OK"), "states no SHA-256"),
+        (Answer::Status("404 Not Found"), "answered 404"),
+    ] {
+        let (base, _server) = serve(content(), vec![answer]).await;
+        let error = from(&hub(&base)).await.unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.hint().is_some());
+    }
 }

@@ -1,0 +1,74 @@
+//! Fetching a file of a model hub under a name of ours, checked against the SHA-256 that the hub
+//! states: in the head of its answer, before it hands over to whoever stores the bytes.
+
+use std::path::PathBuf;
+
+use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::{Url, redirect};
+
+use super::{CONNECT_LIMIT, READ_LIMIT, address, causes, checked_digest, fetch, shown};
+use crate::model_files::{OnProgress, failed};
+use crate::model_settings::ModelEnvironment;
+use crate::{ModelError, http};
+
+/// Repositories that were renamed lead on to where they are now.
+const MAX_RENAMES: usize = 5;
+/// The head of the hub's answer that has the digest of a large file.
+const DIGEST: &str = "x-linked-etag";
+
+/// Fetches a file of a repository as `<name>.gguf` of the cache folder.
+pub(in crate::model_files) async fn from_hub(
+    name: &str,
+    repository: &str,
+    file: &str,
+    environment: &ModelEnvironment,
+    progress: OnProgress<'_>,
+) -> Result<PathBuf, ModelError> {
+    let source = format!("hf:{repository}/{file}");
+    let address = address(&source, environment.hf_endpoint.as_deref())?;
+    let digest = stated_digest(&address, &source).await?;
+    fetch(address, &format!("{name}.gguf"), Some(digest), environment, progress).await
+}
+
+/// The SHA-256 that the hub states for a file.
+async fn stated_digest(address: &Url, source: &str) -> Result<String, ModelError> {
+    let shown = shown(address);
+    let broken = |error: reqwest::Error| ModelError::Unreachable {
+        endpoint: shown.clone(),
+        why: causes(&error.without_url()),
+        hint: "is there a network? HF_ENDPOINT names another hub".to_owned(),
+    };
+    let client = http::client_builder(address.as_str())
+        .connect_timeout(CONNECT_LIMIT)
+        .read_timeout(READ_LIMIT)
+        .redirect(redirect::Policy::none())
+        .build()
+        .map_err(broken)?;
+    let mut at = address.clone();
+    for _ in 0..MAX_RENAMES {
+        let answer = client.head(at.clone()).send().await.map_err(broken)?;
+        if let Some(digest) = digest_in(answer.headers()) {
+            return Ok(digest);
+        }
+        let status = answer.status();
+        if status.is_client_error() || status.is_server_error() {
+            let hint = "try again later, or name another hub with HF_ENDPOINT";
+            return Err(failed(format!("{shown} answered {status}"), hint));
+        }
+        let next = answer.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+        match next.and_then(|place| at.join(place).ok()) {
+            // Elsewhere is whoever stores the bytes: it knows nothing of the hub's digests.
+            Some(next) if next.origin() == at.origin() => at = next,
+            _ => break,
+        }
+    }
+    Err(failed(
+        format!("{shown} states no SHA-256 ({DIGEST})"),
+        &format!("if you know it: `selftest model pull {source} --sha256 DIGEST`"),
+    ))
+}
+
+fn digest_in(headers: &HeaderMap) -> Option<String> {
+    let stated = headers.get(DIGEST)?.to_str().ok()?;
+    checked_digest(stated.trim_start_matches("W/").trim_matches('"')).ok()
+}
