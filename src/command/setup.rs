@@ -30,6 +30,7 @@ use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
+use selftest_models::breaker::Outages;
 use selftest_models::locate::Locator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
@@ -115,6 +116,7 @@ struct Models {
     chat: Option<(Arc<dyn ChatModel>, ChatSettings)>,
     /// Which models `auto` chose, and why.
     chosen: Vec<String>,
+    outages: Arc<Outages>,
     /// Cases at once that the models can serve.
     capacity: usize,
 }
@@ -153,7 +155,7 @@ impl Setup<'_> {
         let generates = !to_generate.is_empty();
         let models = self.models(generates, external.is_none(), record.clone(), &redactor).await?;
         let names = models.names();
-        let capacity = models.capacity;
+        let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
 
         let context_tokens = config.models.context_tokens;
         // The generator speaks of files that the system under test can see.
@@ -176,7 +178,7 @@ impl Setup<'_> {
         let judge = Judge::new(models.judge, config.judge.clone(), context_tokens, rubric);
         let watch = Arc::new(self.watch(record));
         let judge = Arc::new(judge);
-        let runner = Runner { generator, judge, sut, library, redactor, seed, watch };
+        let runner = Runner { generator, judge, sut, library, redactor, outages, seed, watch };
         Ok(Prepared { runner: Arc::new(runner), models: names, capacity })
     }
 
@@ -245,7 +247,8 @@ impl Setup<'_> {
         let capacity = chat
             .as_ref()
             .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
-        Ok(Models { generator, judge, chat, chosen: locator.chosen().to_vec(), capacity })
+        let (chosen, outages) = (locator.chosen().to_vec(), locator.outages());
+        Ok(Models { generator, judge, chat, chosen, outages, capacity })
     }
 
     /// Watches the project, but for the folders that a run itself writes to.

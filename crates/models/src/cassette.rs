@@ -3,6 +3,7 @@
 //! One JSON file per reply, `<digest>-<n>.json`, readable and diffable. The n-th call with the
 //! same digest gets the n-th recording, so that repeats stay distinct.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,6 +105,10 @@ impl ChatModel for Recorder {
 
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         self.inner.context_limit()
+    }
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.inner.redact(text)
     }
 }
 
