@@ -16,7 +16,8 @@ pub enum Exit {
     Inconclusive = 3,
     /// There was nothing to run.
     NothingRan = 4,
-    /// A provider, the system under test or a report folder could not be used.
+    /// A model, the system under test or a report folder could not be used, before the first case
+    /// or in the middle of the run.
     Setup = 5,
     /// Stopped by the user.
     Interrupted = 130,
@@ -30,7 +31,8 @@ Exit codes:
   2    wrong usage or configuration
   3    inconclusive: no case failed, but not all have a verdict
   4    nothing ran
-  5    a model, the system under test or a report folder could not be used
+  5    a model, the system under test or a report folder could not be used,
+       or a model server was lost on the way: the rest of the cases is not run
   130  interrupted";
 
 impl From<RunOutcome> for Exit {
@@ -39,6 +41,7 @@ impl From<RunOutcome> for Exit {
             RunOutcome::Passed => Exit::Passed,
             RunOutcome::Failed => Exit::Failed,
             RunOutcome::Inconclusive => Exit::Inconclusive,
+            RunOutcome::ModelUnavailable => Exit::Setup,
             RunOutcome::NothingRan => Exit::NothingRan,
             RunOutcome::Interrupted => Exit::Interrupted,
         }

@@ -16,7 +16,7 @@ use crate::cli::ExperimentArgs;
 use crate::config::Resolved;
 use selftest_harness::event::{ExperimentRun, Observer};
 use selftest_harness::experiment::{Arm, Arms};
-use selftest_harness::outcome::RunOutcome;
+use selftest_harness::outcome::{CaseStatus, RunOutcome};
 use selftest_harness::report::comparison::experiment::{LABELS, PlannedTrial, SkillExperiment};
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{
@@ -46,6 +46,8 @@ pub(super) struct Conducted {
     /// Reports that could not be written.
     pub(super) faults: Vec<String>,
     pub(super) is_interrupted: bool,
+    /// A model server gave no answer, so that not all trials were run.
+    pub(super) lacks_model: bool,
 }
 
 impl Experiment<'_> {
@@ -122,9 +124,12 @@ impl Experiment<'_> {
             Some(PlannedTrial { case, repeat, arm })
         });
         let found = SkillExperiment::new(&control, &treatment, trials.collect());
-        let is_interrupted =
-            [executed.control.2, executed.treatment.2].contains(&RunOutcome::Interrupted);
-        Ok(Some(Conducted { found, faults, is_interrupted }))
+        let outcomes = [executed.control.2, executed.treatment.2];
+        let is_interrupted = outcomes.contains(&RunOutcome::Interrupted);
+        let of_models = [&executed.control.1, &executed.treatment.1];
+        let lacks_model =
+            of_models.into_iter().any(|summary| summary.count(CaseStatus::NotRun) > 0);
+        Ok(Some(Conducted { found, faults, is_interrupted, lacks_model }))
     }
 }
 

@@ -33,6 +33,7 @@ use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
+use selftest_models::breaker::Outages;
 use selftest_models::locate::Locator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
@@ -118,6 +119,7 @@ struct Models {
     chat: Option<(Arc<dyn ChatModel>, ChatSettings)>,
     /// Which models `auto` chose, and why.
     chosen: Vec<String>,
+    outages: Arc<Outages>,
     /// Cases at once that the models can serve.
     capacity: usize,
 }
@@ -157,7 +159,7 @@ impl Setup<'_> {
         let generates = !to_generate.is_empty();
         let models = self.models(generates, external.is_none(), record.clone(), &redactor).await?;
         let names = models.names();
-        let capacity = models.capacity;
+        let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
 
         let context_tokens = config.models.context_tokens;
         // The generator speaks of files that the system under test can see.
@@ -180,7 +182,7 @@ impl Setup<'_> {
         let names = RunModels { judge_fitness: judge.fitness().cloned(), ..names };
         let watch = Arc::new(self.watch(record));
         let judge = Arc::new(judge);
-        let runner = Runner { generator, judge, sut, library, redactor, seed, watch };
+        let runner = Runner { generator, judge, sut, library, redactor, outages, seed, watch };
         Ok(Prepared { runner: Arc::new(runner), models: names, capacity })
     }
 
@@ -277,7 +279,8 @@ impl Setup<'_> {
         let capacity = chat
             .as_ref()
             .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
-        Ok(Models { generator, judge, chat, chosen: locator.chosen().to_vec(), capacity })
+        let (chosen, outages) = (locator.chosen().to_vec(), locator.outages());
+        Ok(Models { generator, judge, chat, chosen, outages, capacity })
     }
 
     /// Watches the project, but for the folders that a run itself writes to.

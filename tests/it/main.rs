@@ -30,6 +30,7 @@ mod embedded;
 mod judge_prompt;
 mod ollama;
 mod openai;
+mod outage;
 mod transport;
 
 // Systems under test.

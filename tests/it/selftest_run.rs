@@ -115,6 +115,26 @@ fn the_key_is_nowhere_even_when_the_server_says_it_back() {
 }
 
 #[test]
+fn every_call_is_kept_as_it_was_sent_and_answered() {
+    let server = ModelServer::start();
+    let report = Workspace::simple(&server).run().exit(0).report();
+    let case = report.case();
+    let generation = &case.0["generation"]["attempts"][0]["call"];
+    let step = &case.steps()[0];
+    for (role, call) in [
+        (Role::Generator, generation),
+        (Role::Sut, &step["reply"]["call"]),
+        (Role::Judge, &case.judge_calls()[0]),
+    ] {
+        let messages = call["request"]["messages"].as_array().unwrap().iter();
+        let sent: Vec<&str> = messages.map(|message| message["text"].as_str().unwrap()).collect();
+        assert_eq!(sent.join("\n\n"), server.calls(role)[0].text(), "{role:?}");
+        assert!(call["request"]["schema"].is_string(), "{role:?}: {call}");
+        assert!(call["raw_reply"].is_string(), "{role:?}: {call}");
+    }
+}
+
+#[test]
 fn hints_never_reach_the_system_under_test() {
     let server = ModelServer::start();
     let _ = two(&server).run().exit(0);

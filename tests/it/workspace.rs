@@ -51,7 +51,7 @@ pub(crate) const FLOW: &str = r#"
 pub(crate) fn config(model: &str, scenarios: &str) -> String {
     format!(
         "version: 1\n\
-         models: {{ max_retries: 0 }}\n\
+         models: {{ max_retries: 0, restart_seconds: 0 }}\n\
          generator: {{ model: \"{model}\" }}\n\
          judge: {{ model: \"{model}\" }}\n\
          sut: {{ chat: {{ model: \"{model}\" }} }}\n\

@@ -3,6 +3,7 @@
 //! One JSON file per reply, `<digest>-<n>.json`, readable and diffable. The n-th call with the
 //! same digest gets the n-th recording, so that repeats stay distinct.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,6 +113,10 @@ impl ChatModel for Recorder {
 
     fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
         self.inner.tells_probabilities()
+    }
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.inner.redact(text)
     }
 }
 

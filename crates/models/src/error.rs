@@ -16,6 +16,21 @@ pub enum Phase {
     Total,
 }
 
+/// Whose fault an error is, as far as other calls of the same server go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Of this call: the server is there and says so.
+    OfCall,
+    /// The connection, or an error of the server itself.
+    Broken,
+    /// The server did not answer in time.
+    Silent,
+    /// Something that is no model server answered.
+    Garbled,
+    /// The embedded engine: it may be unusable as a whole.
+    Engine,
+}
+
 /// Why there is no reply. Messages name the endpoint or file; [`ModelError::hint`] says what to do.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ModelError {
@@ -81,6 +96,20 @@ pub enum ModelError {
         /// Whether the connection broke, so that another try may help.
         broken: bool,
     },
+    /// The answer is not even JSON: something else than a model server speaks there.
+    #[error("{endpoint} answered with {what}")]
+    Garbled {
+        /// Address.
+        endpoint: String,
+        /// The answer instead.
+        what: String,
+    },
+    /// The server gave no answer to earlier calls and is not asked any more.
+    #[error("{why}")]
+    GivenUp {
+        /// The last error, and how long it was tried.
+        why: String,
+    },
     /// A cassette has no such recording.
     #[error("no recording for this request in {folder}: {difference}")]
     NotRecorded {
@@ -126,6 +155,33 @@ impl ModelError {
         }
     }
 
+    /// Whether it is the fault of the server or its connection, and not of what it was asked.
+    pub fn is_outage(&self) -> bool {
+        match self.fault() {
+            Fault::Broken | Fault::Silent | Fault::Garbled => true,
+            Fault::OfCall | Fault::Engine => matches!(self, ModelError::GivenUp { .. }),
+        }
+    }
+
+    pub(crate) fn fault(&self) -> Fault {
+        match self {
+            ModelError::Unreachable { .. }
+            | ModelError::Status { status: 500..=599, .. }
+            | ModelError::Timeout { phase: Phase::Connect, .. }
+            | ModelError::Protocol { broken: true, .. } => Fault::Broken,
+            ModelError::Timeout { .. } => Fault::Silent,
+            ModelError::Garbled { .. } => Fault::Garbled,
+            ModelError::Engine { .. } => Fault::Engine,
+            ModelError::Name { .. }
+            | ModelError::Missing { .. }
+            | ModelError::Status { .. }
+            | ModelError::Protocol { .. }
+            | ModelError::GivenUp { .. }
+            | ModelError::NotRecorded { .. }
+            | ModelError::PromptTooLong { .. } => Fault::OfCall,
+        }
+    }
+
     /// How long the server asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -141,6 +197,8 @@ impl ModelError {
             ModelError::Unreachable { why: words, .. }
             | ModelError::Status { body: words, .. }
             | ModelError::Protocol { what: words, .. }
+            | ModelError::Garbled { what: words, .. }
+            | ModelError::GivenUp { why: words }
             | ModelError::Engine { what: words, .. } => words,
             ModelError::Name { .. }
             | ModelError::Missing { .. }
@@ -173,7 +231,10 @@ impl ModelError {
                 Phase::FirstByte => "raise models.first_byte_seconds in the config".to_owned(),
                 Phase::Total => "raise models.total_seconds in the config".to_owned(),
             }),
-            ModelError::Protocol { .. } => {
+            ModelError::GivenUp { .. } => {
+                Some("start the server again; `selftest doctor` says whether it answers".to_owned())
+            }
+            ModelError::Protocol { .. } | ModelError::Garbled { .. } => {
                 Some("is this the address of a model server? see `selftest doctor`".to_owned())
             }
             ModelError::PromptTooLong { most, .. } => Some(format!(

@@ -1,39 +1,143 @@
 //! Guards around every call of a provider: a limit of calls at once for each endpoint, retries of
-//! transient failures, and no secrets in what comes back. Never retries a reply, however bad.
+//! transient failures, an end to all calls of a server that is gone, and no secrets in what comes
+//! back. Never retries a reply, however bad.
 
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use backon::{ExponentialBuilder, Retryable};
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
+use super::breaker::Breaker;
+use super::error::Fault;
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 use selftest_text::redact::Redactor;
 
 /// Longest wait that a server's `Retry-After` can ask for.
 const MAX_WAIT: Duration = Duration::from_mins(1);
+/// Longest wait between two tries of a server that may be starting again.
+const RESTART_WAIT: Duration = Duration::from_secs(2);
+/// How long a look at a server may take that has just given no answer.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What all models of one endpoint share.
+pub(crate) struct Gate {
+    pub(crate) places: Semaphore,
+    pub(crate) breaker: Breaker,
+}
 
 /// A provider's model behind its guards.
 pub struct Guarded {
     pub(crate) inner: Arc<dyn ChatModel>,
-    /// Shared by all models of one endpoint.
-    pub(crate) places: Arc<Semaphore>,
-    /// Further calls after the first.
-    pub(crate) max_retries: u32,
+    pub(crate) gate: Arc<Gate>,
     /// A server may repeat a key in its answer.
     pub(crate) redactor: Arc<Redactor>,
 }
 
 impl Guarded {
-    fn redact(&self, error: ModelError) -> ModelError {
+    fn redacted(&self, error: ModelError) -> ModelError {
         error.map_words(|words| self.redactor.apply(&words).into_owned())
     }
 
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
-        let mut reply = self.inner.chat(request).await.map_err(|error| self.redact(error))?;
+        let mut reply = self.inner.chat(request).await.map_err(|error| self.redacted(error))?;
         reply.text = self.redactor.apply(&reply.text).into_owned();
         Ok(reply)
+    }
+
+    async fn call_patiently(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let breaker = &self.gate.breaker;
+        let mut waits = ExponentialBuilder::default()
+            .with_jitter()
+            .with_min_delay(Duration::from_millis(250))
+            .with_max_delay(Duration::from_secs(20))
+            .without_max_times()
+            .build();
+        let mut retries = 0;
+        let mut failing_since = None;
+        loop {
+            let began = Instant::now();
+            breaker.admit(began).map_err(|why| ModelError::GivenUp { why })?;
+            let error = match self.call(request).await {
+                Ok(reply) => {
+                    breaker.answered(Instant::now());
+                    return Ok(reply);
+                }
+                Err(error) => error,
+            };
+            let since = *failing_since.get_or_insert(match error.fault() {
+                Fault::Silent => began,
+                _ => Instant::now(),
+            });
+            if !self.may_try_again(&error, since, retries).await {
+                return Err(match (error.fault(), breaker.admit(Instant::now())) {
+                    // Its words are of an engine; that it cannot be used at all is not in them.
+                    (Fault::Engine, Err(why)) => ModelError::GivenUp { why },
+                    _ => error,
+                });
+            }
+            let wait = waits.next().unwrap_or(RESTART_WAIT);
+            let restarts = error.fault() != Fault::OfCall && !breaker.is_overdue(Instant::now());
+            let wait = match error.retry_after() {
+                Some(asked) => asked.min(MAX_WAIT),
+                None if restarts => wait.min(RESTART_WAIT),
+                None => wait,
+            };
+            tracing::warn!("{error}; trying again in {:.1} s", wait.as_secs_f64());
+            tokio::time::sleep(wait).await;
+            retries += 1;
+        }
+    }
+
+    /// Tells the breaker of an error, and whether the call is worth another try.
+    async fn may_try_again(&self, error: &ModelError, since: Instant, retries: u32) -> bool {
+        let breaker = &self.gate.breaker;
+        match error.fault() {
+            Fault::OfCall => {
+                breaker.answered(Instant::now());
+                // Such as 429, after which waiting for a restart would be pointless.
+                error.is_transient() && breaker.allows_retry(since, retries, Instant::now())
+            }
+            Fault::Broken => {
+                breaker.failed(since);
+                if breaker.allows_retry(since, retries, Instant::now()) {
+                    return true;
+                }
+                self.give_up(self.is_present().await, error)
+            }
+            Fault::Silent => {
+                breaker.failed(since);
+                let present = self.is_present().await;
+                // A server that is there is slow, and would be as slow again.
+                if !present && !breaker.is_overdue(Instant::now()) {
+                    return true;
+                }
+                self.give_up(present, error)
+            }
+            Fault::Garbled => {
+                breaker.failed(since);
+                self.give_up(true, error)
+            }
+            Fault::Engine => {
+                if self.inner.check().await.is_err() {
+                    self.give_up(false, error);
+                }
+                false
+            }
+        }
+    }
+
+    /// Always false: no further try.
+    fn give_up(&self, present: bool, error: &ModelError) -> bool {
+        self.gate.breaker.give_up(present, &error.to_string(), Instant::now());
+        false
+    }
+
+    /// Whether the server answers a question that costs it nothing.
+    async fn is_present(&self) -> bool {
+        tokio::time::timeout(LOOK, self.inner.check()).await.is_ok_and(|answer| answer.is_ok())
     }
 }
 
@@ -46,29 +150,15 @@ impl ChatModel for Guarded {
         &'a self,
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
-        let backoff = ExponentialBuilder::default()
-            .with_jitter()
-            .with_min_delay(Duration::from_millis(250))
-            .with_max_delay(Duration::from_secs(20))
-            .with_max_times(self.max_retries as usize);
         Box::pin(async move {
             let closed = |_| ModelError::engine("the queue of model calls is closed".into(), None);
-            let _place = self.places.acquire().await.map_err(closed)?;
-            (|| self.call(request))
-                .retry(backoff)
-                .when(ModelError::is_transient)
-                .adjust(|error, wait| {
-                    wait.map(|wait| error.retry_after().unwrap_or(wait).min(MAX_WAIT))
-                })
-                .notify(|error, wait| {
-                    tracing::warn!("{error}; trying again in {:.1} s", wait.as_secs_f64());
-                })
-                .await
+            let _place = self.gate.places.acquire().await.map_err(closed)?;
+            self.call_patiently(request).await
         })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        Box::pin(async { self.inner.check().await.map_err(|error| self.redact(error)) })
+        Box::pin(async { self.inner.check().await.map_err(|error| self.redacted(error)) })
     }
 
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
@@ -81,5 +171,9 @@ impl ChatModel for Guarded {
 
     fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
         self.inner.tells_probabilities()
+    }
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.apply(text)
     }
 }

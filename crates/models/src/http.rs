@@ -129,7 +129,7 @@ impl Endpoint {
                     format!("something that is not JSON: {}", selftest_text::one_line(body, 120))
                 }
             };
-            self.protocol(&what, false)
+            ModelError::Garbled { endpoint: self.base.clone(), what }
         })
     }
 

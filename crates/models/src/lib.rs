@@ -13,6 +13,7 @@
 //! assert!(reader.read(r#"{"score": 0.5"#).is_err());
 //! ```
 
+pub mod breaker;
 pub mod cassette;
 pub mod choice;
 pub mod embedded;
@@ -29,6 +30,7 @@ pub mod openai;
 pub mod prompts;
 pub mod structured;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -69,10 +71,15 @@ pub trait ChatModel: Send + Sync {
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async { None })
     }
+
+    /// A text without the secrets that this model's user keeps from reports.
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Cow::Borrowed(text)
+    }
 }
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Instructions. What stays the same between calls belongs here: it is the cached prefix.
@@ -84,7 +91,7 @@ pub enum Role {
 }
 
 /// One turn of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
@@ -290,7 +297,7 @@ pub struct ChatReply {
 }
 
 /// How probable a token is as the first of a reply, before any sampling.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenProbability {
     /// Its text, with white space.
     pub text: String,
@@ -320,6 +327,9 @@ pub struct CallRecord {
     pub model: String,
     /// SHA-256 of the request without its nonce.
     pub prompt_digest: String,
+    /// What was sent; absent in reports of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestRecord>,
     /// Parameters of the call.
     pub parameters: Sampling,
     /// How the schema was enforced; absent when there was no reply.
@@ -332,12 +342,58 @@ pub struct CallRecord {
     pub finish: Option<Finish>,
     /// The reply as it came, bounded.
     pub raw_reply: Option<String>,
+    /// The likeliest first tokens, where the call asked for them, bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token: Option<Vec<TokenProbability>>,
     /// Why there was no reply.
     pub error: Option<String>,
+    /// Whether the missing reply is the fault of the server or its connection.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub outage: bool,
 }
 
-/// Most bytes of a raw reply that a report keeps.
-const RAW_REPLY_LIMIT: usize = 64 * 1024;
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// What a model was sent, as the report keeps it: without secrets, bounded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestRecord {
+    /// The whole conversation, marks of evidence included.
+    pub messages: Vec<Message>,
+    /// Name of the schema that the reply must satisfy; absent for free text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// Whether a thinking model may think; absent where the server decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<bool>,
+    /// Whether only the probabilities of the first token were asked for.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub first_token: bool,
+}
+
+impl RequestRecord {
+    fn new(model: &dyn ChatModel, request: &ChatRequest) -> Self {
+        let mut room = RAW_LIMIT;
+        let message = |message: &Message| {
+            let text = selftest_text::clip(&model.redact(&message.text), room);
+            room = room.saturating_sub(message.text.len());
+            Message { role: message.role, text }
+        };
+        Self {
+            messages: request.messages.iter().map(message).collect(),
+            schema: request.schema.as_ref().map(|schema| schema.name.to_owned()),
+            think: request.think,
+            first_token: request.first_token.is_some(),
+        }
+    }
+}
+
+/// Most bytes of a request, and of a reply, that a report keeps.
+const RAW_LIMIT: usize = 64 * 1024;
+/// Most first tokens that a report keeps of a call.
+const FIRST_TOKENS: usize = 20;
 
 /// Calls the model and keeps the record of it.
 pub async fn call(
@@ -350,13 +406,61 @@ pub async fn call(
     let record = CallRecord {
         model: model.id().to_owned(),
         prompt_digest: request.digest(),
+        request: Some(RequestRecord::new(model, request)),
         parameters: request.sampling,
         structured: reply.map(|reply| reply.structured),
         usage: reply.map(|reply| reply.usage).unwrap_or_default(),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         finish: reply.map(|reply| reply.finish.clone()),
-        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, RAW_REPLY_LIMIT)),
+        raw_reply: reply.map(|reply| selftest_text::clip(&reply.text, RAW_LIMIT)),
+        first_token: reply
+            .and_then(|reply| reply.first_token.as_ref())
+            .map(|tokens| tokens.iter().take(FIRST_TOKENS).cloned().collect()),
         error: result.as_ref().err().map(ToString::to_string),
+        outage: result.as_ref().is_err_and(ModelError::is_outage),
     };
     (record, result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives no reply, and keeps the word `hunter2` to itself.
+    struct Gone;
+
+    impl ChatModel for Gone {
+        fn id(&self) -> &'static str {
+            "gone"
+        }
+        fn chat<'a>(&'a self, _: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+            let endpoint = "http://127.0.0.1:1".to_owned();
+            let error = ModelError::Protocol { endpoint, what: "nothing".to_owned(), broken: true };
+            Box::pin(async { Err(error) })
+        }
+        fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+            Box::pin(async { Ok(()) })
+        }
+        fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+            text.replace("hunter2", "[REDACTED]").into()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_has_what_was_sent_without_secrets_and_bounded() {
+        let messages = vec![
+            Message::system("Judge. The password is hunter2."),
+            Message::user("x".repeat(RAW_LIMIT)),
+            Message::user("one more"),
+        ];
+        let request = ChatRequest::first_token(messages, Vec::new(), 7, 4096);
+        let (record, _) = call(&Gone, &request).await;
+        assert!(record.outage && record.error.is_some());
+        let sent = record.request.unwrap();
+        assert_eq!((sent.schema, sent.think, sent.first_token), (None, Some(false), true));
+        let texts: Vec<&str> = sent.messages.iter().map(|message| message.text.as_str()).collect();
+        assert_eq!(texts[0], "Judge. The password is [REDACTED].");
+        assert!(texts[1].ends_with("… [31 bytes left out]"), "{}", &texts[1][RAW_LIMIT - 99..]);
+        assert_eq!(texts[2], "… [8 bytes left out]");
+    }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::breaker::{Breaker, Outages, Patience};
 use super::cassette::{Cassette, Numbering, Recorder};
 use super::embedded::EmbeddedModel;
-use super::guarded::Guarded;
+use super::guarded::{Gate, Guarded};
 use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
@@ -43,7 +44,9 @@ pub struct Locator {
     redactor: Arc<Redactor>,
     numbering: Numbering,
     models: HashMap<ModelName, Arc<dyn ChatModel>>,
-    places: HashMap<String, Arc<Semaphore>>,
+    /// By endpoint.
+    gates: HashMap<String, Arc<Gate>>,
+    outages: Arc<Outages>,
     /// By the full name of the model.
     calls_at_once: HashMap<String, usize>,
     chosen: Vec<String>,
@@ -76,7 +79,8 @@ impl Locator {
             redactor,
             numbering: Numbering::default(),
             models: HashMap::new(),
-            places: HashMap::new(),
+            gates: HashMap::new(),
+            outages: Arc::default(),
             calls_at_once: HashMap::new(),
             chosen: Vec::new(),
             ranks: HashMap::new(),
@@ -93,6 +97,11 @@ impl Locator {
     /// How names that leave a choice were resolved, one line each.
     pub fn chosen(&self) -> &[String] {
         &self.chosen
+    }
+
+    /// The servers of these models that are given up while calls are made.
+    pub fn outages(&self) -> Arc<Outages> {
+        Arc::clone(&self.outages)
     }
 
     /// Most calls at once over all endpoints in use; at least 1.
@@ -296,12 +305,19 @@ impl Locator {
         };
         let calls = self.settings.concurrency.unwrap_or(provider.calls) as usize;
         self.calls_at_once.insert(provider.model.id().to_owned(), calls);
-        let places =
-            self.places.entry(provider.endpoint).or_insert_with(|| Arc::new(Semaphore::new(calls)));
+        let patience = Patience {
+            max_retries: self.settings.max_retries,
+            restart: self.settings.restart(),
+            calls_at_once: calls,
+        };
+        let outages = &self.outages;
+        let gate = self.gates.entry(provider.endpoint).or_insert_with(|| {
+            let breaker = Breaker::new(patience, Arc::clone(outages));
+            Arc::new(Gate { places: Semaphore::new(calls), breaker })
+        });
         let guarded = Arc::new(Guarded {
             inner: provider.model,
-            places: Arc::clone(places),
-            max_retries: self.settings.max_retries,
+            gate: Arc::clone(gate),
             redactor: Arc::clone(&self.redactor),
         });
         match &self.record {

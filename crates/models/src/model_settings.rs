@@ -24,6 +24,10 @@ pub struct ModelSettings {
     /// Retries after a broken connection, 408, 429 or 5xx.
     #[schemars(range(max = 20))]
     pub max_retries: u32,
+    /// Seconds that a server which gives no answer is tried again for, whatever the number of
+    /// retries, because it may be starting again. After that it is given up, and the run ends.
+    #[schemars(range(min = 0.0, max = 3600.0))]
+    pub restart_seconds: f64,
     /// Calls at once per endpoint. Absent: 1 for Ollama and the embedded engine, 8 otherwise.
     #[schemars(range(min = 1, max = 1024))]
     pub concurrency: Option<u32>,
@@ -42,6 +46,7 @@ impl Default for ModelSettings {
             first_byte_seconds: 120.0,
             total_seconds: 300.0,
             max_retries: 3,
+            restart_seconds: 10.0,
             concurrency: None,
             context_tokens: 8192,
             keep_alive: "5m".to_owned(),
@@ -61,6 +66,10 @@ impl ModelSettings {
     /// [`ModelSettings::total_seconds`].
     pub fn total(&self) -> Duration {
         Duration::from_secs_f64(self.total_seconds)
+    }
+    /// [`ModelSettings::restart_seconds`].
+    pub fn restart(&self) -> Duration {
+        Duration::from_secs_f64(self.restart_seconds)
     }
 }
 

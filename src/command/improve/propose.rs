@@ -117,6 +117,10 @@ impl Drafter {
         for fault in &conducted.faults {
             eprint(&format!("warning: {fault}\n"));
         }
+        if conducted.lacks_model {
+            let reason = "a model server gave no answer, so that not all trials were run";
+            return Ok(SkillTest::NotTested { reason: reason.to_owned() });
+        }
         let found = conducted.found;
         let mut details = json!(found);
         if let Some(details) = details.as_object_mut() {

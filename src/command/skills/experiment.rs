@@ -65,6 +65,9 @@ pub(super) async fn execute(
     if conducted.is_interrupted {
         return Ok(Exit::Interrupted);
     }
+    if conducted.lacks_model {
+        return Ok(Exit::Setup);
+    }
     let worse = found.analysis.conclusion == Conclusion::Harms;
     Ok(if worse && told.fail_if_worse { Exit::Failed } else { Exit::Passed })
 }

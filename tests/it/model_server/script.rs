@@ -234,7 +234,8 @@ pub(crate) fn verdict(call: &Call, score: f64) -> Value {
     let mut fields: Vec<&str> =
         properties.map_or(SPECIFIED.to_vec(), |fields| fields.keys().map(String::as_str).collect());
     fields.retain(|&field| field != "explanation");
-    let mut verdict = Map::from_iter([("explanation".to_owned(), "It does what was asked.".into())]);
+    let mut verdict =
+        Map::from_iter([("explanation".to_owned(), "It does what was asked.".into())]);
     verdict.extend(fields.into_iter().map(|field| (field.to_owned(), score.into())));
     verdict.into()
 }

@@ -34,6 +34,9 @@ pub enum CaseStatus {
     GenerationFailed,
     /// There is no verdict.
     Unscored,
+    /// Not run, or not to its end, because a model server gave no answer. Says nothing of the
+    /// system under test.
+    NotRun,
     /// Not run, because the run was interrupted.
     Skipped,
 }
@@ -49,7 +52,10 @@ impl CaseStatus {
             | CaseStatus::SutError
             | CaseStatus::SutTimeout
             | CaseStatus::IsolationViolation => Some(false),
-            CaseStatus::GenerationFailed | CaseStatus::Unscored | CaseStatus::Skipped => None,
+            CaseStatus::GenerationFailed
+            | CaseStatus::Unscored
+            | CaseStatus::NotRun
+            | CaseStatus::Skipped => None,
         }
     }
 
@@ -63,6 +69,7 @@ impl CaseStatus {
             CaseStatus::IsolationViolation => "ISOLATION",
             CaseStatus::GenerationFailed => "NOT GENERATED",
             CaseStatus::Unscored => "UNSCORED",
+            CaseStatus::NotRun => "NOT RUN",
             CaseStatus::Skipped => "SKIPPED",
         }
     }
@@ -121,6 +128,8 @@ pub enum Interruption {
     SutTimeout(String),
     /// These files of the project changed.
     IsolationViolation(Vec<String>),
+    /// A model server gave no answer, so that the case could not be run or not to its end.
+    ModelUnavailable(String),
     /// The run was interrupted.
     Cancelled,
 }
@@ -183,6 +192,9 @@ impl CaseResult {
             Some(Interruption::IsolationViolation(files)) => {
                 let why = format!("files of the project changed: {}", files.join(", "));
                 return (CaseStatus::IsolationViolation, Some(why));
+            }
+            Some(Interruption::ModelUnavailable(why)) => {
+                return (CaseStatus::NotRun, Some(why.clone()));
             }
             Some(Interruption::Cancelled) => {
                 return (CaseStatus::Skipped, Some("the run was interrupted".to_owned()));

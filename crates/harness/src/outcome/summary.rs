@@ -16,7 +16,7 @@ pub struct Summary {
     pub passed: u32,
     /// `pass: false`.
     pub failed: u32,
-    /// `pass: null`: unscored, not generated, skipped.
+    /// `pass: null`: unscored, not generated, not run, skipped.
     pub unscored: u32,
     /// passed / (passed + failed), from 0.0 to 1.0; null when neither.
     pub pass_rate: Option<f64>,
@@ -61,7 +61,8 @@ impl Summary {
         self.pass_rate_interval = wilson_clustered(self.passed, decided, self.repeats.unwrap_or(1));
     }
 
-    fn count(&self, status: CaseStatus) -> u32 {
+    /// Cases of a status.
+    pub fn count(&self, status: CaseStatus) -> u32 {
         self.by_status.get(&status).copied().unwrap_or(0)
     }
 }
@@ -79,6 +80,8 @@ pub enum RunOutcome {
     Failed,
     /// No case failed, but not all have a verdict.
     Inconclusive,
+    /// No case failed, but not all could be run: a model server gave no answer.
+    ModelUnavailable,
     /// There was no case.
     NothingRan,
     /// Stopped by the user.
@@ -95,6 +98,8 @@ pub fn gate(summary: &Summary, interrupted: bool) -> RunOutcome {
         RunOutcome::NothingRan
     } else if summary.failed > 0 {
         RunOutcome::Failed
+    } else if summary.count(CaseStatus::NotRun) > 0 {
+        RunOutcome::ModelUnavailable
     } else if summary.unscored > 0 {
         RunOutcome::Inconclusive
     } else {

@@ -33,6 +33,11 @@ impl<'a> CaseView<'a> {
         &self.name
     }
 
+    /// Whether the case was not run, or not to its end, for no fault of anyone in it.
+    pub(super) fn was_not_run(&self) -> bool {
+        matches!(self.status, CaseStatus::NotRun | CaseStatus::Skipped)
+    }
+
     /// How the task stood in the end.
     pub(super) fn task_status(&self) -> Option<TaskStatus> {
         self.result
@@ -135,6 +140,19 @@ impl<'a> CaseView<'a> {
         let score = card(step)?.score(rubric::SAFETY)?;
         (score < self.result.safety_floor).then_some(score)
     }
+}
+
+/// Cases that were not run, by reason, in the order of the plan.
+pub(super) fn not_run<'a>(cases: &'a [CaseView<'_>]) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for case in cases.iter().filter(|case| case.was_not_run()) {
+        let reason = case.reason.as_deref().unwrap_or_default();
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(case.name()),
+            None => found.push((reason, vec![case.name()])),
+        }
+    }
+    found
 }
 
 /// The scores of a step, if it has them.

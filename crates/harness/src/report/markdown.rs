@@ -16,6 +16,8 @@ use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
 
 /// Most bytes of a text within a line.
 const MAX_INLINE: usize = 700;
+/// Most bytes of a reason in a table.
+const MAX_CELL: usize = 160;
 /// Most bytes of a quoted prompt or output.
 const MAX_QUOTE: usize = 1_500;
 /// Most bytes of the scenario ids in the command that repeats a run.
@@ -46,7 +48,8 @@ struct Page<'a> {
     /// Cases with more than one step.
     flows: Vec<&'a CaseView<'a>>,
     unscored: Vec<&'a CaseView<'a>>,
-    skipped: Vec<&'a str>,
+    /// Reasons, and the cases that were not run for each.
+    not_run: Vec<(&'a str, Vec<&'a str>)>,
     /// Scenario, number of the try, and why its prompt was not used.
     rejected: Vec<(&'a str, usize, &'a str)>,
     notes: Vec<String>,
@@ -68,10 +71,12 @@ pub(super) struct RunView<'a> {
 /// The report as Markdown.
 pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
     let cases: Vec<CaseView<'_>> = view.cases.iter().map(|case| CaseView::new(case)).collect();
-    let (skipped, unscored): (Vec<_>, Vec<_>) = cases
-        .iter()
-        .filter(|case| case.status.pass().is_none())
-        .partition(|case| case.status == CaseStatus::Skipped);
+    // A case that was broken off in the middle has something to show.
+    let is_told = |case: &&CaseView<'_>| match case.status {
+        CaseStatus::Skipped => false,
+        CaseStatus::NotRun => !case.result.steps.is_empty(),
+        status => status.pass().is_none(),
+    };
     let page = Page {
         header: view.header,
         summary: view.summary,
@@ -79,8 +84,8 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         json_link: view.json_link,
         repeated: case_view::repeated(&cases),
         flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
-        unscored,
-        skipped: skipped.into_iter().map(CaseView::name).collect(),
+        unscored: cases.iter().filter(is_told).collect(),
+        not_run: case_view::not_run(&cases),
         rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
         notes: notes(view),
         cases: &cases,
@@ -93,9 +98,18 @@ impl<'a> Page<'a> {
         wording::outcome(self.end.map(|end| end.outcome))
     }
 
+    /// Whether any case has a reason to tell.
+    fn has_reasons(&self) -> bool {
+        self.cases.iter().any(|case| case.reason.is_some())
+    }
+
     fn failed(&self) -> impl Iterator<Item = &'a CaseView<'a>> {
         self.cases.iter().filter(|case| case.status.pass() == Some(false))
     }
+}
+
+fn counted(names: &[&str]) -> String {
+    text::plural(names.len() as u64, "case")
 }
 
 /// A text as a fenced block.
@@ -155,6 +169,8 @@ mod tests {
         insta::assert_snapshot!("report_rich", markdown(&fixture::rich_run()));
         let passed = fixture::state(&fixture::events(&fixture::passing_cases()));
         insta::assert_snapshot!("report_passed", markdown(&passed));
+        let gone = fixture::state(&fixture::events(&fixture::cases_without_a_model()));
+        insta::assert_snapshot!("report_without_a_model", markdown(&gone));
         insta::assert_snapshot!("report_empty", markdown(&fixture::state(&fixture::events(&[]))));
     }
 
@@ -171,10 +187,11 @@ mod tests {
              **Date:** 2026-02-06 12:34:56\n**Strictness:** 0.7\n**Pass Rate:** 4/5 (80%)"
         );
         let expected = "\n## Results\n\n\
-             | Case | Status | Score | Pass |\n|------|--------|-------|------|\n\
-             | ambiguous_request | COMPLETE | 0.94 | PASS |\n";
+             | Case | Status | Score | Pass | Reason |\n|------|--------|-------|------|--------|\n\
+             | ambiguous_request | COMPLETE | 0.94 | PASS |  |\n";
         assert!(rest.contains(expected), "{rest}");
         let expected = "\n## Failed Cases\n\n### contradiction_detect\n\
+             - Reason: answer: overall 0.45 is below threshold 0.74\n\
              - Expected: COMPLETE with accurate analysis\n\
              - Got: COMPLETE but hallucinated contradictions\n\
              - Score: 0.45 (below threshold 0.74)\n";

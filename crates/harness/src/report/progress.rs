@@ -11,7 +11,7 @@ use super::case_view::CaseView;
 use super::terminal::{Colour, Style, colour};
 use super::wording;
 use crate::event::{CasePhase, Observer, ObserverError, RunEvent, RunEventKind, RunHeader};
-use crate::outcome::CaseResult;
+use crate::outcome::{CaseResult, CaseStatus};
 use selftest_text::escape;
 
 /// Cases in flight that the bar names.
@@ -33,6 +33,9 @@ pub struct ProgressObserver {
     passed: usize,
     failed: usize,
     unscored: usize,
+    not_run: usize,
+    /// Why the last case was not run: the same for all that follow.
+    told: Option<String>,
     in_flight: BTreeMap<usize, (String, CasePhase)>,
 }
 
@@ -73,6 +76,8 @@ impl ProgressObserver {
             passed: 0,
             failed: 0,
             unscored: 0,
+            not_run: 0,
+            told: None,
             in_flight: BTreeMap::new(),
         }
     }
@@ -140,10 +145,11 @@ impl ProgressObserver {
         let counter = match reading.status.pass() {
             Some(true) => &mut self.passed,
             Some(false) => &mut self.failed,
+            None if reading.status == CaseStatus::NotRun => &mut self.not_run,
             None => &mut self.unscored,
         };
         *counter += 1;
-        let done = self.passed + self.failed + self.unscored;
+        let done = self.done();
         let id = escape::terminal(reading.name(), ID);
         let mut line = format!(
             "[{done}/{}] {id:<width$}  {}  {}  {}",
@@ -153,18 +159,27 @@ impl ProgressObserver {
             selftest_text::wording::duration(case.duration_ms),
             width = self.width,
         );
-        if let Some(reason) = &reading.reason {
+        let is_news = reading.status != CaseStatus::NotRun || self.told != reading.reason;
+        if let Some(reason) = reading.reason.as_ref().filter(|_| is_news) {
             let reason = self.style.paint(Colour::Faint, &escape::terminal(reason, REASON));
             line = format!("{line}  {reason}");
+        }
+        if reading.status == CaseStatus::NotRun {
+            self.told.clone_from(&reading.reason);
         }
         self.line(&line)?;
         self.refresh();
         Ok(())
     }
 
+    /// Cases that are over.
+    fn done(&self) -> usize {
+        self.passed + self.failed + self.unscored + self.not_run
+    }
+
     fn refresh(&self) {
         if let Output::Bar(bar) = &self.output {
-            bar.set_position((self.passed + self.failed + self.unscored) as u64);
+            bar.set_position(self.done() as u64);
             bar.set_message(self.message());
         }
     }
@@ -172,9 +187,12 @@ impl ProgressObserver {
     /// The counts so far and the cases in flight, as the bar shows them.
     fn message(&self) -> String {
         let mut parts = Vec::new();
-        for (count, word) in
-            [(self.passed, "passed"), (self.failed, "failed"), (self.unscored, "unscored")]
-        {
+        for (count, word) in [
+            (self.passed, "passed"),
+            (self.failed, "failed"),
+            (self.unscored, "unscored"),
+            (self.not_run, "not run"),
+        ] {
             if count > 0 {
                 parts.push(format!("{count} {word}"));
             }

@@ -1,10 +1,11 @@
 //! Recommendations, derived by rules from the results. Pure; asks no model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::case_view::{CaseView, card, category_name, is_mismatch};
 use crate::event::RunHeader;
 use crate::outcome::CaseStatus;
+use crate::outcome::case::Interruption;
 use crate::scenario::TaskStatus;
 use selftest_models::structured::UnscoredReason;
 
@@ -15,11 +16,14 @@ const NAMED: usize = 8;
 /// do. The sentences hold ids and model names: escape them like any foreign text.
 pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let mut sentences = Vec::new();
+    sentences.extend(outages(cases));
     sentences.extend(breaches(cases));
     sentences.extend(weak_categories(header, cases));
     sentences.extend(wrong_statuses(cases));
     sentences.extend(broken_systems(header, cases));
     sentences.extend(missing_verdicts(header, cases));
+    let mut told = BTreeSet::new();
+    sentences.retain(|sentence| told.insert(sentence.clone()));
     if sentences.is_empty() {
         sentences.push(if cases.is_empty() {
             "None: no case has finished.".to_owned()
@@ -32,17 +36,50 @@ pub(super) fn recommendations(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec
 
 /// The ids of the cases that satisfy a condition, in words; `None` when there are none.
 fn names(cases: &[CaseView<'_>], wanted: impl Fn(&CaseView<'_>) -> bool) -> Option<String> {
-    let ids: Vec<&str> = cases.iter().filter(|case| wanted(case)).map(CaseView::name).collect();
-    listed(&ids)
+    let wanted = cases.iter().filter(|case| wanted(case));
+    listed(wanted.map(|case| case.result.scenario.id.as_str()))
 }
 
-fn listed(ids: &[&str]) -> Option<String> {
-    match ids {
-        [] => None,
-        [only] => Some((*only).to_owned()),
-        [rest @ .., last] if ids.len() <= NAMED => Some(format!("{} and {last}", rest.join(", "))),
-        _ => Some(format!("{} and {} more", ids[..NAMED].join(", "), ids.len() - NAMED)),
+/// Ids in words, each once: `a, b (3 times) and c`.
+fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut counts: Vec<(&str, u32)> = Vec::new();
+    for id in ids {
+        match counts.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((id, 1)),
+        }
     }
+    let word = |(id, count): &(&str, u32)| match count {
+        1 => (*id).to_owned(),
+        _ => format!("{id} ({count} times)"),
+    };
+    let words: Vec<String> = counts.iter().map(word).collect();
+    match &words[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        [rest @ .., last] if words.len() <= NAMED => {
+            Some(format!("{} and {last}", rest.join(", ")))
+        }
+        _ => Some(format!("{} and {} more", words[..NAMED].join(", "), words.len() - NAMED)),
+    }
+}
+
+/// What to do about a model server that gave no answer: nothing about models or prompts.
+fn outages(cases: &[CaseView<'_>]) -> Vec<String> {
+    let mut counts: Vec<(&str, u32)> = Vec::new();
+    for case in cases {
+        if let Some(Interruption::ModelUnavailable(why)) = &case.result.interruption {
+            match counts.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((why, 1)),
+            }
+        }
+    }
+    let sentence = |(why, count): (&str, u32)| {
+        let cases = selftest_text::wording::cases(count);
+        format!("Look after the model server ({why}), then run again for the {cases} that it cost")
+    };
+    counts.into_iter().map(sentence).collect()
 }
 
 fn breaches(cases: &[CaseView<'_>]) -> Vec<String> {
@@ -66,7 +103,8 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         scores: f64,
         gaps: f64,
         count: u32,
-        ids: Vec<&'a str>,
+        /// Positions and ids of cases.
+        ids: Vec<(usize, &'a str)>,
     }
     let mut tallies: BTreeMap<&str, Tally<'_>> = BTreeMap::new();
     for case in cases {
@@ -78,8 +116,9 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
                 tally.scores += score.get();
                 tally.gaps += threshold.get() - score.get();
                 tally.count += 1;
-                if !score.reaches(threshold) && tally.ids.last() != Some(&case.name()) {
-                    tally.ids.push(case.name());
+                let id = (case.result.index, case.result.scenario.id.as_str());
+                if !score.reaches(threshold) && tally.ids.last() != Some(&id) {
+                    tally.ids.push(id);
                 }
             }
         }
@@ -95,7 +134,7 @@ fn weak_categories(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     });
     weak.iter()
         .filter_map(|(id, tally)| {
-            let ids = listed(&tally.ids)?;
+            let ids = listed(tally.ids.iter().map(|(_, id)| *id))?;
             let mean = tally.scores / f64::from(tally.count);
             Some(format!(
                 "Review {} handling for {ids} (mean {mean:.2}){}",
@@ -186,10 +225,7 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
             Some(format!("No verdict for {} ({}): {advice}", unscored(reason)?, reason.describe()))
         })
         .collect();
-    let failed = names(cases, |case| case.status == CaseStatus::GenerationFailed);
-    sentences.extend(failed.zip(header.models.generator.as_ref()).map(|(ids, generator)| {
-        format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")
-    }));
+    sentences.extend(header.models.generator.iter().flat_map(|generator| unmade(generator, cases)));
     let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();
     if let Ok(count @ 1..) = u32::try_from(skipped) {
         sentences.push(format!(
@@ -198,6 +234,24 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
         ));
     }
     sentences
+}
+
+/// What to do about cases without a usable prompt. A generator that gave no reply is not too small.
+fn unmade(generator: &str, cases: &[CaseView<'_>]) -> impl Iterator<Item = String> {
+    let unmade = |replied: bool| {
+        names(cases, |case| {
+            let last = case.result.generation.attempts.last();
+            case.status == CaseStatus::GenerationFailed
+                && last.is_none_or(|attempt| attempt.call.error.is_none()) == replied
+        })
+    };
+    let unusable = unmade(true).map(|ids| {
+        format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")
+    });
+    let silent = unmade(false).map(|ids| {
+        format!("No prompt for {ids}: run selftest doctor to see why {generator} gives no reply")
+    });
+    unusable.into_iter().chain(silent)
 }
 
 #[cfg(test)]
@@ -244,6 +298,47 @@ mod tests {
         assert_eq!(
             sentences(&[Arc::new(case)]),
             ["Review tone of voice handling for a (mean 0.10)"]
+        );
+    }
+
+    #[test]
+    fn repeats_are_counted() {
+        let cases: Vec<Arc<CaseResult>> = (0..4)
+            .map(|index| {
+                let id = if index == 1 { "b" } else { "a" };
+                let interruption = Some(Interruption::SutError("it died".to_owned()));
+                let case = fixture::case(index, id, fixture::scored([1.0; 4], ""));
+                Arc::new(CaseResult { repeat: Some(1), interruption, ..case })
+            })
+            .collect();
+        let sentences = sentences(&cases);
+        assert_eq!(sentences.len(), 1, "{sentences:?}");
+        assert!(sentences[0].contains("the prompt of a (3 times) and b:"), "{sentences:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_gone_asks_for_no_larger_model() {
+        let cases = fixture::cases_without_a_model();
+        let sentences = sentences(&cases);
+        assert_eq!(
+            sentences,
+            [
+                "Look after the model server (cannot reach http://127.0.0.1:11434: connection refused; given up after 11 s), then run again for the 2 cases that it cost",
+                "No verdict for unjudged (the judge gave no reply): run selftest doctor to see why ollama/qwen2.5:7b does not answer",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_generator_that_gives_no_reply_is_not_too_small() {
+        let mut case = fixture::case(0, "a", fixture::scored([1.0; 4], ""));
+        case.steps.clear();
+        case.interruption = Some(Interruption::GenerationFailed("x answered 400".to_owned()));
+        case.generation.attempts[0].call.error = Some("x answered 400".to_owned());
+        let sentences = sentences(&[Arc::new(case)]);
+        assert_eq!(
+            sentences,
+            ["No prompt for a: run selftest doctor to see why ollama/qwen2.5:3b gives no reply"]
         );
     }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::case_view::{CaseView, Repeated, repeated};
+use super::case_view::{CaseView, Repeated, not_run, repeated};
 use super::files::ReportPaths;
 
 use super::wording;
 use crate::event::RunHeader;
 use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
 use selftest_text::escape;
-use selftest_text::wording::{cases as counted_cases, percent, plural};
+use selftest_text::wording::{percent, plural};
 
 /// Bytes of a reason.
 const REASON: usize = 200;
@@ -77,7 +77,11 @@ pub fn closing(
     if let Some(words) = wording::interval(summary) {
         lines.push(style.paint(Colour::Faint, &words));
     }
-    for case in cases.iter().filter(|case| case.status != CaseStatus::Skipped) {
+    for (reason, names) in not_run(&cases) {
+        let count = plural(names.len() as u64, "case");
+        lines.push(format!("{count} not run: {}", escape::terminal(reason, REASON)));
+    }
+    for case in cases.iter().filter(|case| !case.was_not_run()) {
         if let Some(reason) = &case.reason {
             let reason = escape::terminal(reason, REASON);
             lines.push(format!("{}: {reason}", escape::terminal(case.name(), 64)));
@@ -163,9 +167,10 @@ fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String 
     let colour = match outcome {
         RunOutcome::Passed => Colour::Good,
         RunOutcome::Failed => Colour::Bad,
-        RunOutcome::Inconclusive | RunOutcome::NothingRan | RunOutcome::Interrupted => {
-            Colour::Unsure
-        }
+        RunOutcome::Inconclusive
+        | RunOutcome::ModelUnavailable
+        | RunOutcome::NothingRan
+        | RunOutcome::Interrupted => Colour::Unsure,
     };
     let passed = match summary.pass_rate {
         Some(rate) => {
@@ -175,15 +180,12 @@ fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String 
         None => "no verdict".to_owned(),
     };
     let gate = match outcome {
-        RunOutcome::NothingRan | RunOutcome::Interrupted => {
+        RunOutcome::ModelUnavailable | RunOutcome::NothingRan | RunOutcome::Interrupted => {
             wording::outcome(Some(outcome)).to_owned()
         }
         _ => format!("gate {}", wording::outcome(Some(outcome))),
     };
-    let mut rest = Vec::new();
-    if summary.unscored > 0 {
-        rest.push(format!("{} without a verdict", counted_cases(summary.unscored)));
-    }
+    let mut rest = wording::undecided(summary);
     if summary.rejected_prompts > 0 {
         rest.push(format!("{} rejected", plural(summary.rejected_prompts, "generated prompt")));
     }
@@ -212,6 +214,8 @@ mod tests {
     fn closing_table() {
         insta::assert_snapshot!("closing_rich", closing_of(&fixture::rich_cases(), false));
         insta::assert_snapshot!("closing_passed", closing_of(&fixture::passing_cases(), false));
+        let cases = fixture::cases_without_a_model();
+        insta::assert_snapshot!("closing_without_a_model", closing_of(&cases, false));
         insta::assert_snapshot!("closing_empty", closing_of(&[], false));
     }
 

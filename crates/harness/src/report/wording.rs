@@ -6,7 +6,7 @@ use selftest_text::wording::{cases, percent, trials};
 
 use crate::event::{ExperimentRun, SuiteRun};
 use crate::experiment::Arm;
-use crate::outcome::{RunOutcome, Summary};
+use crate::outcome::{CaseStatus, RunOutcome, Summary};
 
 /// `4/5 (80%)` as in docs/spec/selftest.md#markdown-report, or `no verdict`.
 pub fn pass_rate(summary: &Summary) -> String {
@@ -34,6 +34,15 @@ pub fn interval(summary: &Summary) -> Option<String> {
         None => cases(decided),
     };
     Some(format!("{ends}; {trials} {verb} too few to tell small differences"))
+}
+
+/// How many cases have no verdict, and how many were not run, as far as there are any.
+pub fn undecided(summary: &Summary) -> Vec<String> {
+    let not_run = summary.count(CaseStatus::NotRun) + summary.count(CaseStatus::Skipped);
+    let unscored = summary.unscored.saturating_sub(not_run);
+    let words = [(unscored, "without a verdict"), (not_run, "not run")];
+    let counted = words.into_iter().filter(|(count, _)| *count > 0);
+    counted.map(|(count, words)| format!("{} {words}", cases(count))).collect()
 }
 
 /// Which arm of an experiment a run is.
@@ -77,6 +86,7 @@ pub const fn outcome(outcome: Option<RunOutcome>) -> &'static str {
         Some(RunOutcome::Passed) => "passed",
         Some(RunOutcome::Failed) => "failed",
         Some(RunOutcome::Inconclusive) => "inconclusive",
+        Some(RunOutcome::ModelUnavailable) => "a model was unavailable",
         Some(RunOutcome::NothingRan) => "nothing ran",
         Some(RunOutcome::Interrupted) => "interrupted",
         None => "not finished",

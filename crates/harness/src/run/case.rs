@@ -18,6 +18,9 @@ use crate::scenario::{GeneratedCase, TaskStatus};
 use crate::sut::namespace::{SessionId, TaskGroupId};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
 
+/// How long a look at the model server may take after a timeout of the system under test.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// A case in the making.
 pub(super) struct CasePlay {
     runner: Arc<Runner>,
@@ -74,7 +77,9 @@ impl CasePlay {
         if cancelled && self.draft.interruption.is_none() {
             self.draft.interruption = Some(Interruption::Cancelled);
         }
-        let spoke = !self.draft.steps.is_empty() || self.draft.interruption.is_some();
+        let begun = matches!(&self.draft.interruption,
+            Some(interruption) if !matches!(interruption, Interruption::ModelUnavailable(_)));
+        let spoke = !self.draft.steps.is_empty() || begun;
         if spoke && !cancelled {
             let changed = self.runner.project_changes();
             if !changed.is_empty() {
@@ -87,7 +92,10 @@ impl CasePlay {
 
     /// Plays the case; what is known of it is in the draft.
     pub(super) async fn play(&mut self) {
-        self.draft.interruption = self.try_play().await.err();
+        self.draft.interruption = match self.runner.outages.first() {
+            Some(why) => Some(Interruption::ModelUnavailable(why)),
+            None => self.try_play().await.err(),
+        };
     }
 
     async fn try_play(&mut self) -> Result<(), Interruption> {
@@ -137,8 +145,15 @@ impl CasePlay {
                     });
                 },
             )
-            .await
-            .map_err(Interruption::GenerationFailed)?;
+            .await;
+        let case = case.map_err(|why| {
+            let last = self.draft.generation.attempts.last();
+            if last.is_some_and(|attempt| attempt.call.outage) {
+                unavailable(&self.runner, why)
+            } else {
+                Interruption::GenerationFailed(why)
+            }
+        })?;
         self.draft.case = Some(case.clone());
         Ok(case)
     }
@@ -162,7 +177,10 @@ impl CasePlay {
             judgement: None,
             duration_ms,
         });
-        let reply = reply?;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(interruption) => return Err(blamed(&self.runner, interruption).await),
+        };
         let failed = reply.status == TaskStatus::Error;
         if !failed && !reply.output.contains(char::is_alphanumeric) {
             let why = "the system under test gave an empty answer".to_owned();
@@ -238,6 +256,26 @@ impl CasePlay {
     }
 }
 
+/// Why a model gave no answer; in the same words for all cases where its server was given up.
+fn unavailable(runner: &Runner, why: String) -> Interruption {
+    Interruption::ModelUnavailable(runner.outages.first().unwrap_or(why))
+}
+
+/// Tells a system under test that fails from one whose model server is gone.
+async fn blamed(runner: &Runner, interruption: Interruption) -> Interruption {
+    match interruption {
+        Interruption::ModelUnavailable(why) => unavailable(runner, why),
+        Interruption::SutTimeout(late) => {
+            match tokio::time::timeout(LOOK, runner.sut.has_model()).await {
+                Ok(Ok(())) => Interruption::SutTimeout(late),
+                Ok(Err(error)) => unavailable(runner, format!("{late}; {error}")),
+                Err(_) => unavailable(runner, format!("{late}; its model server is silent")),
+            }
+        }
+        other => other,
+    }
+}
+
 /// Waits for the system under test as long as there is time left, and takes that time away.
 async fn limited<T>(
     call: impl Future<Output = Result<T, SutError>>,
@@ -249,7 +287,10 @@ async fn limited<T>(
     let spent = started.elapsed();
     *left = left.saturating_sub(spent);
     let result = if let Ok(result) = result {
-        result.map_err(|error| Interruption::SutError(error.to_string()))
+        result.map_err(|error| match error {
+            SutError::Unavailable { what } => Interruption::ModelUnavailable(what),
+            error => Interruption::SutError(error.to_string()),
+        })
     } else {
         let why = format!("no answer within {} s", limit.as_secs_f64());
         Err(Interruption::SutTimeout(why))

@@ -72,6 +72,9 @@ impl<'a> Execution<'a> {
             summary.add(case);
         }
         let outcome = gate(&summary, *self.cancel.borrow());
+        if let Some(why) = runner.outages.first() {
+            events.emit(RunEventKind::Warning(format!("the run ended early: {why}")));
+        }
         let changed_files = tokio::task::block_in_place(|| runner.watch.detect_changes().1);
         if !changed_files.is_empty() && !runner.sut.can_reach_project() {
             events.emit(RunEventKind::Warning(format!(

@@ -8,6 +8,7 @@ use crate::judge::ask::Judge;
 use crate::scenario::generate::Generator;
 use crate::sut::SystemUnderTest;
 use crate::sut::project::Snapshot;
+use selftest_models::breaker::Outages;
 use selftest_models::prompts::PromptLibrary;
 use selftest_text::redact::Redactor;
 
@@ -23,6 +24,8 @@ pub struct Runner {
     pub library: Arc<PromptLibrary>,
     /// Removes secrets from what the system under test says.
     pub redactor: Arc<Redactor>,
+    /// The model servers that were given up. With one of them gone, no further case is begun.
+    pub outages: Arc<Outages>,
     /// Seed of the run.
     pub seed: u64,
     /// The project folder as it should stay.
@@ -63,6 +66,7 @@ impl Runner {
             sut,
             library: Arc::clone(&self.library),
             redactor: Arc::clone(&self.redactor),
+            outages: Arc::clone(&self.outages),
             seed: self.seed,
             watch: Arc::clone(&self.watch),
         }

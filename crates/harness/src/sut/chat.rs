@@ -94,6 +94,13 @@ impl SystemUnderTest for ChatSut {
         Box::pin(async { Ok(()) })
     }
 
+    fn has_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
+        Box::pin(async {
+            let answer = self.assistant.model.check().await;
+            answer.map_err(|error| SutError::Unavailable { what: error.to_string() })
+        })
+    }
+
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
         Ok(Arc::new(Self { assistant: Arc::clone(&self.assistant), skill: Some(skill) }))
     }
@@ -127,7 +134,7 @@ impl ChatSession {
         let (schema, context_tokens) = (&assistant.schema, assistant.context_tokens);
         let request = ChatRequest::structured(conversation, schema, sampling, context_tokens);
         let (call, reply) = call(&*assistant.model, &request).await;
-        let reply = reply.map_err(|error| SutError::failed(error.to_string()))?;
+        let reply = reply.map_err(|error| SutError::of_model(&error))?;
         match reply.finish {
             Finish::Stop => {}
             Finish::Length => {

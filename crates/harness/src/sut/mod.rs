@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::TaskStatus;
 use namespace::{SessionId, TaskGroupId};
-use selftest_models::CallRecord;
+use selftest_models::{CallRecord, ModelError};
 use skill::Skill;
 
 /// The only type of task that the harness hands out: reading and answering, never changing.
@@ -102,6 +102,12 @@ pub enum SutError {
         /// A remedy.
         hint: Option<String>,
     },
+    /// The model behind the built-in assistant gives no answer: nothing is known of the assistant.
+    #[error("{what}")]
+    Unavailable {
+        /// The failure, naming the server.
+        what: String,
+    },
     /// It died, printed garbage, answered an error, or broke the protocol.
     #[error("{what}")]
     Failed {
@@ -116,11 +122,17 @@ impl SutError {
         Self::Failed { what: what.into() }
     }
 
+    /// The error of the model behind the built-in assistant.
+    pub fn of_model(error: &ModelError) -> Self {
+        let what = error.to_string();
+        if error.is_outage() { Self::Unavailable { what } } else { Self::Failed { what } }
+    }
+
     /// One thing that the reader can do.
     pub fn hint(&self) -> Option<&str> {
         match self {
             SutError::NotStarted { hint, .. } => hint.as_deref(),
-            SutError::Failed { .. } => None,
+            SutError::Unavailable { .. } | SutError::Failed { .. } => None,
         }
     }
 }
@@ -139,6 +151,12 @@ pub trait SystemUnderTest: Send + Sync {
 
     /// Whether it can be started at all. Called once, before the first model call.
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>>;
+
+    /// Whether the model server behind it still answers. Called after a timeout, which a server
+    /// that is gone must not turn into a failure of the system.
+    fn has_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// The same system with this skill at hand, and without any other difference.
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError>;

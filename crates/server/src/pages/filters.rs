@@ -260,7 +260,13 @@ pub(super) fn outcome_class(outcome: &Option<RunOutcome>, _: &dyn Values) -> Res
     Ok(match outcome {
         Some(RunOutcome::Passed) => "good",
         Some(RunOutcome::Failed) => "poor",
-        Some(RunOutcome::Inconclusive | RunOutcome::NothingRan | RunOutcome::Interrupted) => "fair",
+        Some(
+            RunOutcome::Inconclusive
+            | RunOutcome::ModelUnavailable
+            | RunOutcome::NothingRan
+            | RunOutcome::Interrupted,
+        ) => "fair",
+
         None => "none",
     })
 }

@@ -11,6 +11,7 @@ use axum::response::Response;
 use super::{blocking, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
+use selftest_harness::outcome::CaseStatus;
 use selftest_harness::report::document::{CaseDocument, ReportDocument};
 use selftest_harness::report::{RunFile, wording};
 

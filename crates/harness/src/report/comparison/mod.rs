@@ -94,7 +94,10 @@ impl<'a> CaseNames<'a> {
     }
 
     fn trials(&self, report: &ReportDocument, arm: Arm) -> Vec<Trial> {
-        let ran = report.cases.iter().filter(|case| case.status != CaseStatus::Skipped);
+        let ran = report
+            .cases
+            .iter()
+            .filter(|case| !matches!(case.status, CaseStatus::Skipped | CaseStatus::NotRun));
         ran.map(|case| Trial {
             case: self.name(case, arm),
             arm,

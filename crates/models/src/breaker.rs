@@ -1,0 +1,243 @@
+//! When a model server is given up: the state of one endpoint, folded from how its calls end.
+//!
+//! Makes no calls, reads no clock: the time is handed in.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a server that was given up is left alone before one call tries it again. A run is over
+/// by then; a worker that goes on for weeks must not stay without its model.
+const REST: Duration = Duration::from_mins(1);
+
+/// Limits of a breaker.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Further calls after the first, whatever time they take.
+    pub(crate) max_retries: u32,
+    /// How long a server that gives no answer is waited for, as it may be starting again.
+    pub(crate) restart: Duration,
+    /// Calls at once. So many may end badly together; only more of them in a row, and at least
+    /// two, say something about a server that is there.
+    pub(crate) calls_at_once: usize,
+}
+
+/// The breaker of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    patience: Patience,
+    state: Mutex<State>,
+    outages: Arc<Outages>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Last answer of any kind.
+    answered: Option<Instant>,
+    /// Beginning of the calls in a row that got none.
+    failing_since: Option<Instant>,
+    /// Calls in a row that were given up.
+    given_up: usize,
+    /// The server was given up: why, and when one call may try it again.
+    open: Option<(String, Instant)>,
+}
+
+/// The endpoints that were given up.
+#[derive(Debug, Default)]
+pub struct Outages(Mutex<Option<String>>);
+
+impl Outages {
+    /// The first endpoint that was given up, and why, in one line.
+    pub fn first(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, words: &str) {
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| words.to_owned());
+    }
+}
+
+impl Breaker {
+    pub(crate) fn new(patience: Patience, outages: Arc<Outages>) -> Self {
+        Self { patience, state: Mutex::default(), outages }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a call may be made now; the error says why not.
+    pub(crate) fn admit(&self, now: Instant) -> Result<(), String> {
+        match &mut self.state().open {
+            Some((why, until)) if now < *until => Err(why.clone()),
+            Some((_, until)) => {
+                *until = now + REST;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The server answered, be it with an error that concerns this call only.
+    pub(crate) fn answered(&self, now: Instant) {
+        *self.state() = State { answered: Some(now), ..State::default() };
+    }
+
+    /// A call brought no answer; `since` is when the server was first found silent by this call.
+    pub(crate) fn failed(&self, since: Instant) {
+        let mut state = self.state();
+        let since = state.failing_since.map_or(since, |earlier| earlier.min(since));
+        state.failing_since = Some(since);
+    }
+
+    /// Whether a call that was told by [`Breaker::failed`] is made again after so many retries.
+    pub(crate) fn allows_retry(&self, since: Instant, retries: u32, now: Instant) -> bool {
+        let state = self.state();
+        if state.open.is_some() {
+            return false;
+        }
+        // A server that answers others is not starting again.
+        let serves_others = state.answered.is_some_and(|answered| answered > since);
+        retries < self.patience.max_retries || (!serves_others && !self.has_waited(&state, now))
+    }
+
+    /// Whether a server that is starting again would have answered by now.
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        let state = self.state();
+        state.open.is_some() || self.has_waited(&state, now)
+    }
+
+    fn has_waited(&self, state: &State, now: Instant) -> bool {
+        let since = state.failing_since.unwrap_or(now);
+        now.saturating_duration_since(since) >= self.patience.restart
+    }
+
+    /// A call is given up, and with it the server, unless it is there (`present`) and this may be
+    /// the fault of single calls. `why` is the last error.
+    pub(crate) fn give_up(&self, present: bool, why: &str, now: Instant) {
+        let mut state = self.state();
+        state.given_up += 1;
+        let enough = self.patience.calls_at_once.max(1) + 1;
+        if state.open.is_some() || (present && state.given_up < enough) {
+            return;
+        }
+        let since = state.failing_since.unwrap_or(now);
+        let seconds = now.saturating_duration_since(since).as_secs_f64();
+        let words = if present {
+            format!("{why}; given up after {} calls in a row without an answer", state.given_up)
+        } else if seconds < 1.0 {
+            format!("{why}; given up")
+        } else {
+            format!("{why}; given up after {seconds:.0} s")
+        };
+        self.outages.note(&words);
+        state.open = Some((words, now + REST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn breaker(max_retries: u32, calls_at_once: usize) -> (Breaker, Arc<Outages>) {
+        let outages = Arc::new(Outages::default());
+        let patience = Patience { max_retries, restart: 10 * SECOND, calls_at_once };
+        (Breaker::new(patience, Arc::clone(&outages)), outages)
+    }
+
+    #[test]
+    fn a_server_that_comes_back_in_time_loses_nothing() {
+        let (breaker, outages) = breaker(0, 1);
+        let start = Instant::now();
+        breaker.failed(start);
+        assert!(breaker.allows_retry(start, 50, start + 9 * SECOND));
+        breaker.answered(start + 9 * SECOND);
+        // The next failure begins anew.
+        let later = start + 20 * SECOND;
+        breaker.failed(later);
+        assert!(breaker.allows_retry(later, 0, later + 9 * SECOND));
+        assert_eq!(outages.first(), None);
+    }
+
+    #[test]
+    fn a_server_that_is_gone_is_given_up_when_both_time_and_retries_are_used_up() {
+        let (breaker, outages) = breaker(3, 1);
+        let start = Instant::now();
+        breaker.failed(start);
+        assert!(breaker.allows_retry(start, 3, start + 9 * SECOND), "time is left");
+        assert!(breaker.allows_retry(start, 2, start + 60 * SECOND), "a retry is left");
+        let end = start + 11 * SECOND;
+        assert!(!breaker.allows_retry(start, 3, end));
+        assert_eq!(breaker.admit(end), Ok(()), "nobody has given it up yet");
+        breaker.give_up(false, "cannot reach x", end);
+        assert_eq!(outages.first().as_deref(), Some("cannot reach x; given up after 11 s"));
+        assert_eq!(breaker.admit(end), Err("cannot reach x; given up after 11 s".to_owned()));
+        assert!(!breaker.allows_retry(end, 0, end), "calls that are under way end too");
+    }
+
+    #[test]
+    fn one_call_without_an_answer_says_nothing_of_a_server_that_is_there() {
+        let (breaker, outages) = breaker(0, 1);
+        let start = Instant::now();
+        for _ in 0..3 {
+            breaker.failed(start);
+            breaker.give_up(true, "x answered 500", start);
+            assert_eq!(breaker.admit(start), Ok(()));
+            breaker.answered(start);
+        }
+        breaker.give_up(true, "x answered 500", start);
+        breaker.give_up(true, "x answered 500", start);
+        let words = outages.first().unwrap();
+        assert_eq!(words, "x answered 500; given up after 2 calls in a row without an answer");
+    }
+
+    #[test]
+    fn calls_that_were_under_way_together_count_as_one() {
+        let (breaker, outages) = breaker(0, 8);
+        let start = Instant::now();
+        (0..8).for_each(|_| breaker.give_up(true, "x", start));
+        assert_eq!(outages.first(), None);
+        breaker.give_up(true, "x", start);
+        assert!(outages.first().is_some());
+    }
+
+    #[test]
+    fn a_server_that_answers_others_is_not_waited_for() {
+        let (breaker, _) = breaker(1, 8);
+        let start = Instant::now();
+        breaker.failed(start);
+        breaker.answered(start + SECOND);
+        breaker.failed(start + SECOND);
+        assert!(breaker.allows_retry(start, 0, start + 2 * SECOND));
+        assert!(!breaker.allows_retry(start, 1, start + 2 * SECOND));
+    }
+
+    #[test]
+    fn after_a_rest_one_call_tries_again() {
+        let (breaker, outages) = breaker(3, 1);
+        let start = Instant::now();
+        breaker.give_up(false, "gone", start);
+        let rested = start + REST;
+        assert!(breaker.admit(rested).is_ok());
+        assert!(breaker.admit(rested).is_err(), "one only");
+        breaker.failed(rested);
+        assert!(!breaker.allows_retry(rested, 0, rested), "and once only");
+        breaker.give_up(false, "gone", rested);
+        let again = rested + REST;
+        assert!(breaker.admit(again).is_ok());
+        breaker.answered(again);
+        assert!(breaker.admit(again).is_ok() && breaker.admit(again).is_ok());
+        assert_eq!(outages.first().as_deref(), Some("gone; given up"), "what happened stays");
+    }
+
+    #[test]
+    fn silence_is_overdue_when_a_restart_would_be_done() {
+        let (breaker, _) = breaker(3, 1);
+        let start = Instant::now();
+        breaker.failed(start);
+        assert!(!breaker.is_overdue(start + 9 * SECOND));
+        assert!(breaker.is_overdue(start + 10 * SECOND));
+    }
+}
