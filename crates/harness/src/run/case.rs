@@ -122,10 +122,11 @@ impl CasePlay {
             Interruption::GenerationFailed(why)
         })?;
         let (index, scenario) = (self.planned.index, &self.planned.scenario);
-        let case = generator
+        let made = generator
             .generate(
                 &runner.library,
                 scenario,
+                &self.planned.grounds,
                 &mut self.draft.generation.attempts,
                 |number| derive(runner.seed, index, Purpose::Generate, number),
                 |attempt, reason| {
@@ -139,6 +140,9 @@ impl CasePlay {
             )
             .await
             .map_err(Interruption::GenerationFailed)?;
+        let mut case = made.case;
+        case.grounds.add(self.planned.grounds.clone());
+        self.draft.notes.extend(made.notes);
         self.draft.case = Some(case.clone());
         Ok(case)
     }
