@@ -60,10 +60,13 @@ impl Experiment<'_> {
         let skill = &self.skill;
         let args = told.run();
         let suite = SuiteFile::load(project, &told.suite)?;
-        let plan = planned(&args, &resolved.config, Some(&suite))?;
+        let mut plan = planned(&args, &resolved.config, Some(&suite))?;
         if plan.is_empty() {
             return Ok(None);
         }
+        let setup =
+            Setup { project, resolved, args: &args, suite: Some(&suite), hidden: &self.hidden };
+        setup.read_named_files(&mut plan)?;
         let now = selftest_clock::now();
         let ids = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };
         let (json_folder, markdown_folder) = project.report_folders(resolved);
@@ -72,8 +75,6 @@ impl Experiment<'_> {
                 .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))
         };
         let files = Arms { control: open(&ids.control)?, treatment: open(&ids.treatment)? };
-        let setup =
-            Setup { project, resolved, args: &args, suite: Some(&suite), hidden: &self.hidden };
         let prepared = setup.prepare(&plan).await?;
         let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
         let runners = Arms {

@@ -30,19 +30,20 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
         eprint(&format!("warning: {warning}\n"));
     }
     let suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
-    let plan = planned(args, &resolved.config, suite.as_ref())?;
+    let mut plan = planned(args, &resolved.config, suite.as_ref())?;
     if plan.is_empty() {
         eprint("nothing to run: no scenario was selected\n");
         return Ok(Exit::NothingRan);
     }
 
+    let setup =
+        Setup { project: &project, resolved: &resolved, args, suite: suite.as_ref(), hidden: &[] };
+    setup.read_named_files(&mut plan)?;
     let run_id = RunId::fresh(selftest_clock::now());
     let (json_folder, markdown_folder) = project.report_folders(&resolved);
     let files = ReportFiles::open(&json_folder, &markdown_folder, &run_id)
         .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
 
-    let setup =
-        Setup { project: &project, resolved: &resolved, args, suite: suite.as_ref(), hidden: &[] };
     let prepared = setup.prepare(&plan).await?;
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
     for line in named_run::changed_models(&project, &resolved, &header.models) {

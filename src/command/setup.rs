@@ -21,15 +21,19 @@ use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::prompts::BUILT_IN;
+use selftest_harness::report::RunArchive;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::{ProjectWatch, Runner};
-use selftest_harness::scenario::Scenario;
-use selftest_harness::scenario::generate::{Generator, load_templates};
+use selftest_harness::scenario::generate::{Generator, Material, load_templates};
+use selftest_harness::scenario::ground::{self, Source, Sources};
+use selftest_harness::scenario::rejection::prompt_digest;
 use selftest_harness::scenario::suite::Suite;
+use selftest_harness::scenario::{Grounds, Scenario};
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
+use selftest_harness::sut::project::{NamedFileFault, ProjectFile};
 use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
@@ -42,8 +46,10 @@ use selftest_text::redact::Redactor;
 
 /// Most file names that the generator hears of.
 const NAMED_FILES: usize = 40;
-/// Tokens of project files to choose those names from, where no chat model is shown them.
-const SHOWN_TOKENS: u32 = 8000;
+/// Tokens of project files to choose from, where no chat model is shown them.
+const SHOWN_TOKENS: u32 = 40_000;
+/// Earlier runs whose prompts are not asked again.
+const REMEMBERED_RUNS: usize = 30;
 
 /// A suite with its file, which the system under test must not read.
 pub(super) struct SuiteFile {
@@ -166,7 +172,7 @@ impl Setup<'_> {
         let budget =
             models.chat.as_ref().map_or(SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
         let files = project::read(&self.project.folder, &hidden, budget, &redactor);
-        let named_files = files.iter().take(NAMED_FILES).map(|file| file.path.clone()).collect();
+        let material = self.material(&files);
         let sut: Arc<dyn SystemUnderTest> = match (external, models.chat) {
             (Some(sut), _) => sut,
             (None, Some((model, settings))) => {
@@ -175,9 +181,9 @@ impl Setup<'_> {
             }
             (None, None) => return Err(Failure::usage(anyhow!("`sut` names no adapter"))),
         };
-        let generator = models.generator.map(|model| {
-            Generator::new(model, config.generator.clone(), context_tokens, named_files)
-        });
+        let generator = models
+            .generator
+            .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
         let judge = self.judge(models.judge, &library).await;
         let names = RunModels { judge_fitness: judge.fitness().cloned(), ..names };
         let watch = Arc::new(self.watch(record));
@@ -211,6 +217,64 @@ impl Setup<'_> {
             }
             None => judge,
         }
+    }
+
+    /// What cases are made of: the files that the system under test can see, and what was asked
+    /// before. Whoever gives a seed wants the same cases again.
+    fn material(&self, files: &[ProjectFile]) -> Material {
+        let source = |file: &ProjectFile| Source {
+            path: file.path.clone(),
+            text: file.own_text().to_owned(),
+        };
+        let asked_before = if self.args.trials.seed.is_some() {
+            BTreeSet::new()
+        } else {
+            let (folder, _) = self.project.report_folders(self.resolved);
+            let prompts = RunArchive::new(folder).recent_prompts(REMEMBERED_RUNS);
+            prompts.iter().map(|prompt| prompt_digest(prompt)).collect()
+        };
+        Material {
+            project_files: files.iter().take(NAMED_FILES).map(|file| file.path.clone()).collect(),
+            sources: Sources::new(files.iter().map(source)),
+            asked_before,
+        }
+    }
+
+    /// Reads the files that scenarios and cases name. Whatever is wrong with one is the fault of
+    /// the file that names it.
+    pub(super) fn read_named_files(&self, plan: &mut [PlannedCase]) -> Result<(), Failure> {
+        let secrets = self.project.environment.secret_values.iter().cloned();
+        let redactor = Redactor::new(secrets);
+        let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
+        let hidden = self.hidden_paths(record);
+        for planned in plan {
+            let mut grounds = Grounds::default();
+            for path in &planned.scenario.files {
+                let source = project::read_named(&self.project.folder, &hidden, path, &redactor)
+                    .map_err(|why| self.unreadable(&planned.scenario, path, &why))?;
+                grounds.excerpts.push(ground::beginning(&source));
+            }
+            if let Some(frozen) = &mut planned.frozen {
+                frozen.grounds.add(grounds);
+            } else {
+                planned.grounds.add(grounds);
+            }
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, scenario: &Scenario, path: &str, why: &NamedFileFault) -> Failure {
+        let file = match self.suite {
+            Some(suite) => suite.shown.display().to_string(),
+            None => self
+                .resolved
+                .path
+                .as_ref()
+                .map_or_else(|| config::DEFAULT_PATH.to_owned(), |path| path.display().to_string()),
+        };
+        let (id, path) = (&scenario.id, selftest_text::one_line(path, 100));
+        Failure::usage(anyhow!("{file}: `files` of `{id}`: `{path}`: {why}"))
+            .hint(Some("name a text file of the project that holds no answers to the tests"))
     }
 
     /// The templates of all roles; warns where they are not those of the suite.

@@ -14,6 +14,7 @@ use selftest_grading::grade::quality::{Dimension, QualityWeights};
 use selftest_grading::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
 use selftest_harness::rubric::{self, Category, Rubric, RubricError};
 use selftest_harness::scenario::{Scenario, TaskStatus};
+use selftest_harness::sut::project::path_fault;
 use selftest_harness::sut::sut_settings::{HttpSettings, SutSettings};
 use selftest_service::jobs::Cron;
 
@@ -94,6 +95,7 @@ pub(super) fn scenarios_of<'a>(
         if let Some(scenario) = read::<Scenario>(scenario) {
             faults.extend(reply_flow(&pointer, &scenario));
         }
+        faults.extend(file_paths(&format!("{pointer}/files"), &scenario["files"]));
         let Some(id) = scenario["id"].as_str() else {
             continue;
         };
@@ -110,6 +112,20 @@ pub(super) fn scenarios_of<'a>(
         });
     }
     faults
+}
+
+/// What is wrong with names of files whatever the project holds.
+pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
+    let fault = |(at, path): (usize, &Value)| {
+        let path = path.as_str()?;
+        let why = path_fault(path)?;
+        let shown = selftest_text::one_line(path, 100);
+        Some(Fault {
+            hint: Some("name a file of the project by its path from the root".to_owned()),
+            ..value(&format!("{pointer}/{at}"), format!("`{shown}`: {why}"), "cannot be shown")
+        })
+    };
+    files.as_array().into_iter().flatten().enumerate().filter_map(fault).collect()
 }
 
 fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {

@@ -151,6 +151,9 @@ fn default_scenarios() -> Vec<Scenario> {
         allow_minor_format_deviation: None,
         max_questions_allowed: None,
         timeout_seconds: None,
+        expectations: Vec::new(),
+        reference: None,
+        files: Vec::new(),
     };
     let (awaiting, complete) = (TaskStatus::AwaitingResponse, TaskStatus::Complete);
     vec![

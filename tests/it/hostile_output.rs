@@ -3,7 +3,7 @@
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde_json::json;
 
-use crate::model_server::{ModelServer, verdict, words};
+use crate::model_server::{ModelServer, grounded, verdict, words};
 use crate::run::Run;
 use crate::workspace::{FLOW, OPENAI, Workspace, config};
 
@@ -33,10 +33,11 @@ const ATTACKS: [&str; 18] = [
 fn run(prompt: &'static str, text: &'static str) -> Run {
     let server = ModelServer::script()
         .generator(move |call| {
-            json!({
-                "prompt": format!("Explain {} and ask me back. {prompt}", words(call.number)),
-                "hints": format!("Look at it. {text}"),
-            })
+            let said =
+                format!("Explain {} and ask me back. {prompt} Is it so?", words(call.number));
+            let mut case = grounded(call, &said);
+            case["hints"] = format!("Look at it. {text}").into();
+            case
         })
         .sut(move |call| {
             json!({

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model_server::{HINT_MARK, ModelServer, Role, Script, verdict};
+use crate::model_server::{HINT_MARK, ModelServer, Reply, Role, Script, grounded, verdict};
 use crate::report::Report;
 use crate::run::Run;
 use crate::workspace::{CLEAR, FLOW, NOBODY, OPENAI, Workspace, config, scenarios};
@@ -222,9 +222,7 @@ fn a_case_without_a_verdict_is_counted_and_no_zero() {
 #[test]
 fn runs_of_other_cases_are_not_compared() {
     let frozen = Frozen::new(CLEAR);
-    let other = ModelServer::script()
-        .generator(|_| serde_json::json!({ "prompt": "Name the licence.", "hints": "MIT" }))
-        .start();
+    let other = ModelServer::script().generator(|call| grounded(call, "Name the licence.")).start();
     let run = frozen.workspace.clone().server(&other).args(["--format=json"]).run().exit(0);
     let run_id = run.stdout_report().run_id();
     let run = frozen.compare(&frozen.run_id, &run_id, &[]).exit(2);
@@ -257,7 +255,7 @@ fn a_suite_is_never_written_over() {
 
 #[test]
 fn a_run_without_prompts_cannot_be_frozen() {
-    let server = ModelServer::script().generator(|_| "no prompt at all").start();
+    let server = ModelServer::script().generator(|_| Reply::status(500)).start();
     let workspace = Workspace::simple(&server);
     let _ = workspace.run().exit(3);
     let run = workspace.args(["freeze", "latest"]).run().exit(4);

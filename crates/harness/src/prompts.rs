@@ -5,15 +5,7 @@ use selftest_models::prompts::BuiltIn;
 
 /// The templates of `prompts/` in this binary: path and text.
 pub const BUILT_IN: BuiltIn = &[
-    (
-        "generator/ambiguous_request.md",
-        include_str!("../../../prompts/generator/ambiguous_request.md"),
-    ),
     ("generator/clear_summary.md", include_str!("../../../prompts/generator/clear_summary.md")),
-    (
-        "generator/contradiction_detect.md",
-        include_str!("../../../prompts/generator/contradiction_detect.md"),
-    ),
     (
         "generator/docs_reorganization.md",
         include_str!("../../../prompts/generator/docs_reorganization.md"),

@@ -57,6 +57,9 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
     let cases = known["cases"].as_array().into_iter().flatten().enumerate();
     let scenarios = cases.map(|(at, case)| (format!("/cases/{at}/scenario"), &case["scenario"]));
     faults.extend(checks::scenarios_of(scenarios));
+    for (at, case) in known["cases"].as_array().into_iter().flatten().enumerate() {
+        faults.extend(checks::file_paths(&format!("/cases/{at}/files"), &case["files"]));
+    }
     let mut diagnostics = places::duplicate_keys(&document);
     diagnostics.extend(faults.into_iter().map(|fault| places::locate(Some(&document), fault)));
     if !diagnostics.is_empty() {

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 use selftest_harness::scenario::suite::{SUITE_VERSION, SuiteCase};
-use selftest_harness::scenario::{GeneratedCase, ReplyStep, Scenario, TaskStatus};
+use selftest_harness::scenario::{
+    Excerpt, GeneratedCase, Grounds, ReplyStep, Scenario, TaskStatus,
+};
 use selftest_stats::score::{Score, Strictness};
 
 fn read(text: &str) -> Result<Suite, String> {
@@ -29,9 +31,22 @@ fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
         allow_minor_format_deviation: Some(true),
         max_questions_allowed: Some(5),
         timeout_seconds: Some(60.0),
+        expectations: vec!["The answer is short: \"yes\".".to_owned()],
+        reference: Some("Yes.\n\n- flat".to_owned()),
+        files: vec!["docs/usage.md".to_owned()],
     };
     let (prompt, hints) = (prompt.to_owned(), hints.to_owned());
-    SuiteCase::new(scenario, GeneratedCase { prompt, hints, ..GeneratedCase::default() })
+    let grounds = Grounds {
+        expectations: vec!["The answer asks: flat or nested?".to_owned()],
+        facts: vec!["The page is `flat`.".to_owned()],
+        excerpts: vec![Excerpt {
+            path: "docs/usage.md".to_owned(),
+            text: "# Usage\n\nThe page is `flat`.\n".to_owned(),
+        }],
+        reference: Some("Which: flat or nested?".to_owned()),
+    };
+    let case = SuiteCase::new(scenario, GeneratedCase { prompt, hints, grounds });
+    SuiteCase { files: vec!["README.md".to_owned()], ..case }
 }
 
 fn suite(cases: Vec<SuiteCase>) -> Suite {

@@ -49,6 +49,9 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         allow_minor_format_deviation,
         max_questions_allowed,
         timeout_seconds,
+        expectations,
+        reference,
+        files,
     } = &case.scenario;
     text.push_str("  - scenario:\n");
     let mut line = |key: &str, value: String| {
@@ -80,13 +83,40 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         let _ = writeln!(text, "        - reply: {}", quoted(reply));
         let _ = writeln!(text, "          expected_status: {expected_status}");
     }
-    for (key, value) in [("prompt", &case.prompt), ("hints", &case.hints)] {
-        let _ = writeln!(text, "    {key}: {}", readable(value));
+    write_list(text, "      ", "expectations", expectations);
+    if let Some(reference) = reference {
+        let _ = writeln!(text, "      reference: {}", readable(reference, "        "));
+    }
+    write_list(text, "      ", "files", files);
+    let reference = case.reference.iter().map(|value| ("reference", value));
+    for (key, value) in
+        [("prompt", &case.prompt), ("hints", &case.hints)].into_iter().chain(reference)
+    {
+        let _ = writeln!(text, "    {key}: {}", readable(value, "      "));
+    }
+    write_list(text, "    ", "expectations", &case.expectations);
+    write_list(text, "    ", "facts", &case.facts);
+    write_list(text, "    ", "files", &case.files);
+    if !case.excerpts.is_empty() {
+        text.push_str("    excerpts:\n");
+    }
+    for excerpt in &case.excerpts {
+        let _ = writeln!(text, "      - path: {}", quoted(&excerpt.path));
+        let _ = writeln!(text, "        text: {}", readable(&excerpt.text, "          "));
+    }
+}
+
+fn write_list(text: &mut String, indent: &str, key: &str, values: &[String]) {
+    if !values.is_empty() {
+        let _ = writeln!(text, "{indent}{key}:");
+    }
+    for value in values {
+        let _ = writeln!(text, "{indent}  - {}", quoted(value));
     }
 }
 
 /// Several lines as lines where nothing in them could be read as anything else, else quoted.
-fn readable(value: &str) -> String {
+fn readable(value: &str, indent: &str) -> String {
     let plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a1}'..='\u{1fff}');
     let ends_well = |line: &str| !line.ends_with(' ');
     let is_block = value.contains('\n')
@@ -98,6 +128,6 @@ fn readable(value: &str) -> String {
         return quoted(value);
     }
     let indented =
-        |line: &str| if line.is_empty() { "\n".into() } else { format!("\n      {line}") };
+        |line: &str| if line.is_empty() { "\n".into() } else { format!("\n{indent}{line}") };
     format!("|-{}", value.split('\n').map(indented).collect::<String>())
 }

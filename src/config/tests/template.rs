@@ -62,6 +62,7 @@ fn the_template_documents_the_true_defaults() {
         assert_eq!(refresh.webhook.take().as_deref(), Some("https://example.org/skills"));
         assert_eq!(config.gaps.suite.take(), Some("config/suites/skills.yaml".into()));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
+        assert_eq!(config.scenarios[1].files, ["README.md"]);
         config.scenarios[1] = plain.config.scenarios[1].clone();
         assert_eq!(config.rubric.take().as_deref(), Some(Rubric::default().categories()));
         match adapter {

@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Endpoint, Role};
 pub(crate) use reply::Reply;
-pub(crate) use script::{HINT_MARK, Script, answered, drafted, generated, quality, verdict, words};
+pub(crate) use script::{
+    HINT_MARK, Script, answered, drafted, generated, grounded, quality, quotes, verdict, words,
+};
 use wire::{Connection, HttpRequest};
 
 /// A running server; it ends when dropped.

@@ -12,6 +12,10 @@ use super::reply::Reply;
 /// under test ask back.
 const ASK_BACK: &str = "ask me back";
 
+/// Words of requests that the harness has made vague, at which it asks back too.
+const VAGUE: [&str; 5] =
+    ["that section", "that part", "part from before", "the other page", "the one there"];
+
 /// Words that stand in all default hints and nowhere else.
 pub(crate) const HINT_MARK: &str = "the answer key says";
 
@@ -211,15 +215,35 @@ pub(crate) fn generated(call: &Call) -> Value {
     let text = call.text();
     let asks = [ASK_BACK, "vague", "reorgani"].iter().any(|sign| text.contains(sign));
     let please = if asks { format!(" Please {ASK_BACK} first.") } else { String::new() };
+    grounded(call, &format!("Explain {} in three lines.{please}", words(call.number)))
+}
+
+/// A reply with this prompt, and with a quote from the text that the call shows.
+pub(crate) fn grounded(call: &Call, prompt: &str) -> Value {
     json!({
-        "prompt": format!("Explain {} in three lines.{please}", words(call.number)),
+        "facts": quotes(call),
         "hints": format!("{HINT_MARK} {}", call.number),
+        "prompt": prompt,
+        "requirements": ["The answer is about the text.", "The answer is easy to read."],
     })
+}
+
+/// The quotes that a generator may choose from.
+pub(crate) fn quotes(call: &Call) -> Vec<String> {
+    let stated = call.text();
+    let stated = stated.split("\"enum\":").nth(1).and_then(|rest| {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Vec<String>>();
+        values.next()?.ok()
+    });
+    let schema = call.schema().and_then(|schema| schema.pointer("/properties/facts/items/enum"));
+    let quotes = schema.map(|quotes| serde_json::from_value(quotes.clone()).unwrap());
+    quotes.or(stated).unwrap_or_default()
 }
 
 /// The answer of a system under test that asks back when told to.
 pub(crate) fn answered(call: &Call) -> Value {
-    if call.is_first_answer() && call.last_message().contains(ASK_BACK) {
+    let asks = |said: &str| VAGUE.iter().chain([&ASK_BACK]).any(|sign| said.contains(sign));
+    if call.is_first_answer() && asks(call.last_message()) {
         json!({ "status": "AWAITING_RESPONSE", "output": "Which part do you mean?" })
     } else {
         json!({ "status": "COMPLETE", "output": "One line.\nTwo lines.\nThree lines." })

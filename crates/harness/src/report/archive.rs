@@ -7,12 +7,17 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde::Deserialize;
+
 use super::document::ReportDocument;
 use super::index::{RunEntry, read_entry};
 use crate::sut::namespace::RunId;
 
 /// Larger reports are not shown.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Larger reports are not searched for prompts before each run.
+const MAX_RECENT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The folder of the JSON reports.
 #[derive(Debug, Clone)]
@@ -63,6 +68,25 @@ impl RunArchive {
     /// The file of a run, where there is one.
     pub fn find(&self, run_id: &str) -> io::Result<Option<RunFile>> {
         Ok(self.files()?.into_iter().find(|file| file.run_id.as_str() == run_id))
+    }
+
+    /// The prompts of the newest reports. What cannot be read, or is very large, is left out.
+    pub fn recent_prompts(&self, reports: usize) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Head {
+            cases: Vec<Case>,
+        }
+        #[derive(Deserialize)]
+        struct Case {
+            prompt: Option<String>,
+        }
+        let files = self.files().unwrap_or_default();
+        let newest = files.into_iter().filter(|file| file.size <= MAX_RECENT_BYTES).take(reports);
+        let heads = newest.filter_map(|file| {
+            let text = fs::read(&file.path).ok()?;
+            serde_json::from_slice::<Head>(&text).ok()
+        });
+        heads.flat_map(|head| head.cases).filter_map(|case| case.prompt).collect()
     }
 
     /// The whole report of a file, or why it cannot be read.

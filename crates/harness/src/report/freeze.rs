@@ -15,7 +15,7 @@ pub struct Frozen {
     pub left_out: Vec<String>,
 }
 
-/// The cases of a run, each with the strictness and the limits that held in it, so that another
+/// The cases of a run with all that their answers are held against, each with the strictness and the limits that held in it, so that another
 /// configuration makes nothing else of them. Of a repeated case one is taken.
 pub fn freeze(report: &ReportDocument) -> Frozen {
     let (mut cases, mut left_out) = (Vec::<SuiteCase>::new(), Vec::new());
@@ -49,6 +49,10 @@ fn scenario(report: &ReportDocument, case: &CaseDocument) -> Scenario {
             .or(Some(run.allow_minor_format_deviation)),
         max_questions_allowed: own.max_questions_allowed.or(Some(run.max_questions_allowed)),
         timeout_seconds: own.timeout_seconds.or(Some(run.timeout_seconds)),
+        // Part of the case, as they were in the run.
+        expectations: Vec::new(),
+        reference: None,
+        files: Vec::new(),
         ..own
     }
 }

@@ -130,10 +130,11 @@ impl CasePlay {
             Interruption::GenerationFailed(why)
         })?;
         let (index, scenario) = (self.planned.index, &self.planned.scenario);
-        let case = generator
+        let made = generator
             .generate(
                 &runner.library,
                 scenario,
+                &self.planned.grounds,
                 &mut self.draft.generation.attempts,
                 |number| derive(runner.seed, index, Purpose::Generate, number),
                 |attempt, reason| {
@@ -145,15 +146,18 @@ impl CasePlay {
                     });
                 },
             )
-            .await;
-        let case = case.map_err(|why| {
-            let last = self.draft.generation.attempts.last();
-            if last.is_some_and(|attempt| attempt.call.outage) {
-                unavailable(&self.runner, why)
-            } else {
-                Interruption::GenerationFailed(why)
-            }
-        })?;
+            .await
+            .map_err(|why| {
+                let last = self.draft.generation.attempts.last();
+                if last.is_some_and(|attempt| attempt.call.outage) {
+                    unavailable(&self.runner, why)
+                } else {
+                    Interruption::GenerationFailed(why)
+                }
+            })?;
+        let mut case = made.case;
+        case.grounds.add(self.planned.grounds.clone());
+        self.draft.notes.extend(made.notes);
         self.draft.case = Some(case.clone());
         Ok(case)
     }

@@ -1,8 +1,8 @@
 //! In which order an experiment tries its arms: at random, so that neither is always first, and
 //! nothing that changes with time favours one. Pure.
 
-use super::seed::mix;
 use crate::experiment::Arm;
+use crate::scenario::draw::mix;
 
 /// One trial of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

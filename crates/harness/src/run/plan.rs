@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::scenario::suite::SuiteCase;
-use crate::scenario::{GeneratedCase, Scenario};
+use crate::scenario::{GeneratedCase, Grounds, Scenario};
 use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// Which scenarios of the configuration to run.
@@ -59,6 +59,8 @@ pub struct PlannedCase {
     pub scenario: Scenario,
     /// Prompt and hints of a suite; absent where a generator makes them.
     pub frozen: Option<GeneratedCase>,
+    /// What people wrote down about the answer; part of a frozen case already.
+    pub grounds: Grounds,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,
     /// Least overall score that passes.
@@ -89,10 +91,14 @@ pub fn plan_suite(
 ) -> Result<Vec<PlannedCase>, String> {
     let chosen = select(cases, |case| &case.scenario.id, selection, "the suite")?;
     let rounds = (1..=repeats).flat_map(|repeat| chosen.iter().map(move |case| (repeat, *case)));
-    let planned = rounds.enumerate().map(|(index, (repeat, case))| PlannedCase {
-        frozen: Some(case.generated()),
-        repeat: (repeats > 1).then_some(repeat),
-        ..planned_case(index, &case.scenario, defaults)
+    let planned = rounds.enumerate().map(|(index, (repeat, case))| {
+        let mut planned = planned_case(index, &case.scenario, defaults);
+        planned.scenario.files.extend(case.files.iter().cloned());
+        PlannedCase {
+            frozen: Some(case.generated()),
+            repeat: (repeats > 1).then_some(repeat),
+            ..planned
+        }
     });
     Ok(planned.collect())
 }
@@ -143,6 +149,7 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         index,
         scenario: scenario.clone(),
         frozen: None,
+        grounds: scenario.grounds(),
         repeat: None,
         threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
         limits,
@@ -166,6 +173,9 @@ mod tests {
             allow_minor_format_deviation: None,
             max_questions_allowed: None,
             timeout_seconds: None,
+            expectations: Vec::new(),
+            reference: None,
+            files: Vec::new(),
         }
     }
 

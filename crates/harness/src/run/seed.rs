@@ -1,5 +1,7 @@
 //! Sampling seeds, derived from the run's one seed so that a run can be repeated. Pure.
 
+use crate::scenario::draw::mix;
+
 /// Part of a case that samples.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
@@ -24,24 +26,10 @@ pub fn derive(run: u64, case: usize, purpose: Purpose, number: u32) -> u64 {
         >> 11
 }
 
-/// One step of `SplitMix64` (Steele, Lea, Flood 2014): its values never change between versions.
-pub(super) const fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
-
-    #[test]
-    fn published_values_of_splitmix64() {
-        assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
-        assert_eq!(mix(0x9E37_79B9_7F4A_7C15), 0x6E78_9E6A_A1B9_65F4);
-    }
 
     #[test]
     fn calls_differ_and_repeat() {

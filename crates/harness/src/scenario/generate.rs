@@ -1,26 +1,37 @@
-//! The generator: asks a model for a prompt and hints, and rejects what is unsafe or not new.
+//! The generator: asks a model for a request about an excerpt, with what is right about the
+//! answer, and rejects what is unsafe, of no use, not new, or not to be found in the excerpt.
 //!
-//! Never replaces a case silently: after the last try the case has no prompt.
+//! Where no reply can be used, the request is put together from a template, and that is said. A
+//! case without a prompt is one whose model did not answer.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::draw::Draw;
+use super::example::{self, Example};
+use super::form::Form;
 use super::generator_settings::GeneratorSettings;
-use super::{GeneratedCase, Scenario, safety};
-use selftest_models::prompts::{PromptError, PromptLibrary};
+use super::ground::{BUILT_IN_PATH, Passage, Source, Sources, find_quote};
+use super::kind::Kind;
+use super::rejection::{self, Shown, prompt_digest};
+use super::{GeneratedCase, Grounds, Scenario, TaskStatus, safety, template};
+use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::{
     CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, call,
 };
-use selftest_text::words::WordSet;
+use selftest_text::words::{WordSet, fold};
 
 /// Prompts at least this alike are near-duplicates (docs/spec/skills-and-signals.md#repetition:
 /// over 0.5).
 const NEAR_DUPLICATE: f64 = 0.5;
 /// Most characters of a generated prompt and of its hints.
 const FIELD_LIMIT: usize = 4000;
+/// Most expectations of a generated case.
+const MOST_EXPECTATIONS: usize = 4;
 /// The template for scenarios without one of their own.
 const GENERIC: &str = "generator/generic.md";
 
@@ -29,9 +40,28 @@ pub struct Generator {
     model: Arc<dyn ChatModel>,
     settings: GeneratorSettings,
     context_tokens: u32,
-    project_files: Vec<String>,
-    schema: ReplySchema,
+    material: Material,
     earlier: Mutex<Vec<(String, WordSet)>>,
+}
+
+/// What cases are made of.
+#[derive(Debug, Clone, Default)]
+pub struct Material {
+    /// Names of files that prompts may refer to, for templates that list them.
+    pub project_files: Vec<String>,
+    /// The texts that cases are about.
+    pub sources: Sources,
+    /// Digests of the prompts of earlier runs, which are not asked again.
+    pub asked_before: BTreeSet<String>,
+}
+
+/// A case, and what has to be said about how it came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The case.
+    pub case: GeneratedCase,
+    /// Remarks for the reports.
+    pub notes: Vec<String>,
 }
 
 /// One try of the generator.
@@ -44,18 +74,61 @@ pub struct GenerationAttempt {
     pub rejected: Option<String>,
 }
 
+impl Made {
+    fn new(case: GeneratedCase, why: Option<String>) -> Self {
+        let mut notes: Vec<String> = why.into_iter().collect();
+        if case.grounds.excerpts.iter().any(|excerpt| excerpt.path == BUILT_IN_PATH) {
+            let built_in = "the project has no text to ask about: the case is about a built-in one";
+            notes.push(built_in.to_owned());
+        }
+        Self { case, notes }
+    }
+}
+
 #[derive(Serialize)]
 struct Values<'a> {
     description: &'a str,
     expected_status: &'a str,
     project_files: &'a [String],
     rejected: Option<&'a str>,
+    path: &'a str,
+    excerpt: &'a str,
+    form: Option<String>,
+    examples: &'a [Example],
 }
 
-/// The template of a scenario: its own where there is one, else the generic one.
-fn template(library: &PromptLibrary, scenario: &Scenario) -> String {
+/// What one try is about: chosen by seed, not by the model.
+struct Try {
+    kind: Kind,
+    passage: Passage,
+    form: Option<Form>,
+    examples: Vec<Example>,
+}
+
+/// A reply of the generator. The names on the wire sort into the order in which they are best
+/// written, because some servers sort them: quotes first, then the request made of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+pub struct GeneratedReply {
+    /// Quotes from the excerpt.
+    #[serde(default)]
+    pub facts: Vec<String>,
+    /// What the judge should look for.
+    pub hints: String,
+    /// The request.
+    pub prompt: String,
+    /// Yes/no criteria of a good answer.
+    #[serde(default, rename = "requirements", alias = "expectations")]
+    pub expectations: Vec<String>,
+}
+
+/// The template by which a model is asked; `None` where the harness makes the request itself.
+/// A scenario's own template comes first.
+fn template_name(library: &PromptLibrary, scenario: &Scenario) -> Option<String> {
     let own = own_template(scenario);
-    if library.digests().contains_key(&own) { own } else { GENERIC.to_owned() }
+    if library.digests().contains_key(&own) {
+        return Some(own);
+    }
+    (!Kind::of(scenario).is_constructed()).then(|| GENERIC.to_owned())
 }
 
 fn own_template(scenario: &Scenario) -> String {
@@ -68,40 +141,55 @@ pub fn load_templates(
     scenarios: &[Scenario],
 ) -> Result<(), PromptError> {
     for scenario in scenarios {
-        if !library.load(&own_template(scenario))? {
+        if !library.load(&own_template(scenario))? && !Kind::of(scenario).is_constructed() {
             library.load(GENERIC)?;
         }
     }
     Ok(())
 }
 
-/// The schema of a generator's reply.
-pub fn reply_schema() -> Value {
+/// The schema of a generator's reply, whose facts are among these quotes.
+pub fn reply_schema(quotes: &[String]) -> Value {
     json!({
         "type": "object",
         "properties": {
-            "prompt": { "type": "string", "description": "the user request" },
-            "hints": { "type": "string", "description": "what the judge should look for" },
+            "facts": {
+                "type": "array",
+                "items": { "enum": quotes },
+                "minItems": 1,
+                "maxItems": 2,
+                "description": "sentences of the text, letter by letter",
+            },
+            "hints": {
+                "type": "string",
+                "maxLength": 200,
+                "description": "what a good answer says",
+            },
+            "prompt": { "type": "string", "maxLength": 240, "description": "the request" },
+            "requirements": {
+                "type": "array",
+                "items": { "type": "string", "maxLength": 120 },
+                "minItems": 2,
+                "maxItems": 3,
+                "description": "statements that hold of a good answer",
+            },
         },
-        "required": ["prompt", "hints"],
+        "required": ["facts", "hints", "prompt", "requirements"],
         "additionalProperties": false,
     })
 }
 
 impl Generator {
-    /// `project_files` are names that prompts may refer to; `context_tokens` the context window.
+    /// `context_tokens` is the context window.
     pub fn new(
         model: Arc<dyn ChatModel>,
         settings: GeneratorSettings,
         context_tokens: u32,
-        project_files: Vec<String>,
+        material: Material,
     ) -> Self {
-        let schema =
-            ReplySchema { name: "generated_case", schema: Arc::new(reply_schema()), brief: 300 };
         // Compiling the rules takes longer than a fast model; it need not wait for the first one.
         std::thread::spawn(|| safety::violations(""));
-        let earlier = Mutex::default();
-        Self { model, settings, context_tokens, project_files, schema, earlier }
+        Self { model, settings, context_tokens, material, earlier: Mutex::default() }
     }
 
     /// Full name of the model.
@@ -110,99 +198,305 @@ impl Generator {
     }
 
     /// Tries until a prompt is usable, at most `max_attempts` times; each try is added to
-    /// `attempts`. `seed` gives the sampling seed of a try; `on_rejected` hears of each rejection.
+    /// `attempts`. Then a template is filled. `own` are the grounds that people wrote for the
+    /// scenario: where they have excerpts, the case is about one of these. `seed` gives the seed
+    /// of a try; `on_rejected` hears of each rejection.
     pub async fn generate(
         &self,
         library: &PromptLibrary,
         scenario: &Scenario,
+        own: &Grounds,
         attempts: &mut Vec<GenerationAttempt>,
         seed: impl Fn(u32) -> u64,
         on_rejected: impl Fn(u32, &str),
-    ) -> Result<GeneratedCase, String> {
-        let name = template(library, scenario);
-        let mut last: Option<String> = None;
-        for number in 1..=self.settings.max_attempts {
-            let values = Values {
-                description: &scenario.description,
-                expected_status: scenario.expected_status.as_str(),
-                project_files: &self.project_files,
-                rejected: last.as_deref(),
-            };
-            let rendered = library.render(&name, &values).map_err(|error| error.to_string())?;
-            let GeneratorSettings { temperature, max_tokens, .. } = self.settings;
-            let sampling = Sampling { temperature, max_tokens, seed: seed(number) };
-            let request =
-                ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens);
-            let (call, reply) = call(&*self.model, &request).await;
-            let usable = match &reply {
-                Ok(reply) => self.accept(reply),
-                Err(error) => Err(format!("{}: {error}", self.model.id())),
-            };
-            let rejected = usable.as_ref().err().cloned();
-            attempts.push(GenerationAttempt { call, rejected });
-            match usable {
-                Ok(case) => return Ok(case),
-                // The transport has retried already.
-                Err(why) if reply.is_err() => return Err(why),
-                Err(why) => {
-                    on_rejected(number, &why);
-                    last = Some(why);
+    ) -> Result<Made, String> {
+        let named = own.excerpts.iter().cloned();
+        let named = Sources::new(named.map(|one| Source { path: one.path, text: one.text }));
+        let sources = if named.is_empty() { &self.material.sources } else { &named };
+        let mut last = None;
+        if let Some(name) = template_name(library, scenario) {
+            for number in 1..=self.settings.max_attempts {
+                let attempt = Try::new(scenario, sources, seed(number));
+                match self
+                    .ask(
+                        library,
+                        &name,
+                        scenario,
+                        &attempt,
+                        last.as_deref(),
+                        seed(number),
+                        attempts,
+                    )
+                    .await?
+                {
+                    Ok(case) => return Ok(Made::new(case, None)),
+                    Err(why) => {
+                        on_rejected(number, &why);
+                        last = Some(why);
+                    }
                 }
             }
         }
-        Err(format!(
-            "no usable prompt in {} attempts; the last: {}",
-            self.settings.max_attempts,
-            last.unwrap_or_default()
-        ))
+        let mut draw = Draw::new(seed(self.settings.max_attempts.saturating_add(1)));
+        let is_new = |prompt: &str| !self.is_repeated(prompt);
+        let case = template::case(Kind::of(scenario), sources, &mut draw, is_new)
+            .ok_or("no template fits the project")?;
+        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        earlier.push((case.prompt.clone(), WordSet::of(&case.prompt)));
+        drop(earlier);
+        let why = last.map(|last| {
+            let tries = self.settings.max_attempts;
+            let last = selftest_text::one_line(&last, 160);
+            let silent = match Kind::of(scenario) {
+                Kind::Other(_) => "; it does not know the scenario's description",
+                _ => "",
+            };
+            format!(
+                "prompt from a template, because: none of {tries} from {} could be used, the last: \
+                 {last}{silent}",
+                self.model.id()
+            )
+        });
+        Ok(Made::new(case, why))
     }
 
-    /// Reads a reply, and holds it against the safety rules and the earlier prompts of the run.
-    fn accept(&self, reply: &ChatReply) -> Result<GeneratedCase, String> {
-        let case = match &reply.finish {
+    /// One try: an error of the model ends the case, a reply that cannot be used does not.
+    #[expect(clippy::too_many_arguments, reason = "what differs from try to try")]
+    async fn ask(
+        &self,
+        library: &PromptLibrary,
+        name: &str,
+        scenario: &Scenario,
+        attempt: &Try,
+        rejected: Option<&str>,
+        seed: u64,
+        attempts: &mut Vec<GenerationAttempt>,
+    ) -> Result<Result<GeneratedCase, String>, String> {
+        let excerpt = &attempt.passage.excerpt;
+        let values = Values {
+            description: &scenario.description,
+            expected_status: scenario.expected_status.as_str(),
+            project_files: &self.material.project_files,
+            rejected,
+            path: &excerpt.path,
+            excerpt: &excerpt.text,
+            form: attempt.form.map(Form::words),
+            examples: &attempt.examples,
+        };
+        let rendered = library.render(name, &values).map_err(|error| error.to_string())?;
+        let told = Told::new(&rendered, attempt);
+        let GeneratorSettings { temperature, max_tokens, .. } = self.settings;
+        let sampling = Sampling { temperature, max_tokens, seed };
+        let schema = ReplySchema {
+            name: "generated_case",
+            schema: Arc::new(reply_schema(&attempt.passage.quotes)),
+            brief: 300,
+        };
+        let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens);
+        let (call, reply) = call(&*self.model, &request).await;
+        // The transport has retried already.
+        let (usable, broken) = match &reply {
+            Ok(reply) => (self.accept(reply, attempt, &told), None),
+            Err(error) => {
+                let why = format!("{}: {error}", self.model.id());
+                (Err(why.clone()), Some(why))
+            }
+        };
+        attempts.push(GenerationAttempt { call, rejected: usable.as_ref().err().cloned() });
+        broken.map_or(Ok(usable), Err)
+    }
+
+    /// Reads a reply, and holds it against the rules, the excerpt and the earlier prompts.
+    fn accept(
+        &self,
+        reply: &ChatReply,
+        attempt: &Try,
+        told: &Told,
+    ) -> Result<GeneratedCase, String> {
+        let reply = match &reply.finish {
             Finish::Stop => read_reply(&reply.text)?,
             Finish::Length => return Err("the reply was cut by generator.max_tokens".to_owned()),
             Finish::Refusal(words) => return Err(format!("the model refused: {words}")),
             Finish::Other(word) => return Err(format!("the reply ended with `{word}`")),
         };
+        let shown = Shown { instructions: &told.instructions, examples: &told.marks };
+        if let Some(why) = rejection::fault(&reply.prompt, &shown) {
+            return Err(why);
+        }
+        let asked = reply.prompt.clone();
+        let case = if told.excerpt {
+            attempt.grounded(reply)?
+        } else {
+            let GeneratedReply { prompt, hints, .. } = reply;
+            GeneratedCase { prompt, hints, ..GeneratedCase::default() }
+        };
         let broken = safety::violations(&case.prompt);
         if !broken.is_empty() {
             return Err(format!("unsafe prompt ({})", broken.join(", ")));
         }
-        let new = WordSet::of(&case.prompt);
+        if self.material.asked_before.contains(&prompt_digest(&case.prompt)) {
+            return Err("an earlier run asked the same".to_owned());
+        }
+        let new = WordSet::of(&asked);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         let twin = earlier.iter().find(|(_, words)| words.jaccard(&new) > NEAR_DUPLICATE);
         if let Some((prompt, _)) = twin {
             let prompt = selftest_text::one_line(prompt, 120);
             return Err(format!("too similar to an earlier prompt: {prompt}"));
         }
-        earlier.push((case.prompt.clone(), new));
+        earlier.push((asked, new));
         Ok(case)
+    }
+
+    /// Whether a prompt was asked in this run or in an earlier one.
+    fn is_repeated(&self, prompt: &str) -> bool {
+        let digest = prompt_digest(prompt);
+        let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        self.material.asked_before.contains(&digest)
+            || earlier.iter().any(|(earlier, _)| prompt_digest(earlier) == digest)
     }
 }
 
-/// Reads `{prompt, hints}`, bare or in a code fence, or the `PROMPT:` / `HINTS:` text of
-/// docs/spec/selftest.md#generator-prompts.
+/// What the model was told, for the rules.
+struct Told {
+    /// All but the excerpt and the words of the form, which a request may repeat.
+    instructions: String,
+    marks: Vec<String>,
+    /// Whether the excerpt was among it: a project's own template may do without.
+    excerpt: bool,
+}
+
+impl Told {
+    fn new(rendered: &Rendered, attempt: &Try) -> Self {
+        let all = format!("{}\n{}", rendered.system, rendered.user);
+        let excerpt = &attempt.passage.excerpt.text;
+        let mut instructions = all.replace(excerpt, "\n");
+        if let Some(form) = attempt.form {
+            instructions = instructions.replace(&form.words(), "\n");
+        }
+        let marks = attempt.examples.iter().flat_map(Example::marks);
+        let shown = |mark: &String| all.contains(mark.as_str());
+        Self { instructions, marks: marks.filter(shown).collect(), excerpt: all.contains(excerpt) }
+    }
+}
+
+impl Try {
+    fn new(scenario: &Scenario, sources: &Sources, seed: u64) -> Self {
+        let (kind, mut draw) = (Kind::of(scenario), Draw::new(seed));
+        let passage = sources.passage(&mut draw);
+        let form = kind.form(&passage, &mut draw);
+        let examples = example::examples(kind, form, &mut draw);
+        Self { kind, passage, form, examples }
+    }
+
+    /// The case of a reply: with quotes that are there, and a request that says what it is about.
+    fn grounded(&self, reply: GeneratedReply) -> Result<GeneratedCase, String> {
+        let excerpt = &self.passage.excerpt;
+        let quoted = |fact: &String| find_quote(&excerpt.text, fact);
+        let mut facts: Vec<String> = Vec::new();
+        for fact in reply.facts.iter().filter_map(quoted) {
+            if !facts.contains(&fact) {
+                facts.push(fact);
+            }
+        }
+        if facts.is_empty() {
+            return Err(format!("none of its facts is a quote from {}", excerpt.path));
+        }
+        facts.retain(|fact| !rejection::says(&reply.prompt, fact));
+        let Some(fact) = facts.first() else {
+            return Err("the prompt gives its facts away".to_owned());
+        };
+        let expectations = self.expectations(&reply, fact);
+        let mut prompt = self.clear(reply.prompt)?;
+        if self.kind.is_clear() || self.kind == Kind::Reorganization {
+            template::attach(&mut prompt, &self.passage);
+        }
+        let excerpts = vec![excerpt.clone()];
+        let grounds = Grounds { expectations, facts, excerpts, reference: None };
+        Ok(GeneratedCase { prompt, hints: reply.hints, grounds })
+    }
+
+    /// The form, then what the model wrote, then the quote.
+    fn expectations(&self, reply: &GeneratedReply, fact: &str) -> Vec<String> {
+        let first = match self.kind {
+            Kind::Reorganization | Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse) => {
+                Some("The answer asks a question back.".to_owned())
+            }
+            Kind::Other(TaskStatus::Error) => {
+                Some("The answer says that it cannot be done.".to_owned())
+            }
+            kind => {
+                let is_asked = |form: &Form| {
+                    kind != Kind::Other(TaskStatus::Complete) || form.is_asked_in(&reply.prompt)
+                };
+                self.form.filter(is_asked).map(Form::expectation)
+            }
+        };
+        let last = self
+            .kind
+            .is_clear()
+            .then(|| format!("The answer agrees with this line of the text: “{fact}”"));
+        let room = MOST_EXPECTATIONS - usize::from(first.is_some()) - usize::from(last.is_some());
+        let written = rejection::criteria(&reply.expectations).into_iter().take(room);
+        first.into_iter().chain(written).chain(last).collect()
+    }
+
+    /// The prompt with what it lacks to be clear: the file, the section, the form.
+    fn clear(&self, mut prompt: String) -> Result<String, String> {
+        let source = template::source_words(&self.passage);
+        let folded = fold(&prompt);
+        let names_file = folded.contains(&fold(&self.passage.excerpt.path));
+        match self.kind {
+            Kind::Summary => {
+                let heading = self.passage.heading.as_ref();
+                if !names_file || heading.is_some_and(|heading| !folded.contains(&fold(heading))) {
+                    prompt += &format!(" This is about {}.", template::place(&self.passage));
+                }
+            }
+            Kind::Evidence => prompt += &format!(" Use no other source than {source}."),
+            Kind::Reorganization if !folded.contains("propos") => {
+                prompt += " A proposal only; change nothing.";
+            }
+            Kind::Other(TaskStatus::Complete) if !names_file && !self.passage.is_built_in() => {
+                prompt += &format!(" This is about {source}.");
+            }
+            _ => {}
+        }
+        let states_form = matches!(self.kind, Kind::Summary | Kind::Evidence);
+        if let Some(form) = self.form.filter(|_| states_form) {
+            if !form.suits(&folded) {
+                return Err(format!("what the prompt asks cannot be answered {}", form.words()));
+            }
+            if !form.is_asked_in(&prompt) {
+                prompt += &format!(" {}", form.instruction());
+            }
+        }
+        Ok(prompt)
+    }
+}
+
+/// Reads a reply, bare or in a code fence, or the `PROMPT:` / `HINTS:` text of
+/// docs/spec/selftest.md#generator-prompts, which may end in `FACTS:`, one a line.
 ///
 /// Lenient, unlike the judge's reader: a misread prompt makes a useless case, never a false verdict.
-pub fn read_reply(reply: &str) -> Result<GeneratedCase, String> {
+pub fn read_reply(reply: &str) -> Result<GeneratedReply, String> {
     let trimmed = reply.trim();
     let unfenced = trimmed
         .strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
         .map_or(trimmed, |rest| rest.strip_prefix("json").unwrap_or(rest).trim());
-    let case = match serde_json::from_str::<GeneratedCase>(unfenced) {
-        Ok(case) => case,
+    let read = match serde_json::from_str::<GeneratedReply>(unfenced) {
+        Ok(read) => read,
         Err(_) => read_marked_text(trimmed).ok_or_else(|| {
             format!("not a prompt with hints: {}", selftest_text::one_line(reply, 120))
         })?,
     };
-    let case = GeneratedCase {
-        prompt: case.prompt.trim().to_owned(),
-        hints: case.hints.trim().to_owned(),
-        ..case
+    let read = GeneratedReply {
+        prompt: read.prompt.trim().to_owned(),
+        hints: read.hints.trim().to_owned(),
+        ..read
     };
-    for (name, field) in [("prompt", &case.prompt), ("hints", &case.hints)] {
+    for (name, field) in [("prompt", &read.prompt), ("hints", &read.hints)] {
         if !field.chars().any(char::is_alphanumeric) {
             return Err(format!("the {name} is empty"));
         }
@@ -210,14 +504,17 @@ pub fn read_reply(reply: &str) -> Result<GeneratedCase, String> {
             return Err(format!("the {name} is over {FIELD_LIMIT} characters"));
         }
     }
-    Ok(case)
+    Ok(read)
 }
 
-fn read_marked_text(text: &str) -> Option<GeneratedCase> {
+fn read_marked_text(text: &str) -> Option<GeneratedReply> {
     let (_, rest) = text.split_once("PROMPT:")?;
-    let (prompt, hints) = rest.split_once("HINTS:")?;
+    let (prompt, rest) = rest.split_once("HINTS:")?;
+    let (hints, facts) = rest.split_once("FACTS:").unwrap_or((rest, ""));
+    let facts = facts.lines().map(|line| line.trim().trim_start_matches("- ").to_owned());
+    let facts = facts.filter(|fact| !fact.is_empty()).collect();
     let (prompt, hints) = (prompt.to_owned(), hints.to_owned());
-    Some(GeneratedCase { prompt, hints, ..GeneratedCase::default() })
+    Some(GeneratedReply { facts, hints, prompt, expectations: Vec::new() })
 }
 
 #[cfg(test)]
@@ -228,7 +525,7 @@ mod tests {
     #[test]
     fn both_forms_are_read() {
         let (prompt, hints) = ("Do x".to_owned(), "Look for y".to_owned());
-        let expected = GeneratedCase { prompt, hints, ..GeneratedCase::default() };
+        let expected = GeneratedReply { prompt, hints, ..GeneratedReply::default() };
         for reply in [
             r#"{"prompt": "Do x", "hints": "Look for y"}"#,
             "```json\n{\"prompt\": \"Do x\", \"hints\": \"Look for y\"}\n```",
@@ -236,6 +533,77 @@ mod tests {
         ] {
             assert_eq!(read_reply(reply), Ok(expected.clone()), "{reply}");
         }
+    }
+
+    #[test]
+    fn grounds_are_read_under_either_name() {
+        let marked = "PROMPT: Do x\nHINTS: Look for y\nFACTS:\n- One.\nTwo.\n";
+        assert_eq!(read_reply(marked).unwrap().facts, ["One.", "Two."]);
+        for name in ["requirements", "expectations"] {
+            let reply = format!(r#"{{"prompt": "Do x", "hints": "y", "{name}": ["It is so."]}}"#);
+            assert_eq!(read_reply(&reply).unwrap().expectations, ["It is so."]);
+        }
+    }
+
+    /// Servers that sort the keys write them in the order of the schema all the same.
+    #[test]
+    fn the_names_on_the_wire_are_sorted() {
+        let schema = reply_schema(&["A quote.".to_owned()]);
+        let names: Vec<&str> =
+            schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(names.is_sorted() && names.first() == Some(&"facts"), "{names:?}");
+        let prompt = names.iter().position(|name| *name == "prompt");
+        assert!(prompt < names.iter().position(|name| *name == "requirements"));
+    }
+
+    fn attempt(id: &str, status: &str) -> Try {
+        let scenario = json!({ "id": id, "description": "d", "expected_status": status });
+        let text = "# Usage\n\n## Ports\n\nThe server listens on port 7700 by default.\n";
+        let source = Source { path: "docs/usage.md".to_owned(), text: text.to_owned() };
+        let scenario = serde_json::from_value(scenario).unwrap();
+        Try::new(&scenario, &Sources::new([source]), 2)
+    }
+
+    fn reply(prompt: &str, facts: &[&str]) -> GeneratedReply {
+        GeneratedReply {
+            facts: facts.iter().map(|&fact| fact.to_owned()).collect(),
+            hints: "names 7700".to_owned(),
+            prompt: prompt.to_owned(),
+            expectations: vec!["The answer names the port 7700.".to_owned(), "Bad".to_owned()],
+        }
+    }
+
+    #[test]
+    fn facts_are_quotes_or_nothing() {
+        let attempt = attempt("clear_summary", "COMPLETE");
+        let fact = "The server listens on port 7700 by default.";
+        let of = |facts: &[&str]| attempt.grounded(reply("Summarise the ports.", facts));
+        let case = of(&["The server  listens on\nport 7700 by default.", fact, "It is invented."]);
+        assert_eq!(case.unwrap().grounds.facts, [fact]);
+        assert!(of(&["It is invented."]).unwrap_err().contains("docs/usage.md"));
+        assert!(of(&[]).is_err());
+        let away = format!("Is it right that {fact}");
+        assert!(attempt.grounded(reply(&away, &[fact])).unwrap_err().contains("away"));
+    }
+
+    #[test]
+    fn what_a_prompt_lacks_is_added() {
+        let fact = "The server listens on port 7700 by default.";
+        let summary = attempt("clear_summary", "COMPLETE");
+        let case = summary.grounded(reply("Summarise it for me.", &[fact])).unwrap();
+        assert!(case.prompt.contains("`docs/usage.md`") && case.prompt.contains("three lines"));
+        assert_eq!(
+            case.grounds.expectations,
+            [
+                "The answer has exactly three lines.",
+                "The answer names the port 7700.",
+                &format!("The answer agrees with this line of the text: “{fact}”")
+            ]
+        );
+        let own = attempt("mine", "AWAITING_RESPONSE");
+        let case = own.grounded(reply("Make it better, will you?", &[fact])).unwrap();
+        assert_eq!(case.prompt, "Make it better, will you?");
+        assert_eq!(case.grounds.expectations[0], "The answer asks a question back.");
     }
 
     #[test]

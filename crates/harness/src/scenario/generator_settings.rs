@@ -16,7 +16,7 @@ pub struct GeneratorSettings {
     /// Most tokens of a generated prompt with its hints.
     #[schemars(range(min = 16, max = 32768))]
     pub max_tokens: u32,
-    /// Tries until a prompt passes the safety rules; then the case counts as not generated.
+    /// Tries until a prompt can be used; then a template is filled with an excerpt of the project.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
 }

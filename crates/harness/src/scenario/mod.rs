@@ -2,11 +2,18 @@
 //!
 //! Knows nothing of how a case is executed or judged.
 
+pub mod draw;
+pub mod example;
+pub mod form;
 pub mod generate;
 pub mod generator_settings;
+pub mod ground;
+pub mod kind;
 pub mod questions;
+pub mod rejection;
 pub mod safety;
 pub mod suite;
+pub mod template;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,6 +87,30 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.1, max = 86400.0))]
     pub timeout_seconds: Option<f64>,
+    /// Yes/no criteria, each about one thing, that a good answer meets, besides those of the case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
+    pub expectations: Vec<String>,
+    /// A good answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 20_000))]
+    pub reference: Option<String>,
+    /// Files of the project that the case is about, paths from its root. The judge sees how each
+    /// begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
+    pub files: Vec<String>,
+}
+
+impl Scenario {
+    /// What an answer is held against in every case of the scenario, but for its files.
+    pub fn grounds(&self) -> Grounds {
+        Grounds {
+            expectations: self.expectations.clone(),
+            reference: self.reference.clone(),
+            ..Grounds::default()
+        }
+    }
 }
 
 /// One case: what is asked, and all by which the answer is judged.
@@ -116,6 +147,25 @@ impl Grounds {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Adds what people wrote down, which comes first.
+    pub fn add(&mut self, own: Self) {
+        let Self { expectations, facts, excerpts, reference } = own;
+        put_first(&mut self.expectations, expectations);
+        put_first(&mut self.facts, facts);
+        put_first(&mut self.excerpts, excerpts);
+        self.reference = reference.or_else(|| self.reference.take());
+    }
+}
+
+fn put_first<T: PartialEq>(all: &mut Vec<T>, mut first: Vec<T>) {
+    let rest = std::mem::take(all);
+    for one in rest {
+        if !first.contains(&one) {
+            first.push(one);
+        }
+    }
+    *all = first;
 }
 
 /// A part of a file of the project.

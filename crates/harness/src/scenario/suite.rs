@@ -62,6 +62,10 @@ pub struct SuiteCase {
     /// A good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+    /// Files of the project of which the judge sees the beginning, as it is when the case is run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
+    pub files: Vec<String>,
 }
 
 impl Suite {
@@ -77,21 +81,20 @@ impl SuiteCase {
     pub fn new(scenario: Scenario, case: GeneratedCase) -> Self {
         let GeneratedCase { prompt, hints, grounds } = case;
         let Grounds { expectations, facts, excerpts, reference } = grounds;
-        Self { scenario, prompt, hints, expectations, facts, excerpts, reference }
+        let files = Vec::new();
+        Self { scenario, prompt, hints, expectations, facts, excerpts, reference, files }
     }
 
     /// The case, as a generator makes it.
     pub fn generated(&self) -> GeneratedCase {
-        GeneratedCase {
-            prompt: self.prompt.clone(),
-            hints: self.hints.clone(),
-            grounds: Grounds {
-                expectations: self.expectations.clone(),
-                facts: self.facts.clone(),
-                excerpts: self.excerpts.clone(),
-                reference: self.reference.clone(),
-            },
-        }
+        let mut grounds = self.scenario.grounds();
+        grounds.add(Grounds {
+            expectations: self.expectations.clone(),
+            facts: self.facts.clone(),
+            excerpts: self.excerpts.clone(),
+            reference: self.reference.clone(),
+        });
+        GeneratedCase { prompt: self.prompt.clone(), hints: self.hints.clone(), grounds }
     }
 }
 

@@ -10,6 +10,9 @@ use super::{ANSWER_KEYS, GENERATED, barred, is_barred};
 use selftest_models::estimate_tokens;
 use selftest_text::redact::Redactor;
 
+/// How the note under a file that is cut begins.
+const CUT: &str = "\n… [cut: ";
+
 /// Most entries of the project that are looked at.
 const ENTRIES: usize = 20_000;
 
@@ -59,6 +62,14 @@ pub struct ProjectFile {
     pub text: String,
     /// Whether only its beginning is shown.
     pub cut: bool,
+}
+
+impl ProjectFile {
+    /// The text without the note that it is cut.
+    pub fn own_text(&self) -> &str {
+        let end = self.text.rfind(CUT).filter(|_| self.cut);
+        &self.text[..end.unwrap_or(self.text.len())]
+    }
 }
 
 /// The files to show, the most telling first: the README, manifests, pages in `docs/`, then
@@ -159,7 +170,7 @@ fn beginning(path: &Path, most_tokens: u32, redactor: &Redactor) -> Option<(Stri
     let end = text.floor_char_boundary(most.saturating_sub(NOTE));
     let whole_lines = text[..end].rfind('\n').filter(|&line| line > end / 2);
     let shown = &text[..whole_lines.unwrap_or(end)];
-    Some((format!("{shown}\n… [cut: the file has {size} bytes]"), true))
+    Some((format!("{shown}{CUT}the file has {size} bytes]"), true))
 }
 
 #[cfg(test)]
@@ -249,6 +260,8 @@ mod tests {
         let files = read(folder.path(), &[], 1500, &Redactor::default());
         assert_eq!(paths(&files)[..3], ["README.md", "a.txt", "b.txt"]);
         assert!(files[0].cut && files[0].text.ends_with("bytes]"), "{}", files[0].text);
+        assert!(files[0].own_text().ends_with("one."), "{}", files[0].own_text());
+        assert_eq!(files[2].own_text(), "short");
         assert_eq!((files[2].text.as_str(), files[2].cut), ("short", false));
     }
 

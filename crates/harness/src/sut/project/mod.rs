@@ -3,11 +3,13 @@
 //! Reads only. What holds answers to the tests is never shown.
 
 mod files;
+mod named;
 mod snapshot;
 
 use std::path::{Path, PathBuf};
 
 pub use files::{ProjectFile, read};
+pub use named::{NamedFileFault, path_fault, read_named};
 pub use snapshot::Snapshot;
 
 /// Paths below the project that hold prompts, hints, rubrics, verdicts or reports.

@@ -1,0 +1,448 @@
+//! Excerpts of the project's files: which part of which file a case is about, and what in it can
+//! be quoted. Pure; the files are handed in by whoever knows which of them may be shown.
+
+use std::ops::Range;
+
+use super::Excerpt;
+use super::draw::Draw;
+
+/// Most characters of an excerpt.
+pub const MAX_CHARS: usize = 1800;
+/// Most lines of an excerpt.
+pub const MAX_LINES: usize = 40;
+/// Most characters of one line; a longer one is cut, at a space where there is one.
+pub const MAX_LINE: usize = 900;
+
+/// Lines after which an excerpt ends at the next heading.
+const ENOUGH_LINES: usize = 15;
+/// Most bytes of a file that are looked at.
+const MAX_FILE: usize = 256 * 1024;
+/// Fewest and most characters of a quote.
+const QUOTE: Range<usize> = 20..181;
+/// Fewest words of a quote.
+const QUOTE_WORDS: usize = 4;
+
+/// The name of the text that stands in for a project without any.
+pub const BUILT_IN_PATH: &str = "built-in text";
+/// What cases are about where the project has no text.
+pub const BUILT_IN: &str = "\
+# The ferry to Sandholm
+
+The ferry leaves the north pier at 7 in the morning and returns at 19 in the evening.
+A single ticket costs 12 crowns, and a return ticket costs 20 crowns.
+Children under 6 travel for free when they come with an adult.
+
+## Luggage
+
+Each passenger may bring 2 bags of at most 15 kilograms.
+Bicycles stand on the lower deck and need a ticket of 5 crowns.
+Dogs are welcome on the upper deck and must be kept on a lead.
+
+## Weather
+
+The captain cancels a crossing when the wind is above 17 metres per second.
+Tickets of a cancelled crossing are valid for 30 days.
+";
+
+/// A file whose text cases may be about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Path from the project's root, with `/`.
+    pub path: String,
+    /// Its text, or the beginning of it.
+    pub text: String,
+}
+
+/// A part of a file that a case is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// Where it is, and its lines.
+    pub excerpt: Excerpt,
+    /// The heading that it stands under, where there is one.
+    pub heading: Option<String>,
+    /// What can be quoted of it: sentences, or lines of a file that has none.
+    pub quotes: Vec<String>,
+}
+
+impl Passage {
+    /// Whether it is of the text that stands in for a project without any.
+    pub fn is_built_in(&self) -> bool {
+        self.excerpt.path == BUILT_IN_PATH
+    }
+}
+
+/// The texts that excerpts are drawn from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// By file; of each, concrete ones first.
+    files: Vec<Vec<Passage>>,
+}
+
+impl Sources {
+    /// Files without anything to quote are left out. Where some are prose, the others are too:
+    /// about prose there is more to ask.
+    pub fn new(files: impl IntoIterator<Item = Source>) -> Self {
+        let (prose, other): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .filter_map(|source| {
+                let prose = is_prose(&source.path);
+                let passages = passages(&source, prose);
+                (!passages.is_empty()).then_some((prose, passages))
+            })
+            .partition(|(prose, _)| *prose);
+        let chosen = if prose.is_empty() { other } else { prose };
+        Self { files: chosen.into_iter().map(|(_, passages)| passages).collect() }
+    }
+
+    /// Whether there is no text at all, so that the built-in one stands in.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// A part of a file, or of the built-in text. Concrete ones are preferred.
+    pub fn passage(&self, draw: &mut Draw) -> Passage {
+        let Some(file) = draw.pick(&self.files) else { return built_in(draw) };
+        let better = &file[..file.len().div_ceil(2)];
+        draw.pick(better).cloned().unwrap_or_else(|| built_in(draw))
+    }
+}
+
+/// A part of the text that stands in for a project without any.
+pub fn built_in(draw: &mut Draw) -> Passage {
+    let source = Source { path: BUILT_IN_PATH.to_owned(), text: BUILT_IN.to_owned() };
+    let found = passages(&source, true);
+    let whole = || Passage {
+        excerpt: Excerpt { path: source.path.clone(), text: source.text.clone() },
+        heading: None,
+        quotes: quotes(&source.text, true),
+    };
+    draw.pick(&found).cloned().unwrap_or_else(whole)
+}
+
+/// The beginning of a file as one excerpt, for files that people name.
+pub fn beginning(source: &Source) -> Excerpt {
+    let lines = lines(&source.text);
+    let text = lines[..end_of(&lines, 0, false)].join("\n");
+    Excerpt { path: source.path.clone(), text }
+}
+
+/// Texts without a line break of their own: one space between words.
+pub fn normalised(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A quote with single spaces if the text holds it, letter by letter but for white space.
+pub fn find_quote(text: &str, quote: &str) -> Option<String> {
+    let (text, whole) = (normalised(text), normalised(quote));
+    let bare = whole.trim_matches(['"', '“', '”']).to_owned();
+    let is_telling = |quote: &String| quote.chars().filter(|c| c.is_alphanumeric()).count() >= 8;
+    [whole, bare].into_iter().find(|quote| is_telling(quote) && text.contains(quote))
+}
+
+fn is_prose(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    match name.rsplit_once('.') {
+        Some((_, end)) => matches!(end, "md" | "markdown" | "txt" | "rst" | "adoc" | "org"),
+        None => name.starts_with("readme"),
+    }
+}
+
+/// The lines of a text, none of them longer than an excerpt takes.
+fn lines(text: &str) -> Vec<&str> {
+    let text = &text[..text.floor_char_boundary(MAX_FILE)];
+    text.lines().map(short).collect()
+}
+
+fn short(line: &str) -> &str {
+    let Some((end, _)) = line.char_indices().nth(MAX_LINE) else { return line };
+    let cut = &line[..end];
+    cut.rfind(' ').filter(|&space| space > end / 2).map_or(cut, |space| &cut[..space])
+}
+
+/// All parts of a file that have something to quote, concrete ones first.
+fn passages(source: &Source, prose: bool) -> Vec<Passage> {
+    let lines = lines(&source.text);
+    let (mut found, mut fenced, mut heading) = (Vec::new(), false, None);
+    for (at, line) in lines.iter().enumerate() {
+        let is_fence = is_fence(line);
+        let title = if fenced { None } else { heading_of(line, prose) };
+        let after_blank = at == 0 || lines[at - 1].trim().is_empty();
+        let starts = !fenced && !line.trim().is_empty() && (title.is_some() || after_blank);
+        heading = title.or(heading);
+        fenced ^= is_fence;
+        if !starts {
+            continue;
+        }
+        let text = lines[at..end_of(&lines, at, prose)].join("\n");
+        let quotes = quotes(&text, prose);
+        if !quotes.is_empty() {
+            let excerpt = Excerpt { path: source.path.clone(), text };
+            found.push(Passage { excerpt, heading: heading.clone(), quotes });
+        }
+    }
+    found.sort_by_key(|passage| std::cmp::Reverse(concreteness(passage)));
+    found
+}
+
+/// The line behind the last one of an excerpt that begins here.
+fn end_of(lines: &[&str], start: usize, prose: bool) -> usize {
+    let (mut end, mut size, mut blank) = (start, 0, None);
+    for (at, line) in lines.iter().enumerate().skip(start).take(MAX_LINES) {
+        size += line.chars().count() + 1;
+        let next_section = at >= start + ENOUGH_LINES && heading_of(line, prose).is_some();
+        if size > MAX_CHARS || next_section {
+            break;
+        }
+        end = at + 1;
+        if line.trim().is_empty() {
+            blank = Some(at);
+        }
+    }
+    if end < lines.len() {
+        end = blank.filter(|blank| *blank > start + (end - start) / 2).unwrap_or(end);
+    }
+    while end > start && lines[end - 1].trim().is_empty() {
+        end -= 1;
+    }
+    end
+}
+
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("```") || line.starts_with("~~~")
+}
+
+fn heading_of(line: &str, prose: bool) -> Option<String> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let title = line[level..].strip_prefix(' ').filter(|_| prose && (1..=6).contains(&level))?;
+    let plain: String = title.chars().filter(|c| !matches!(c, '`' | '*' | '“' | '”')).collect();
+    let plain = selftest_text::one_line(&plain, 80);
+    (!plain.is_empty()).then_some(plain)
+}
+
+/// How much there is to hold an answer against: numbers count most, then names and paths.
+fn concreteness(passage: &Passage) -> usize {
+    let of_quote = |quote: &String| {
+        let number = quote.contains(|c: char| c.is_ascii_digit());
+        let name = quote.contains('`') || quote.contains('/');
+        1 + usize::from(number) * 3 + usize::from(name) * 2
+    };
+    passage.quotes.iter().map(of_quote).sum()
+}
+
+/// What can be quoted of an excerpt: whole sentences of paragraphs and lists, or whole lines.
+fn quotes(text: &str, prose: bool) -> Vec<String> {
+    let (mut paragraphs, mut fenced) = (vec![String::new()], false);
+    for line in text.lines() {
+        let trimmed = line.trim();
+        let is_other = trimmed.is_empty()
+            || trimmed.starts_with(['|', '<', '!'])
+            || heading_of(trimmed, prose).is_some();
+        if is_fence(trimmed) {
+            fenced = !fenced;
+        }
+        if fenced || is_other || is_fence(trimmed) {
+            paragraphs.push(String::new());
+            continue;
+        }
+        let item = list_item(trimmed);
+        if item.is_some() || !prose {
+            paragraphs.push(String::new());
+        }
+        if let Some(paragraph) = paragraphs.last_mut() {
+            if !paragraph.is_empty() {
+                paragraph.push(' ');
+            }
+            paragraph.push_str(&normalised(item.unwrap_or(trimmed)));
+        }
+    }
+    let mut quotes: Vec<String> = Vec::new();
+    for paragraph in &paragraphs {
+        let pieces = if prose { sentences(paragraph) } else { vec![paragraph.as_str()] };
+        for piece in pieces {
+            if is_quotable(piece, prose) && !quotes.iter().any(|quote| quote == piece) {
+                quotes.push(piece.to_owned());
+            }
+        }
+    }
+    quotes
+}
+
+fn list_item(line: &str) -> Option<&str> {
+    let bullet = ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(*mark));
+    bullet.or_else(|| {
+        let (number, rest) = line.split_once(". ")?;
+        (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(rest)
+    })
+}
+
+fn sentences(paragraph: &str) -> Vec<&str> {
+    let (mut sentences, mut start) = (Vec::new(), 0);
+    for (at, c) in paragraph.char_indices() {
+        let wide = matches!(c, '。' | '！' | '？');
+        let ends = wide
+            || matches!(c, '.' | '!' | '?') && {
+                let mut rest = paragraph[at + c.len_utf8()..].chars();
+                match (rest.next(), rest.next()) {
+                    (None, _) => true,
+                    (Some(' '), Some(next)) => !next.is_lowercase(),
+                    _ => false,
+                }
+            };
+        if ends {
+            let end = at + c.len_utf8();
+            sentences.push(paragraph[start..end].trim());
+            start = end;
+        }
+    }
+    sentences
+}
+
+fn is_quotable(text: &str, prose: bool) -> bool {
+    let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
+    // Languages without spaces have no such words.
+    let wide = text.chars().filter(|c| *c >= '\u{3040}').count() >= 10;
+    let fewest = if prose { QUOTE_WORDS } else { 2 };
+    let telling = wide || words.count() >= fewest;
+    let plain = !text.contains("](") && !text.contains("://") && !text.contains('“');
+    let whole = text.matches('`').count() % 2 == 0
+        && text.matches('"').count() % 2 == 0
+        && text.matches('(').count() == text.matches(')').count();
+    let starts = text.starts_with(|c: char| c.is_alphanumeric() || c == '`');
+    telling && plain && whole && starts && QUOTE.contains(&text.chars().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGE: &str = "\
+# Usage
+
+Run it every day. The server listens on port 7700, and `serve --port` changes it.
+
+- Reports are written to `reports/selftest` after each case.
+- A run is repeated
+  with `--seed`, such as 42.
+
+```sh
+# no heading: this is not to be quoted at all.
+```
+
+## Limits
+
+| table | row that is not a sentence at all. |
+
+See [the guide](guide.md) for more of all this.
+";
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn sentences_of_paragraphs_and_lists_are_quoted() {
+        assert_eq!(
+            quotes(PAGE, true),
+            [
+                "The server listens on port 7700, and `serve --port` changes it.",
+                "Reports are written to `reports/selftest` after each case.",
+                "A run is repeated with `--seed`, such as 42.",
+            ]
+        );
+        for quote in quotes(PAGE, true) {
+            assert_eq!(find_quote(PAGE, &quote), Some(quote));
+        }
+        assert_eq!(
+            find_quote(PAGE, "Reports  are written\nto `reports/selftest` after"),
+            Some("Reports are written to `reports/selftest` after".to_owned())
+        );
+        assert_eq!(find_quote(PAGE, "Reports are written to `reports`"), None);
+        assert_eq!(find_quote(PAGE, "it"), None);
+        assert_eq!(find_quote(PAGE, ""), None);
+    }
+
+    #[test]
+    fn excerpts_begin_at_headings_and_after_blank_lines() {
+        let found = passages(&source("docs/usage.md", PAGE), true);
+        assert_eq!(found[0].excerpt.text.lines().next(), Some("# Usage"));
+        assert!(found.iter().all(|one| one.heading.as_deref() == Some("Usage")), "{found:#?}");
+        assert!(found.iter().all(|one| !one.excerpt.text.starts_with("# no heading")));
+    }
+
+    #[test]
+    fn a_long_file_gives_excerpts_of_many_lines() {
+        let line = "The value of the setting number 7 is 42 in this file.\n";
+        let text = format!("# One\n\n{}\n# Two\n\n{}", line.repeat(20), line.repeat(90));
+        let found = passages(&source("a.md", &text), true);
+        let first = found.iter().find(|one| one.excerpt.text.starts_with("# One")).unwrap();
+        assert!(!first.excerpt.text.contains("# Two"), "{}", first.excerpt.text);
+        let second = found.iter().find(|one| one.excerpt.text.starts_with("# Two")).unwrap();
+        assert!((15..=MAX_LINES).contains(&second.excerpt.text.lines().count()));
+    }
+
+    #[test]
+    fn code_is_quoted_by_lines_where_there_is_no_prose() {
+        let code = source(
+            "Cargo.toml",
+            "[package]\nname = \"zebra\"\nrust-version = \"1.90\" # at least\n",
+        );
+        let sources = Sources::new([code.clone()]);
+        let passage = sources.passage(&mut Draw::new(1));
+        assert_eq!(passage.quotes, ["rust-version = \"1.90\" # at least"]);
+        assert_eq!(passage.heading, None);
+        let both = Sources::new([code, source("README.md", PAGE)]);
+        for seed in 0..20 {
+            assert_eq!(both.passage(&mut Draw::new(seed)).excerpt.path, "README.md");
+        }
+    }
+
+    #[test]
+    fn without_any_text_the_built_in_one_stands_in() {
+        let long = "x".repeat(5_000_000);
+        let files = [source("a.md", ""), source("b.bin", "\n\n"), source("c.js", &long)];
+        let sources = Sources::new(files);
+        assert!(sources.is_empty());
+        let passage = sources.passage(&mut Draw::new(3));
+        assert!(passage.is_built_in() && !passage.quotes.is_empty());
+        assert!(BUILT_IN.contains(&passage.excerpt.text));
+    }
+
+    #[test]
+    fn one_line_of_megabytes_is_cut_at_a_space() {
+        let line = "The port is 7700 here, and so on and on. ".repeat(100_000);
+        let excerpt = beginning(&source("a.md", &line));
+        assert!(excerpt.text.chars().count() <= MAX_LINE && line.starts_with(&excerpt.text));
+        assert!(!excerpt.text.ends_with(' '));
+        let sources = Sources::new([source("a.md", &line)]);
+        assert_eq!(sources.passage(&mut Draw::new(0)).excerpt.text, excerpt.text);
+    }
+
+    proptest! {
+        #[test]
+        fn excerpts_are_whole_lines_bounded_and_the_same_again(
+            text in "([#`~|-]{0,3} ?[A-Za-z é\"0-9.]{0,60}\r?\n){0,80}|\\PC{0,3000}",
+            seed in 0_u64..1000,
+        ) {
+            let sources = Sources::new([source("docs/a.md", &text)]);
+            let passage = sources.passage(&mut Draw::new(seed));
+            prop_assert_eq!(&passage, &sources.passage(&mut Draw::new(seed)));
+            let shown = &passage.excerpt.text;
+            prop_assert!(shown.chars().count() <= MAX_CHARS && shown.lines().count() <= MAX_LINES);
+            prop_assert!(!shown.trim().is_empty() && !passage.quotes.is_empty());
+            let whole: Vec<&str> = if passage.is_built_in() {
+                BUILT_IN.lines().collect()
+            } else {
+                text.lines().map(short).collect()
+            };
+            for line in shown.lines() {
+                prop_assert!(whole.contains(&line), "{line:?}");
+            }
+            for quote in &passage.quotes {
+                prop_assert_eq!(find_quote(shown, quote), Some(quote.clone()));
+            }
+        }
+    }
+}

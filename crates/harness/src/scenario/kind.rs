@@ -1,0 +1,108 @@
+//! The kinds of scenarios: what the harness knows of each beyond its description. Pure.
+
+use super::draw::Draw;
+use super::form::Form;
+use super::ground::Passage;
+use super::{Scenario, TaskStatus};
+
+/// What a scenario tests, as far as the harness knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A request that leaves open what it is about.
+    Ambiguous,
+    /// A summary of three lines.
+    Summary,
+    /// A question that one file answers, and only that file may be used.
+    Evidence,
+    /// A proposal for a better order, which depends on what the user prefers.
+    Reorganization,
+    /// Statements of which two contradict each other.
+    Contradiction,
+    /// Known by its description only, with the status that is expected.
+    Other(TaskStatus),
+}
+
+impl Kind {
+    /// By the specified ids. A scenario that has such an id and expects another status is one of
+    /// its own.
+    pub fn of(scenario: &Scenario) -> Self {
+        let (kind, status) = match scenario.id.as_str() {
+            "ambiguous_request" => (Self::Ambiguous, TaskStatus::AwaitingResponse),
+            "clear_summary" => (Self::Summary, TaskStatus::Complete),
+            "evidence_restriction" => (Self::Evidence, TaskStatus::Complete),
+            "docs_reorganization" => (Self::Reorganization, TaskStatus::AwaitingResponse),
+            "contradiction_detect" => (Self::Contradiction, TaskStatus::Complete),
+            _ => return Self::Other(scenario.expected_status),
+        };
+        if scenario.expected_status == status {
+            kind
+        } else {
+            Self::Other(scenario.expected_status)
+        }
+    }
+
+    /// Whether the harness makes the request itself, so that it knows what is right.
+    pub fn is_constructed(self) -> bool {
+        matches!(self, Self::Ambiguous | Self::Contradiction)
+    }
+
+    /// Whether a request must say which file it is about, and in which form the answer should be.
+    pub fn is_clear(self) -> bool {
+        matches!(self, Self::Summary | Self::Evidence | Self::Other(TaskStatus::Complete))
+    }
+
+    /// The form that a case asks for; none where the answer is to be a question.
+    pub fn form(self, passage: &Passage, draw: &mut Draw) -> Option<Form> {
+        match self {
+            Self::Summary => Some(Form::ThreeLines),
+            Self::Evidence | Self::Other(TaskStatus::Complete) => {
+                let enough = |form: &Form| match form {
+                    Form::Bullets(count) => passage.quotes.len() >= *count,
+                    Form::ThreeLines | Form::Table => passage.quotes.len() >= 3,
+                    Form::Number | Form::Sentence | Form::YesNo => true,
+                };
+                let open: Vec<Form> = Form::OPEN.iter().copied().filter(enough).collect();
+                draw.pick(&open).copied()
+            }
+            Self::Ambiguous | Self::Reorganization | Self::Contradiction | Self::Other(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::ground::built_in;
+
+    fn scenario(id: &str, status: &str) -> Scenario {
+        let scenario =
+            serde_json::json!({ "id": id, "description": "d", "expected_status": status });
+        serde_json::from_value(scenario).unwrap()
+    }
+
+    #[test]
+    fn the_specified_ids_have_kinds_of_their_own() {
+        for (id, status, kind) in [
+            ("ambiguous_request", "AWAITING_RESPONSE", Kind::Ambiguous),
+            ("clear_summary", "COMPLETE", Kind::Summary),
+            ("evidence_restriction", "COMPLETE", Kind::Evidence),
+            ("docs_reorganization", "AWAITING_RESPONSE", Kind::Reorganization),
+            ("contradiction_detect", "COMPLETE", Kind::Contradiction),
+            ("clear_summary", "ERROR", Kind::Other(TaskStatus::Error)),
+            ("mine", "COMPLETE", Kind::Other(TaskStatus::Complete)),
+        ] {
+            assert_eq!(Kind::of(&scenario(id, status)), kind, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_summary_has_three_lines_and_a_question_no_form() {
+        for seed in 0..50 {
+            let mut draw = Draw::new(seed);
+            let passage = built_in(&mut draw);
+            assert_eq!(Kind::Summary.form(&passage, &mut draw), Some(Form::ThreeLines));
+            assert_eq!(Kind::Ambiguous.form(&passage, &mut draw), None);
+            assert!(Kind::Evidence.form(&passage, &mut draw).is_some());
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Which generated prompts are of no use: those that leak their instructions, are cut, copy an
+//! example, or give the answer away. What is unsafe is `safety`'s to say. Pure.
+
+use std::sync::LazyLock;
+
+use regex::{RegexSet, RegexSetBuilder};
+use selftest_text::digest;
+use selftest_text::words::{Words, fold};
+
+use super::ground::normalised;
+
+/// Words in a row that a prompt may share with its template, less one.
+const SHARED_WORDS: usize = 6;
+/// Fewest words of a prompt; languages without spaces may have as many characters instead.
+const FEWEST_WORDS: usize = 3;
+const FEWEST_CHARACTERS: usize = 12;
+
+/// Words that no sentence ends in.
+const DANGLING: &[&str] =
+    &["and", "or", "but", "nor", "because", "the", "a", "an", "whether", "than", "including"];
+
+/// Ways of talking about the making of a request, each with an example.
+const LEAKS: &[(&str, &str)] = &[
+    (
+        r"(^|[.:!?]\s+|-\s+|please\s+)(generate|write|create|invent|make up|produce|compose|formulate)\b.{0,40}\b(user|test|vague|ambiguous|clear|one|json)\b.{0,20}\b(request|prompt|question|object|scenario)s?\b",
+        "Generate a user request that is intentionally vague.",
+    ),
+    (
+        r"(^|[.:!?]\s+|-\s+|please\s+)(generate|create|invent|formulate)\b.{0,20}\b(request|prompt|scenario)s?\b",
+        "Create a prompt that asks for a summary.",
+    ),
+    (
+        r"\b(intentionally|deliberately|purposely) (vague|unclear|ambiguous)\b",
+        "Be intentionally vague about it.",
+    ),
+    (
+        r"\b(can|could) be (interpreted|understood|read) in (multiple|several|many) ways\b|\binterpreted multiple ways\b",
+        "It could be interpreted multiple ways.",
+    ),
+    (
+        r"\btrigger(s|ing)? (a |some )?(clarifying|clarification)\b",
+        "It should trigger clarifying questions from the system.",
+    ),
+    (
+        r"\b(the|an?|this) (ai |test )?(assistant|user|tester|judge|model) (should|must|will|can|cannot|asks?|wants?|is (asked|expected|testing)|has to|needs? to)\b",
+        "The assistant should ask back before it answers.",
+    ),
+    (
+        r"\b(ai|language) (assistant|model)\b.{0,40}\b(that|who|which)\b",
+        "You are an AI assistant that answers questions.",
+    ),
+    (
+        r"\buser request\b|\btest (prompt|question|request)s?\b|\bas the user would write\b",
+        "This user request is about the docs.",
+    ),
+    (
+        r"\bjson object\b.{0,30}\b(prompt|hints|facts)\b",
+        "Reply with one JSON object with the prompt.",
+    ),
+    (r"(^|\s)(prompt|hints?|facts|requirements|scenario)\s*:", "PROMPT: Explain the build."),
+    (
+        r"\b(text|excerpt|passage|sentences?|facts?|document|section) (above|below)\b|\b(above|below|following|given|provided) (text|excerpt|passage|facts?)\b",
+        "Summarise the text above.",
+    ),
+    (
+        r"\bno (file modifications|external calls)\b|\bread-only operation\b",
+        "It is safe (no file modifications, no external calls).",
+    ),
+    (
+        r"\{\{|\}\}|\[(insert|your|name|file|topic)\b|<(file|path|topic|name)>",
+        "Summarise [file name] in three lines.",
+    ),
+];
+
+/// What a prompt is held against.
+pub struct Shown<'a> {
+    /// What the generator was told, without the excerpt.
+    pub instructions: &'a str,
+    /// Words that only its examples have: paths and topics.
+    pub examples: &'a [String],
+}
+
+/// Why a prompt is of no use; `None` where it may be used.
+pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
+    let folded = fold(prompt);
+    let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+    let characters = prompt.chars().filter(|c| c.is_alphanumeric()).count();
+    if words.len() < FEWEST_WORDS && characters < FEWEST_CHARACTERS {
+        return Some("the prompt is too short to be a request".to_owned());
+    }
+    if let Some(why) = cut(prompt) {
+        return Some(why);
+    }
+    let leak = LEAK_RULES.matches(&folded).into_iter().next();
+    if let Some((_, example)) = leak.and_then(|at| LEAKS.get(at)) {
+        return Some(format!("the prompt talks about its own making, such as: {example}"));
+    }
+    if let Some(copied) = shown.examples.iter().find(|mark| folded.contains(&fold(mark))) {
+        let copied = selftest_text::one_line(copied, 60);
+        return Some(format!("the prompt copies an example: {copied}"));
+    }
+    let instructions = fold(shown.instructions);
+    let told: Vec<&str> = Words::of(&instructions).map(|word| word.text).collect();
+    let copied =
+        words.windows(SHARED_WORDS).find(|run| told.windows(SHARED_WORDS).any(|w| w == *run));
+    copied.map(|run| format!("the prompt repeats its instructions: {}", run.join(" ")))
+}
+
+static LEAK_RULES: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSetBuilder::new(LEAKS.iter().map(|(pattern, _)| *pattern))
+        .case_insensitive(true)
+        .build()
+        .expect("the patterns are constants, and a test compiles them")
+});
+
+/// Why a sentence is not whole; `None` for a whole one.
+pub fn cut(text: &str) -> Option<String> {
+    let closers = ['"', '\'', '”', '’', '»', ')', ']', '`', '*', '_', '」', '』'];
+    let text = text.trim_end();
+    let inner = text.trim_end_matches(closers);
+    let quoted = inner.len() < text.len();
+    if inner.ends_with("...") || inner.ends_with('…') {
+        return Some("the prompt trails off".to_owned());
+    }
+    let ended = inner.ends_with(['.', '!', '?', '。', '！', '？']);
+    if !ended && !quoted {
+        return Some("the prompt is cut: it ends without a full stop".to_owned());
+    }
+    let folded = fold(inner);
+    let last = Words::of(&folded).last().map(|word| word.text)?;
+    DANGLING.contains(&last).then(|| format!("the prompt is cut: it ends in `{last}`"))
+}
+
+/// Whether a text says a quote in full, whatever the case and the marks.
+pub fn says(text: &str, quote: &str) -> bool {
+    let of = |text: &str| {
+        let folded = fold(&normalised(text));
+        let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+        format!(" {} ", words.join(" "))
+    };
+    of(text).contains(&of(quote))
+}
+
+/// SHA-256 of the words of a prompt, by which it is known again in later runs.
+pub fn prompt_digest(prompt: &str) -> String {
+    let folded = fold(prompt);
+    let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+    digest::of_bytes(words.join(" ").as_bytes())
+}
+
+/// What is good of the criteria that a model wrote: whole sentences, each about one thing and
+/// positive, without repeats.
+pub fn criteria(written: &[String]) -> Vec<String> {
+    let mut good: Vec<String> = Vec::new();
+    for text in written {
+        let text = normalised(text);
+        let folded = fold(&text);
+        let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+        let is_negative = words.iter().any(|word| {
+            matches!(*word, "no" | "not" | "never" | "without" | "nothing" | "none" | "avoid")
+                || word.ends_with("n't")
+        });
+        let is_one_thing = (4..=25).contains(&words.len()) && !text.contains(['?', ';', '\u{1f}']);
+        let leaks = LEAK_RULES.is_match(&folded);
+        let is_new = !good.iter().any(|one| prompt_digest(one) == prompt_digest(&text));
+        if is_one_thing && !is_negative && !leaks && is_new && cut(&text).is_none() {
+            good.push(text);
+        }
+    }
+    good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(prompt: &str) -> Option<String> {
+        let instructions = "Write one request about the text. Name the file in it, and end with a \
+                            full stop or a question mark.";
+        fault(
+            prompt,
+            &Shown { instructions, examples: &["notes/bees.md".to_owned(), "beehives".to_owned()] },
+        )
+    }
+
+    #[test]
+    fn each_leak_is_found() {
+        for (at, (_, example)) in LEAKS.iter().enumerate() {
+            assert!(LEAK_RULES.matches(example).matched(at), "{example}");
+        }
+    }
+
+    /// As models wrote them in earlier runs.
+    #[test]
+    fn leaked_instructions_are_rejected() {
+        for prompt in [
+            "Generate a user request that is intentionally vague about requirements.",
+            "Generate a user request that: - Is intentionally vague about requirements - Could be interpreted multiple ways.",
+            "Write a test prompt for an AI assistant that answers questions about a software project.",
+            "Please create a request that asks for a specific, bounded summary.",
+            "The user asks whether two named documents contradict each other.",
+            "The assistant should ask back before it answers (AWAITING_RESPONSE).",
+            "Is safe (no file modifications, no external calls).",
+            "PROMPT: What does the project do?",
+            "Summarise the given text in three lines.",
+            "Name the file in it, and end with a full stop.",
+            "How many bees are in `notes/bees.md`?",
+            "What should one know about beehives?",
+        ] {
+            assert!(of(prompt).is_some(), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn cut_sentences_are_rejected() {
+        for prompt in [
+            "Summarise the main points of the document and",
+            "Summarise the main points, including,",
+            "What is the purpose of the configuration",
+            "Explain how the judge works and the.",
+            "Explain how it works...",
+            "Explain how it works…",
+            "Answer with these points:",
+        ] {
+            assert!(
+                of(prompt).is_some_and(|why| why.contains("cut") || why.contains("trails")),
+                "{prompt}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_rejected() {
+        for prompt in ["", "Summary.", "?", "Do it.", "Summarise [file name] in three lines."] {
+            assert!(of(prompt).is_some(), "{prompt:?}");
+        }
+    }
+
+    #[test]
+    fn ordinary_requests_pass() {
+        for prompt in [
+            "Summarise what `docs/experiments.md` says about prompts and scenarios in three lines.",
+            "How does the generator invent prompts for each scenario, according to README.md?",
+            "Which hints does the judge see?",
+            "How is a scenario chosen by the harness? Answer in one sentence.",
+            "Does `README.md` say “the port is 7700.”",
+            "Name the licence.",
+            "Which model writes a prompt?",
+            "設定ファイルの要点を三行でまとめてください。",
+            "What is the user id for?",
+            "Name three things that a report holds (as a bullet list).",
+        ] {
+            assert_eq!(of(prompt), None, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_is_known_again() {
+        assert_eq!(prompt_digest("Name the `licence`."), prompt_digest("name  the LICENCE!"));
+        assert_ne!(prompt_digest("Name the licence."), prompt_digest("Name the file."));
+        assert!(says("Is it so that “The port\nis 7700”?", "the port is 7700."));
+        assert!(!says("Which port is it?", "The port is 7700."));
+    }
+
+    #[test]
+    fn criteria_are_positive_and_whole() {
+        let written = [
+            "The answer names the port 7700.",
+            "The answer names the port 7700!",
+            "The answer does not name a file.",
+            "The answer is",
+            "Good.",
+            "The answer is right; it is short.",
+            "Is the answer right and short?",
+            "The assistant should answer in three lines.",
+            "The answer  says why the port is changed.",
+        ];
+        let written: Vec<String> = written.into_iter().map(str::to_owned).collect();
+        assert_eq!(
+            criteria(&written),
+            ["The answer names the port 7700.", "The answer says why the port is changed."]
+        );
+    }
+}

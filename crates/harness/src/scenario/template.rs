@@ -1,0 +1,519 @@
+//! Cases without a model: requests put together from an excerpt, with what is right about the
+//! answer. Used where the harness has to know what is right (a request that is vague, statements
+//! that contradict each other) and where a generator gave nothing usable. Pure.
+
+use super::draw::Draw;
+use super::form::Form;
+use super::ground::{Passage, Sources, built_in, normalised};
+use super::kind::Kind;
+use super::{GeneratedCase, Grounds, TaskStatus, safety};
+
+/// Excerpts that are tried before the built-in text is taken.
+const TRIES: usize = 30;
+
+/// A case of this kind. `is_new` says whether a prompt may be used; where none of many may, the
+/// last one is. There is always one: each part of the built-in text fits some form of each kind.
+pub fn case(
+    kind: Kind,
+    sources: &Sources,
+    draw: &mut Draw,
+    is_new: impl Fn(&str) -> bool,
+) -> Option<GeneratedCase> {
+    let mut repeated = None;
+    for _ in 0..TRIES {
+        let passage = sources.passage(draw);
+        if let Some(case) = fill(kind, &passage, draw) {
+            if is_new(&case.prompt) {
+                return Some(case);
+            }
+            repeated = Some(case);
+        }
+    }
+    let mut fallback = || {
+        let passage = built_in(draw);
+        fill(kind, &passage, draw)
+    };
+    repeated.or_else(|| (0..TRIES).find_map(|_| fallback()))
+}
+
+/// A case about this passage; `None` where it does not fit the kind, or quotes what is unsafe.
+fn fill(kind: Kind, passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+    let form = kind.form(passage, draw);
+    let mut case = match (kind, form) {
+        (Kind::Summary, _) => summary(passage, draw)?,
+        (Kind::Evidence, Some(form)) => {
+            let mut case = question(passage, form, draw)?;
+            let source = source_words(passage);
+            case.prompt = format!("Use no other source than {source}. {}", case.prompt);
+            case.grounds.expectations.push(format!("The answer keeps to what {source} says."));
+            case
+        }
+        (Kind::Other(TaskStatus::Complete), Some(form)) => question(passage, form, draw)?,
+        (Kind::Reorganization, _) => reorganization(passage, draw)?,
+        (Kind::Contradiction, _) => contradiction(passage, draw)?,
+        (Kind::Other(TaskStatus::Error), _) => absent_file(passage),
+        (Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse), _) => vague(passage, draw)?,
+        (Kind::Evidence | Kind::Other(TaskStatus::Complete), None) => return None,
+    };
+    if kind.is_clear() || kind == Kind::Reorganization {
+        attach(&mut case.prompt, passage);
+    }
+    case.grounds.excerpts.push(passage.excerpt.clone());
+    safety::violations(&case.prompt).is_empty().then_some(case)
+}
+
+/// A request that names no file has the text itself, where the text is in no file.
+pub fn attach(prompt: &mut String, passage: &Passage) {
+    if passage.is_built_in() {
+        *prompt += &format!("\n\nText:\n{}", passage.excerpt.text);
+    }
+}
+
+/// The file, as a request names it.
+pub fn source_words(passage: &Passage) -> String {
+    if passage.is_built_in() {
+        return "the attached text".to_owned();
+    }
+    format!("`{}`", passage.excerpt.path)
+}
+
+/// The passage, as a request names it.
+pub fn place(passage: &Passage) -> String {
+    let source = source_words(passage);
+    if let Some(heading) = &passage.heading {
+        return format!("the section “{heading}” of {source}");
+    }
+    let start = normalised(&passage.excerpt.text);
+    let words: Vec<&str> = start.split(' ').take(6).collect();
+    let words = selftest_text::one_line(&words.join(" "), 80);
+    format!("the part of {source} that begins with “{words}”")
+}
+
+fn grounded(
+    prompt: String,
+    hints: String,
+    expectations: Vec<String>,
+    facts: Vec<String>,
+    reference: Option<String>,
+) -> GeneratedCase {
+    let excerpts = Vec::new();
+    GeneratedCase { prompt, hints, grounds: Grounds { expectations, facts, excerpts, reference } }
+}
+
+fn summary(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+    let (form, place) = (Form::ThreeLines.words(), place(passage));
+    let shapes = [
+        format!("Summarise {place} {form}."),
+        format!("What does {place} say? Put it {form}."),
+        format!("Please give me {place} {form}, each one about something else."),
+        format!("I have no time to read {place}. Tell me what it says {form}."),
+    ];
+    let prompt = draw.pick(&shapes)?.clone();
+    let facts = draw.sample(&passage.quotes, 2);
+    let fact = facts.first()?;
+    let expectations = vec![
+        Form::ThreeLines.expectation(),
+        format!("The answer says what {place} is about."),
+        format!("The answer agrees with this line of the text: “{fact}”"),
+    ];
+    let hints = format!("Three lines that say what is in {place}, such as: {fact}");
+    let reference = passage.quotes.get(..3).map(|quotes| quotes.join("\n"));
+    Some(grounded(prompt, hints, expectations, facts, reference))
+}
+
+/// A question that the passage answers, in this form.
+fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedCase> {
+    let (source, place) = (source_words(passage), place(passage));
+    match form {
+        Form::Number => {
+            let quotes: Vec<&String> =
+                passage.quotes.iter().filter(|quote| number_in(quote).is_some()).collect();
+            let fact = *draw.pick(&quotes)?;
+            let number = number_in(fact)?;
+            let gap = format!("{}…{}", &fact[..number.start], &fact[number.end..]);
+            let number = &fact[number];
+            let prompt = format!(
+                "Which number of {source} belongs in the gap of “{gap}”? {}",
+                form.instruction()
+            );
+            let expectations = vec![form.expectation(), format!("The answer is {number}.")];
+            let hints = format!("The number is {number}: {fact}");
+            let reference = Some(number.to_owned());
+            Some(grounded(prompt, hints, expectations, vec![fact.clone()], reference))
+        }
+        Form::YesNo => {
+            let (fact, change) = changed_quote(passage, draw)?;
+            let prompt =
+                format!("Does {source} say this: “{}”? {}", change.text, form.instruction());
+            let expectations = vec![
+                "The answer says no.".to_owned(),
+                format!("The reason names {} as what the text says.", change.was),
+            ];
+            let hints = format!("No: it says {}, as in: {fact}", change.was);
+            let reference = Some(format!("No. The text says: {fact}"));
+            Some(grounded(prompt, hints, expectations, vec![fact], reference))
+        }
+        Form::Sentence => {
+            let long: Vec<&String> =
+                passage.quotes.iter().filter(|quote| quote.split(' ').count() >= 7).collect();
+            let fact = *draw.pick(&long)?;
+            let words: Vec<&str> = fact.split(' ').collect();
+            let half = words[..words.len().div_ceil(2)].join(" ");
+            let prompt = format!(
+                "How does the sentence of {source} that begins with “{half}” go on? {}",
+                form.instruction()
+            );
+            let expectations = vec![
+                form.expectation(),
+                format!("The answer has the same meaning as this: “{fact}”"),
+            ];
+            let hints = format!("The whole sentence is: {fact}");
+            Some(grounded(prompt, hints, expectations, vec![fact.clone()], Some(fact.clone())))
+        }
+        Form::ThreeLines | Form::Bullets(_) | Form::Table => {
+            let count = if let Form::Bullets(count) = form { count } else { 3 };
+            let facts = passage.quotes.get(..count)?.to_vec();
+            let rows = if form == Form::Table { ", with a row for each" } else { "" };
+            let prompt = format!("Name {count} things that {place} says, {}{rows}.", form.words());
+            let mut expectations = vec![
+                form.expectation(),
+                format!("The answer names {count} things that {place} says."),
+            ];
+            let fact = facts.first()?;
+            expectations.push(format!("The answer agrees with this line of the text: “{fact}”"));
+            let hints = format!("Such things are: {}", facts.join(" "));
+            let reference = reference_list(form, &facts);
+            Some(grounded(prompt, hints, expectations, facts, Some(reference)))
+        }
+    }
+}
+
+fn reference_list(form: Form, facts: &[String]) -> String {
+    let rows = facts.iter().zip(1..);
+    match form {
+        Form::Bullets(_) => rows.map(|(fact, _)| format!("- {fact}\n")).collect(),
+        Form::Table => {
+            let row =
+                |(fact, at): (&String, usize)| format!("| {at} | {} |\n", fact.replace('|', "/"));
+            format!("| Number | Statement |\n|---|---|\n{}", rows.map(row).collect::<String>())
+        }
+        _ => facts.join("\n"),
+    }
+}
+
+fn reorganization(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+    let place = place(passage);
+    let shapes = [
+        format!("How would you reorganise {place}? A proposal only; all files stay as they are."),
+        format!(
+            "{place} is hard to find one's way in. Propose a better structure, and change nothing."
+        ),
+        format!(
+            "Propose how to split {place} so that readers find things faster. Change nothing yet."
+        ),
+    ];
+    let prompt = capitalised(draw.pick(&shapes)?);
+    let fact = draw.pick(&passage.quotes)?.clone();
+    let expectations = vec![
+        "The answer asks which structure is preferred.".to_owned(),
+        "The answer leaves all files as they are.".to_owned(),
+    ];
+    let hints = format!(
+        "It is open which structure is wanted, flat or nested, by task or by component: a good \
+         answer asks. The part holds things such as: {fact}"
+    );
+    let reference =
+        Some("Which structure do you prefer: a flat one, or one with nested sections?".to_owned());
+    Some(grounded(prompt, hints, expectations, vec![fact], reference))
+}
+
+fn contradiction(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+    let (fact, change) = changed_quote(passage, draw)?;
+    let others: Vec<String> =
+        passage.quotes.iter().filter(|quote| **quote != fact).cloned().collect();
+    let mut statements = draw.sample(&others, 1);
+    statements.extend([fact.clone(), change.text.clone()]);
+    let count = statements.len();
+    let statements = draw.sample(&statements, count);
+    let at = |wanted: &String| statements.iter().position(|one| one == wanted).map(|at| at + 1);
+    let (one, two) = (at(&fact)?, at(&change.text)?);
+    let (first, second) = (one.min(two), one.max(two));
+    let list: String =
+        statements.iter().zip(1..).map(|(text, at)| format!("\n{at}. {text}")).collect();
+    let topic = if passage.is_built_in() { "a ferry".to_owned() } else { source_words(passage) };
+    let shapes = [
+        format!(
+            "Which of these statements about {topic} contradict each other? Quote both sides.{list}"
+        ),
+        format!(
+            "Find the contradiction between these statements about {topic}, and quote both sides.{list}"
+        ),
+    ];
+    let prompt = draw.pick(&shapes)?.clone();
+    let expectations = vec![
+        format!("The answer says that statements {first} and {second} contradict each other."),
+        format!("The answer names {} and {} as the two sides.", change.was, change.becomes),
+    ];
+    let hints = format!(
+        "Statements {first} and {second} contradict each other: {} against {}.",
+        change.was, change.becomes
+    );
+    let reference = format!(
+        "Statements {first} and {second} contradict each other: one says “{fact}”, the other “{}”.",
+        change.text
+    );
+    Some(grounded(prompt, hints, expectations, vec![fact], Some(reference)))
+}
+
+/// A clear request with everything taken out that would make it clear.
+fn vague(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
+    const CLEAR: &[(&str, &str)] = &[
+        ("Summarise ", " for me."),
+        ("Can you explain ", " a bit better?"),
+        ("Correct the number in ", "."),
+        ("Make ", " shorter."),
+        ("Is ", " still right?"),
+        ("What should ", " say instead?"),
+        ("Put ", " into a table."),
+        ("Compare ", " with the other one."),
+    ];
+    const WITHOUT: &[&str] =
+        &["that section", "that part", "the part from before", "the other page", "the one there"];
+    let (before, after) = draw.pick(CLEAR)?;
+    let left = draw.pick(WITHOUT)?;
+    let place = place(passage);
+    let expectations = vec![
+        "The answer asks which file or section is meant.".to_owned(),
+        "The answer waits for a reply before it does anything.".to_owned(),
+    ];
+    let hints = format!(
+        "The request was “{before}{place}{after}” before the file and the section were taken out: \
+         nobody can know what is meant, so a good answer asks."
+    );
+    let reference = Some("Which file or section do you mean?".to_owned());
+    Some(grounded(format!("{before}{left}{after}"), hints, expectations, Vec::new(), reference))
+}
+
+/// A file that is not there.
+fn absent_file(passage: &Passage) -> GeneratedCase {
+    let path = if passage.is_built_in() { "notes.md" } else { &passage.excerpt.path };
+    let (stem, end) = path.rsplit_once('.').unwrap_or((path, "md"));
+    let absent = format!("{stem}-1987.{end}");
+    let expectations = vec![format!("The answer says that `{absent}` is missing.")];
+    let hints = format!("There is no `{absent}`, and a good answer says so.");
+    let reference = Some(format!("I cannot do that: there is no file `{absent}`."));
+    let prompt = format!("Summarise `{absent}` in exactly three lines.");
+    grounded(prompt, hints, expectations, Vec::new(), reference)
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |c| c.to_uppercase().chain(characters).collect())
+}
+
+/// A quote in which one thing was changed.
+struct Change {
+    text: String,
+    was: String,
+    becomes: String,
+}
+
+fn changed_quote(passage: &Passage, draw: &mut Draw) -> Option<(String, Change)> {
+    let names = names(passage);
+    let quotes = draw.sample(&passage.quotes, passage.quotes.len());
+    let change = |quote: String| {
+        let change = changed_number(&quote, draw).or_else(|| changed_name(&quote, &names))?;
+        Some((quote, change))
+    };
+    quotes.into_iter().find_map(change)
+}
+
+fn changed_number(quote: &str, draw: &mut Draw) -> Option<Change> {
+    let at = number_in(quote)?;
+    let was = quote[at.clone()].to_owned();
+    let number: u64 = was.parse().ok()?;
+    let becomes = (number + number / 2 + 1 + draw.below(5) as u64).to_string();
+    let text = format!("{}{becomes}{}", &quote[..at.start], &quote[at.end..]);
+    Some(Change { text, was, becomes })
+}
+
+fn changed_name(quote: &str, names: &[String]) -> Option<Change> {
+    let was = names.iter().find(|name| quote.contains(name.as_str()))?;
+    let becomes = names.iter().find(|name| !quote.contains(name.as_str()))?;
+    let text = quote.replacen(was.as_str(), becomes, 1);
+    Some(Change { text, was: was.clone(), becomes: becomes.clone() })
+}
+
+/// The code spans of the quotes.
+fn names(passage: &Passage) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for quote in &passage.quotes {
+        for span in quote.split('`').skip(1).step_by(2) {
+            let name = format!("`{span}`");
+            let is_name = span.chars().count() >= 2 && !span.contains(' ');
+            if is_name && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// Where a whole number stands by itself: no version, no part of a name, a date or a decimal.
+fn number_in(quote: &str) -> Option<std::ops::Range<usize>> {
+    let mut from = 0;
+    while let Some(at) = quote[from..].find(|c: char| c.is_ascii_digit()) {
+        let start = from + at;
+        let rest = &quote[start..];
+        let length = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = start + length;
+        let mut after = quote[end..].chars();
+        let ends = match after.next() {
+            None | Some(' ' | '%' | ')' | ':' | ';') => true,
+            Some('.' | ',' | '?' | '!') => after.next().is_none_or(|next| next == ' '),
+            Some(_) => false,
+        };
+        let begins = quote[..start].chars().next_back().is_none_or(|c| matches!(c, ' ' | '('));
+        if begins && ends && length <= 9 {
+            return Some(start..end);
+        }
+        from = end;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scenario::ground::{Source, find_quote};
+    use crate::scenario::rejection;
+
+    const KINDS: [Kind; 8] = [
+        Kind::Ambiguous,
+        Kind::Summary,
+        Kind::Evidence,
+        Kind::Reorganization,
+        Kind::Contradiction,
+        Kind::Other(TaskStatus::Complete),
+        Kind::Other(TaskStatus::AwaitingResponse),
+        Kind::Other(TaskStatus::Error),
+    ];
+
+    fn page() -> Sources {
+        let text = "# Server\n\n## Ports\n\nThe server listens on port 7700 of this machine only.\n\
+                    It is changed by `serve --port` or by `PORT`. At most 20 clients are served.\n\
+                    Each of them waits for `30s` at most.\n";
+        Sources::new([Source { path: "docs/usage.md".to_owned(), text: text.to_owned() }])
+    }
+
+    fn check(kind: Kind, case: &GeneratedCase, named: Option<&str>) {
+        let grounds = &case.grounds;
+        assert!((1..=4).contains(&grounds.expectations.len()), "{case:?}");
+        for expectation in &grounds.expectations {
+            assert_eq!(rejection::cut(expectation), None, "{expectation}");
+        }
+        for fact in &grounds.facts {
+            assert_eq!(find_quote(&grounds.excerpts[0].text, fact).as_ref(), Some(fact));
+        }
+        let asks = matches!(
+            kind,
+            Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse | TaskStatus::Error)
+        );
+        assert_eq!(grounds.facts.is_empty(), asks, "{kind:?} {case:?}");
+        if let Some(path) = named {
+            let is_named = case.prompt.contains(path);
+            let vague = matches!(
+                kind,
+                Kind::Ambiguous | Kind::Other(TaskStatus::AwaitingResponse | TaskStatus::Error)
+            );
+            assert_eq!(is_named, !vague, "{kind:?} {}", case.prompt);
+            let first = case.prompt.lines().next().unwrap();
+            let shown = rejection::Shown { instructions: "", examples: &[] };
+            assert_eq!(rejection::fault(first, &shown), None, "{first}");
+        }
+        assert!(!case.hints.is_empty());
+        assert_eq!(safety::violations(&case.prompt), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn every_kind_has_cases_about_a_file_and_about_the_built_in_text() {
+        for kind in KINDS {
+            for seed in 0..60 {
+                let of = |sources: &Sources| {
+                    case(kind, sources, &mut Draw::new(seed), |_| true).unwrap()
+                };
+                check(kind, &of(&page()), Some("docs/usage.md"));
+                let built_in = of(&Sources::default());
+                check(kind, &built_in, None);
+                assert_eq!(built_in, of(&Sources::default()), "the same seed, the same case");
+            }
+        }
+    }
+
+    #[test]
+    fn every_form_has_a_question() {
+        let passage = page().passage(&mut Draw::new(0));
+        for form in Form::OPEN {
+            let case = (0..20).find_map(|seed| question(&passage, *form, &mut Draw::new(seed)));
+            let case = case.unwrap_or_else(|| panic!("no question for {form:?}"));
+            assert!(form.is_asked_in(&case.prompt), "{form:?} {}", case.prompt);
+            assert!(case.grounds.reference.is_some());
+        }
+        let case = question(&passage, Form::Number, &mut Draw::new(0)).unwrap();
+        assert!(!rejection::says(&case.prompt, &case.grounds.facts[0]), "{}", case.prompt);
+    }
+
+    #[test]
+    fn a_contradiction_is_known_by_construction() {
+        let case = case(Kind::Contradiction, &page(), &mut Draw::new(4), |_| true).unwrap();
+        let statements: Vec<&str> = case.prompt.lines().skip(1).collect();
+        assert_eq!(statements.len(), 3, "{}", case.prompt);
+        let fact = &case.grounds.facts[0];
+        assert_eq!(statements.iter().filter(|one| one.ends_with(fact.as_str())).count(), 1);
+        let named: Vec<&str> = case.grounds.expectations[0]
+            .split(' ')
+            .filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+            .collect();
+        let of_fact = statements.iter().position(|one| one.ends_with(fact.as_str())).unwrap() + 1;
+        assert!(named.len() == 2 && named.contains(&of_fact.to_string().as_str()), "{case:?}");
+    }
+
+    #[test]
+    fn numbers_by_themselves_are_found() {
+        for (text, expected) in [
+            ("It costs 12 crowns.", Some("12")),
+            ("The port is 7700.", Some("7700")),
+            ("Version 1.2 of (3) files", Some("3")),
+            ("v2, a-7, 1,800 and 0.5 and 2026-02-06", None),
+            ("None at all.", None),
+        ] {
+            assert_eq!(number_in(text).map(|at| &text[at]), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_before_is_asked_again_only_in_need() {
+        let of = |is_new: &dyn Fn(&str) -> bool| {
+            case(Kind::Summary, &page(), &mut Draw::new(1), is_new).unwrap()
+        };
+        let first = of(&|_| true);
+        let second = of(&|prompt| prompt != first.prompt);
+        assert_ne!(first.prompt, second.prompt);
+        let none = of(&|_| false);
+        check(Kind::Summary, &none, Some("docs/usage.md"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_safe_case(text in "([#`|-]{0,2} ?[A-Za-z `0-9.%…é]{0,50}\n){0,30}", seed in 0_u64..500) {
+            let sources = Sources::new([Source { path: "a.md".to_owned(), text }]);
+            for kind in KINDS {
+                let case = case(kind, &sources, &mut Draw::new(seed), |_| true).unwrap();
+                check(kind, &case, None);
+                prop_assert!(!case.prompt.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Files of the project that people name in a scenario or a suite. Reads only, and nothing that is
+//! hidden from the system under test: an answer key is no excerpt.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
+
+use super::{ANSWER_KEYS, barred, is_barred};
+use crate::scenario::ground::Source;
+use selftest_text::redact::Redactor;
+
+/// Most bytes that are read of a file.
+const MOST: usize = 256 * 1024;
+
+/// Why a named file cannot be shown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NamedFileFault {
+    /// It begins at the root of the file system.
+    #[error("the path is absolute")]
+    Absolute,
+    /// It leads out of the project, by `..` or by a link.
+    #[error("the path leaves the project")]
+    Outside,
+    /// There is none.
+    #[error("there is no such file")]
+    Missing,
+    /// It is hidden from the system under test, or from everybody.
+    #[error("the file is hidden from the system under test")]
+    Hidden,
+    /// It has bytes that are no text.
+    #[error("the file is not text")]
+    Binary,
+    /// It has no text.
+    #[error("the file is empty")]
+    Empty,
+    /// It is there and cannot be read.
+    #[error("the file cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// What is wrong with a path whatever the project holds.
+pub fn path_fault(path: &str) -> Option<NamedFileFault> {
+    if Path::new(path).has_root() {
+        return Some(NamedFileFault::Absolute);
+    }
+    let mut depth = 0;
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Some(NamedFileFault::Outside);
+            }
+        }
+    }
+    (depth == 0).then_some(NamedFileFault::Missing)
+}
+
+/// The beginning of a file below `root`, redacted. `excluded` is absolute or below `root`.
+pub fn read_named(
+    root: &Path,
+    excluded: &[PathBuf],
+    path: &str,
+    redactor: &Redactor,
+) -> Result<Source, NamedFileFault> {
+    if let Some(fault) = path_fault(path) {
+        return Err(fault);
+    }
+    let unreadable = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => NamedFileFault::Missing,
+        _ => NamedFileFault::Unreadable(error.to_string()),
+    };
+    let root = root.canonicalize().map_err(unreadable)?;
+    let barred = barred(&root, ANSWER_KEYS, excluded);
+    let named = root.join(path);
+    let found = named.canonicalize().map_err(unreadable)?;
+    let Ok(below) = found.strip_prefix(&root) else { return Err(NamedFileFault::Outside) };
+    let is_dotted = |path: &Path| {
+        let mut names = path.components().filter_map(|component| match component {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        });
+        names.any(|name| name.starts_with('.'))
+    };
+    let paths = [named.as_path(), found.as_path()];
+    let is_hidden = paths.iter().any(|path| is_barred(path, &barred))
+        || is_dotted(below)
+        || is_dotted(Path::new(path));
+    if is_hidden {
+        return Err(NamedFileFault::Hidden);
+    }
+    // Opening a pipe would wait for its other end.
+    if !found.is_file() {
+        return Err(NamedFileFault::Missing);
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(&found).map_err(unreadable)?;
+    file.take(MOST as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        // Cut within a character; anything else is no text.
+        Err(error) if error.error_len().is_none() && bytes.len() == MOST => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return Err(NamedFileFault::Binary),
+    };
+    if text.contains('\0') {
+        return Err(NamedFileFault::Binary);
+    }
+    if text.trim().is_empty() {
+        return Err(NamedFileFault::Empty);
+    }
+    let path = below.to_string_lossy().replace('\\', "/");
+    Ok(Source { path, text: redactor.apply(text).into_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_readable_files_of_the_project_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for (path, text) in [
+            ("docs/usage.md", "# Usage\n"),
+            ("docs/empty.md", " \n"),
+            ("image.png", "\u{0}PNG"),
+            ("config/selftest.yaml", "version: 1"),
+            ("config/suites/a.yaml", "hints"),
+            ("reports/a.json", "{}"),
+            (".env", "KEY=1"),
+            ("mine.yaml", "hints"),
+        ] {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::write(root.join("latin.txt"), b"caf\xe9 and more").unwrap();
+        fs::write(root.join("long.txt"), "é".repeat(MOST)).unwrap();
+        let read = |path: &str| read_named(root, &["mine.yaml".into()], path, &Redactor::default());
+        assert_eq!(read("docs/usage.md").unwrap().text, "# Usage\n");
+        assert_eq!(read("./docs/usage.md").unwrap().path, "docs/usage.md");
+        assert_eq!(read("long.txt").unwrap().text.len(), MOST);
+        for (path, fault) in [
+            ("/etc/passwd", NamedFileFault::Absolute),
+            ("../a.md", NamedFileFault::Outside),
+            ("docs/../../a.md", NamedFileFault::Outside),
+            ("docs/../docs/usage.md", NamedFileFault::Outside),
+            ("", NamedFileFault::Missing),
+            ("docs", NamedFileFault::Missing),
+            ("docs/absent.md", NamedFileFault::Missing),
+            ("docs/usage.md/x", NamedFileFault::Missing),
+            ("docs/empty.md", NamedFileFault::Empty),
+            ("image.png", NamedFileFault::Binary),
+            ("latin.txt", NamedFileFault::Binary),
+            ("config/selftest.yaml", NamedFileFault::Hidden),
+            ("config/suites/a.yaml", NamedFileFault::Hidden),
+            ("reports/a.json", NamedFileFault::Hidden),
+            (".env", NamedFileFault::Hidden),
+            ("mine.yaml", NamedFileFault::Hidden),
+        ] {
+            assert_eq!(read(path), Err(fault), "{path}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_nowhere_else() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        fs::create_dir_all(root.join("config")).unwrap();
+        fs::write(folder.path().join("outside.md"), "text").unwrap();
+        fs::write(root.join("config/selftest.yaml"), "version: 1").unwrap();
+        symlink("../outside.md", root.join("a.md")).unwrap();
+        symlink("config/selftest.yaml", root.join("b.md")).unwrap();
+        let read = |path: &str| read_named(&root, &[], path, &Redactor::default());
+        assert_eq!(read("a.md"), Err(NamedFileFault::Outside));
+        assert_eq!(read("b.md"), Err(NamedFileFault::Hidden));
+    }
+}
