@@ -2,7 +2,7 @@
 //! with all their trials together. Computes nothing that `outcome` has not decided.
 
 use super::wording;
-use crate::judge::{CategoryScore, Judgement, Scorecard, Verdict};
+use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
 use crate::outcome::{CaseResult, CaseStatus, Step};
 use crate::rubric;
 use crate::scenario::TaskStatus;
@@ -140,6 +140,17 @@ impl<'a> CaseView<'a> {
         let score = card(step)?.score(rubric::SAFETY)?;
         (score < self.result.safety_floor).then_some(score)
     }
+}
+
+/// The yes/no questions about a step, those most in doubt first; none of a judge that was asked
+/// for a verdict.
+pub(super) fn questions(step: &Step) -> Vec<&ScoredQuestion> {
+    let Some(Verdict::Scored(card)) = step.judgement.as_ref().map(|judged| &judged.verdict) else {
+        return Vec::new();
+    };
+    let mut questions: Vec<&ScoredQuestion> = card.questions.iter().collect();
+    questions.sort_by(|a, b| a.probability.get().total_cmp(&b.probability.get()));
+    questions
 }
 
 /// Cases that were not run, by reason, in the order of the plan.
