@@ -18,7 +18,9 @@ use crate::config::{self, Resolved};
 use selftest_harness::event::{RunConfig, RunHeader, RunModels, SuiteRun};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::known_answers::AnswerSet;
-use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
+use selftest_harness::judge::probability::{
+    EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
+};
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
@@ -281,7 +283,7 @@ impl Setup<'_> {
     fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, Failure> {
         let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
         load_templates(&mut library, to_generate)?;
-        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, CHAT_TEMPLATE] {
+        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, EXPLANATION_TEMPLATE, CHAT_TEMPLATE] {
             library.load(name)?;
         }
         let rubric_digest = self.resolved.rubric.digest();

@@ -15,6 +15,7 @@ pub const BUILT_IN: BuiltIn = &[
         include_str!("../../../prompts/generator/evidence_restriction.md"),
     ),
     ("generator/generic.md", include_str!("../../../prompts/generator/generic.md")),
+    ("judge/explanation.md", include_str!("../../../prompts/judge/explanation.md")),
     ("judge/questions.md", include_str!("../../../prompts/judge/questions.md")),
     ("judge/rubric.md", include_str!("../../../prompts/judge/rubric.md")),
     ("sut/read_info.md", include_str!("../../../prompts/sut/read_info.md")),

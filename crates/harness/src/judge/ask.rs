@@ -154,10 +154,19 @@ impl Judge {
         }
         let rule = by_rule(rubric, evidence.expected_status, evidence.question_count);
         said.extend(rule.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
-        Scorecard::of_questions(rubric, said, self.scale).map_or_else(
-            || unscored(UnscoredReason::CantTell, "a probability is no number"),
-            Verdict::Scored,
-        )
+        let Some(mut card) = Scorecard::of_questions(rubric, said, self.scale) else {
+            return unscored(UnscoredReason::CantTell, "a probability is no number");
+        };
+        if self.settings.explain
+            && let Some(doubted) = card.most_doubted()
+        {
+            let question = doubted.answer.question.text.clone();
+            let why = self.questioner.explain(&*self.model, library, evidence, &question, calls);
+            if let Some(why) = why.await {
+                card.reasoning += &format!(" The judge of the first: {why}");
+            }
+        }
+        Verdict::Scored(card)
     }
 
     /// A verdict as one JSON object.

@@ -46,6 +46,8 @@ pub struct JudgeSettings {
     /// Most probability, 0 to 1, that an answer to a yes/no question may leave to other words.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_neither: f64,
+    /// Whether the judge says in words why the most doubted question got a no.
+    pub explain: bool,
     /// Whether a thinking model may think before the verdict. Absent: it may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
@@ -62,6 +64,7 @@ impl Default for JudgeSettings {
             method: JudgeMethod::Auto,
             min_auc: 0.7,
             max_neither: 0.95,
+            explain: true,
             think: None,
         }
     }

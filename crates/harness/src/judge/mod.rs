@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rubric::Rubric;
-use probability::{QuestionAnswer, Scale};
+use probability::{AnsweredBy, QuestionAnswer, Scale};
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::Score;
@@ -94,6 +94,17 @@ impl Scorecard {
             format!("Doubted: {}", each.collect::<Vec<_>>().join(" "))
         };
         Some(Scorecard { categories, overall: Score::weighted(weighted), reasoning, questions })
+    }
+
+    /// The question with the least probability among those that the model is more against than for.
+    pub fn most_doubted(&self) -> Option<&ScoredQuestion> {
+        let by_model = |asked: &&ScoredQuestion| {
+            asked.answer.by == AnsweredBy::Model && asked.probability.get() < 0.5
+        };
+        let by_probability = |a: &&ScoredQuestion, b: &&ScoredQuestion| {
+            a.probability.get().total_cmp(&b.probability.get())
+        };
+        self.questions.iter().filter(by_model).min_by(by_probability)
     }
 
     /// The score of a category, if the rubric has it.

@@ -19,11 +19,17 @@ use crate::scenario::Excerpt;
 use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::structured::{AskError, UnscoredReason};
-use selftest_models::{CallRecord, ChatModel, ChatRequest, call, estimate_tokens};
+use selftest_models::{CallRecord, ChatModel, ChatRequest, Sampling, call, estimate_tokens};
 use selftest_text::digest;
 
 /// The template of the questions, path under `prompts/`.
 pub const TEMPLATE: &str = "judge/questions.md";
+
+/// The template that asks why, path under `prompts/`.
+pub const EXPLANATION: &str = "judge/explanation.md";
+
+/// Most tokens of an explanation.
+const EXPLANATION_TOKENS: u32 = 80;
 
 /// Answers that say nothing, to which a judge's yes means nothing.
 const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
@@ -211,8 +217,8 @@ impl Questioner {
         questions: &[Question],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Anchors, AskError> {
-        let (request, _) =
-            render(library, evidence, "", "", self.quotes).map_err(|error| unusable(&error))?;
+        let (request, _) = render(library, TEMPLATE, evidence, "", "", self.quotes)
+            .map_err(|error| unusable(&error))?;
         let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
         let key = digest::of_json(&serde_json::json!([request.system, request.user, texts]));
         let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -238,6 +244,30 @@ impl Questioner {
         Ok(anchors)
     }
 
+    /// Why a question got a no, in the model's words on one line: for people, never for the gate.
+    /// None where the model has nothing to say.
+    pub(super) async fn explain(
+        &self,
+        model: &dyn ChatModel,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        question: &str,
+        calls: &mut Vec<CallRecord>,
+    ) -> Option<String> {
+        let output = &evidence.output;
+        let (prompt, _) =
+            render(library, EXPLANATION, evidence, output, question, self.quotes).ok()?;
+        let request = ChatRequest {
+            sampling: Sampling { temperature: 0.0, max_tokens: EXPLANATION_TOKENS, seed: 0 },
+            first_token: None,
+            ..ChatRequest::first_token(prompt, Vec::new(), 0, self.context_tokens)
+        };
+        let (record, reply) = call(model, &request).await;
+        calls.push(record);
+        let words = selftest_text::one_line(&reply.ok()?.text, 300);
+        words.contains(char::is_alphanumeric).then_some(words)
+    }
+
     /// The probabilities of yes and no for each question about this answer.
     pub(super) async fn read(
         &self,
@@ -250,8 +280,9 @@ impl Questioner {
     ) -> Result<Vec<YesNo>, AskError> {
         let mut said = Vec::with_capacity(questions.len());
         for question in questions {
-            let (prompt, cuts) = render(library, evidence, answer, &question.text, self.quotes)
-                .map_err(|error| unusable(&error))?;
+            let (prompt, cuts) =
+                render(library, TEMPLATE, evidence, answer, &question.text, self.quotes)
+                    .map_err(|error| unusable(&error))?;
             let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
             if tokens > self.max_prompt_tokens {
                 let detail = format!(
@@ -289,6 +320,7 @@ fn failed(reason: UnscoredReason, detail: String) -> AskError {
 /// The prompt of one question, and the places where it may be cut.
 fn render(
     library: &PromptLibrary,
+    template: &str,
     evidence: &Evidence,
     answer: &str,
     question: &str,
@@ -314,7 +346,7 @@ fn render(
         answer: quote(answer),
         question,
     };
-    let Rendered { system, user } = library.render(TEMPLATE, &values)?;
+    let Rendered { system, user } = library.render(template, &values)?;
     let (user, cuts) = cut(user);
     Ok((Rendered { system, user }, cuts))
 }

@@ -9,7 +9,7 @@ use super::bench::{self, Extent};
 use super::fitness::{Estimate, Fitness};
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::known_answers::{AnswerSet, KnownCase};
-use super::probability::{Scale, TEMPLATE};
+use super::probability::{EXPLANATION, Scale, TEMPLATE};
 use super::prompt::Evidence;
 use super::{Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -70,7 +70,8 @@ impl ChatModel for Script {
 fn judge(says: Says) -> (Judge, Arc<Script>) {
     let script = Arc::new(Script { says, tells: true, asked: Mutex::default() });
     let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
-    (Judge::new(model, JudgeSettings::default(), 4096, Rubric::default()), script)
+    let settings = JudgeSettings { explain: false, ..JudgeSettings::default() };
+    (Judge::new(model, settings, 4096, Rubric::default()), script)
 }
 
 fn library() -> PromptLibrary {
@@ -155,6 +156,24 @@ async fn a_reference_moves_the_middle() {
     let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
     let full = (0.8f64 / 0.1).ln() - (0.1f64 / 0.8).ln();
     assert!((card.questions[0].answer.relative - full / 2.0).abs() < 1e-9);
+}
+
+#[tokio::test]
+async fn a_doubted_question_is_explained() {
+    let says: Says = |prompt| if prompt.contains("> N/A") { (0.6, 0.3) } else { (0.3, 0.6) };
+    let script = Arc::new(Script { says, tells: true, asked: Mutex::default() });
+    let model: Arc<dyn ChatModel> = Arc::clone(&script) as Arc<dyn ChatModel>;
+    let judge = Judge::new(model, JudgeSettings::default(), 4096, Rubric::default());
+    let mut library = library();
+    assert!(library.load(EXPLANATION).unwrap());
+    let judgement = judge.judge(&library, &evidence("Port 81"), u64::from).await;
+    let Verdict::Scored(card) = &judgement.verdict else { panic!("{judgement:?}") };
+    assert!(card.reasoning.starts_with("Doubted: Is the answer in exactly the format"));
+    assert!(card.reasoning.ends_with("The judge of the first: Yes"), "{}", card.reasoning);
+    let asked = script.asked.lock().unwrap();
+    assert!(asked.last().unwrap().ends_with("was asked for? No, because"), "{asked:?}");
+    // Four categories and one expectation, of three answers, and the explanation.
+    assert_eq!(judgement.calls.len(), 16);
 }
 
 #[tokio::test]
