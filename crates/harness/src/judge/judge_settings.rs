@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use selftest_models::DEFAULT_THINK_TOKENS;
+
 /// The `judge` section: the model that scores the answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -25,6 +27,9 @@ pub struct JudgeSettings {
     /// Whether a thinking model may think before the verdict. Absent: it may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
+    /// Most tokens of thinking, beside those of the verdict; only where `think` is true.
+    #[schemars(range(min = 16, max = 131_072))]
+    pub think_tokens: u32,
 }
 
 impl Default for JudgeSettings {
@@ -36,6 +41,7 @@ impl Default for JudgeSettings {
             max_reasks: 2,
             max_prompt_tokens: 6000,
             think: None,
+            think_tokens: DEFAULT_THINK_TOKENS,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::case_view::{CaseView, card, category_name, is_mismatch};
 use crate::event::RunHeader;
 use crate::outcome::CaseStatus;
+use crate::outcome::case::Interruption;
 use crate::scenario::TaskStatus;
 use selftest_models::structured::UnscoredReason;
 
@@ -157,8 +158,11 @@ fn broken_systems(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
 
 fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let judge = &header.models.judge;
-    let unscored =
-        |reason: UnscoredReason| names(cases, |case| case.result.unscored_reason() == Some(reason));
+    let is_cut =
+        |case: &CaseView<'_>| matches!(case.result.interruption, Some(Interruption::AnswerCut(_)));
+    let unscored = |reason: UnscoredReason| {
+        names(cases, |case| case.result.unscored_reason() == Some(reason) && !is_cut(case))
+    };
     let advice = [
         (
             UnscoredReason::Malformed,
@@ -182,6 +186,9 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
             Some(format!("No verdict for {} ({}): {advice}", unscored(reason)?, reason.describe()))
         })
         .collect();
+    sentences.extend(names(cases, is_cut).map(|ids| {
+        format!("No verdict for {ids} (its answer or prompt was cut by a limit): raise sut.chat.max_tokens or models.context_tokens, or lower sut.chat.project_tokens")
+    }));
     let failed = names(cases, |case| case.status == CaseStatus::GenerationFailed);
     sentences.extend(failed.zip(header.models.generator.as_ref()).map(|(ids, generator)| {
         format!("No usable prompt for {ids}: use a larger generator model than {generator}, or rewrite the template in prompts/generator")

@@ -249,7 +249,10 @@ async fn limited<T>(
     let spent = started.elapsed();
     *left = left.saturating_sub(spent);
     let result = if let Ok(result) = result {
-        result.map_err(|error| Interruption::SutError(error.to_string()))
+        result.map_err(|error| match error {
+            SutError::Cut { what } => Interruption::AnswerCut(what),
+            error => Interruption::SutError(error.to_string()),
+        })
     } else {
         let why = format!("no answer within {} s", limit.as_secs_f64());
         Err(Interruption::SutTimeout(why))

@@ -12,7 +12,7 @@ use super::generator_settings::GeneratorSettings;
 use super::{GeneratedCase, Scenario, safety};
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::{
-    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, call,
+    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, Thinking, call,
 };
 use selftest_text::words::WordSet;
 
@@ -21,6 +21,10 @@ use selftest_text::words::WordSet;
 const NEAR_DUPLICATE: f64 = 0.5;
 /// Most characters of a generated prompt and of its hints.
 const FIELD_LIMIT: usize = 4000;
+/// Most characters of a prompt that are asked for: a string without a bound rambles.
+const PROMPT_ASKED: usize = 1500;
+/// Most characters of hints that are asked for.
+const HINTS_ASKED: usize = 600;
 /// The template for scenarios without one of their own.
 const GENERIC: &str = "generator/generic.md";
 
@@ -80,8 +84,16 @@ pub fn reply_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "prompt": { "type": "string", "description": "the user request" },
-            "hints": { "type": "string", "description": "what the judge should look for" },
+            "prompt": {
+                "type": "string",
+                "maxLength": PROMPT_ASKED,
+                "description": "the user request",
+            },
+            "hints": {
+                "type": "string",
+                "maxLength": HINTS_ASKED,
+                "description": "what the judge should look for",
+            },
         },
         "required": ["prompt", "hints"],
         "additionalProperties": false,
@@ -96,8 +108,7 @@ impl Generator {
         context_tokens: u32,
         project_files: Vec<String>,
     ) -> Self {
-        let schema =
-            ReplySchema { name: "generated_case", schema: Arc::new(reply_schema()), brief: 300 };
+        let schema = ReplySchema { name: "generated_case", schema: Arc::new(reply_schema()) };
         // Compiling the rules takes longer than a fast model; it need not wait for the first one.
         std::thread::spawn(|| safety::violations(""));
         let earlier = Mutex::default();
@@ -129,10 +140,12 @@ impl Generator {
                 rejected: last.as_deref(),
             };
             let rendered = library.render(&name, &values).map_err(|error| error.to_string())?;
-            let GeneratorSettings { temperature, max_tokens, .. } = self.settings;
+            let GeneratorSettings { temperature, max_tokens, think, think_tokens, .. } =
+                self.settings;
             let sampling = Sampling { temperature, max_tokens, seed: seed(number) };
             let request =
-                ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens);
+                ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
+                    .thinking(Thinking::configured(think, think_tokens));
             let (call, reply) = call(&*self.model, &request).await;
             let usable = match &reply {
                 Ok(reply) => self.accept(reply),

@@ -108,6 +108,12 @@ pub enum SutError {
         /// The failure.
         what: String,
     },
+    /// A limit of ours cut its answer or its prompt: it says nothing about the system.
+    #[error("{what}")]
+    Cut {
+        /// What was cut, naming the setting.
+        what: String,
+    },
 }
 
 impl SutError {
@@ -120,7 +126,7 @@ impl SutError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             SutError::NotStarted { hint, .. } => hint.as_deref(),
-            SutError::Failed { .. } => None,
+            SutError::Failed { .. } | SutError::Cut { .. } => None,
         }
     }
 }
