@@ -16,6 +16,7 @@ use selftest_harness::rubric::{self, Category, Rubric, RubricError};
 use selftest_harness::scenario::{Scenario, TaskStatus};
 use selftest_harness::sut::project::path_fault;
 use selftest_harness::sut::sut_settings::{HttpSettings, SutSettings};
+use selftest_models::Thinking;
 use selftest_service::jobs::Cron;
 
 /// Everything that is wrong with the meaning of a document.
@@ -65,11 +66,13 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
         warnings.push(("/rubric".to_owned(), words));
     }
     let (judge, context) = (&config.judge, config.models.context_tokens);
-    let needed = judge.max_prompt_tokens.saturating_add(judge.max_tokens);
+    let thinking = Thinking::configured(judge.think, judge.think_tokens).tokens();
+    let needed = judge.max_prompt_tokens.saturating_add(judge.max_tokens).saturating_add(thinking);
     if needed > context {
+        let thoughts = if thinking > 0 { " + `judge.think_tokens`" } else { "" };
         let words = format!(
-            "the judge may need {needed} tokens (`judge.max_prompt_tokens` + `judge.max_tokens`), \
-             more than `models.context_tokens` ({context})"
+            "the judge may need {needed} tokens (`judge.max_prompt_tokens` + \
+             `judge.max_tokens`{thoughts}), more than `models.context_tokens` ({context})"
         );
         warnings.push(("/judge".to_owned(), words));
     }

@@ -182,6 +182,10 @@ fn fault(report: &Report, number: usize, broken: &Broken) -> Option<String> {
     let case = report.case_of(&format!("case-{number}"));
     let raw_is_kept = match &broken.reply {
         Reply::Text(text) => kept(&case, text),
+        Reply::Json(value) => case
+            .raw_replies()
+            .iter()
+            .all(|raw| serde_json::from_str::<Value>(raw).is_ok_and(|raw| raw == *value)),
         _ => true,
     };
     let facts = [

@@ -226,8 +226,11 @@ fn files_that_cannot_be_shown_are_errors_of_the_file_that_names_them() {
             .file(".env", "KEY=1")
             .file("image.png", b"\0PNG");
         let run = workspace.run().exit(2);
-        let _ = run.stderr_contains(why).stderr_contains("config/selftest.yaml");
-        let _ = run.stderr_contains("files").stderr_contains(path);
+        let _ = run
+            .stderr_contains(why)
+            .stderr_contains("config/selftest.yaml")
+            .stderr_contains("files")
+            .stderr_contains(path);
     }
     assert!(server.all_calls().is_empty());
 }

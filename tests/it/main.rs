@@ -27,6 +27,7 @@ mod suite;
 mod broken_judge;
 #[cfg(feature = "embedded")]
 mod embedded;
+mod first_token;
 mod judge_prompt;
 mod ollama;
 mod openai;

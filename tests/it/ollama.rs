@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model_server::{Endpoint, ModelServer, Reply, Role, verdict};
 use crate::require;
-use crate::workspace::{CLEAR, OLLAMA, Workspace, config};
+use crate::workspace::{CLEAR, OLLAMA, Workspace, config, scenarios};
 
 /// One scenario with this Ollama server behind it, and nothing else.
 fn ollama(host: &str) -> Workspace {
@@ -20,7 +20,10 @@ fn the_request_sets_everything_that_ollama_would_guess() {
     let body = &judge.body;
     assert_eq!(body["model"], "qwen2.5:7b");
     assert_eq!(body["stream"], false);
-    assert_eq!(body["think"], false);
+    assert_eq!(body["truncate"], false, "nothing is to be dropped without a word");
+    for call in server.all_calls() {
+        assert_eq!(call.body["think"], false, "{:?}: absent means on", call.role);
+    }
     assert_eq!(body["keep_alive"], "5m");
     assert_eq!(body["options"]["num_ctx"], 8192);
     assert_eq!(body["options"]["num_predict"], 1000);
@@ -169,4 +172,79 @@ fn thinking_is_never_taken_for_the_verdict() {
     let report = ollama(&server.ollama_host()).run().exit(0).report();
     assert_eq!(report.case().overall(), Some(0.9));
     assert!(!report.to_string().contains("\"format_score\": 0.0"), "{report}");
+}
+
+#[test]
+fn a_model_that_thinks_unless_told_not_to_answers_every_role() {
+    let thoughts = "Let me see. ".repeat(2000);
+    let server = ModelServer::script().thinks(&thoughts).start();
+    let report = ollama(&server.ollama_host()).run().exit(0).report();
+    assert_eq!(report.case().pass(), Some(true));
+}
+
+#[test]
+fn thinking_that_is_wanted_has_tokens_of_its_own() {
+    let server = ModelServer::script().thinks("Let me see.").start();
+    let yaml = config(OLLAMA, CLEAR)
+        .replace("judge: {", "judge: { think: true, think_tokens: 500,")
+        .replace("generator: {", "generator: { think: true,");
+    let run = Workspace::new().config(yaml).env("OLLAMA_HOST", server.ollama_host()).run().exit(0);
+    let asked = |role| {
+        let body = &server.calls(role)[0].body;
+        (body["think"].clone(), body["options"]["num_predict"].clone())
+    };
+    assert_eq!(asked(Role::Judge), (json!(true), json!(1500)));
+    assert_eq!(asked(Role::Generator), (json!(true), json!(2500)));
+    assert_eq!(asked(Role::Sut), (json!(false), json!(2000)));
+    assert_eq!(run.report().case().judge_calls()[0]["parameters"]["max_tokens"], 1000);
+}
+
+#[test]
+fn a_model_that_cannot_think_is_asked_to_once() {
+    let server = ModelServer::start();
+    let yaml = config(OLLAMA, &scenarios(3)).replace("judge: {", "judge: { think: true,");
+    let _ = Workspace::new().config(yaml).env("OLLAMA_HOST", server.ollama_host()).run().exit(0);
+    assert_eq!(server.refused(), 1);
+    assert!(server.calls(Role::Judge).iter().all(|call| call.body["think"] == false));
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_said_in_plain_words() {
+    let server = ModelServer::start();
+    let long = "word ".repeat(9000);
+    let small = "{ max_retries: 0, context_tokens: 512 }";
+    let run = Workspace::new()
+        .config(config(OLLAMA, CLEAR).replace("{ max_retries: 0 }", small))
+        .file("notes.md", &long)
+        .env("OLLAMA_HOST", server.ollama_host())
+        .run();
+    let report = run.report();
+    let case = report.case();
+    assert!(case.reason().contains("does not fit a context of 512 tokens"), "{}", case.reason());
+    assert_eq!(case.pass(), None, "nobody answered");
+}
+
+#[test]
+fn a_cut_answer_is_no_failure_of_the_system() {
+    let server = ModelServer::script()
+        .sut(|_| Reply::Truncated("{\"output\": \"One, two, thr".to_owned()))
+        .start();
+    let report = ollama(&server.ollama_host()).run().exit(3).report();
+    let case = report.case();
+    assert_eq!(case.status(), "unscored");
+    assert_eq!(case.unscored_reason(), Some("truncated"));
+    assert!(case.reason().contains("sut.chat.max_tokens (2000)"), "{}", case.reason());
+    assert!(report.to_string().contains("One, two, thr"), "what there is of it is kept");
+    assert!(server.calls(Role::Judge).is_empty(), "there is nothing to judge");
+}
+
+#[test]
+fn the_assistant_answers_before_it_says_how_it_stands() {
+    let server = ModelServer::start();
+    let _ = ollama(&server.ollama_host()).run().exit(0);
+    let schema = server.calls(Role::Sut)[0].schema().unwrap().clone();
+    let fields: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    // Ollama sorts them by name; that must not change the order.
+    assert_eq!(fields, ["output", "status"]);
+    assert_eq!(schema["properties"]["output"].get("maxLength"), None);
 }

@@ -272,7 +272,7 @@ fn differences(wanted: &[(String, String)], recorded: &[(String, String)]) -> (u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finish, Message, Sampling, StructuredMode, Usage};
+    use crate::{Finish, Message, Sampling, StructuredMode, Thinking, Usage};
 
     struct Echo;
     impl ChatModel for Echo {
@@ -304,7 +304,7 @@ mod tests {
             schema: None,
             sampling: Sampling { temperature: 0.0, max_tokens: 9, seed },
             context_tokens: 1024,
-            think: None,
+            think: Thinking::Off,
             nonce: nonce.map(str::to_owned),
             first_token: None,
         }

@@ -119,14 +119,15 @@ pub enum ModelError {
         difference: String,
     },
     /// The prompt does not fit the model's context; a shorter one would.
-    #[error("the prompt of {length} does not fit a context of {limit} tokens")]
+    #[error("{}", too_long(length.as_deref(), *limit))]
     PromptTooLong {
-        /// With its unit: tokens, or bytes where these tell already.
-        length: String,
-        /// Tokens of the context.
-        limit: usize,
-        /// Most tokens that the model's context can have.
-        most: u32,
+        /// With its unit: tokens, or bytes where these tell already. Absent where a server does
+        /// not count.
+        length: Option<String>,
+        /// Tokens of the context, where they are known.
+        limit: Option<usize>,
+        /// Most tokens that the model's context can have, where that is known.
+        most: Option<u32>,
     },
     /// The embedded engine or its weights.
     #[error("{what}")]
@@ -136,6 +137,14 @@ pub enum ModelError {
         /// A remedy.
         hint: Option<String>,
     },
+}
+
+fn too_long(length: Option<&str>, limit: Option<usize>) -> String {
+    let prompt = length.map_or_else(String::new, |length| format!(" of {length}"));
+    match limit {
+        Some(limit) => format!("the prompt{prompt} does not fit a context of {limit} tokens"),
+        None => format!("the prompt{prompt} does not fit the model's context"),
+    }
 }
 
 impl ModelError {
@@ -237,9 +246,13 @@ impl ModelError {
             ModelError::Protocol { .. } | ModelError::Garbled { .. } => {
                 Some("is this the address of a model server? see `selftest doctor`".to_owned())
             }
-            ModelError::PromptTooLong { most, .. } => Some(format!(
+            ModelError::PromptTooLong { most: Some(most), .. } => Some(format!(
                 "raise models.context_tokens (this model allows {most}) or shorten the prompt"
             )),
+            ModelError::PromptTooLong { most: None, .. } => Some(
+                "shorten the prompt, or start the server with a larger context for this model"
+                    .to_owned(),
+            ),
             ModelError::NotRecorded { .. } => Some("record again with --record <dir>".to_owned()),
         }
     }

@@ -10,6 +10,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
+use super::fault::{Fault, TooLong};
 use super::model_settings::ModelSettings;
 use super::{ModelError, Phase};
 
@@ -33,6 +34,23 @@ pub struct Answer {
     /// The whole body.
     pub body: Vec<u8>,
     retry_after: Option<Duration>,
+}
+
+impl Answer {
+    #[cfg(test)]
+    pub(crate) fn new(status: u16, body: Vec<u8>) -> Self {
+        Self { status, body, retry_after: None }
+    }
+
+    /// What the server says in the body of an error.
+    pub fn words(&self) -> String {
+        Fault::of_body(&self.body).words
+    }
+
+    /// Whether the body has this lower-case word in it, in any case.
+    pub fn names(&self, word: &str) -> bool {
+        String::from_utf8_lossy(&self.body).to_lowercase().contains(word)
+    }
 }
 
 impl Endpoint {
@@ -135,18 +153,19 @@ impl Endpoint {
 
     /// The error of an answer whose status is not a success.
     pub fn status(&self, answer: &Answer) -> ModelError {
-        let body = String::from_utf8_lossy(&answer.body);
-        // OpenAI and Ollama both put their words into `error`, as text or as `error.message`.
-        let words = serde_json::from_str::<Value>(&body).ok().and_then(|value| {
-            let error = value.get("error")?;
-            let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
-            Some(text.to_owned())
-        });
-        let body = selftest_text::one_line(&words.unwrap_or_else(|| body.into_owned()), 300);
+        let Fault { words, too_long } = Fault::of_body(&answer.body);
+        // Only a refusal: a server that fails for another reason may quote anything.
+        if matches!(answer.status, 400 | 413 | 422)
+            && let Some(TooLong { prompt_tokens, context_tokens }) = too_long
+        {
+            let length = prompt_tokens.map(|tokens| format!("{tokens} tokens"));
+            let limit = context_tokens.and_then(|tokens| usize::try_from(tokens).ok());
+            return ModelError::PromptTooLong { length, limit, most: None };
+        }
         ModelError::Status {
             endpoint: self.base.clone(),
             status: answer.status,
-            body: if body.is_empty() { "(empty body)".to_owned() } else { body },
+            body: if words.is_empty() { "(empty body)".to_owned() } else { words },
             retry_after: answer.retry_after,
         }
     }

@@ -18,10 +18,12 @@ pub mod cassette;
 pub mod choice;
 pub mod embedded;
 pub mod error;
+mod fault;
 pub mod fence;
 pub mod guarded;
 pub mod http;
 pub mod locate;
+mod log_probabilities;
 pub mod model_files;
 pub mod model_settings;
 pub mod name;
@@ -119,11 +121,47 @@ impl Message {
 pub struct ReplySchema {
     /// A short name, as OpenAI's `json_schema.name` wants it.
     pub name: &'static str,
-    /// The schema: an object with `additionalProperties: false` and all properties required.
+    /// The schema: an object with `additionalProperties: false` and all properties required. A
+    /// string without `maxLength` goes on until the limit of the call: models ramble. llama.cpp
+    /// refuses a `maxLength` over 2000.
     pub schema: Arc<Value>,
-    /// Bound in characters for every string of the reply on engines that decode under the
-    /// schema in this process, where length is the cost of a call.
-    pub brief: usize,
+}
+
+/// Tokens that a model may think with where nothing else is configured.
+pub const DEFAULT_THINK_TOKENS: u32 = 2000;
+
+/// Whether a model that can think does so before it replies. Always said to the server: what it
+/// does when it is not told differs, and thoughts would use up the tokens of the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Thinking {
+    /// It replies at once.
+    #[default]
+    Off,
+    /// It may think first.
+    On {
+        /// Most tokens of it, beside those of the reply.
+        tokens: u32,
+    },
+}
+
+impl Thinking {
+    /// What the settings `think` and `think_tokens` of a role come to.
+    pub fn configured(think: Option<bool>, tokens: u32) -> Self {
+        if think == Some(true) { Thinking::On { tokens } } else { Thinking::Off }
+    }
+
+    /// Whether it thinks.
+    pub fn is_on(self) -> bool {
+        self != Thinking::Off
+    }
+
+    /// Most tokens of thinking.
+    pub fn tokens(self) -> u32 {
+        match self {
+            Thinking::Off => 0,
+            Thinking::On { tokens } => tokens,
+        }
+    }
 }
 
 /// How the next token is chosen.
@@ -149,8 +187,8 @@ pub struct ChatRequest {
     /// Context window to ask for where the protocol can, in tokens. The same for all calls of
     /// a run: Ollama reloads the model when it changes.
     pub context_tokens: u32,
-    /// Whether a thinking model may think; `None` leaves the server's default.
-    pub think: Option<bool>,
+    /// Whether a thinking model may think first.
+    pub think: Thinking,
     /// Random text in the messages that must not count in the digest.
     pub nonce: Option<String>,
     /// How the next token is read instead of a reply; absent for an ordinary call.
@@ -174,7 +212,7 @@ impl ChatRequest {
         context_tokens: u32,
     ) -> Self {
         let (messages, schema) = (prompt.into(), Some(schema.clone()));
-        let (think, nonce, first_token) = (None, None, None);
+        let (think, nonce, first_token) = (Thinking::Off, None, None);
         Self { messages, schema, sampling, context_tokens, think, nonce, first_token }
     }
 
@@ -190,7 +228,7 @@ impl ChatRequest {
             schema: None,
             sampling: Sampling { temperature: 0.0, max_tokens: 1, seed },
             context_tokens,
-            think: Some(false),
+            think: Thinking::Off,
             nonce: None,
             first_token: Some(FirstToken { cuts }),
         }
@@ -198,8 +236,26 @@ impl ChatRequest {
 
     /// The same request, whose messages hold that mark of evidence.
     #[must_use]
-    pub fn fenced(self, nonce: &fence::Nonce, think: bool) -> Self {
-        Self { think: Some(think), nonce: Some(nonce.as_str().to_owned()), ..self }
+    pub fn fenced(self, nonce: &fence::Nonce) -> Self {
+        Self { nonce: Some(nonce.as_str().to_owned()), ..self }
+    }
+
+    /// The same request, before whose reply the model may think or not.
+    #[must_use]
+    pub fn thinking(self, think: Thinking) -> Self {
+        Self { think, ..self }
+    }
+
+    /// Most tokens that a server may write in all: thoughts and reply.
+    fn most_tokens(&self) -> u32 {
+        match self.first_token {
+            Some(_) => 1,
+            None => self.sampling.max_tokens.saturating_add(self.think.tokens()),
+        }
+    }
+
+    fn temperature(&self) -> f64 {
+        if self.first_token.is_some() { 0.0 } else { self.sampling.temperature }
     }
 
     /// Length of all messages in bytes.
@@ -365,7 +421,7 @@ pub struct RequestRecord {
     /// Name of the schema that the reply must satisfy; absent for free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Whether a thinking model may think; absent where the server decides.
+    /// Whether a thinking model may think.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
     /// Whether only the probabilities of the first token were asked for.
@@ -384,7 +440,7 @@ impl RequestRecord {
         Self {
             messages: request.messages.iter().map(message).collect(),
             schema: request.schema.as_ref().map(|schema| schema.name.to_owned()),
-            think: request.think,
+            think: Some(request.think.is_on()),
             first_token: request.first_token.is_some(),
         }
     }

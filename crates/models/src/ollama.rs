@@ -4,15 +4,18 @@
 //! the temperature to 1.0.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
 use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::http::Endpoint;
+use super::http::{Answer, Endpoint};
 use super::model_settings::ModelSettings;
-use super::{ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
+use super::{
+    ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage, log_probabilities,
+};
 
 /// Where Ollama listens unless told otherwise.
 pub const DEFAULT_BASE: &str = "http://127.0.0.1:11434";
@@ -167,6 +170,8 @@ pub struct OllamaModel {
     keep_alive: String,
     /// Whether `format` takes a schema (0.5 and later), asked once.
     takes_schema: OnceLock<bool>,
+    /// Whether the server has said that this model cannot think.
+    cannot_think: AtomicBool,
 }
 
 impl OllamaModel {
@@ -178,6 +183,7 @@ impl OllamaModel {
             server: OllamaServer::new(base, settings)?,
             keep_alive: settings.keep_alive.clone(),
             takes_schema: OnceLock::new(),
+            cannot_think: AtomicBool::new(false),
         })
     }
 
@@ -194,20 +200,24 @@ impl OllamaModel {
             "model": self.name,
             "messages": request.wire_messages(),
             "stream": false,
+            // Otherwise the server drops what does not fit, without a word.
+            "truncate": false,
+            // Absent means on for a model that can think.
+            "think": request.think.is_on() && !self.cannot_think.load(Ordering::Relaxed),
             "keep_alive": self.keep_alive,
             "options": {
                 "num_ctx": request.context_tokens,
-                "num_predict": request.sampling.max_tokens,
-                "temperature": request.sampling.temperature,
+                "num_predict": request.most_tokens(),
+                "temperature": request.temperature(),
                 // Ollama's seed is a signed 32-bit number in some runners.
                 "seed": request.sampling.seed % (1 << 31),
             },
         });
-        if let Some(schema) = &request.schema {
+        if request.first_token.is_some() {
+            body["logprobs"] = json!(true);
+            body["top_logprobs"] = json!(log_probabilities::MOST);
+        } else if let Some(schema) = &request.schema {
             body["format"] = if takes_schema { (*schema.schema).clone() } else { json!("json") };
-        }
-        if let Some(think) = request.think {
-            body["think"] = json!(think);
         }
         body
     }
@@ -222,26 +232,55 @@ impl OllamaModel {
         }
     }
 
-    async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
-        let takes_schema = request.schema.is_some() && self.takes_schema().await?;
-        let endpoint = &self.server.endpoint;
+    /// Sends a call, and sends it again without a key that this server or model refuses.
+    async fn send(&self, request: &ChatRequest, takes_schema: bool) -> Result<Answer, ModelError> {
         let mut body = self.body(request, takes_schema);
-        let mut answer = endpoint.post("/api/chat", &body).await?;
+        loop {
+            let answer = self.server.endpoint.post("/api/chat", &body).await?;
+            let Some(keys) = body.as_object_mut().filter(|_| answer.status == 400) else {
+                return Ok(answer);
+            };
+            if answer.names("think") && keys.get("think") == Some(&Value::Bool(true)) {
+                self.cannot_think.store(true, Ordering::Relaxed);
+                keys.insert("think".to_owned(), json!(false));
+            } else if answer.names("logprobs") && keys.remove("logprobs").is_some() {
+                keys.remove("top_logprobs");
+            } else if !answer.names("think") || keys.remove("think").is_none() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let wants_schema = request.schema.is_some() && request.first_token.is_none();
+        let takes_schema = wants_schema && self.takes_schema().await?;
+        let endpoint = &self.server.endpoint;
+        let answer = self.send(request, takes_schema).await?;
         if answer.status == 404 {
             return Err(self.missing().await);
         }
-        // A model that cannot think refuses the switch, even when it says "off".
-        if answer.status == 400
-            && request.think.is_some()
-            && String::from_utf8_lossy(&answer.body).contains("think")
-        {
-            body.as_object_mut().map(|body| body.remove("think"));
-            answer = endpoint.post("/api/chat", &body).await?;
+        let value = match endpoint.json(&answer) {
+            Err(ModelError::PromptTooLong { length, limit, .. }) => {
+                let limit = limit.or(usize::try_from(request.context_tokens).ok());
+                let most = self.context_limit().await;
+                return Err(ModelError::PromptTooLong { length, limit, most });
+            }
+            other => other?,
+        };
+        let mut reply = read_reply(&value, reply_mode(request, takes_schema))
+            .ok_or_else(|| endpoint.protocol("JSON that is not an Ollama chat reply", false))?;
+        if request.first_token.is_some() {
+            reply.first_token = first_token(&value);
         }
-        let value = endpoint.json(&answer)?;
-        read_reply(&value, reply_mode(request, takes_schema))
-            .ok_or_else(|| endpoint.protocol("JSON that is not an Ollama chat reply", false))
+        Ok(reply)
     }
+}
+
+/// The likeliest first tokens of a reply; none before 0.12.11, and none where the model thought
+/// all the same: its thoughts stand in the same list, without a mark.
+fn first_token(value: &Value) -> Option<Vec<super::TokenProbability>> {
+    let thought = value.get("message").is_none_or(log_probabilities::thought);
+    if thought { None } else { log_probabilities::first_token(value.get("logprobs")) }
 }
 
 const fn reply_mode(request: &ChatRequest, takes_schema: bool) -> StructuredMode {
@@ -397,6 +436,20 @@ mod tests {
         let reply = read_reply(&value, StructuredMode::Schema).unwrap();
         assert_eq!(reply.text, "");
         assert_eq!(reply.usage.prompt_tokens, Some(7));
+    }
+
+    #[test]
+    fn the_first_token_of_a_thought_is_none_of_the_reply() {
+        let token = |text: &str| json!({ "token": text, "logprob": -0.7 });
+        let first = json!([{ "token": "Yes", "top_logprobs": [token("Yes"), token("No")] }]);
+        let mut value = json!({ "message": { "content": "Yes" }, "logprobs": first });
+        assert_eq!(first_token(&value).unwrap().len(), 2);
+        value["message"]["thinking"] = json!("Yes, but");
+        assert_eq!(first_token(&value), None);
+        value["message"]["thinking"] = json!("");
+        assert!(first_token(&value).is_some());
+        value.as_object_mut().unwrap().remove("logprobs");
+        assert_eq!(first_token(&value), None);
     }
 
     #[test]

@@ -1,34 +1,142 @@
 //! `/v1/chat/completions` of OpenAI and of everything that speaks it: llama.cpp's server, vLLM,
 //! LM Studio.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
+use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::http::{Answer, Endpoint};
 use super::model_settings::ModelSettings;
-use super::{ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, Usage};
+use super::{
+    ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, TokenProbability, Usage,
+    log_probabilities,
+};
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
-/// The modes from strict to lax; a server that refuses one is asked with the next.
-const MODES: [StructuredMode; 3] =
-    [StructuredMode::Schema, StructuredMode::JsonObject, StructuredMode::Prompt];
+/// What a server takes, as far as it has told: it begins with everything, and what is refused once
+/// is not sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that a server may refuse")]
+struct Dialect {
+    /// The strictest form of `response_format`.
+    mode: StructuredMode,
+    /// Whether a schema may bound the length of strings. OpenAI's own server refuses that.
+    lengths: bool,
+    /// Whether the limit may be called `max_tokens` and not, as OpenAI's newer models insist,
+    /// `max_completion_tokens`.
+    max_tokens: bool,
+    temperature: bool,
+    /// The switch of chat templates that llama.cpp's server and vLLM take. OpenAI's own server
+    /// takes no key that it does not know.
+    thinking_switch: bool,
+    /// Most alternatives that are told for a token; 0 where log-probabilities are refused.
+    top_logprobs: u8,
+}
+
+impl Dialect {
+    const fn assumed(is_openai: bool) -> Self {
+        Self {
+            mode: StructuredMode::Schema,
+            lengths: !is_openai,
+            max_tokens: true,
+            temperature: true,
+            thinking_switch: !is_openai,
+            top_logprobs: log_probabilities::MOST,
+        }
+    }
+
+    /// What is left without the thing that the server complains of, by the words that OpenAI, vLLM,
+    /// llama.cpp and LM Studio use. None where nothing can be left out.
+    fn without_refused(self, answer: &Answer, request: &ChatRequest) -> Option<Self> {
+        let names = |parts: &[&str]| parts.iter().any(|part| answer.names(part));
+        if request.first_token.is_some() && matches!(answer.status, 400..=499 | 501) {
+            let refused = self.top_logprobs > 0 && names(&["logprobs"]);
+            if refused {
+                let top_logprobs = allowed(&answer.words(), self.top_logprobs);
+                return Some(Self { top_logprobs, ..self });
+            }
+        }
+        if !matches!(answer.status, 400 | 422 | 501) {
+            return None;
+        }
+        let unknown = ["unknown field", "unrecognized", "not permitted", "additional properties"];
+        if self.thinking_switch && (names(&["chat_template_kwargs"]) || names(&unknown)) {
+            return Some(Self { thinking_switch: false, ..self });
+        }
+        if names(&["max_completion_tokens"]) {
+            return self.max_tokens.then_some(Self { max_tokens: false, ..self });
+        }
+        if names(&["'temperature'", "\"temperature\""]) && names(&["unsupported", "support"]) {
+            return self.temperature.then_some(Self { temperature: false, ..self });
+        }
+        request.schema.as_ref()?;
+        if self.lengths && names(&["maxlength", "minlength"]) {
+            return Some(Self { lengths: false, ..self });
+        }
+        let format = ["response_format", "json_schema", "json_object", "schema", "grammar"];
+        let mode = match self.mode {
+            StructuredMode::Schema => StructuredMode::JsonObject,
+            StructuredMode::JsonObject => StructuredMode::Prompt,
+            StructuredMode::Prompt => return None,
+        };
+        names(&format).then_some(Self { mode, ..self })
+    }
+
+    /// What both take, whichever of several calls finds out first.
+    fn and(self, other: Self) -> Self {
+        let laxer = |mode| match mode {
+            StructuredMode::Schema => 0,
+            StructuredMode::JsonObject => 1,
+            StructuredMode::Prompt => 2,
+        };
+        Self {
+            mode: if laxer(self.mode) < laxer(other.mode) { other.mode } else { self.mode },
+            lengths: self.lengths && other.lengths,
+            max_tokens: self.max_tokens && other.max_tokens,
+            temperature: self.temperature && other.temperature,
+            thinking_switch: self.thinking_switch && other.thinking_switch,
+            top_logprobs: self.top_logprobs.min(other.top_logprobs),
+        }
+    }
+}
+
+/// The number of alternatives that a server allows, from its words: the largest number in them that
+/// is less than what was asked for. 0 where they name none: then it tells none at all.
+fn allowed(words: &str, asked: u8) -> u8 {
+    let numbers = words.split_whitespace().filter_map(|word| {
+        word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-').parse::<u8>().ok()
+    });
+    // One alternative says nothing of the others.
+    numbers.filter(|number| (2..asked).contains(number)).max().unwrap_or(0)
+}
+
+/// A schema without bounds on the length of strings.
+fn without_lengths(schema: &Value) -> Value {
+    match schema {
+        Value::Object(keys) => {
+            let is_bound = |key: &str, value: &Value| {
+                matches!(key, "maxLength" | "minLength") && value.is_number()
+            };
+            let kept = keys.iter().filter(|(key, value)| !is_bound(key, value));
+            kept.map(|(key, value)| (key.clone(), without_lengths(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_lengths).collect(),
+        other => other.clone(),
+    }
+}
 
 /// One model behind an OpenAI-compatible address.
 pub struct OpenAiModel {
     id: String,
     name: String,
     endpoint: Endpoint,
-    /// Index into [`MODES`] of the strictest mode that this server has not refused.
-    mode: AtomicU8,
-    /// Whether the limit is called `max_tokens` (0) or, as OpenAI's newer models insist,
-    /// `max_completion_tokens` (1), and whether the temperature must stay away (2).
-    dialect: AtomicU8,
+    dialect: Mutex<Dialect>,
 }
 
 impl OpenAiModel {
@@ -52,16 +160,17 @@ impl OpenAiModel {
             headers.insert(AUTHORIZATION, value);
         }
         let hint = "is OPENAI_BASE_URL right and the server running?".to_owned();
+        let is_openai = Url::parse(base)
+            .is_ok_and(|address| address.host_str().is_some_and(|host| host == "api.openai.com"));
         Ok(Self {
             id: format!("openai/{name}"),
             name: name.to_owned(),
             endpoint: Endpoint::new(base, headers, settings, hint)?,
-            mode: AtomicU8::new(0),
-            dialect: AtomicU8::new(0),
+            dialect: Mutex::new(Dialect::assumed(is_openai)),
         })
     }
 
-    fn body(&self, request: &ChatRequest, mode: StructuredMode, dialect: u8) -> Value {
+    fn body(&self, request: &ChatRequest, dialect: Dialect) -> Value {
         let mut body = json!({
             "model": self.name,
             "messages": request.wire_messages(),
@@ -69,18 +178,27 @@ impl OpenAiModel {
             // Servers take seeds of at most 63 bits.
             "seed": request.sampling.seed >> 1,
         });
-        let limit = if dialect == 0 { "max_tokens" } else { "max_completion_tokens" };
-        body[limit] = json!(request.sampling.max_tokens);
-        if dialect < 2 {
-            body["temperature"] = json!(request.sampling.temperature);
+        let limit = if dialect.max_tokens { "max_tokens" } else { "max_completion_tokens" };
+        body[limit] = json!(request.most_tokens());
+        if dialect.temperature {
+            body["temperature"] = json!(request.temperature());
         }
-        if let Some(schema) = &request.schema {
-            match mode {
+        if dialect.thinking_switch {
+            body["chat_template_kwargs"] = json!({ "enable_thinking": request.think.is_on() });
+        }
+        if request.first_token.is_some() {
+            body["logprobs"] = json!(true);
+            body["top_logprobs"] = json!(dialect.top_logprobs);
+        } else if let Some(schema) = &request.schema {
+            match dialect.mode {
                 StructuredMode::Schema => {
+                    let bare = (!dialect.lengths).then(|| without_lengths(&schema.schema));
                     body["response_format"] = json!({
                         "type": "json_schema",
                         "json_schema": {
-                            "name": schema.name, "strict": true, "schema": *schema.schema,
+                            "name": schema.name,
+                            "strict": true,
+                            "schema": bare.as_ref().unwrap_or(&schema.schema),
                         },
                     });
                 }
@@ -95,39 +213,32 @@ impl OpenAiModel {
 
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         loop {
-            let level = self.mode.load(Ordering::Relaxed);
-            let dialect = self.dialect.load(Ordering::Relaxed);
-            let mode = match request.schema {
-                Some(_) => MODES[usize::from(level)],
-                None => StructuredMode::Prompt,
-            };
-            let answer =
-                self.endpoint.post("/chat/completions", &self.body(request, mode, dialect)).await?;
-            if matches!(answer.status, 400 | 422 | 501) {
-                match refused(&answer) {
-                    // Remembered for all later calls, whichever of several calls finds out first.
-                    Some(Refused::ResponseFormat) if mode != StructuredMode::Prompt => {
-                        self.mode.fetch_max(level + 1, Ordering::Relaxed);
-                        continue;
-                    }
-                    Some(Refused::MaxTokens) if dialect == 0 => {
-                        self.dialect.fetch_max(1, Ordering::Relaxed);
-                        continue;
-                    }
-                    Some(Refused::Temperature) if dialect < 2 => {
-                        self.dialect.fetch_max(2, Ordering::Relaxed);
-                        continue;
-                    }
-                    _ => {}
-                }
+            let dialect = *self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+            if request.first_token.is_some() && dialect.top_logprobs == 0 {
+                return Ok(untold());
+            }
+            let body = self.body(request, dialect);
+            let answer = self.endpoint.post("/chat/completions", &body).await?;
+            if let Some(known) = dialect.without_refused(&answer, request) {
+                let mut dialect = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+                *dialect = dialect.and(known);
+                continue;
             }
             if answer.status == 404 {
                 return Err(self.missing(&answer).await);
             }
+            let mode = match request.schema {
+                Some(_) => dialect.mode,
+                None => StructuredMode::Prompt,
+            };
             let value = self.endpoint.json(&answer)?;
-            return read_reply(&value, mode).ok_or_else(|| {
+            let mut reply = read_reply(&value, mode).ok_or_else(|| {
                 self.endpoint.protocol("JSON that is not a chat completion", false)
-            });
+            })?;
+            if request.first_token.is_some() {
+                reply.first_token = first_token(&value);
+            }
+            return Ok(reply);
         }
     }
 
@@ -151,26 +262,23 @@ impl OpenAiModel {
     }
 }
 
-enum Refused {
-    ResponseFormat,
-    MaxTokens,
-    Temperature,
+/// The reply of a model that is known to tell no probabilities: it need not be asked.
+fn untold() -> ChatReply {
+    ChatReply {
+        text: String::new(),
+        finish: Finish::Other("no log-probabilities".to_owned()),
+        usage: Usage::default(),
+        structured: StructuredMode::Prompt,
+        first_token: None,
+    }
 }
 
-/// The complaint of a server that answers "bad request", by the words that OpenAI, vLLM,
-/// llama.cpp and LM Studio use.
-fn refused(answer: &Answer) -> Option<Refused> {
-    let words = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
-    let names = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-    if names(&["max_completion_tokens"]) {
-        Some(Refused::MaxTokens)
-    } else if names(&["'temperature'", "\"temperature\""]) && names(&["unsupported", "support"]) {
-        Some(Refused::Temperature)
-    } else if names(&["response_format", "json_schema", "json_object", "schema", "grammar"]) {
-        Some(Refused::ResponseFormat)
-    } else {
-        None
-    }
+/// The likeliest first tokens of a reply; none where the model thought all the same.
+fn first_token(value: &Value) -> Option<Vec<TokenProbability>> {
+    let choice = value.get("choices")?.get(0)?;
+    let thought = choice.get("message").is_none_or(log_probabilities::thought);
+    let tokens = choice.get("logprobs").and_then(|told| told.get("content"));
+    if thought { None } else { log_probabilities::first_token(tokens) }
 }
 
 /// Reads a chat completion. `None`: it is something else. `reasoning_content` and the like are
@@ -234,6 +342,7 @@ impl ChatModel for OpenAiModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Message, ReplySchema, Sampling, Thinking};
 
     #[test]
     fn finish_reasons() {
@@ -249,6 +358,115 @@ mod tests {
         ));
         assert!(matches!(finish(json!({"content": ""}), "content_filter"), Finish::Refusal(_)));
         assert!(matches!(finish(json!({}), "tool_calls"), Finish::Other(_)));
+    }
+
+    fn answer(status: u16, message: &str) -> Answer {
+        Answer::new(status, json!({ "error": { "message": message } }).to_string().into_bytes())
+    }
+
+    /// What is left of the dialect after these words.
+    fn after(dialect: Dialect, request: &ChatRequest, words: &str) -> Option<Dialect> {
+        dialect.without_refused(&answer(400, words), request)
+    }
+
+    fn question() -> ChatRequest {
+        ChatRequest::first_token(vec![Message::user("Is it?")], Vec::new(), 1, 4096)
+    }
+
+    #[test]
+    fn limits_of_alternatives_are_read_from_the_words() {
+        let request = question();
+        let assumed = Dialect::assumed(true);
+        for (words, allowed) in [
+            ("top_logprobs must be between 0 and 5", 5),
+            ("Requested sample logprobs of 20, which is greater than max allowed: 8", 8),
+            ("Invalid 'top_logprobs': integer above maximum value. Expected <= 5, got 20.", 5),
+            ("logprobs are not supported with gpt-5 o3 models", 0),
+            ("top_logprobs must be at most 1", 0),
+        ] {
+            let left = after(assumed, &request, words).unwrap();
+            assert_eq!(left, Dialect { top_logprobs: allowed, ..assumed }, "{words}");
+        }
+        let refused = answer(403, "You are not allowed to request logprobs from this model");
+        assert_eq!(assumed.without_refused(&refused, &request).unwrap().top_logprobs, 0);
+        let none = Dialect { top_logprobs: 0, ..assumed };
+        assert_eq!(after(none, &request, "no logprobs"), None);
+    }
+
+    #[test]
+    fn each_refusal_costs_one_thing() {
+        let schema = ReplySchema { name: "x", schema: std::sync::Arc::new(json!({})) };
+        let sampling = Sampling { temperature: 0.0, max_tokens: 9, seed: 1 };
+        let request = ChatRequest::structured(vec![Message::user("x")], &schema, sampling, 4096);
+        let all = Dialect::assumed(false);
+        for (words, left) in [
+            (
+                "Unsupported parameter: use 'max_completion_tokens' instead",
+                Dialect { max_tokens: false, ..all },
+            ),
+            ("'temperature' is not supported", Dialect { temperature: false, ..all }),
+            ("body.chat_template_kwargs: Extra inputs", Dialect { thinking_switch: false, ..all }),
+            ("Unknown field in the request", Dialect { thinking_switch: false, ..all }),
+            (
+                "Invalid schema: 'maxLength' is not permitted here",
+                Dialect { thinking_switch: false, ..all },
+            ),
+            (
+                "response_format is not supported",
+                Dialect { mode: StructuredMode::JsonObject, ..all },
+            ),
+        ] {
+            assert_eq!(after(all, &request, words), Some(left), "{words}");
+            assert_eq!(all.and(left), left);
+        }
+        let openai = Dialect::assumed(true);
+        let lengths = "Invalid schema: 'maxLength' is not permitted";
+        let strict = Dialect { mode: StructuredMode::JsonObject, ..openai };
+        assert_eq!(after(openai, &request, lengths), Some(strict), "it was not sent");
+        let plain = Dialect { thinking_switch: false, ..all };
+        assert_eq!(after(plain, &request, lengths), Some(Dialect { lengths: false, ..plain }));
+        assert_eq!(after(all, &request, "the prompt is empty"), None);
+        assert_eq!(all.without_refused(&answer(500, "response_format"), &request), None);
+    }
+
+    #[test]
+    fn openai_itself_gets_no_key_that_it_does_not_know() {
+        let open =
+            |base: &str| OpenAiModel::new("m", base, None, &ModelSettings::default()).unwrap();
+        let schema = json!({
+            "type": "object",
+            "properties": { "maxLength": { "type": "string", "maxLength": 9, "enum": ["a"] } },
+        });
+        let schema = ReplySchema { name: "x", schema: std::sync::Arc::new(schema) };
+        let sampling = Sampling { temperature: 0.5, max_tokens: 9, seed: 1 };
+        let request = ChatRequest::structured(vec![Message::user("x")], &schema, sampling, 4096)
+            .thinking(Thinking::On { tokens: 100 });
+        let body = |base: &str| {
+            let model = open(base);
+            let dialect = *model.dialect.lock().unwrap();
+            model.body(&request, dialect)
+        };
+        let length = "/response_format/json_schema/schema/properties/maxLength/maxLength";
+        let own = body(DEFAULT_BASE);
+        assert!(own.get("chat_template_kwargs").is_none());
+        assert_eq!(own.pointer(length), None);
+        assert_eq!(own["max_tokens"], 109);
+        let other = body("http://127.0.0.1:8080/v1");
+        assert_eq!(other["chat_template_kwargs"]["enable_thinking"], true);
+        assert_eq!(other.pointer(length), Some(&json!(9)));
+    }
+
+    #[test]
+    fn first_tokens_of_thinking_models_are_none() {
+        let token = |text: &str| json!({ "token": text, "logprob": -0.7 });
+        let told =
+            json!({ "content": [{ "token": "Yes", "top_logprobs": [token("Yes"), token("No")] }] });
+        let mut value =
+            json!({ "choices": [{ "message": { "content": "Yes" }, "logprobs": told }] });
+        assert_eq!(first_token(&value).unwrap().len(), 2);
+        value["choices"][0]["message"]["reasoning_content"] = json!("Hm");
+        assert_eq!(first_token(&value), None);
+        assert_eq!(first_token(&json!({ "choices": [{ "message": {}, "logprobs": null }] })), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::resolved;
 use crate::config::{Config, TEMPLATE, variables};
 use selftest_harness::rubric::Rubric;
-use selftest_harness::sut::sut_settings::HttpSettings;
+use selftest_harness::sut::sut_settings::{ChatSettings, HttpSettings};
 
 /// The template with its optional lines made active, for the adapters that `keep` accepts.
 fn uncommented(adapter: &str) -> String {
@@ -45,6 +45,7 @@ fn the_template_documents_the_true_defaults() {
             (config.concurrency.take(), config.models.concurrency.take()),
             (Some(4), Some(8))
         );
+        assert_eq!(config.generator.think.take(), Some(false));
         assert_eq!(config.judge.think.take(), Some(false));
         assert_eq!(config.grade.quality.think.take(), Some(false));
         let alerts = &mut config.grade.alerts;
@@ -75,7 +76,11 @@ fn the_template_documents_the_true_defaults() {
                 assert_eq!(http.token_variable.take().as_deref(), Some("PM_TOKEN"));
                 assert_eq!(http, HttpSettings::default());
             }
-            _ => assert_eq!(config.sut, plain.config.sut),
+            _ => {
+                let chat = config.sut.chat.as_mut();
+                assert_eq!(chat.and_then(|chat| chat.think.take()), Some(false));
+                assert_eq!(config.sut.chat, Some(ChatSettings::default()));
+            }
         }
         config.sut = plain.config.sut.clone();
         assert_eq!(config, plain.config, "{adapter}");

@@ -12,6 +12,8 @@ pub(crate) enum Role {
     Generator,
     Sut,
     Judge,
+    /// Wants the probabilities of the first token.
+    Question,
     /// Grades a recorded session.
     Grader,
     /// Drafts a skill.
@@ -79,7 +81,12 @@ impl Call {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn messages(&self) -> &[Value] {
+    /// Tokens of the prompt, as this server counts them.
+    pub(super) fn prompt_tokens(&self) -> u64 {
+        self.text().len() as u64 / 4 + 1
+    }
+
+    pub(super) fn messages(&self) -> &[Value] {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
@@ -89,7 +96,9 @@ impl Call {
             Some(schema) => schema["properties"].get(field).is_some(),
             None => self.text().contains(&format!("\"{field}\"")),
         };
-        if named("problem_solved") {
+        if self.body["logprobs"] == true {
+            Role::Question
+        } else if named("problem_solved") {
             Role::Grader
         } else if named("explanation") {
             Role::Judge

@@ -19,6 +19,7 @@ pub(crate) use call::{Call, Endpoint, Role};
 pub(crate) use reply::Reply;
 pub(crate) use script::{
     HINT_MARK, Script, answered, drafted, generated, grounded, quality, quotes, verdict, words,
+    yes_or_no,
 };
 use wire::{Connection, HttpRequest};
 
@@ -209,6 +210,9 @@ impl Shared {
     fn refusal(&self, call: &Call) -> Option<(u16, Value)> {
         let script = &self.script;
         if call.endpoint == Endpoint::OpenAi {
+            if let Some(words) = openai_complaint(script, &call.body) {
+                return Some((400, json!({ "error": { "message": words, "code": null } })));
+            }
             let format = call.body.pointer("/response_format/type").and_then(Value::as_str)?;
             let refused = (script.refuses_schema && format == "json_schema")
                 || (script.refuses_json_object && format == "json_object");
@@ -224,13 +228,18 @@ impl Shared {
         if !script.models.iter().any(|installed| same_model(installed, model)) {
             return Some((404, json!({ "error": format!("model '{model}' not found") })));
         }
-        let minor =
-            script.ollama_version.strip_prefix("0.").and_then(|rest| rest.split('.').next());
-        let old = minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor < 5);
-        (old && call.schema().is_some()).then(|| {
+        if !script.is_ollama_since([0, 5, 0]) && call.schema().is_some() {
             let error = "json: cannot unmarshal object into Go struct field ChatRequest.format of type string";
-            (400, json!({ "error": error }))
-        })
+            return Some((400, json!({ "error": error })));
+        }
+        if call.body["top_logprobs"].as_u64().is_some_and(|most| most > 20) {
+            return Some((400, json!({ "error": "top_logprobs must be between 0 and 20" })));
+        }
+        if call.body["think"] == true && !script.can_think() {
+            let error = format!("\"{model}\" does not support thinking");
+            return Some((400, json!({ "error": error })));
+        }
+        context_exceeded(call)
     }
 
     fn openai_models(&self) -> Value {
@@ -268,12 +277,47 @@ impl Shared {
             return (404, json!({ "error": format!("model '{name}' not found") }));
         }
         let capability = if name.contains("embed") { "embedding" } else { "completion" };
+        let thinking = self.script.can_think().then_some("thinking");
+        let capabilities: Vec<&str> = [capability].into_iter().chain(thinking).collect();
         let answer = json!({
             "details": { "format": "gguf", "family": "qwen2" },
             "model_info": { "general.architecture": "qwen2", "qwen2.context_length": 32768 },
-            "capabilities": [capability],
+            "capabilities": capabilities,
         });
         (200, answer)
+    }
+}
+
+/// As Ollama passes the words of its runner on: JSON in a string. One message that does not fit is
+/// refused, older messages are dropped unless that is forbidden.
+fn context_exceeded(call: &Call) -> Option<(u16, Value)> {
+    let (tokens, context) = (call.prompt_tokens(), call.body["options"]["num_ctx"].as_u64()?);
+    let may_drop = call.body["truncate"] != false && call.messages().len() > 1;
+    if tokens <= context || may_drop {
+        return None;
+    }
+    let message = format!(
+        "request ({tokens} tokens) exceeds the available context size ({context} tokens), try increasing it"
+    );
+    let error = json!({ "error": {
+        "code": 400,
+        "message": message,
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": tokens,
+        "n_ctx": context,
+    }});
+    Some((400, json!({ "error": error.to_string() })))
+}
+
+/// What a server says to keys and numbers that it does not take.
+fn openai_complaint(script: &Script, body: &Value) -> Option<String> {
+    if script.refuses_unknown_fields && body.get("chat_template_kwargs").is_some() {
+        return Some("Unrecognized request argument supplied: chat_template_kwargs".to_owned());
+    }
+    let (asked, most) = (body["top_logprobs"].as_u64()?, script.top_logprobs);
+    match most {
+        0 => Some("logprobs are not supported with this model".to_owned()),
+        most => (asked > most).then(|| format!("top_logprobs must be between 0 and {most}")),
     }
 }
 

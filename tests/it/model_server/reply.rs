@@ -12,6 +12,12 @@ use super::wire::Connection;
 pub(crate) enum Reply {
     /// A finished reply of the model.
     Text(String),
+    /// A finished reply of the model in JSON. Ollama writes the keys sorted by name.
+    Json(Value),
+    /// The first token of a reply, cut there, with the log-probabilities of the likeliest tokens.
+    FirstToken(Vec<(&'static str, Value)>),
+    /// Thoughts that took all tokens; the log-probabilities are of their first token.
+    OnlyThoughts(String),
     /// A finished reply with raw bytes in its text, valid UTF-8 or not.
     Bytes(Vec<u8>),
     /// A finished reply whose text is null.
@@ -58,7 +64,7 @@ impl From<String> for Reply {
 
 impl From<Value> for Reply {
     fn from(value: Value) -> Self {
-        Reply::Text(value.to_string())
+        Reply::Json(value)
     }
 }
 
@@ -77,6 +83,27 @@ impl Reply {
         let finished = |text: &str| body(call, &Parts { text: Some(text), ..Parts::default() });
         match self {
             Reply::Text(text) => connection.write(200, &[JSON], finished(&text).as_bytes()),
+            Reply::Json(mut value) => {
+                if call.endpoint == Endpoint::Ollama && call.schema().is_some() {
+                    value.sort_all_objects();
+                }
+                connection.write(200, &[JSON], finished(&value.to_string()).as_bytes());
+            }
+            Reply::FirstToken(tokens) => {
+                let text = tokens.first().map(|(text, _)| *text);
+                let likeliest = Some(tokens.as_slice());
+                let parts = Parts { text, likeliest, finish: "length", ..Parts::default() };
+                connection.write(200, &[JSON], body(call, &parts).as_bytes());
+            }
+            Reply::OnlyThoughts(thinking) => {
+                let tokens = [("The", json!(-0.1)), ("Yes", json!(-3.0)), ("No", json!(-4.0))];
+                let likeliest = (call.body["logprobs"] == true).then_some(&tokens[..]);
+                let thinking = Some(thinking.as_str());
+                let text = Some("");
+                let parts =
+                    Parts { text, thinking, likeliest, finish: "length", ..Parts::default() };
+                connection.write(200, &[JSON], body(call, &parts).as_bytes());
+            }
             Reply::Bytes(bytes) => {
                 let body = finished(MARK);
                 let (before, after) = body.split_once(MARK).unwrap();
@@ -140,18 +167,26 @@ struct Parts<'a> {
     text: Option<&'a str>,
     thinking: Option<&'a str>,
     refusal: Option<&'a str>,
+    likeliest: Option<&'a [(&'static str, Value)]>,
     finish: &'a str,
     prompt_tokens: Option<u64>,
 }
 
 impl Default for Parts<'_> {
     fn default() -> Self {
-        Self { text: None, thinking: None, refusal: None, finish: "stop", prompt_tokens: None }
+        Self {
+            text: None,
+            thinking: None,
+            refusal: None,
+            likeliest: None,
+            finish: "stop",
+            prompt_tokens: None,
+        }
     }
 }
 
 fn body(call: &Call, parts: &Parts<'_>) -> String {
-    let seen = parts.prompt_tokens.unwrap_or(call.text().len() as u64 / 4 + 1);
+    let seen = parts.prompt_tokens.unwrap_or(call.prompt_tokens());
     let made = parts.text.map_or(0, |text| text.len() as u64 / 4 + 1);
     let value = match call.endpoint {
         Endpoint::OpenAi => json!({
@@ -167,7 +202,7 @@ fn body(call: &Call, parts: &Parts<'_>) -> String {
                     "reasoning_content": parts.thinking,
                     "refusal": parts.refusal,
                 },
-                "logprobs": null,
+                "logprobs": parts.likeliest.map(|tokens| json!({ "content": told(call, tokens) })),
                 "finish_reason": parts.finish,
             }],
             "usage": {
@@ -182,7 +217,7 @@ fn body(call: &Call, parts: &Parts<'_>) -> String {
             if let Some(thinking) = parts.thinking {
                 message["thinking"] = thinking.into();
             }
-            json!({
+            let mut answer = json!({
                 "model": call.body["model"],
                 "created_at": "2026-02-06T12:34:56Z",
                 "message": message,
@@ -192,8 +227,21 @@ fn body(call: &Call, parts: &Parts<'_>) -> String {
                 "total_duration": 1_000_000,
                 "prompt_eval_count": seen,
                 "eval_count": made,
-            })
+            });
+            if let Some(tokens) = parts.likeliest {
+                answer["logprobs"] = told(call, tokens);
+            }
+            answer
         }
     };
     value.to_string()
+}
+
+/// The first token with its alternatives, as many as were asked for; both protocols write it so.
+fn told(call: &Call, tokens: &[(&'static str, Value)]) -> Value {
+    let token = |(text, logprob): &(&'static str, Value)| json!({ "token": text, "logprob": logprob, "bytes": text.as_bytes() });
+    let most = usize::try_from(call.body["top_logprobs"].as_u64().unwrap_or(0)).unwrap();
+    let mut first = tokens.first().map_or(json!({}), token);
+    first["top_logprobs"] = tokens.iter().take(most).map(token).collect();
+    json!([first])
 }

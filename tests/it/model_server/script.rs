@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::ModelServer;
-use super::call::{Call, Role};
+use super::call::{Call, Endpoint, Role};
 use super::reply::Reply;
 
 /// Words of a generated prompt or of its scenario's description that make the default system
@@ -29,6 +29,13 @@ pub(crate) struct Script {
     judge: Answer,
     grader: Answer,
     drafter: Answer,
+    question: Answer,
+    /// What the model thinks before it replies, unless it is told not to, and whether it does even
+    /// then.
+    thoughts: Option<(String, bool)>,
+    /// Most alternatives that the OpenAI side tells for a token; 0: it refuses to.
+    pub(super) top_logprobs: u64,
+    pub(super) refuses_unknown_fields: bool,
     pub(super) delay: Duration,
     pub(super) refuses_schema: bool,
     pub(super) refuses_json_object: bool,
@@ -47,6 +54,10 @@ impl Default for Script {
             judge: Box::new(|call| verdict(call, 0.9).into()),
             grader: Box::new(|call| quality(call, [Some(0.9), Some(0.5), Some(0.7), None]).into()),
             drafter: Box::new(|call| drafted(call).into()),
+            question: Box::new(|_| "Yes".into()),
+            thoughts: None,
+            top_logprobs: 20,
+            refuses_unknown_fields: false,
             delay: Duration::ZERO,
             refuses_schema: false,
             refuses_json_object: false,
@@ -100,14 +111,48 @@ impl Script {
         self
     }
 
+    /// Calls for the probabilities of the first token. Without it the server tells none.
+    pub(crate) fn question<R: Into<Reply>>(
+        mut self,
+        answer: impl Fn(&Call) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.question = Box::new(move |call| answer(call).into());
+        self
+    }
+
+    /// A model that thinks this where it is not told otherwise, at the cost of its reply's tokens.
+    pub(crate) fn thinks(mut self, thoughts: &str) -> Self {
+        self.thoughts = Some((thoughts.to_owned(), false));
+        self
+    }
+
+    /// A model that thinks this whatever it is told.
+    pub(crate) fn always_thinks(mut self, thoughts: &str) -> Self {
+        self.thoughts = Some((thoughts.to_owned(), true));
+        self
+    }
+
+    /// The OpenAI side tells at most so many alternatives for a token; 0: it refuses to.
+    pub(crate) fn top_logprobs(mut self, most: u64) -> Self {
+        self.top_logprobs = most;
+        self
+    }
+
+    /// The OpenAI side answers 400 to keys that OpenAI's own server does not know.
+    pub(crate) fn refuse_unknown_fields(mut self) -> Self {
+        self.refuses_unknown_fields = true;
+        self
+    }
+
     /// The same misbehaviour for every role.
     pub(crate) fn always(self, reply: Reply) -> Self {
-        let [second, third, fourth, fifth] = [(); 4].map(|()| reply.clone());
+        let [second, third, fourth, fifth, sixth] = [(); 5].map(|()| reply.clone());
         self.generator(move |_| reply.clone())
             .sut(move |_| second.clone())
             .judge(move |_| third.clone())
             .grader(move |_| fourth.clone())
             .drafter(move |_| fifth.clone())
+            .question(move |_| sixth.clone())
     }
 
     /// Every chat call takes this long.
@@ -170,8 +215,55 @@ impl Script {
         ModelServer::listen(self)
     }
 
+    /// Whether the model can think.
+    pub(super) fn can_think(&self) -> bool {
+        self.thoughts.is_some()
+    }
+
+    /// Whether this version of Ollama is at least that.
+    pub(super) fn is_ollama_since(&self, wanted: [u32; 3]) -> bool {
+        let parts = self.ollama_version.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+        parts.take(3).collect::<Vec<u32>>() >= wanted.to_vec()
+    }
+
     pub(super) fn answer(&self, call: &Call) -> Reply {
+        let reply = self.reply_of(call);
+        let old = call.endpoint == Endpoint::Ollama && !self.is_ollama_since([0, 12, 11]);
+        let reply = match reply {
+            Reply::FirstToken(tokens) if old => {
+                Reply::Truncated(tokens.first().map_or("", |(text, _)| *text).to_owned())
+            }
+            reply => reply,
+        };
+        let Some((thoughts, always)) = &self.thoughts else { return reply };
+        let told_not_to = match call.endpoint {
+            Endpoint::Ollama => call.body["think"] == false,
+            Endpoint::OpenAi => {
+                call.body.pointer("/chat_template_kwargs/enable_thinking") == Some(&json!(false))
+            }
+        };
+        if told_not_to && !always {
+            return reply;
+        }
+        let most = match call.endpoint {
+            Endpoint::Ollama => &call.body["options"]["num_predict"],
+            Endpoint::OpenAi => &call.body["max_tokens"],
+        };
+        if most.as_u64().is_some_and(|most| thoughts.len() as u64 / 4 >= most) {
+            return Reply::OnlyThoughts(thoughts.clone());
+        }
+        match reply {
+            Reply::Text(text) => Reply::Thinking { thinking: thoughts.clone(), text },
+            Reply::Json(value) => {
+                Reply::Thinking { thinking: thoughts.clone(), text: value.to_string() }
+            }
+            reply => reply,
+        }
+    }
+
+    fn reply_of(&self, call: &Call) -> Reply {
         match call.role {
+            Role::Question => (self.question)(call),
             Role::Generator => (self.generator)(call),
             Role::Sut => (self.sut)(call),
             Role::Judge => (self.judge)(call),
@@ -262,6 +354,19 @@ pub(crate) fn verdict(call: &Call, score: f64) -> Value {
         Map::from_iter([("explanation".to_owned(), "It does what was asked.".into())]);
     verdict.extend(fields.into_iter().map(|field| (field.to_owned(), score.into())));
     verdict.into()
+}
+
+/// A first token that says yes with this probability and no with the rest, in several spellings.
+pub(crate) fn yes_or_no(yes: f64) -> Reply {
+    let token = |text, probability: f64| (text, json!(probability.ln()));
+    let mut tokens = vec![
+        token("Yes", yes * 0.8),
+        token("No", (1.0 - yes) * 0.9),
+        token(" yes", yes * 0.2),
+        token("NO", (1.0 - yes) * 0.1),
+    ];
+    tokens.sort_by(|a, b| b.1.as_f64().partial_cmp(&a.1.as_f64()).unwrap());
+    Reply::FirstToken(tokens)
 }
 
 /// Eight words that no other number gets. Only some consonants, so that none of them can be a

@@ -15,7 +15,9 @@ use crate::rubric::Rubric;
 use selftest_models::fence::Nonce;
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::structured::{self, AskError, Limits, UnscoredReason};
-use selftest_models::{CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, estimate_tokens};
+use selftest_models::{
+    CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, Thinking, estimate_tokens,
+};
 
 /// A model that judges by a rubric.
 pub struct Judge {
@@ -42,7 +44,7 @@ impl Judge {
         rubric: Rubric,
     ) -> Self {
         let schema_text = schema_in_prompt(&rubric).to_string();
-        let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)), brief: 160 };
+        let schema = ReplySchema { name: "verdict", schema: Arc::new(schema(&rubric)) };
         let questioner = Questioner::new(context_tokens, settings.max_prompt_tokens);
         let reader = Reader::new(rubric);
         let (fitness, scale, tells_probabilities) = (None, Scale::default(), OnceCell::new());
@@ -191,11 +193,13 @@ impl Judge {
             );
             return unscored(UnscoredReason::Truncated, &detail);
         }
-        let JudgeSettings { temperature, max_tokens, think, max_reasks, .. } = self.settings;
+        let JudgeSettings { temperature, max_tokens, think, think_tokens, max_reasks, .. } =
+            self.settings;
         let sampling = Sampling { temperature, max_tokens, seed: seed(0) };
         let request =
             ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
-                .fenced(&nonce, think.unwrap_or(false));
+                .fenced(&nonce)
+                .thinking(Thinking::configured(think, think_tokens));
         let limits = Limits { max_reasks, max_tokens_key: "judge.max_tokens" };
         let read = |reply: &str| self.reader.read(reply);
         structured::ask(&*self.model, request, limits, seed, read, calls)

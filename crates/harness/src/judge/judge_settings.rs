@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use selftest_models::DEFAULT_THINK_TOKENS;
+
 /// How a judge is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -51,6 +53,9 @@ pub struct JudgeSettings {
     /// Whether a thinking model may think before the verdict. Absent: it may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
+    /// Most tokens of thinking, beside those of the verdict; only where `think` is true.
+    #[schemars(range(min = 16, max = 131_072))]
+    pub think_tokens: u32,
 }
 
 impl Default for JudgeSettings {
@@ -66,6 +71,7 @@ impl Default for JudgeSettings {
             max_neither: 0.95,
             explain: true,
             think: None,
+            think_tokens: DEFAULT_THINK_TOKENS,
         }
     }
 }

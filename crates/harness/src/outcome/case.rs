@@ -126,6 +126,8 @@ pub enum Interruption {
     SutError(String),
     /// The system under test did not answer in time.
     SutTimeout(String),
+    /// A limit of ours cut the answer of the system under test, or what it was asked.
+    AnswerCut(String),
     /// These files of the project changed.
     IsolationViolation(Vec<String>),
     /// A model server gave no answer, so that the case could not be run or not to its end.
@@ -189,6 +191,9 @@ impl CaseResult {
             Some(Interruption::SutTimeout(why)) => {
                 return (CaseStatus::SutTimeout, Some(why.clone()));
             }
+            Some(Interruption::AnswerCut(why)) => {
+                return (CaseStatus::Unscored, Some(why.clone()));
+            }
             Some(Interruption::IsolationViolation(files)) => {
                 let why = format!("files of the project changed: {}", files.join(", "));
                 return (CaseStatus::IsolationViolation, Some(why));
@@ -226,6 +231,9 @@ impl CaseResult {
 
     /// Why there is no verdict, for an unscored case.
     pub fn unscored_reason(&self) -> Option<UnscoredReason> {
+        if matches!(self.interruption, Some(Interruption::AnswerCut(_))) {
+            return Some(UnscoredReason::Truncated);
+        }
         let missing = self.steps.iter().find_map(Step::missing_verdict);
         missing.filter(|_| self.status().0 == CaseStatus::Unscored).map(|(reason, _)| reason)
     }

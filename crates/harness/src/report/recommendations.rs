@@ -196,8 +196,11 @@ fn broken_systems(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
 
 fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     let judge = &header.models.judge;
-    let unscored =
-        |reason: UnscoredReason| names(cases, |case| case.result.unscored_reason() == Some(reason));
+    let is_cut =
+        |case: &CaseView<'_>| matches!(case.result.interruption, Some(Interruption::AnswerCut(_)));
+    let unscored = |reason: UnscoredReason| {
+        names(cases, |case| case.result.unscored_reason() == Some(reason) && !is_cut(case))
+    };
     let advice = [
         (
             UnscoredReason::Malformed,
@@ -225,6 +228,9 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
             Some(format!("No verdict for {} ({}): {advice}", unscored(reason)?, reason.describe()))
         })
         .collect();
+    sentences.extend(names(cases, is_cut).map(|ids| {
+        format!("No verdict for {ids} (its answer or prompt was cut by a limit): raise sut.chat.max_tokens or models.context_tokens, or lower sut.chat.project_tokens")
+    }));
     sentences.extend(header.models.generator.iter().flat_map(|generator| unmade(generator, cases)));
     let skipped = cases.iter().filter(|case| case.status == CaseStatus::Skipped).count();
     if let Ok(count @ 1..) = u32::try_from(skipped) {

@@ -293,6 +293,7 @@ async fn limited<T>(
     let result = if let Ok(result) = result {
         result.map_err(|error| match error {
             SutError::Unavailable { what } => Interruption::ModelUnavailable(what),
+            SutError::Cut { what } => Interruption::AnswerCut(what),
             error => Interruption::SutError(error.to_string()),
         })
     } else {

@@ -21,7 +21,7 @@ use super::rejection::{self, Shown, prompt_digest};
 use super::{GeneratedCase, Grounds, Scenario, TaskStatus, safety, template};
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::{
-    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, call,
+    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, Thinking, call,
 };
 use selftest_text::words::{WordSet, fold};
 
@@ -285,14 +285,14 @@ impl Generator {
         };
         let rendered = library.render(name, &values).map_err(|error| error.to_string())?;
         let told = Told::new(&rendered, attempt);
-        let GeneratorSettings { temperature, max_tokens, .. } = self.settings;
+        let GeneratorSettings { temperature, max_tokens, think, think_tokens, .. } = self.settings;
         let sampling = Sampling { temperature, max_tokens, seed };
         let schema = ReplySchema {
             name: "generated_case",
             schema: Arc::new(reply_schema(&attempt.passage.quotes)),
-            brief: 300,
         };
-        let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens);
+        let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)
+            .thinking(Thinking::configured(think, think_tokens));
         let (call, reply) = call(&*self.model, &request).await;
         // The transport has retried already.
         let (usable, broken) = match &reply {

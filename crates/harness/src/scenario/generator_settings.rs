@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use selftest_models::DEFAULT_THINK_TOKENS;
+
 /// The `generator` section: the model that invents the prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -19,10 +21,23 @@ pub struct GeneratorSettings {
     /// Tries until a prompt can be used; then a template is filled with an excerpt of the project.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
+    /// Whether a thinking model may think before the prompt. Absent: it may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<bool>,
+    /// Most tokens of thinking, beside those of the prompt; only where `think` is true.
+    #[schemars(range(min = 16, max = 131_072))]
+    pub think_tokens: u32,
 }
 
 impl Default for GeneratorSettings {
     fn default() -> Self {
-        Self { model: "auto".to_owned(), temperature: 0.7, max_tokens: 500, max_attempts: 3 }
+        Self {
+            model: "auto".to_owned(),
+            temperature: 0.7,
+            max_tokens: 500,
+            max_attempts: 3,
+            think: None,
+            think_tokens: DEFAULT_THINK_TOKENS,
+        }
     }
 }

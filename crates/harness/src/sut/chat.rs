@@ -14,7 +14,9 @@ use super::sut_settings::ChatSettings;
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
 use crate::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;
-use selftest_models::{ChatModel, ChatRequest, Finish, Message, ReplySchema, Sampling, call};
+use selftest_models::{
+    ChatModel, ChatRequest, Finish, Message, ModelError, ReplySchema, Sampling, Thinking, call,
+};
 
 /// The assistant's template, path under `prompts/`.
 pub const TEMPLATE: &str = "sut/read_info.md";
@@ -34,15 +36,17 @@ struct Assistant {
     schema: ReplySchema,
 }
 
-/// The schema of the assistant's reply.
+/// The schema of the assistant's reply. The output comes first, by name as well as by place: a
+/// status that is written before it would be a guess at what is going to stand there. How long it
+/// may be is the limit of the call.
 pub fn reply_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "status": { "enum": ["AWAITING_RESPONSE", "COMPLETE", "ERROR"] },
             "output": { "type": "string", "description": "the answer, or the questions" },
+            "status": { "enum": ["AWAITING_RESPONSE", "COMPLETE", "ERROR"] },
         },
-        "required": ["status", "output"],
+        "required": ["output", "status"],
         "additionalProperties": false,
     })
 }
@@ -63,7 +67,7 @@ impl ChatSut {
         context_tokens: u32,
         files: Vec<ProjectFile>,
     ) -> Self {
-        let schema = ReplySchema { name: "answer", schema: Arc::new(reply_schema()), brief: 600 };
+        let schema = ReplySchema { name: "answer", schema: Arc::new(reply_schema()) };
         let assistant = Assistant { model, library, settings, context_tokens, files, schema };
         Self { assistant: Arc::new(assistant), skill: None }
     }
@@ -112,6 +116,7 @@ impl SystemUnderTest for ChatSut {
                 skill: self.skill.clone(),
                 seed: task.seed,
                 conversation: Vec::new(),
+                cut: None,
             };
             Ok(Box::new(session) as Box<dyn SutSession>)
         })
@@ -123,22 +128,37 @@ struct ChatSession {
     skill: Option<Arc<Skill>>,
     seed: u64,
     conversation: Vec<Message>,
+    /// The beginning of an answer that a limit cut.
+    cut: Option<String>,
 }
+
+/// Bytes of a cut answer that are kept.
+const KEPT_OF_CUT: usize = 2000;
 
 impl ChatSession {
     async fn answer(&mut self) -> Result<SutReply, SutError> {
         let assistant = &self.assistant;
-        let ChatSettings { temperature, max_tokens, .. } = assistant.settings;
+        let ChatSettings { temperature, max_tokens, think, think_tokens, .. } = assistant.settings;
         let sampling = Sampling { temperature, max_tokens, seed: self.seed };
         let conversation = self.conversation.clone();
         let (schema, context_tokens) = (&assistant.schema, assistant.context_tokens);
-        let request = ChatRequest::structured(conversation, schema, sampling, context_tokens);
+        let request = ChatRequest::structured(conversation, schema, sampling, context_tokens)
+            .thinking(Thinking::configured(think, think_tokens));
         let (call, reply) = call(&*assistant.model, &request).await;
-        let reply = reply.map_err(|error| SutError::of_model(&error))?;
+        let reply = reply.map_err(|error| match error {
+            ModelError::PromptTooLong { .. } => SutError::Cut { what: error.to_string() },
+            error => SutError::of_model(&error),
+        })?;
+        if reply.prompt_was_cut(&request) {
+            let what = "the server cut the prompt: it counted fewer tokens than the prompt has";
+            return Err(SutError::Cut { what: what.to_owned() });
+        }
         match reply.finish {
             Finish::Stop => {}
             Finish::Length => {
-                return Err(SutError::failed("the answer was cut by sut.chat.max_tokens"));
+                self.cut = Some(selftest_text::one_line(&reply.text, KEPT_OF_CUT));
+                let what = format!("the answer was cut by sut.chat.max_tokens ({max_tokens})");
+                return Err(SutError::Cut { what });
             }
             Finish::Refusal(words) => {
                 return Err(SutError::failed(format!("the model refused: {words}")));
@@ -149,7 +169,7 @@ impl ChatSession {
         }
         let answer: Answer = serde_json::from_str(reply.text.trim()).map_err(|error| {
             let start = selftest_text::one_line(&reply.text, 120);
-            SutError::failed(format!("the answer is not {{status, output}}: {error}: {start}"))
+            SutError::failed(format!("the answer is not {{output, status}}: {error}: {start}"))
         })?;
         self.conversation.push(Message::assistant(reply.text));
         Ok(SutReply {
@@ -194,6 +214,8 @@ impl SutSession for ChatSession {
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
-        Box::pin(async { SutEvidence::default() })
+        let notes = self.cut.map(|text| format!("what there is of the cut answer: {text}"));
+        let notes = notes.into_iter().collect();
+        Box::pin(async { SutEvidence { notes, ..SutEvidence::default() } })
     }
 }

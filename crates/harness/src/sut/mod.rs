@@ -114,6 +114,12 @@ pub enum SutError {
         /// The failure.
         what: String,
     },
+    /// A limit of ours cut its answer or its prompt: it says nothing about the system.
+    #[error("{what}")]
+    Cut {
+        /// What was cut, naming the setting.
+        what: String,
+    },
 }
 
 impl SutError {
@@ -132,7 +138,7 @@ impl SutError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             SutError::NotStarted { hint, .. } => hint.as_deref(),
-            SutError::Unavailable { .. } | SutError::Failed { .. } => None,
+            SutError::Unavailable { .. } | SutError::Failed { .. } | SutError::Cut { .. } => None,
         }
     }
 }

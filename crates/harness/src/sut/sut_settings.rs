@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use selftest_models::DEFAULT_THINK_TOKENS;
+
 /// The `sut` section: one of the three adapters, `chat` when none is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -30,17 +32,30 @@ pub struct ChatSettings {
     /// Sampling temperature.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
-    /// Most tokens of an answer.
+    /// Most tokens of an answer; a case whose answer needs more is unscored.
     #[schemars(range(min = 16, max = 32768))]
     pub max_tokens: u32,
     /// Most tokens of project files that are shown to the model.
     #[schemars(range(max = 1_000_000))]
     pub project_tokens: u32,
+    /// Whether a thinking model may think before the answer. Absent: it may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<bool>,
+    /// Most tokens of thinking, beside those of the answer; only where `think` is true.
+    #[schemars(range(min = 16, max = 131_072))]
+    pub think_tokens: u32,
 }
 
 impl Default for ChatSettings {
     fn default() -> Self {
-        Self { model: "auto".to_owned(), temperature: 0.0, max_tokens: 500, project_tokens: 1500 }
+        Self {
+            model: "auto".to_owned(),
+            temperature: 0.0,
+            max_tokens: 2000,
+            project_tokens: 1500,
+            think: None,
+            think_tokens: DEFAULT_THINK_TOKENS,
+        }
     }
 }
 

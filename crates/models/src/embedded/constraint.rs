@@ -1,15 +1,15 @@
 //! From the JSON Schema of a reply to the tokens allowed next.
 //!
-//! The schema is narrowed so that its language is finite: white space is fixed, escapes are
-//! short, strings and arrays have a greatest length. A number without an enum stays unbounded
-//! (endless digits); then only the token limit ends the reply, and says so.
+//! White space is fixed, escapes are short, arrays have a greatest length. A string ends at its
+//! `maxLength`; without one, as for a number without an enum, only the token limit ends the reply,
+//! and says so. A score has every spelling: `0`, `0.0` and `0.00`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 
 use super::llama::Model;
@@ -21,18 +21,18 @@ const DEFAULT_MAX_ITEMS: u64 = 8;
 /// Grammars by schema, each compiled once.
 pub(super) struct Constraints {
     factory: ParserFactory,
-    compiled: HashMap<(String, usize), Matcher>,
+    compiled: HashMap<String, Matcher>,
 }
 
 impl Constraints {
     /// Reads the vocabulary, which takes about a tenth of a second.
     pub(super) fn new(model: &Model) -> Result<Self, ModelError> {
-        let unfit = |why: &dyn std::fmt::Display| {
-            let what = format!("the vocabulary does not fit constrained decoding: {why}");
-            ModelError::engine(what, None)
-        };
         let tokens = vocabulary(model).ok_or_else(|| unfit(&"no token ends a reply"))?;
-        let mut factory = ParserFactory::new_simple(&tokens).map_err(|error| unfit(&error))?;
+        Self::over(&tokens)
+    }
+
+    fn over(tokens: &TokEnv) -> Result<Self, ModelError> {
+        let mut factory = ParserFactory::new_simple(tokens).map_err(|error| unfit(&error))?;
         factory.quiet();
         Ok(Self { factory, compiled: HashMap::new() })
     }
@@ -40,12 +40,11 @@ impl Constraints {
     /// A fresh matcher of the schema.
     pub(super) fn matcher(&mut self, schema: &ReplySchema) -> Result<Matcher, ModelError> {
         // By text and not by digest: the order of keys is the order in which they are written.
-        let key = (schema.schema.to_string(), schema.brief);
+        let key = schema.schema.to_string();
         if let Some(matcher) = self.compiled.get(&key) {
             return Ok(matcher.deep_clone());
         }
-        let grammar = TopLevelGrammar::from_json_schema(narrowed(&schema.schema, schema.brief));
-        let matcher = Matcher::new(self.factory.create_parser(grammar));
+        let matcher = Matcher::new(self.factory.create_parser(grammar(&schema.schema)));
         if let Some(error) = matcher.get_error() {
             let what = format!("schema `{}` cannot constrain a reply: {error}", schema.name);
             return Err(ModelError::engine(what, None));
@@ -54,6 +53,11 @@ impl Constraints {
         self.compiled.insert(key, matcher);
         Ok(fresh)
     }
+}
+
+fn unfit(why: &dyn std::fmt::Display) -> ModelError {
+    let what = format!("the vocabulary does not fit constrained decoding: {why}");
+    ModelError::engine(what, None)
 }
 
 /// The vocabulary in llguidance's form; none where no token ends a reply.
@@ -78,9 +82,105 @@ fn vocabulary(model: &Model) -> Option<TokEnv> {
     Some(Arc::new(ApproximateTokEnv::new(trie)))
 }
 
-fn narrowed(schema: &Value, brief: usize) -> Value {
+/// The grammar of a schema. llguidance's own reading of a schema knows one spelling of each number,
+/// so that a schema with scores is taken apart down to these.
+fn grammar(schema: &Value) -> TopLevelGrammar {
     let mut schema = schema.clone();
-    narrow(&mut schema, u64::try_from(brief).unwrap_or(u64::MAX));
+    narrow(&mut schema);
+    if has(&schema, &|keys| keys.contains_key("$ref"))
+        || !has(&schema, &|keys| choice_of_numbers(keys).is_some())
+    {
+        return TopLevelGrammar::from_json_schema(styled(&schema));
+    }
+    let mut parts = Vec::new();
+    take_apart(&schema, &mut parts);
+    let parts: Vec<String> = parts.iter().map(Part::to_lark).collect();
+    TopLevelGrammar::from_lark(format!("start: {}\n", parts.join(" ")))
+}
+
+/// A piece of a reply.
+enum Part {
+    /// This text.
+    Text(String),
+    /// What the regular expression matches.
+    Pattern(String),
+    /// What the schema allows.
+    Schema(Value),
+}
+
+impl Part {
+    fn to_lark(&self) -> String {
+        match self {
+            Part::Text(text) => json!(text).to_string(),
+            Part::Pattern(pattern) => format!("/{pattern}/"),
+            Part::Schema(schema) => format!("%json {}", styled(schema)),
+        }
+    }
+}
+
+fn take_apart(schema: &Value, parts: &mut Vec<Part>) {
+    let say = |parts: &mut Vec<Part>, words: &str| match parts.last_mut() {
+        Some(Part::Text(text)) => text.push_str(words),
+        _ => parts.push(Part::Text(words.to_owned())),
+    };
+    let keys = schema.as_object();
+    if let Some(pattern) = keys.and_then(choice_of_numbers) {
+        parts.push(Part::Pattern(pattern));
+    } else if let Some(fields) = keys.and_then(fields_in_order) {
+        for (place, (name, field)) in fields.iter().enumerate() {
+            let before = if place == 0 { "{" } else { "," };
+            say(parts, &format!("{before}{}:", json!(name)));
+            take_apart(field, parts);
+        }
+        say(parts, if fields.is_empty() { "{}" } else { "}" });
+    } else {
+        parts.push(Part::Schema(schema.clone()));
+    }
+}
+
+/// The fields of an object that has exactly these.
+fn fields_in_order(keys: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    let fields = keys.get("properties")?.as_object()?;
+    let required = keys.get("required")?.as_array()?;
+    let all = fields.keys().all(|name| required.iter().any(|one| one == name));
+    let closed = keys.get("additionalProperties") == Some(&Value::Bool(false));
+    (all && closed && required.len() == fields.len()).then_some(fields)
+}
+
+/// A regular expression of all spellings with up to two decimals, where a schema is a choice of
+/// such numbers and null.
+fn choice_of_numbers(keys: &Map<String, Value>) -> Option<String> {
+    let choices = keys.get("enum")?.as_array()?;
+    if !choices.iter().any(Value::is_f64) {
+        return None;
+    }
+    let spellings = choices.iter().map(|choice| match choice {
+        Value::Null => Some("null".to_owned()),
+        Value::Number(number) => {
+            let shortest = number.as_f64()?.to_string();
+            let more = match shortest.split_once('.') {
+                None => r"(\.00?)?",
+                Some((_, decimals)) if decimals.len() == 1 => "0?",
+                Some(_) => "",
+            };
+            Some(shortest.replace('.', r"\.") + more)
+        }
+        _ => None,
+    });
+    Some(spellings.collect::<Option<Vec<_>>>()?.join("|"))
+}
+
+/// Whether the schema or one inside of it is so.
+fn has(schema: &Value, is_so: &dyn Fn(&Map<String, Value>) -> bool) -> bool {
+    match schema {
+        Value::Object(keys) => is_so(keys) || keys.values().any(|value| has(value, is_so)),
+        Value::Array(items) => items.iter().any(|item| has(item, is_so)),
+        _ => false,
+    }
+}
+
+fn styled(schema: &Value) -> Value {
+    let mut schema = schema.clone();
     if let Some(root) = schema.as_object_mut() {
         let style = json!({ "whitespace_flexible": false, "json_allowed_escapes": "nrbtf\\\"" });
         root.insert("x-guidance".to_owned(), style);
@@ -88,41 +188,31 @@ fn narrowed(schema: &Value, brief: usize) -> Value {
     schema
 }
 
-fn narrow(schema: &mut Value, brief: u64) {
+/// Gives each array a greatest length.
+fn narrow(schema: &mut Value) {
     let Some(keys) = schema.as_object_mut() else {
         return;
     };
-    let is = |name: &str| match keys.get("type") {
-        Some(Value::String(one)) => one == name,
-        Some(Value::Array(several)) => several.iter().any(|one| one == name),
+    let is_array = match keys.get("type") {
+        Some(Value::String(one)) => one == "array",
+        Some(Value::Array(several)) => several.iter().any(|one| one == "array"),
         _ => false,
     };
-    let open = !keys.contains_key("enum") && !keys.contains_key("const");
-    let (string, array) = (open && is("string"), open && is("array"));
-    let number = |name: &str| keys.get(name).and_then(Value::as_u64);
-    let most_characters =
-        number("maxLength").unwrap_or(u64::MAX).min(brief.max(number("minLength").unwrap_or(0)));
-    let most_items =
-        number("maxItems").unwrap_or(DEFAULT_MAX_ITEMS.max(number("minItems").unwrap_or(0)));
-    if string {
-        keys.insert("maxLength".to_owned(), json!(most_characters));
-    }
-    if array {
-        keys.insert("maxItems".to_owned(), json!(most_items));
+    if is_array && !keys.contains_key("enum") && !keys.contains_key("const") {
+        let number = |name: &str| keys.get(name).and_then(Value::as_u64);
+        let most = number("maxItems")
+            .unwrap_or_else(|| DEFAULT_MAX_ITEMS.max(number("minItems").unwrap_or(0)));
+        keys.insert("maxItems".to_owned(), json!(most));
     }
     for (key, value) in keys.iter_mut() {
         match key.as_str() {
             "properties" | "patternProperties" | "$defs" | "definitions" => {
-                for schema in value.as_object_mut().into_iter().flat_map(|map| map.values_mut()) {
-                    narrow(schema, brief);
-                }
+                value.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(narrow);
             }
             "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
-                for schema in value.as_array_mut().into_iter().flatten() {
-                    narrow(schema, brief);
-                }
+                value.as_array_mut().into_iter().flatten().for_each(narrow);
             }
-            "items" | "additionalProperties" => narrow(value, brief),
+            "items" | "additionalProperties" => narrow(value),
             _ => {}
         }
     }
@@ -131,33 +221,94 @@ fn narrow(schema: &mut Value, brief: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::structured::{StrictReader, scores};
 
     #[test]
-    fn strings_and_arrays_become_finite() {
-        let schema = json!({
+    fn arrays_become_finite() {
+        let mut schema = json!({
             "type": "object",
             "properties": {
                 "type": { "type": "string" },
                 "short": { "type": ["string", "null"], "maxLength": 5 },
-                "long": { "type": "string", "maxLength": 9000, "minLength": 60 },
-                "fixed": { "type": "string", "enum": ["a"] },
                 "list": { "type": "array", "items": { "type": "string" } },
                 "twelve": { "type": "array", "minItems": 12, "items": { "$ref": "#/$defs/x" } },
-                "either": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+                "either": { "anyOf": [{ "type": "array" }, { "type": "null" }] },
+                "two": { "type": "array", "maxItems": 2 },
             },
-            "$defs": { "x": { "type": "string" } },
+            "$defs": { "x": { "type": "array" } },
         });
-        let narrow = narrowed(&schema, 40);
-        let at = |pointer: &str| narrow.pointer(pointer).cloned();
-        assert_eq!(at("/properties/type/maxLength"), Some(json!(40)));
+        narrow(&mut schema);
+        let at = |pointer: &str| schema.pointer(pointer).cloned();
+        assert_eq!(at("/properties/type/maxLength"), None);
         assert_eq!(at("/properties/short/maxLength"), Some(json!(5)));
-        assert_eq!(at("/properties/long/maxLength"), Some(json!(60)));
-        assert_eq!(at("/properties/fixed/maxLength"), None);
         assert_eq!(at("/properties/list/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
-        assert_eq!(at("/properties/list/items/maxLength"), Some(json!(40)));
         assert_eq!(at("/properties/twelve/maxItems"), Some(json!(12)));
-        assert_eq!(at("/properties/either/anyOf/0/maxLength"), Some(json!(40)));
-        assert_eq!(at("/$defs/x/maxLength"), Some(json!(40)));
-        assert_eq!(at("/x-guidance/whitespace_flexible"), Some(json!(false)));
+        assert_eq!(at("/properties/either/anyOf/0/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
+        assert_eq!(at("/properties/two/maxItems"), Some(json!(2)));
+        assert_eq!(at("/$defs/x/maxItems"), Some(json!(DEFAULT_MAX_ITEMS)));
+    }
+
+    /// Whether a reply may be this text, byte by byte.
+    fn accepts(schema: &Value, reply: &str) -> bool {
+        let tokens = ApproximateTokEnv::single_byte_env();
+        let mut constraints = Constraints::over(&tokens).unwrap();
+        let schema = ReplySchema { name: "test", schema: Arc::new(schema.clone()) };
+        let mut matcher = constraints.matcher(&schema).unwrap();
+        let bytes: Vec<u32> = reply.bytes().map(u32::from).collect();
+        matcher.validate_tokens(&bytes).unwrap() == bytes.len()
+            && matcher.consume_tokens(&bytes).is_ok()
+            && matcher.is_accepting().unwrap()
+    }
+
+    fn object(fields: &Value) -> Value {
+        let names: Vec<&String> = fields.as_object().unwrap().keys().collect();
+        json!({
+            "type": "object",
+            "properties": fields,
+            "required": names,
+            "additionalProperties": false,
+        })
+    }
+
+    #[test]
+    fn a_score_has_every_spelling() {
+        let part =
+            object(&json!({ "quote": { "type": "string", "maxLength": 6 }, "score": scores() }));
+        let schema =
+            object(&json!({ "explanation": { "type": "string" }, "part": part, "b": scores() }));
+        let reader = StrictReader::new(&schema);
+        let reply = |score: &str| {
+            format!(
+                r#"{{"explanation":"a \"b\"","part":{{"quote":"é 🦀","score":{score}}},"b":{score}}}"#
+            )
+        };
+        for score in
+            ["0", "0.0", "0.00", "0.05", "0.1", "0.10", "0.5", "0.50", "1", "1.0", "1.00", "null"]
+        {
+            assert!(accepts(&schema, &reply(score)), "{score}");
+            assert!(reader.read(&reply(score)).is_ok(), "{score}");
+        }
+        for score in [
+            "0.000", "0.", "00", "0.01", "1.05", "1.1", "2", "-0.5", "0.050", "\"0.5\"", "true", "",
+        ] {
+            assert!(!accepts(&schema, &reply(score)), "{score}");
+        }
+        assert!(!accepts(&schema, &reply("0.5").replace("é 🦀", "seven c")));
+        assert!(!accepts(&schema, &reply("0.5").replace("{\"q", "{ \"q")));
+    }
+
+    #[test]
+    fn the_rest_is_read_as_it_stands() {
+        let whole = object(&json!({ "n": { "enum": [1, 2, null] }, "s": { "enum": ["a", "b"] } }));
+        assert!(accepts(&whole, r#"{"n":1,"s":"b"}"#));
+        assert!(!accepts(&whole, r#"{"n":1.0,"s":"b"}"#));
+        let referred = json!({
+            "type": "object",
+            "properties": { "a": { "$ref": "#/$defs/score" } },
+            "required": ["a"],
+            "additionalProperties": false,
+            "$defs": { "score": scores() },
+        });
+        assert!(accepts(&referred, r#"{"a":0.5}"#));
     }
 }

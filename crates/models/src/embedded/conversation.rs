@@ -41,9 +41,10 @@ pub(super) fn prompt(model: &Model, request: &ChatRequest) -> Result<Prompt, Mod
     let thinks = model.chat_template().is_some_and(|template| {
         template.to_bytes().windows(THINKING.len()).any(|part| part == THINKING)
     });
-    // What such a template writes itself when it is told not to think.
+    // What such a template writes itself when it is told not to think. Under a schema there is no
+    // room for thoughts.
     if thinks
-        && request.think != Some(true)
+        && (!request.think.is_on() || request.schema.is_some())
         && let Some(end) = parts.last_mut()
     {
         end.push_str("<think>\n\n</think>\n\n");

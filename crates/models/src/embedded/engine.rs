@@ -294,7 +294,8 @@ impl<'model> Engine<'model> {
     }
 
     fn too_long(&self, length: String) -> ModelError {
-        ModelError::PromptTooLong { length, limit: self.limit, most: self.model.trained_context() }
+        let most = Some(self.model.trained_context());
+        ModelError::PromptTooLong { length: Some(length), limit: Some(self.limit), most }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use super::*;
 use crate::choice::YesNo;
 use crate::model_files::default_for_tests;
-use crate::{Finish, Message, ReplySchema, Sampling, StructuredMode};
+use crate::{Finish, Message, ReplySchema, Sampling, StructuredMode, Thinking};
 
 /// One model for all tests of this file: they wait for each other, as calls do.
 async fn model() -> &'static EmbeddedModel {
@@ -30,28 +30,28 @@ fn request(system: &str, user: &str) -> ChatRequest {
         schema: None,
         sampling: Sampling { temperature: 0.0, max_tokens: 24, seed: 1 },
         context_tokens: 8192,
-        think: None,
+        think: Thinking::Off,
         nonce: None,
         first_token: None,
     }
 }
 
-fn verdict_schema(brief: usize) -> ReplySchema {
+fn verdict_schema(longest: usize) -> ReplySchema {
     let steps: Vec<Value> = (0..=20).map(|step| json!(f64::from(step) / 20.0)).collect();
     let score = json!({ "enum": steps.into_iter().chain([Value::Null]).collect::<Vec<_>>() });
     let schema = json!({
         "type": "object",
         "properties": {
-            "reasoning": { "type": "string" },
+            "reasoning": { "type": "string", "maxLength": longest },
             "evidence": { "type": "array", "items": { "type": "string", "maxLength": 12 } },
-            "note": { "type": ["string", "null"] },
+            "note": { "type": ["string", "null"], "maxLength": longest },
             "format_score": score,
             "safety_score": score,
         },
         "required": ["reasoning", "evidence", "note", "format_score", "safety_score"],
         "additionalProperties": false,
     });
-    ReplySchema { name: "verdict", schema: Arc::new(schema), brief }
+    ReplySchema { name: "verdict", schema: Arc::new(schema) }
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn the_time_limit_ends_a_call() {
 async fn a_schema_that_cannot_constrain_is_an_error() {
     let mut asked = request("Reply with a JSON object.", "Judge.");
     let schema = Arc::new(json!({ "type": "string", "pattern": "(unclosed" }));
-    asked.schema = Some(ReplySchema { name: "broken", schema, brief: 10 });
+    asked.schema = Some(ReplySchema { name: "broken", schema });
     let error = model().await.chat(&asked).await.unwrap_err().to_string();
     assert!(error.starts_with("schema `broken` cannot constrain a reply: "), "{error}");
 }

@@ -179,7 +179,7 @@ mod tests {
     use futures_util::future::BoxFuture;
 
     use super::*;
-    use crate::{ChatReply, ModelError, Sampling, StructuredMode, Usage};
+    use crate::{ChatReply, ModelError, Sampling, StructuredMode, Thinking, Usage};
 
     /// Gives one reply after the other and keeps what it was asked.
     struct Script {
@@ -218,7 +218,7 @@ mod tests {
             schema: None,
             sampling: Sampling { temperature: 0.0, max_tokens: 7, seed: 0 },
             context_tokens: 100,
-            think: None,
+            think: Thinking::Off,
             nonce: None,
             first_token: None,
         };

@@ -20,9 +20,6 @@ use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
-/// Characters of a string in the reply on engines where length is the cost of a call.
-const BRIEF: usize = 1200;
-
 /// Tests a drafted skill before it is proposed.
 pub trait SkillTrial: Send + Sync {
     /// Runs cases without and with the skill; says so where it cannot be tested.
@@ -203,13 +200,13 @@ impl SkillGenerator {
         let nonce = Nonce::fresh();
         let rendered = render_prompt(&self.library, gap, &nonce)?;
         let schema = Arc::new(reply_schema());
-        let schema = ReplySchema { name: "skill_draft", schema, brief: BRIEF };
+        let schema = ReplySchema { name: "skill_draft", schema };
         let GapSettings { max_tokens, max_reasks, .. } = self.settings;
         // A gap that is drafted for again is to get another draft.
         let seed = rand::rng().random::<u64>() >> 11;
         let sampling = Sampling { temperature: self.temperature, max_tokens, seed };
         let request = ChatRequest::structured(rendered, &schema, sampling, self.context_tokens)
-            .fenced(&nonce, false);
+            .fenced(&nonce);
         let digest = request.digest();
         let limits = Limits { max_reasks, max_tokens_key: "gaps.max_tokens" };
         let reader = DraftReader::new();

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rubric::Dimension;
+use selftest_models::DEFAULT_THINK_TOKENS;
 use selftest_stats::score::Weight;
 
 /// The `grade.quality` section: the model that grades recorded sessions.
@@ -33,6 +34,9 @@ pub struct QualitySettings {
     /// Whether a thinking model may think before the reply. Absent: it may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<bool>,
+    /// Most tokens of thinking, beside those of the reply; only where `think` is true.
+    #[schemars(range(min = 16, max = 131_072))]
+    pub think_tokens: u32,
 }
 
 impl Default for QualitySettings {
@@ -46,6 +50,7 @@ impl Default for QualitySettings {
             concurrency: 2,
             weights: QualityWeights::default(),
             think: None,
+            think_tokens: DEFAULT_THINK_TOKENS,
         }
     }
 }

@@ -16,7 +16,9 @@ use selftest_grading::grade::quality::{
 use selftest_models::fence::Nonce;
 use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::structured::{AskError, Limits, UnscoredReason, ask};
-use selftest_models::{CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, estimate_tokens};
+use selftest_models::{
+    CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, Thinking, estimate_tokens,
+};
 use selftest_sessions::{Budget, Calibration, Collector, Condensed, condense};
 use selftest_store::{Store, StoreError};
 use selftest_text::redact::Redactor;
@@ -26,9 +28,6 @@ const REASK_TOKENS: u32 = 1000;
 
 /// A budget below this holds no session worth a grade.
 const MIN_TOKENS: u32 = 400;
-
-/// Characters of a string in the reply on engines where length is the cost of a call.
-const BRIEF: usize = 120;
 
 /// Lets one model grade sessions. Clones share what was learned of the model's tokens.
 #[derive(Clone)]
@@ -138,8 +137,7 @@ impl QualityGrader {
             let (model, needed) = (model.id().to_owned(), overhead.saturating_add(MIN_TOKENS));
             return Err(UnfitModel::Context { model, limit, needed });
         }
-        let schema =
-            ReplySchema { name: "quality_grade", schema: Arc::new(reply_schema()), brief: BRIEF };
+        let schema = ReplySchema { name: "quality_grade", schema: Arc::new(reply_schema()) };
         Ok(Self {
             store,
             model,
@@ -229,11 +227,12 @@ impl QualityGrader {
     async fn ask_once(&self, condensed: &Condensed) -> Result<QualityReading, QualityFault> {
         let nonce = Nonce::fresh();
         let rendered = render(&self.library, &condensed.text, &nonce)?;
-        let QualitySettings { temperature, max_tokens, think, max_reasks, .. } = self.settings;
+        let QualitySettings { temperature, max_tokens, max_reasks, .. } = self.settings;
         let sampling = Sampling { temperature, max_tokens, seed: 0 };
         let request =
             ChatRequest::structured(rendered, &self.schema, sampling, self.context_tokens)
-                .fenced(&nonce, think.unwrap_or(false));
+                .fenced(&nonce)
+                .thinking(thinking(&self.settings));
         let bytes = request.prompt_bytes();
         let limits = Limits { max_reasks, max_tokens_key: "grade.quality.max_tokens" };
         let read = |reply: &str| self.reader.read(reply, &condensed.text);
@@ -255,7 +254,12 @@ fn describe(reason: UnscoredReason) -> &'static str {
 fn overhead(settings: &QualitySettings, library: &PromptLibrary) -> Result<u32, PromptError> {
     let empty = render(library, "", &Nonce::fresh())?;
     let prompt = estimate_tokens(&empty.system).saturating_add(estimate_tokens(&empty.user));
-    Ok(prompt.saturating_add(settings.max_tokens).saturating_add(REASK_TOKENS))
+    let reply = settings.max_tokens.saturating_add(thinking(settings).tokens());
+    Ok(prompt.saturating_add(reply).saturating_add(REASK_TOKENS))
+}
+
+fn thinking(settings: &QualitySettings) -> Thinking {
+    Thinking::configured(settings.think, settings.think_tokens)
 }
 
 fn read_condensed(

@@ -1,0 +1,122 @@
+//! The error body of a model server: its words, taken out of however many wrappings, and whether
+//! they say that the prompt does not fit. Pure; knows no address and no status.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// Most bytes of a server's words.
+const MOST_BYTES: usize = 300;
+/// How deep one error stands in the text of another at most.
+const DEPTH: usize = 4;
+
+/// What a server says about a call that it refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Its words in one line, bounded.
+    pub(crate) words: String,
+    /// Tokens of the prompt and of the context, where the prompt is what does not fit.
+    pub(crate) too_long: Option<TooLong>,
+}
+
+/// A prompt that does not fit, with the numbers that the server gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooLong {
+    pub(crate) prompt_tokens: Option<u64>,
+    pub(crate) context_tokens: Option<u64>,
+}
+
+/// Words of Ollama's older runner, of OpenAI and vLLM, and of LM Studio; llama.cpp has numbers in
+/// fields.
+static TOO_LONG: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)exceeds? (the )?(available |maximum |model'?s? )*context|maximum context length|context length exceeded|greater than the context length|prompt is too long|input is too long",
+    )
+    .expect("the pattern is a constant that a test uses")
+});
+
+impl Fault {
+    /// Reads a body. `error` holds the words, as text or as an object with `message`; Ollama puts
+    /// the whole JSON answer of its runner into that text.
+    pub(crate) fn of_body(body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let (mut words, mut details) = (text.trim().to_owned(), Value::Null);
+        for _ in 0..DEPTH {
+            let Ok(value) = serde_json::from_str::<Value>(&words) else { break };
+            let inner = value.get("error").unwrap_or(&value);
+            let said = inner.as_str().or_else(|| inner.get("message")?.as_str());
+            let Some(said) = said.map(str::to_owned) else { break };
+            if inner.is_object() {
+                details = inner.clone();
+            }
+            words = said;
+        }
+        let number = |name: &str| details.get(name).and_then(Value::as_u64);
+        let is = |name: &str, wanted: &str| details.get(name).is_some_and(|word| word == wanted);
+        let too_long = (is("type", "exceed_context_size_error")
+            || is("code", "context_length_exceeded")
+            || TOO_LONG.is_match(&words))
+        .then(|| TooLong {
+            prompt_tokens: number("n_prompt_tokens"),
+            context_tokens: number("n_ctx"),
+        });
+        Self { words: selftest_text::one_line(&words, MOST_BYTES), too_long }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As Ollama 0.32.15 answered.
+    const CONTEXT: &str = r#"{"error":"{\"error\":{\"code\":400,\"message\":\"request (451 tokens) exceeds the available context size (256 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":451,\"n_ctx\":256}}"}"#;
+    const TEMPLATE: &str = r#"{"error":"{\"error\":{\"code\":400,\"message\":\"Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: cannot resolve $ref #/x, x not found\",\"type\":\"invalid_request_error\"}}"}"#;
+
+    #[test]
+    fn errors_in_errors_are_unwrapped() {
+        let fault = Fault::of_body(CONTEXT.as_bytes());
+        assert_eq!(
+            fault.words,
+            "request (451 tokens) exceeds the available context size (256 tokens), try increasing it"
+        );
+        let numbers = TooLong { prompt_tokens: Some(451), context_tokens: Some(256) };
+        assert_eq!(fault.too_long, Some(numbers));
+        let fault = Fault::of_body(TEMPLATE.as_bytes());
+        assert!(fault.words.starts_with("Unable to generate parser"), "{}", fault.words);
+        assert_eq!(fault.too_long, None);
+    }
+
+    #[test]
+    fn every_server_has_its_own_form() {
+        for (body, words, too_long) in [
+            (r#"{"error":"model 'x' not found"}"#, "model 'x' not found", false),
+            (r#"{"error":{"message":"scripted","type":"x"}}"#, "scripted", false),
+            (r#"{"message":"top-level","object":"error"}"#, "top-level", false),
+            ("plain\nwords", "plain words", false),
+            ("", "", false),
+            (r#"{"error":{"code":1}}"#, r#"{"error":{"code":1}}"#, false),
+            (
+                r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}"#,
+                "This model's maximum context length is 8192 tokens.",
+                true,
+            ),
+            (
+                r#"{"error":"the input length exceeds the context length"}"#,
+                "the input length exceeds the context length",
+                true,
+            ),
+        ] {
+            let fault = Fault::of_body(body.as_bytes());
+            assert_eq!((fault.words.as_str(), fault.too_long.is_some()), (words, too_long));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(Fault::of_body(&body).words.len() <= MOST_BYTES + 8);
+        }
+    }
+}

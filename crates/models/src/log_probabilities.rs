@@ -1,0 +1,94 @@
+//! The log-probabilities of a reply's first token, as OpenAI, Ollama, llama.cpp's server and vLLM
+//! write them. Pure. What cannot be used is absent; nothing here is an error.
+
+use serde_json::Value;
+
+use crate::TokenProbability;
+
+/// Most alternatives that OpenAI and Ollama tell.
+pub(crate) const MOST: u8 = 20;
+
+/// The alternatives for the first token of a reply, from the list of its tokens. None where the
+/// server tells nothing, tells the chosen token only (then the share of the others is unknown), or
+/// where the model begins to think in its reply.
+pub(crate) fn first_token(tokens: Option<&Value>) -> Option<Vec<TokenProbability>> {
+    let first = tokens?.as_array()?.first()?;
+    let chosen = first.get("token").and_then(Value::as_str).unwrap_or_default();
+    if chosen.trim_start().starts_with("<think") {
+        return None;
+    }
+    let alternatives = first.get("top_logprobs")?.as_array()?;
+    let read = |alternative: &Value| {
+        let text = alternative.get("token")?.as_str()?.to_owned();
+        let probability = alternative.get("logprob")?.as_f64()?.exp();
+        Some(TokenProbability { text, probability })
+    };
+    let alternatives: Vec<TokenProbability> =
+        alternatives.iter().map(read).collect::<Option<_>>()?;
+    (alternatives.len() > 1).then_some(alternatives)
+}
+
+/// Whether the model thought beside its reply: then the list begins with its thoughts.
+pub(crate) fn thought(message: &Value) -> bool {
+    ["thinking", "reasoning", "reasoning_content"].iter().any(|field| {
+        message.get(*field).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::choice::YesNo;
+
+    fn list(chosen: &str, alternatives: &Value) -> Value {
+        json!([{ "token": chosen, "logprob": -0.5, "top_logprobs": alternatives }])
+    }
+
+    #[test]
+    fn a_recorded_list_is_read() {
+        // From Ollama 0.32.15 with a 0.5B model.
+        let tokens = list(
+            "Yes",
+            &json!([
+                { "token": "Yes", "logprob": -0.514_359_295_368_194_6, "bytes": [89, 101, 115] },
+                { "token": "No", "logprob": -0.952_256_143_093_109_1, "bytes": [78, 111] },
+                { "token": "yes", "logprob": -5.263_957_977_294_922, "bytes": [121, 101, 115] },
+            ]),
+        );
+        let read = first_token(Some(&tokens)).unwrap();
+        assert_eq!(read.len(), 3);
+        let found = YesNo::of(&read).unwrap();
+        assert!((found.share() - 0.61).abs() < 0.01, "{found:?}");
+        assert!(found.neither() < 0.02);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_absent() {
+        let two = json!([{ "token": "Yes", "logprob": -0.1 }, { "token": "No", "logprob": -2.0 }]);
+        for tokens in [
+            json!(null),
+            json!([]),
+            json!("x"),
+            json!([{ "token": "Yes", "logprob": -0.1 }]),
+            list("Yes", &json!([])),
+            list("Yes", &json!([{ "token": "Yes", "logprob": -0.1 }])),
+            list("Yes", &json!([{ "token": "Yes" }, { "token": "No", "logprob": -2.0 }])),
+            list(
+                "Yes",
+                &json!([{ "token": "Yes", "logprob": "NaN" }, { "token": "No", "logprob": 0 }]),
+            ),
+            list("<think>", &two),
+        ] {
+            assert_eq!(first_token(Some(&tokens)), None, "{tokens}");
+        }
+        assert_eq!(first_token(None), None);
+        // No probability, which whoever reads a choice finds out.
+        let positive = list(
+            "Yes",
+            &json!([{ "token": "Yes", "logprob": 3 }, { "token": "No", "logprob": -1 }]),
+        );
+        assert_eq!(YesNo::of(&first_token(Some(&positive)).unwrap()), None);
+    }
+}
