@@ -334,7 +334,7 @@ pub(crate) fn quotes(call: &Call) -> Vec<String> {
 
 /// The answer of a system under test that asks back when told to.
 pub(crate) fn answered(call: &Call) -> Value {
-    let asks = |said: &str| VAGUE.iter().chain([&ASK_BACK]).any(|sign| said.contains(sign));
+    let asks = |said: &str| VAGUE.iter().chain([&ASK_BACK]).any(|sign| said.contains(*sign));
     if call.is_first_answer() && asks(call.last_message()) {
         json!({ "status": "AWAITING_RESPONSE", "output": "Which part do you mean?" })
     } else {
