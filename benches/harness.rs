@@ -125,7 +125,7 @@ fn command(folder: &Path, address: &str) -> Command {
 
 fn config() -> String {
     let mut yaml = "version: 1\n\
-                    models: { max_retries: 0 }\n\
+                    models: { max_retries: 0, restart_seconds: 0 }\n\
                     generator: { model: openai/bench }\n\
                     judge: { model: openai/bench }\n\
                     sut: { chat: { model: openai/bench } }\n\

@@ -212,9 +212,9 @@ fn a_model_that_cannot_think_is_asked_to_once() {
 fn a_prompt_that_does_not_fit_is_said_in_plain_words() {
     let server = ModelServer::start();
     let long = "word ".repeat(9000);
-    let small = "{ max_retries: 0, context_tokens: 512 }";
+    let small = "{ max_retries: 0, restart_seconds: 0, context_tokens: 512 }";
     let run = Workspace::new()
-        .config(config(OLLAMA, CLEAR).replace("{ max_retries: 0 }", small))
+        .config(config(OLLAMA, CLEAR).replace("{ max_retries: 0, restart_seconds: 0 }", small))
         .file("notes.md", &long)
         .env("OLLAMA_HOST", server.ollama_host())
         .run();

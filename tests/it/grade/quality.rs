@@ -22,7 +22,7 @@ const GOOD: [Option<f64>; 4] = [Some(0.9), Some(0.5), Some(0.7), None];
 
 fn settings(model: &str) -> String {
     format!(
-        "version: 1\nmodels: {{ max_retries: 0 }}\n\
+        "version: 1\nmodels: {{ max_retries: 0, restart_seconds: 0 }}\n\
          grade: {{ quality: {{ model: \"{model}\" }} }}\nscenarios:\n{CLEAR}"
     )
 }

@@ -21,7 +21,7 @@ const QUICK: &str = "{ heartbeat_seconds: 1, retry_seconds: 0 }";
 /// A configuration with this `jobs` section, under which the server's model grades and drafts.
 fn config(jobs: &str) -> String {
     format!(
-        "version: 1\nmodels: {{ max_retries: 0 }}\ngenerator: {{ model: \"{OPENAI}\" }}\n\
+        "version: 1\nmodels: {{ max_retries: 0, restart_seconds: 0 }}\ngenerator: {{ model: \"{OPENAI}\" }}\n\
          grade: {{ quality: {{ model: \"{OPENAI}\", max_reasks: 0 }} }}\n\
          jobs: {jobs}\nscenarios:\n{CLEAR}"
     )

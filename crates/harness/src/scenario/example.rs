@@ -132,7 +132,7 @@ fn example(topic: &'static Topic, kind: Kind, form: Option<Form>) -> Example {
         path: (*path).to_owned(),
         text: (*text).to_owned(),
         reply: reply.to_string(),
-        topic: *name,
+        topic: name,
     }
 }
 

@@ -525,7 +525,7 @@ mod tests {
     #[test]
     fn both_forms_are_read() {
         let (prompt, hints) = ("Do x".to_owned(), "Look for y".to_owned());
-        let expected = GeneratedReply { prompt, hints, ..GeneratedReply::default() };
+        let expected = GeneratedReply { hints, prompt, ..GeneratedReply::default() };
         for reply in [
             r#"{"prompt": "Do x", "hints": "Look for y"}"#,
             "```json\n{\"prompt\": \"Do x\", \"hints\": \"Look for y\"}\n```",

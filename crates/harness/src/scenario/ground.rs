@@ -305,8 +305,8 @@ fn is_quotable(text: &str, prose: bool) -> bool {
     let fewest = if prose { QUOTE_WORDS } else { 2 };
     let telling = wide || words.count() >= fewest;
     let plain = !text.contains("](") && !text.contains("://") && !text.contains('“');
-    let whole = text.matches('`').count() % 2 == 0
-        && text.matches('"').count() % 2 == 0
+    let whole = text.matches('`').count().is_multiple_of(2)
+        && text.matches('"').count().is_multiple_of(2)
         && text.matches('(').count() == text.matches(')').count();
     let starts = text.starts_with(|c: char| c.is_alphanumeric() || c == '`');
     telling && plain && whole && starts && QUOTE.contains(&text.chars().count())
