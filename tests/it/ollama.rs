@@ -120,7 +120,7 @@ fn nobody_at_the_host_is_found_before_the_first_case() {
 }
 
 #[test]
-fn auto_takes_the_first_chat_model_and_says_so() {
+fn auto_takes_the_largest_chat_model_and_says_so() {
     let server = ModelServer::script()
         .models(&[
             "gpt-oss:120b-cloud",
@@ -138,7 +138,7 @@ fn auto_takes_the_first_chat_model_and_says_so() {
     assert!(server.all_calls().iter().all(|call| call.body["model"] == "llama3.2:3b"));
     let lines: Vec<&str> = run.stderr.lines().filter(|line| line.contains("auto")).collect();
     assert_eq!(lines.len(), 1, "{}", run.stderr);
-    assert!(lines[0].contains("llama3.2:3b") && lines[0].contains("first chat model"));
+    assert!(lines[0].contains("llama3.2:3b") && lines[0].contains("largest chat model"));
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn a_suite_is_never_written_over() {
 fn a_run_without_prompts_cannot_be_frozen() {
     let server = ModelServer::script().generator(|_| Reply::status(500)).start();
     let workspace = Workspace::simple(&server);
-    let _ = workspace.run().exit(3);
+    let _ = workspace.run().exit(5);
     let run = workspace.args(["freeze", "latest"]).run().exit(4);
     run.stderr_contains("nothing to freeze").stderr_contains("left out");
 }

@@ -60,7 +60,7 @@ fn twenty_judgements_are_twenty_valid_verdicts() {
     let _turn = turn();
     let server = ModelServer::start();
     let run = with_cache(Workspace::new())
-        .config(config(OPENAI, &scenarios(20)))
+        .config(config(OPENAI, &scenarios(20)).replace("judge: {", "judge: { method: verdict,"))
         .server(&server)
         .args(["--judge-model=embedded/smollm2-135m", "--exit-zero"])
         .run()
@@ -74,6 +74,29 @@ fn twenty_judgements_are_twenty_valid_verdicts() {
         assert_eq!(case.judge_calls()[0]["structured"], "schema", "{case}");
     }
     assert_eq!(report.cases().len(), 20);
+}
+
+#[test]
+fn a_judge_by_probability_tells_what_it_read() {
+    let _turn = turn();
+    let server = ModelServer::start();
+    let run = with_cache(Workspace::new())
+        .config(config(OPENAI, CLEAR).replace("judge: {", "judge: { min_auc: 0, explain: false,"))
+        .server(&server)
+        .args(["--judge-model=embedded/smollm2-135m", "--exit-zero"])
+        .run()
+        .exit(0);
+    let report = run.report();
+    let case = report.case();
+    let calls = case.judge_calls();
+    assert!(calls.iter().all(|call| call["completion_tokens"] != 0 && call["error"].is_null()));
+    let questions = case.0["steps"][0]["judgement"]["verdict"]["questions"].as_array().unwrap();
+    assert!(questions.len() > 4, "{case}");
+    for question in questions {
+        let probability = question["probability"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&probability), "{question}");
+        assert!((0.0..=1.0).contains(&question["neither"].as_f64().unwrap()), "{question}");
+    }
 }
 
 /// What a small model says of a session may be nonsense; what is kept of it is a grade, and the

@@ -322,14 +322,14 @@ pub(crate) fn grounded(call: &Call, prompt: &str) -> Value {
 
 /// The quotes that a generator may choose from.
 pub(crate) fn quotes(call: &Call) -> Vec<String> {
-    let stated = call.text();
-    let stated = stated.split("\"enum\":").nth(1).and_then(|rest| {
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Vec<String>>();
-        values.next()?.ok()
-    });
+    // Without a schema, as a model does it: a line of the text itself.
+    let text = call.text();
+    let excerpt = text.rsplit("File `").next().unwrap_or_default();
+    let lines = excerpt.split("Now ask").next().unwrap_or_default().lines().skip(1);
+    let stated = lines.filter(|line| line.split(' ').count() > 4).take(1).map(str::to_owned);
     let schema = call.schema().and_then(|schema| schema.pointer("/properties/facts/items/enum"));
     let quotes = schema.map(|quotes| serde_json::from_value(quotes.clone()).unwrap());
-    quotes.or(stated).unwrap_or_default()
+    quotes.unwrap_or_else(|| stated.collect())
 }
 
 /// The answer of a system under test that asks back when told to.

@@ -191,11 +191,14 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
 fn reference_list(form: Form, facts: &[String]) -> String {
     let rows = facts.iter().zip(1..);
     match form {
-        Form::Bullets(_) => rows.map(|(fact, _)| format!("- {fact}\n")).collect(),
+        Form::Bullets(_) => {
+            rows.map(|(fact, _)| format!("- {fact}")).collect::<Vec<_>>().join("\n")
+        }
         Form::Table => {
             let row =
-                |(fact, at): (&String, usize)| format!("| {at} | {} |\n", fact.replace('|', "/"));
-            format!("| Number | Statement |\n|---|---|\n{}", rows.map(row).collect::<String>())
+                |(fact, at): (&String, usize)| format!("| {at} | {} |", fact.replace('|', "/"));
+            let rows = rows.map(row).collect::<Vec<_>>().join("\n");
+            format!("| Number | Statement |\n|---|---|\n{rows}")
         }
         _ => facts.join("\n"),
     }
@@ -238,8 +241,8 @@ fn contradiction(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     let at = |wanted: &String| statements.iter().position(|one| one == wanted).map(|at| at + 1);
     let (one, two) = (at(&fact)?, at(&change.text)?);
     let (first, second) = (one.min(two), one.max(two));
-    let list: String =
-        statements.iter().zip(1..).map(|(text, at)| format!("\n{at}. {text}")).collect();
+    let list = statements.iter().zip(1..).map(|(text, at)| format!("\n{at}. {text}"));
+    let list = list.collect::<Vec<_>>().concat();
     let topic = if passage.is_built_in() { "a ferry".to_owned() } else { source_words(passage) };
     let shapes = [
         format!(
