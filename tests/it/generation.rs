@@ -9,13 +9,13 @@ use crate::report::Report;
 use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
 
 /// The five scenarios of a project without a configuration.
-const SPECIFIED: &str = r#"
+const SPECIFIED: &str = r"
   - { id: ambiguous_request, description: Vague, expected_status: AWAITING_RESPONSE }
   - { id: clear_summary, description: Summary, expected_status: COMPLETE }
   - { id: evidence_restriction, description: Evidence, expected_status: COMPLETE }
   - { id: docs_reorganization, description: Docs, expected_status: AWAITING_RESPONSE }
   - { id: contradiction_detect, description: Contradiction, expected_status: COMPLETE }
-"#;
+";
 
 const PAGE: &str = "# Zebrafish
 

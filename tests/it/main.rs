@@ -28,6 +28,7 @@ mod broken_judge;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod first_token;
+mod judge;
 mod judge_prompt;
 mod ollama;
 mod openai;

@@ -2,18 +2,20 @@
 //! LM Studio.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use super::http::{Answer, Endpoint};
 use super::model_settings::ModelSettings;
 use super::{
-    ChatModel, ChatReply, ChatRequest, Finish, ModelError, StructuredMode, TokenProbability, Usage,
-    log_probabilities,
+    ChatModel, ChatReply, ChatRequest, Finish, Message, ModelError, StructuredMode,
+    TokenProbability, Usage, log_probabilities,
 };
 
 /// OpenAI's own address.
@@ -137,7 +139,12 @@ pub struct OpenAiModel {
     name: String,
     endpoint: Endpoint,
     dialect: Mutex<Dialect>,
+    /// Whether first tokens come with probabilities; asked once.
+    tells_probabilities: OnceCell<bool>,
 }
+
+/// Longest that a server may take to show whether it tells probabilities.
+const PROBE: Duration = Duration::from_secs(30);
 
 impl OpenAiModel {
     /// `base` ends in `/v1` or whatever stands before `/chat/completions`. Opens no connection.
@@ -167,6 +174,7 @@ impl OpenAiModel {
             name: name.to_owned(),
             endpoint: Endpoint::new(base, headers, settings, hint)?,
             dialect: Mutex::new(Dialect::assumed(is_openai)),
+            tells_probabilities: OnceCell::new(),
         })
     }
 
@@ -324,6 +332,18 @@ impl ChatModel for OpenAiModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(self.call(request))
+    }
+
+    /// Asks one small question, since no server says whether it tells probabilities.
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        let probe = async || {
+            let prompt =
+                [Message::system("Reply with one word: yes or no."), Message::user("Is 2 even?")];
+            let request = ChatRequest::first_token(prompt, Vec::new(), 0, 2048);
+            let reply = tokio::time::timeout(PROBE, self.call(&request)).await;
+            reply.is_ok_and(|reply| reply.is_ok_and(|reply| reply.first_token.is_some()))
+        };
+        Box::pin(async move { *self.tells_probabilities.get_or_init(probe).await })
     }
 
     /// Asks for the model list: optional in the protocol, so only a missing server, a refused
