@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 /// by then; a worker that goes on for weeks must not stay without its model.
 const REST: Duration = Duration::from_mins(1);
 
+/// Fewest calls in a row without an answer after which a server that is there is given up: some
+/// requests are too much for some servers.
+const MIN_GIVEN_UP: usize = 5;
+
 /// Limits of a breaker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
@@ -17,7 +21,7 @@ pub(crate) struct Patience {
     /// How long a server that gives no answer is waited for, as it may be starting again.
     pub(crate) restart: Duration,
     /// Calls at once. So many may end badly together; only more of them in a row, and at least
-    /// two, say something about a server that is there.
+    /// five, say something about a server that is there.
     pub(crate) calls_at_once: usize,
 }
 
@@ -117,7 +121,7 @@ impl Breaker {
     pub(crate) fn give_up(&self, present: bool, why: &str, now: Instant) {
         let mut state = self.state();
         state.given_up += 1;
-        let enough = self.patience.calls_at_once.max(1) + 1;
+        let enough = MIN_GIVEN_UP.max(self.patience.calls_at_once + 1);
         if state.open.is_some() || (present && state.given_up < enough) {
             return;
         }
@@ -187,10 +191,9 @@ mod tests {
             assert_eq!(breaker.admit(start), Ok(()));
             breaker.answered(start);
         }
-        breaker.give_up(true, "x answered 500", start);
-        breaker.give_up(true, "x answered 500", start);
+        (0..5).for_each(|_| breaker.give_up(true, "x answered 500", start));
         let words = outages.first().unwrap();
-        assert_eq!(words, "x answered 500; given up after 2 calls in a row without an answer");
+        assert_eq!(words, "x answered 500; given up after 5 calls in a row without an answer");
     }
 
     #[test]
