@@ -21,7 +21,9 @@ const NAME: usize = 64;
 const ASKED_DESCRIPTION: usize = 300;
 /// Most characters of a description that is taken.
 const DESCRIPTION: usize = 1024;
-/// Most characters of a body.
+/// Most characters of a body that a model is asked for: a string without a bound rambles.
+const ASKED_BODY: usize = 3000;
+/// Most characters of a body that is taken.
 const BODY: usize = 16_000;
 
 /// A skill as a model drafts it.
@@ -43,6 +45,7 @@ pub fn reply_schema() -> Value {
     fields["description"]["pattern"] = json!("^[^\\n\\r]+$");
     fields["description"]["maxLength"] = json!(ASKED_DESCRIPTION);
     fields["body"]["minLength"] = json!(1);
+    fields["body"]["maxLength"] = json!(ASKED_BODY);
     schema
 }
 
