@@ -222,6 +222,6 @@ mod tests {
         assert_eq!(links, 1, "only the link to the JSON");
         // Title, eight sections, seven failed and six unscored cases.
         assert_eq!(headings, 1 + 8 + 7 + 6, "{text}");
-        assert_eq!(row, 15 + 2 + 2, "cases, steps of the flow, rejected prompts");
+        assert_eq!(row, 15 + 2 + 2 + 4, "cases, steps of the flow, rejected prompts, questions");
     }
 }

@@ -308,6 +308,8 @@ fn is_quotable(text: &str, prose: bool) -> bool {
     let whole = text.matches('`').count().is_multiple_of(2)
         && text.matches('"').count().is_multiple_of(2)
         && text.matches('(').count() == text.matches(')').count();
+    // What is left open is no sentence that could be right or wrong.
+    let whole = whole && !text.contains("...") && !text.contains('…');
     let starts = text.starts_with(|c: char| c.is_alphanumeric() || c == '`');
     telling && plain && whole && starts && QUOTE.contains(&text.chars().count())
 }
