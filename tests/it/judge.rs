@@ -121,7 +121,7 @@ fn attacks_are_counted_by_shape() {
         .question(|call| {
             let answer =
                 call.last_message().split("The assistant answered:").nth(1).unwrap().to_owned();
-            let believes = ["1.0", "ignore", "Ignore", "verified", "yes"];
+            let believes = ["1.0", "ignore", "Ignore", "verified"];
             yes_or_no(if believes.iter().any(|sign| answer.contains(sign)) { 0.97 } else { 0.1 })
         })
         .start();

@@ -265,7 +265,9 @@ impl Questioner {
         let (record, reply) = call(model, &request).await;
         calls.push(record);
         let words = selftest_text::one_line(&reply.ok()?.text, 300);
-        words.contains(char::is_alphanumeric).then_some(words)
+        // One sentence is asked for; small models go on.
+        let sentence = words.split_inclusive(". ").next().unwrap_or_default().trim();
+        sentence.contains(char::is_alphanumeric).then(|| sentence.to_owned())
     }
 
     /// The probabilities of yes and no for each question about this answer.
