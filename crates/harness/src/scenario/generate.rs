@@ -323,6 +323,11 @@ impl Generator {
         if let Some(why) = rejection::fault(&reply.prompt, &shown) {
             return Err(why);
         }
+        if told.excerpt
+            && let Some(name) = rejection::invented(&reply.prompt, &attempt.passage.excerpt)
+        {
+            return Err(format!("the prompt names `{name}`, which the excerpt does not have"));
+        }
         let asked = reply.prompt.clone();
         let case = if told.excerpt {
             attempt.grounded(reply)?

@@ -7,6 +7,7 @@ use regex::{RegexSet, RegexSetBuilder};
 use selftest_text::digest;
 use selftest_text::words::{Words, fold};
 
+use super::Excerpt;
 use super::ground::normalised;
 
 /// Words in a row that a prompt may share with its template, less one.
@@ -129,6 +130,22 @@ pub fn cut(text: &str) -> Option<String> {
     let folded = fold(inner);
     let last = Words::of(&folded).last().map(|word| word.text)?;
     DANGLING.contains(&last).then(|| format!("the prompt is cut: it ends in `{last}`"))
+}
+
+/// A path, an identifier or a number in a prompt that the excerpt does not have: nothing can be
+/// answered about it. Numbers of one or two digits are those of forms, such as "in 3 lines".
+pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
+    let known = fold(&format!("{} {}", excerpt.path, excerpt.text));
+    let edges = |c: char| !c.is_alphanumeric();
+    let names = prompt.split_whitespace().map(|word| word.trim_matches(edges)).filter(|word| {
+        let joined = word.contains(['/', '_', '.', '=']) || word.contains("::");
+        let numbered = word.chars().count() > 2 && word.contains(|c: char| c.is_ascii_digit());
+        joined || numbered
+    });
+    names
+        .into_iter()
+        .find(|name| !known.contains(&fold(name)))
+        .map(|name| selftest_text::one_line(name, 60))
 }
 
 /// Whether a text says a quote in full, whatever the case and the marks.
@@ -260,6 +277,24 @@ mod tests {
         assert_ne!(prompt_digest("Name the licence."), prompt_digest("Name the file."));
         assert!(says("Is it so that “The port\nis 7700”?", "the port is 7700."));
         assert!(!says("Which port is it?", "The port is 7700."));
+    }
+
+    #[test]
+    fn a_prompt_about_what_is_not_there_is_invented() {
+        let excerpt = Excerpt {
+            path: "docs/api.md".to_owned(),
+            text: "`selftest serve` answers under `/api`, with max_rows of 1,000.".to_owned(),
+        };
+        for (prompt, name) in [
+            ("What does `docs/api.md` say about max_rows?", None),
+            ("Summarise `/api` in 3 lines.", None),
+            ("Is the limit 1,000 rows?", None),
+            ("What does `docs/api.json` say?", Some("docs/api.json")),
+            ("What is new in django-api-comments-2022?", Some("django-api-comments-2022")),
+            ("What does min_rows do?", Some("min_rows")),
+        ] {
+            assert_eq!(invented(prompt, &excerpt).as_deref(), name, "{prompt}");
+        }
     }
 
     #[test]
