@@ -52,6 +52,12 @@ impl Findings {
         self.0.push(Finding { what, ok: true, detail: detail.into(), advice: None });
     }
 
+    /// What works, and may not be what is wanted.
+    fn doubtful(&mut self, what: &'static str, detail: String, advice: &str) {
+        let advice = Some(advice.to_owned());
+        self.0.push(Finding { what, ok: true, detail, advice });
+    }
+
     fn bad(&mut self, what: &'static str, detail: &dyn std::fmt::Display, advice: Option<String>) {
         self.0.push(Finding { what, ok: false, detail: detail.to_string(), advice });
     }
@@ -85,7 +91,11 @@ pub(super) async fn execute(json: bool, global: &GlobalArgs) -> Result<Exit, Fai
 fn table(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
-        let mark = if finding.ok { "ok   " } else { "FAIL " };
+        let mark = match (finding.ok, &finding.advice) {
+            (true, None) => "ok   ",
+            (true, Some(_)) => "WARN ",
+            (false, _) => "FAIL ",
+        };
         text += &format!("{mark}{:<18} {}\n", finding.what, finding.detail);
         if let Some(advice) = &finding.advice {
             text += &format!("     {:<18} hint: {advice}\n", "");
@@ -223,10 +233,13 @@ async fn judgement_of(
     let bar = resolved.config.judge.min_auc;
     match identity.known(&environment.models, AnswerSet::Calibration) {
         Some(known) if known.is_fit(bar) => findings.good(what, known.sentence()),
-        Some(known) => findings.bad(
+        Some(known) => findings.doubtful(
             what,
-            &format!("{}; judge.min_auc is {bar:.2}", known.sentence()),
-            Some(FIT_JUDGES.to_owned()),
+            format!(
+                "{}; judge.min_auc is {bar:.2}: what only a judge can decide stays unscored",
+                known.sentence()
+            ),
+            FIT_JUDGES,
         ),
         None => {
             let set = AnswerSet::Calibration;
@@ -292,7 +305,11 @@ async fn probe(
             what,
             format!(
                 "a valid verdict in {seconds:.1} s and {calls} call(s), {}; overall {}",
-                held.unwrap_or_default(),
+                if card.questions.is_empty() {
+                    held.unwrap_or_default()
+                } else {
+                    "read from the probabilities of yes and no"
+                },
                 card.overall
             ),
         ),

@@ -83,8 +83,8 @@ fn a_judge_that_guesses_decides_nothing() {
     let report = run.report();
     assert_eq!(report.case().unscored_reason(), Some("judge_unfit"));
     assert_eq!(server.calls(Role::Question).len(), asked, "an unfit judge is not asked");
-    let run = workspace.args(["doctor"]).run().exit(5);
-    assert!(run.stdout.contains("FAIL judgement"), "{}", run.stdout);
+    let run = workspace.args(["doctor"]).run().exit(0);
+    assert!(run.stdout.contains("WARN judgement"), "{}", run.stdout);
 }
 
 #[test]
