@@ -9,6 +9,7 @@ mod pull;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "embedded")]
 pub(crate) use file::sha256;
 pub use pull::pull;
 
