@@ -101,7 +101,7 @@ fn a_prompt_cannot_change_the_outline_either() {
     for attack in [
         "\n\n# Forged heading\n\n",
         "\n\nForged heading\n===\n\n",
-        "| a | b |\n|---|---|\n| PASS | 1.00 |",
+        "| a | b |\n|---|---|\n| PASS | 1.0 |",
         "\n``` \n````\n~~~~\n",
         "\n\n- a list\n\n1. another\n\n> a quote\n\n---\n\n",
     ] {

@@ -124,13 +124,22 @@ pub(in crate::command) fn measured_models(environment: &ModelEnvironment) -> Has
 
 #[cfg(test)]
 mod tests {
+    use selftest_harness::prompts::BUILT_IN;
+
     use super::*;
 
     #[test]
     fn the_shipped_measurements_are_readable() {
         let all: Vec<Known> = serde_json::from_str(SHIPPED).unwrap();
+        let mut library = PromptLibrary::new(std::path::Path::new("/"), BUILT_IN);
+        assert!(library.load(probability::TEMPLATE).unwrap());
         for known in &all {
             assert!(known.fitness.auc.is_some(), "{known:?}");
+            // Whoever changes the questions or the rubric measures the default model again:
+            // `selftest judge bench --held-out` leaves the new files in the cache folder.
+            let prompt_digest = &library.digests()[probability::TEMPLATE];
+            assert_eq!(&known.judge.prompt_digest, prompt_digest, "measured with other questions");
+            assert_eq!(known.judge.rubric_digest, Rubric::default().digest());
         }
     }
 }

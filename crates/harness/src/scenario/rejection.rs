@@ -133,14 +133,16 @@ pub fn cut(text: &str) -> Option<String> {
 }
 
 /// A path, an identifier or a number in a prompt that the excerpt does not have: nothing can be
-/// answered about it. Numbers of one or two digits are those of forms, such as "in 3 lines".
+/// answered about it. Numbers of one or two digits are those of forms, such
+/// as "in 3 lines".
 pub fn invented(prompt: &str, excerpt: &Excerpt) -> Option<String> {
     let known = fold(&format!("{} {}", excerpt.path, excerpt.text));
     let edges = |c: char| !c.is_alphanumeric();
     let names = prompt.split_whitespace().map(|word| word.trim_matches(edges)).filter(|word| {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let is_number = word.chars().all(|c| c.is_ascii_digit() || ".,".contains(c));
         let joined = word.contains(['/', '_', '.', '=']) || word.contains("::");
-        let numbered = word.chars().count() > 2 && word.contains(|c: char| c.is_ascii_digit());
-        joined || numbered
+        (joined && !is_number) || digits > 2
     });
     names
         .into_iter()
