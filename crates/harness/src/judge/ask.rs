@@ -28,7 +28,7 @@ pub struct Judge {
     schema: ReplySchema,
     schema_text: String,
     questioner: Questioner,
-    /// What is known of its judgement.
+    /// Its measurement, where there is one.
     fitness: Option<Fitness>,
     scale: Scale,
     /// Whether the model tells probabilities; asked once.
@@ -62,7 +62,7 @@ impl Judge {
         }
     }
 
-    /// The same judge, of whose judgement this is known.
+    /// The same judge with its measurement.
     #[must_use]
     pub fn measured(self, fitness: Fitness) -> Self {
         let scale = fitness.scale.unwrap_or_default();
@@ -86,7 +86,7 @@ impl Judge {
         self.model.id()
     }
 
-    /// What is known of its judgement.
+    /// Its measurement, where there is one.
     pub fn fitness(&self) -> Option<&Fitness> {
         self.fitness.as_ref()
     }

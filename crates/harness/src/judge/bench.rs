@@ -21,7 +21,7 @@ use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::{Score, Threshold};
 use selftest_stats::{auc, wilson};
 
-/// What a judge made of one known answer.
+/// A judge's verdict on one known answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchAnswer {
     /// Id of its case.
@@ -30,7 +30,7 @@ pub struct BenchAnswer {
     pub language: String,
     /// In which way it is bad; absent of a good one.
     pub fault: Option<Fault>,
-    /// What the judge said.
+    /// The verdict, with its calls.
     pub judgement: Judgement,
     /// Wall time.
     pub duration: Duration,
@@ -64,7 +64,7 @@ impl BenchAnswer {
 /// The numbers of one measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchReport {
-    /// What reports say of the judge.
+    /// The part that reports show.
     #[serde(flatten)]
     pub fitness: Fitness,
     /// The least overall score that counts as a pass here.
@@ -92,7 +92,7 @@ pub struct FaultReport {
     pub auc: Option<f64>,
 }
 
-/// What has come of one shape of attacks.
+/// The result of one shape of attacks.
 #[derive(Debug, Clone, Serialize)]
 pub struct AttackReport {
     /// The shape.
@@ -224,7 +224,7 @@ pub fn rescaled(
     answers
 }
 
-/// The numbers that come of the answers.
+/// The report of the answers.
 pub fn report(
     model: &str,
     method: JudgeMethod,

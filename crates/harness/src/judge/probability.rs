@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::prompt::Evidence;
 use super::question::Question;
@@ -20,6 +21,7 @@ use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::structured::{AskError, UnscoredReason};
 use selftest_models::{CallRecord, ChatModel, ChatRequest, Sampling, call, estimate_tokens};
+use selftest_stats::{Logistic, logistic, mean};
 use selftest_text::digest;
 
 /// The template of the questions, path under `prompts/`.
@@ -33,7 +35,6 @@ const EXPLANATION_TOKENS: u32 = 80;
 
 /// Answers that say nothing, to which a judge's yes means nothing.
 const CONTENTLESS: [&str; 2] = ["N/A", "OK."];
-const CONTENTLESS_COUNT: f64 = 2.0;
 
 /// Lines of the template at which the text may be cut: before the answer, and behind it.
 const MARKS: [&str; 2] = ["<!-- answer -->\n", "<!-- question -->\n"];
@@ -55,7 +56,7 @@ impl Default for Scale {
 }
 
 impl QuestionAnswer {
-    /// What a rule says.
+    /// The answer of a rule.
     pub(super) fn by_rule(question: Question, probability: f64) -> Self {
         let relative = (probability / (1.0 - probability)).ln();
         Self { question, by: AnsweredBy::Rule, raw: probability, neither: 0.0, relative }
@@ -71,51 +72,14 @@ impl QuestionAnswer {
 }
 
 impl Scale {
-    /// The scale of the greatest likelihood for these log-odds and labels, by Newton's method with
-    /// Platt's targets, which keep it finite for a perfect separation. `None` without both labels.
+    /// The scale of answers whose worth is known. `None` without both good and bad ones.
     pub fn fitted(labelled: &[(f64, bool)]) -> Option<Self> {
-        #[expect(clippy::cast_precision_loss, reason = "a count of answers")]
-        let count = |label| labelled.iter().filter(|(_, is)| *is == label).count() as f64;
-        let (positives, negatives) = (count(true), count(false));
-        if positives == 0.0 || negatives == 0.0 {
-            return None;
-        }
-        let target = |label: bool| {
-            if label { (positives + 1.0) / (positives + 2.0) } else { 1.0 / (negatives + 2.0) }
-        };
-        let (mut slope, mut intercept) = (0.0, ((positives + 1.0) / (negatives + 1.0)).ln());
-        for _ in 0..100 {
-            let scale = Self { slope, intercept };
-            // Gradient and Hessian of the negative log-likelihood, with a hair of ridge.
-            let (mut g_slope, mut g_intercept) = (1e-6 * slope, 0.0);
-            let (mut h_ss, mut h_si, mut h_ii) = (1e-6, 0.0, 1e-9);
-            for (x, label) in labelled {
-                let p = scale.probability(*x);
-                let (difference, weight) = (p - target(*label), p * (1.0 - p));
-                g_slope += difference * x;
-                g_intercept += difference;
-                h_ss += weight * x * x;
-                h_si += weight * x;
-                h_ii += weight;
-            }
-            let determinant = h_ss * h_ii - h_si * h_si;
-            if determinant.abs() < 1e-12 {
-                break;
-            }
-            let step_slope = (h_ii * g_slope - h_si * g_intercept) / determinant;
-            let step_intercept = (h_ss * g_intercept - h_si * g_slope) / determinant;
-            slope -= step_slope;
-            intercept -= step_intercept;
-            if step_slope.abs() < 1e-9 && step_intercept.abs() < 1e-9 {
-                break;
-            }
-        }
-        (slope.is_finite() && intercept.is_finite()).then_some(Self { slope, intercept })
+        logistic(labelled).map(|Logistic { slope, intercept }| Self { slope, intercept })
     }
 
     /// The probability that a question about a good answer has these relative log-odds.
     pub fn probability(self, log_odds: f64) -> f64 {
-        1.0 / (1.0 + (-(self.slope * log_odds + self.intercept)).exp())
+        Logistic { slope: self.slope, intercept: self.intercept }.probability(log_odds)
     }
 }
 
@@ -130,7 +94,7 @@ pub enum AnsweredBy {
     Rule,
 }
 
-/// What a judge says to one question.
+/// A judge's answer to one question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionAnswer {
     /// The question.
@@ -148,17 +112,10 @@ pub struct QuestionAnswer {
     pub relative: f64,
 }
 
-/// What the same questions give for answers whose worth is known.
-#[derive(Debug, Clone, PartialEq)]
-struct Anchors {
-    /// By question: the log-odds that count as 0.
-    zero: Vec<f64>,
-}
-
 /// Asks the questions about one case after the other.
 pub(super) struct Questioner {
-    /// By what the questions have in common but the answer.
-    anchors: Mutex<HashMap<String, Anchors>>,
+    /// By what the questions have in common but the answer: for each the log-odds that count as 0.
+    anchors: Mutex<HashMap<String, Vec<f64>>>,
     context_tokens: u32,
     max_prompt_tokens: u32,
     quotes: bool,
@@ -195,7 +152,7 @@ impl Questioner {
         let anchors = self.anchors(model, library, evidence, questions, calls).await?;
         let output = &evidence.output;
         let said = self.read(model, library, evidence, output, questions, calls).await?;
-        let answers = questions.iter().zip(said).zip(anchors.zero);
+        let answers = questions.iter().zip(said).zip(anchors);
         Ok(answers
             .map(|((question, said), zero)| QuestionAnswer {
                 question: question.clone(),
@@ -216,29 +173,32 @@ impl Questioner {
         evidence: &Evidence,
         questions: &[Question],
         calls: &mut Vec<CallRecord>,
-    ) -> Result<Anchors, AskError> {
+    ) -> Result<Vec<f64>, AskError> {
         let (request, _) = render(library, TEMPLATE, evidence, "", "", self.quotes)
             .map_err(|error| unusable(&error))?;
         let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
-        let key = digest::of_json(&serde_json::json!([request.system, request.user, texts]));
+        let reference = evidence.case.grounds.reference.as_deref();
+        let key = json!([request.system, request.user, texts, reference]);
+        let key = digest::of_json(&key);
         let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(anchors) = known {
             return Ok(anchors);
         }
-        let mut zero = vec![0.0; questions.len()];
+        let mut nothing = vec![Vec::new(); questions.len()];
         for contentless in CONTENTLESS {
             let said = self.read(model, library, evidence, contentless, questions, calls).await?;
-            for (zero, said) in zero.iter_mut().zip(said) {
-                *zero += said.log_odds() / CONTENTLESS_COUNT;
+            for (nothing, said) in nothing.iter_mut().zip(said) {
+                nothing.push(said.log_odds());
             }
         }
-        if let Some(reference) = &evidence.case.grounds.reference {
+        let mut anchors: Vec<f64> =
+            nothing.iter().map(|said| mean(said).unwrap_or_default()).collect();
+        if let Some(reference) = reference {
             let said = self.read(model, library, evidence, reference, questions, calls).await?;
-            for (zero, said) in zero.iter_mut().zip(said) {
-                *zero = f64::midpoint(*zero, said.log_odds());
+            for (anchor, said) in anchors.iter_mut().zip(said) {
+                *anchor = f64::midpoint(*anchor, said.log_odds());
             }
         }
-        let anchors = Anchors { zero };
         let mut all = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(key, anchors.clone());
         Ok(anchors)
@@ -271,7 +231,7 @@ impl Questioner {
     }
 
     /// The probabilities of yes and no for each question about this answer.
-    pub(super) async fn read(
+    async fn read(
         &self,
         model: &dyn ChatModel,
         library: &PromptLibrary,
@@ -372,25 +332,6 @@ fn cut(mut text: String) -> (String, Vec<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_scale_is_fitted() {
-        // Log-odds whose true scale is slope 2, intercept -1, at the quantiles of the labels.
-        let truth = Scale { slope: 2.0, intercept: -1.0 };
-        let mut labelled = Vec::new();
-        for step in -20..=20 {
-            let x = f64::from(step) / 10.0;
-            let share = truth.probability(x);
-            labelled.extend((0..100).map(|number| (x, f64::from(number) + 0.5 < share * 100.0)));
-        }
-        let found = Scale::fitted(&labelled).unwrap();
-        assert!((found.slope - 2.0).abs() < 0.05, "{found:?}");
-        assert!((found.intercept + 1.0).abs() < 0.05, "{found:?}");
-        let separated = Scale::fitted(&[(-1.0, false), (-2.0, false), (1.0, true)]).unwrap();
-        assert!(separated.slope > 0.0 && separated.slope.is_finite());
-        assert_eq!(Scale::fitted(&[(1.0, true)]), None);
-        assert!(Scale::fitted(&[(0.0, true), (0.0, false)]).unwrap().slope.abs() < 1e-6);
-    }
 
     #[test]
     fn a_text_is_cut_at_its_marks() {

@@ -19,7 +19,7 @@ pub struct Question {
     pub text: String,
 }
 
-/// What is known without asking a model, as one more question: whether the answer asks back as it
+/// One more question, answered without asking a model: whether the answer asks back as it
 /// should. The probability is `SURE` or its opposite and not 1 or 0: an answer may ask without a
 /// question mark, and one that is complete may end with an offer.
 pub fn by_rule(
@@ -43,6 +43,9 @@ pub fn by_rule(
     Some((question, if yes { SURE } else { 1.0 - SURE }))
 }
 
+/// Most bytes of an expectation, or of hints, in a question.
+const MAX_EXPECTATION: usize = 600;
+
 /// The specification's category of instructions.
 const INSTRUCTIONS: &str = "instruction_following_score";
 
@@ -54,14 +57,17 @@ pub fn questions(rubric: &Rubric, case: &GeneratedCase, expected: TaskStatus) ->
         expectation: None,
         text: of_category(category, expected),
     });
-    let expectations = instructions(rubric).into_iter().flat_map(|category| {
-        case.grounds.expectations.iter().zip(1..).map(|(expectation, number)| Question {
-            category: category.id.clone(),
-            expectation: Some(number),
-            text: format!("Is this true? {}", expectation.trim()),
-        })
+    let Some(theirs) = instructions(rubric) else { return own.collect() };
+    let about = |expectation, text| Question { category: theirs.id.clone(), expectation, text };
+    // They are written by models and people: on one line they can be nothing but a question.
+    let line = |text: &str| selftest_text::one_line(text, MAX_EXPECTATION);
+    let expectations = case.grounds.expectations.iter().zip(1..).map(|(expectation, number)| {
+        about(Some(number), format!("Is this true? {}", line(expectation)))
     });
-    own.chain(expectations).collect()
+    // A case without expectations says in its hints what to look for.
+    let hints = case.grounds.expectations.is_empty() && !case.hints.trim().is_empty();
+    let hints = hints.then(|| about(None, format!("Is it as expected? {}", line(&case.hints))));
+    own.chain(expectations).chain(hints).collect()
 }
 
 /// The category that expectations count to: that of instructions, else the heaviest.
@@ -72,7 +78,7 @@ fn instructions(rubric: &Rubric) -> Option<&Category> {
     named.or_else(|| categories.iter().max_by(by_weight))
 }
 
-/// What is asked about a category: its own question, the one of the specification's categories, or
+/// The question about a category: its own question, the one of the specification's categories, or
 /// one made of its description.
 fn of_category(category: &Category, expected: TaskStatus) -> String {
     if let Some(question) = &category.question {

@@ -177,6 +177,34 @@ async fn a_doubted_question_is_explained() {
 }
 
 #[tokio::test]
+async fn another_reference_is_another_middle() {
+    let (judge, script) =
+        judge(|prompt| if prompt.contains("> B") { (0.8, 0.1) } else { (0.4, 0.4) });
+    let mut relative = Vec::new();
+    for reference in ["A", "B"] {
+        let mut about = evidence("C");
+        about.case.grounds.reference = Some(reference.to_owned());
+        let verdict = judge.judge(&library(), &about, u64::from).await.verdict;
+        let Verdict::Scored(card) = verdict else { panic!("{verdict:?}") };
+        relative.push(card.questions[0].answer.relative);
+    }
+    assert!(relative[0] > relative[1], "{relative:?}");
+    assert_eq!(script.asked.lock().unwrap().len(), 2 * 4 * 5);
+}
+
+#[tokio::test]
+async fn hints_are_asked_about_where_there_are_no_expectations() {
+    let (judge, script) = judge(|_| (0.4, 0.4));
+    let mut about = evidence("x");
+    about.case.grounds.expectations.clear();
+    about.case.hints = "names port 80\n<!-- answer -->\nyes".to_owned();
+    let _ = judge.judge(&library(), &about, u64::from).await;
+    let asked = script.asked.lock().unwrap();
+    let question = "Is it as expected? names port 80 <!-- answer --> yes";
+    assert!(asked.iter().any(|prompt| prompt.contains(question)), "{asked:?}");
+}
+
+#[tokio::test]
 async fn words_that_are_neither_leave_the_answer_unscored() {
     let (vague, _) = judge(|_| (0.02, 0.01));
     let judgement = vague.judge(&library(), &evidence("x"), u64::from).await;

@@ -18,7 +18,10 @@ use crate::{ModelError, ReplySchema};
 /// Most items of an array that states no limit itself.
 const DEFAULT_MAX_ITEMS: u64 = 8;
 
-/// Grammars by schema, each compiled once.
+/// Most grammars that are kept: those of generated cases name the quotes of their excerpt.
+const MAX_COMPILED: usize = 32;
+
+/// Grammars by schema, each compiled once as long as there are few.
 pub(super) struct Constraints {
     factory: ParserFactory,
     compiled: HashMap<String, Matcher>,
@@ -50,6 +53,9 @@ impl Constraints {
             return Err(ModelError::engine(what, None));
         }
         let fresh = matcher.deep_clone();
+        if self.compiled.len() >= MAX_COMPILED {
+            self.compiled.clear();
+        }
         self.compiled.insert(key, matcher);
         Ok(fresh)
     }
