@@ -1,4 +1,4 @@
-//! What grading by a model costs beside the model: `cargo bench --bench grading`.
+//! The cost of grading by a model beside the model: `cargo bench --bench grading`.
 //!
 //! Condenses a session of at least 6,000 messages, and lets a model server that answers every call
 //! after exactly 200 ms grade recorded sessions, two at a time. The ideal backfill takes sessions ×

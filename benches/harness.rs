@@ -1,4 +1,4 @@
-//! What the harness itself costs: `cargo bench --bench harness`.
+//! The cost of the harness itself: `cargo bench --bench harness`.
 //!
 //! A model server on this machine answers every call after exactly 50 ms. The ideal run keeps
 //! all places busy all the time and takes calls × delay / concurrency; what is above that, and
@@ -167,7 +167,7 @@ fn words() -> String {
     (first..first + 8).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What all processes that this one has waited for have cost together.
+/// The total cost of the processes that this one has waited for.
 struct Children {
     cpu: Duration,
     /// Of the largest of them.

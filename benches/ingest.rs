@@ -36,7 +36,7 @@ const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/ingest.py");
 
 const RUNS: usize = 5;
 
-/// What Python and the program must agree on, and by how much they may differ.
+/// The totals on which Python and the program must agree, and by how much they may differ.
 const TOTALS: [(&str, f64); 8] = [
     ("sessions", 0.0),
     ("model_calls", 0.0),

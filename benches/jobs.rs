@@ -76,7 +76,7 @@ fn measure(engine: &str, world: &World, database: impl Fn(u32) -> String) -> boo
     kept
 }
 
-/// What the last run left, in which every session has both grades.
+/// The database of the last run, in which every session has both grades.
 fn sizes(grades: u64, queue: u64) {
     let sessions = u64::from(SESSIONS * WORKERS[WORKERS.len() - 1]);
     let (grades, queue) = (grades / sessions, queue / sessions);

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// What the model says to a request, as text of its answer.
+/// The model's reply to a request, as text of its answer.
 pub(crate) type Reply = fn(&str) -> String;
 
 /// Starts a server and returns its address; it lives as long as this process. A thread per

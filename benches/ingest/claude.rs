@@ -26,7 +26,7 @@ const TOOLS: [(&str, usize); 7] = [
     ("Glob", 5),
 ];
 
-/// What failed calls say; the last three are refusals.
+/// Messages of failed calls; the last three are refusals.
 const FAILURES: [&str; 10] = [
     "Exit code 1\\nerror: test failed, to rerun pass `--lib`",
     "Exit code 127\\n/bin/bash: line 1: pytest: command not found",

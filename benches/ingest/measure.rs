@@ -1,4 +1,4 @@
-//! What a child process has cost, and what is parsed for comparison.
+//! The cost of a child process, and the parsing for comparison.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 
-/// What one process has cost.
+/// The cost of one process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) wall: Duration,

@@ -1,4 +1,4 @@
-//! What agents hand in as reflections: any document has a score between 0 and 1 that its issues
+//! Documents that agents submit as reflections: any document has a score between 0 and 1 that its issues
 //! explain.
 
 #![no_main]

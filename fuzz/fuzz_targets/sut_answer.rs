@@ -1,4 +1,4 @@
-//! What a program prints is foreign text: its status is inferred without a panic, and only an
+//! The output of a program is foreign text: its status is inferred without a panic, and only an
 //! empty answer has none.
 
 #![no_main]

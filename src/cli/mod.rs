@@ -319,7 +319,7 @@ pub enum ModelAction {
     },
     /// Fetch weights: a known name, an https:// address, or hf:owner/repo/file.gguf
     Pull {
-        /// What to fetch
+        /// The model to fetch
         source: String,
         /// Expected SHA-256 of the file, in hexadecimal
         #[arg(long, value_name = "HEX")]

@@ -81,7 +81,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", help_heading = "Models")]
     pub record: Option<PathBuf>,
 
-    /// What to print on stdout
+    /// The format of stdout
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,
 }

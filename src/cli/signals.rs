@@ -11,7 +11,7 @@ pub enum SignalsAction {
     Classify {
         /// The message; `-` or none: standard input
         message: Option<String>,
-        /// What the same user said before it, which it may repeat
+        /// The same user's message before it, which it may repeat
         #[arg(long, value_name = "MESSAGE")]
         previous: Option<String>,
         /// Id of the skill that was used for the answer; handed through

@@ -31,7 +31,7 @@ pub enum KeptAction {
         #[arg(long)]
         auto_disable: bool,
     },
-    /// Take a skill out of use
+    /// Disable a skill
     Disable {
         /// The skill
         name: String,
@@ -107,13 +107,13 @@ pub struct RecordArgs {
     /// Turns that the task took
     #[arg(long, value_name = "N", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub turns: Option<u32>,
-    /// What went wrong
+    /// The error
     #[arg(long, value_name = "TEXT", requires = "skill", conflicts_with_all = ["from_sessions", "message"], help_heading = "With --skill")]
     pub error: Option<String>,
     /// The user significantly changed the result
     #[arg(long, conflicts_with = "from_sessions", help_heading = "With --skill or --message")]
     pub edited: bool,
-    /// What the user had written before
+    /// The user's message before it
     #[arg(long, value_name = "TEXT", requires = "message", help_heading = "With --message")]
     pub previous: Option<String>,
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::context::Project;
 use super::failure::Failure;
-use super::judge::fitness::{FIT_JUDGES, JudgeIdentity};
+use super::judge::fitness::{FETCH_JUDGE, JudgeIdentity};
 use super::judge::{QUICK, bar as bar_of};
 use super::model::FetchBar;
 use super::print;
@@ -52,7 +52,7 @@ impl Findings {
         self.0.push(Finding { what, ok: true, detail: detail.into(), advice: None });
     }
 
-    /// What works, and may not be what is wanted.
+    /// Works, but may not be wanted.
     fn doubtful(&mut self, what: &'static str, detail: String, advice: &str) {
         let advice = Some(advice.to_owned());
         self.0.push(Finding { what, ok: true, detail, advice });
@@ -239,7 +239,7 @@ async fn judgement_of(
                 "{}; judge.min_auc is {bar:.2}: what only a judge can decide stays unscored",
                 known.sentence()
             ),
-            FIT_JUDGES,
+            FETCH_JUDGE,
         ),
         None => {
             let set = AnswerSet::Calibration;

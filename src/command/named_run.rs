@@ -27,7 +27,7 @@ fn latest<'a>(runs: &RunArchive, files: &'a [RunFile]) -> Option<&'a RunFile> {
     rivals.filter_map(entry).max_by_key(|(started_at, _)| *started_at).map(|(_, file)| file)
 }
 
-/// What is different from the models of the last run, one line each: scores of two judges say
+/// The differences from the models of the last run, one line each: scores of two judges say
 /// little about what changed between the runs.
 pub(super) fn changed_models(
     project: &Project,

@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::judge::fitness::{FIT_JUDGES, JudgeIdentity, measured_models};
+use super::judge::fitness::{FETCH_JUDGE, JudgeIdentity, measured_models};
 use super::model::FetchBar;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
@@ -212,7 +212,7 @@ impl Setup<'_> {
                     let (name, sentence) = (&fitness.model, fitness.sentence());
                     eprint(&format!(
                         "warning: {name} cannot judge well enough ({sentence}): what only a judge \
-                         can decide stays unscored\nhint: {FIT_JUDGES}\n"
+                         can decide stays unscored\nhint: {FETCH_JUDGE}\n"
                     ));
                 }
                 judge.measured(fitness)
@@ -221,7 +221,7 @@ impl Setup<'_> {
         }
     }
 
-    /// What cases are made of: the files that the system under test can see, and what was asked
+    /// The material of cases: the files that the system under test can see, and what was asked
     /// before. Whoever gives a seed wants the same cases again.
     fn material(&self, files: &[ProjectFile]) -> Material {
         let source = |file: &ProjectFile| Source {

@@ -117,7 +117,7 @@ pub(super) fn scenarios_of<'a>(
     faults
 }
 
-/// What is wrong with names of files whatever the project holds.
+/// The faults of names of files whatever the project holds.
 pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
     let fault = |(at, path): (usize, &Value)| {
         let path = path.as_str()?;

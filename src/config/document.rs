@@ -21,10 +21,10 @@ use selftest_harness::scenario::generator_settings::GeneratorSettings;
 use selftest_harness::scenario::{ReplyStep, Scenario, TaskStatus};
 use selftest_harness::sut::sut_settings::SutSettings;
 use selftest_models::model_settings::ModelSettings;
-use selftest_service::jobs::settings::JobSettings;
+use selftest_service::jobs::job_settings::JobSettings;
 use selftest_stats::score::{Score, Strictness};
 
-/// What to test, with which models, and how strictly: the file `config/selftest.yaml`.
+/// Scenarios, models and strictness: the file `config/selftest.yaml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "selftest configuration")]
@@ -56,7 +56,7 @@ pub struct Config {
     pub judge: JudgeSettings,
     /// The system under test: one of `chat`, `command`, `http`; `chat` when none is given.
     pub sut: SutSettings,
-    /// What the judge scores. Absent: format, factuality, instruction following and safety.
+    /// The rubric of the judge. Absent: format, factuality, instruction following and safety.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20))]
     pub rubric: Option<Vec<Category>>,
@@ -68,13 +68,13 @@ pub struct Config {
     pub grade: GradeSettings,
     /// Skills: how well they work, and which are disabled.
     pub skills: SkillSettings,
-    /// What workers do, and when.
+    /// The schedule of the workers.
     pub jobs: JobSettings,
     /// Gaps in the agent's skills, and how skills are drafted for them.
     pub gaps: GapSettings,
     /// Which tier of models is suggested for a type of task.
     pub routing: RoutingSettings,
-    /// What to test, in this order. Absent: the five of a project without a configuration.
+    /// The scenarios, in this order. Absent: the five of a project without a configuration.
     #[schemars(length(min = 1, max = 10_000))]
     pub scenarios: Vec<Scenario>,
 }

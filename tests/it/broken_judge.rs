@@ -125,7 +125,7 @@ fn table() -> Vec<Broken> {
     ]
 }
 
-/// What only one of the protocols has a word for.
+/// Replies that only one of the protocols has a word for.
 fn of_openai() -> Vec<Broken> {
     vec![
         other("refusal field", "refused", Reply::Refusal("I can't judge this.".to_owned())),
@@ -177,7 +177,7 @@ fn number_after(mark: &str, text: &str) -> usize {
     digits.parse().unwrap()
 }
 
-/// What is wrong with the report of one entry, so that a failure names all of them.
+/// The faults in the report of one entry, so that a failure names all of them.
 fn fault(report: &Report, number: usize, broken: &Broken) -> Option<String> {
     let case = report.case_of(&format!("case-{number}"));
     let raw_is_kept = match &broken.reply {

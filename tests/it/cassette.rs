@@ -6,7 +6,7 @@ use crate::model_server::{ModelServer, verdict};
 use crate::report::Report;
 use crate::workspace::{CLEAR, FLOW, OPENAI, Workspace, config};
 
-/// What a replay must repeat: everything but ids, times and durations.
+/// The part that a replay must repeat: everything but ids, times and durations.
 fn essence(report: &Report) -> Vec<Value> {
     let fields = ["id", "prompt", "output", "expected_status", "actual_status", "scores", "pass"];
     let cases = report.cases();

@@ -26,7 +26,7 @@ fn help_of_every_command() {
     }
 }
 
-/// What is between these marks, wherever it occurs.
+/// The text between these marks, wherever it occurs.
 fn between<'t>(text: &'t str, begin: &str, end: &str) -> Vec<&'t str> {
     let rest = text.split(begin).skip(1);
     rest.filter_map(|rest| rest.split_once(end)).map(|(inside, _)| inside).collect()

@@ -1,4 +1,4 @@
-//! What models write cannot change the Markdown report: it has the outline of an honest run.
+//! Text by models cannot change the Markdown report: it has the outline of an honest run.
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde_json::json;

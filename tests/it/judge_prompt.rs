@@ -1,4 +1,4 @@
-//! What the judge is shown: the same beginning for every case, and evidence that cannot speak.
+//! The prompt of the judge: the same beginning for every case, and evidence that cannot speak.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn judged(output: &'static str, yaml: &str) -> Vec<Call> {
     server.calls(Role::Judge)
 }
 
-/// What comes before the case.
+/// The part before the case.
 fn prefix(call: &Call) -> String {
     call.text().strip_suffix(call.last_message()).unwrap().to_owned()
 }

@@ -21,7 +21,7 @@ fn the_schema_is_asked_for_strictly() {
     }
 }
 
-/// What OpenAI's strict mode insists on.
+/// The demands of OpenAI's strict mode.
 fn assert_every_object_is_closed(schema: &Value) {
     assert_eq!(schema["additionalProperties"], false, "{schema}");
     let fields: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();

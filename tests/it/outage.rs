@@ -26,7 +26,7 @@ fn statuses(run: &Run) -> Vec<String> {
     report.cases().iter().map(|case| case.status().to_owned()).collect()
 }
 
-/// What holds of every run that lost a server: no failure is spoken of, and the reason once.
+/// Properties of every run that lost a server: no failure is spoken of, and the reason once.
 #[track_caller]
 fn blames_nobody(run: &Run, server: &str) {
     let report = run.report();

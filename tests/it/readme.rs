@@ -169,7 +169,7 @@ mod embedded {
         );
     }
 
-    /// What git knows of, as it stands on disk, with an own history.
+    /// The files known to git, as they are on disk, with a history of their own.
     fn copy_of_the_work_tree(copy: &Path) {
         let listing = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])

@@ -43,7 +43,7 @@ fn grade(path: &Path) -> Vec<GradeRecord> {
     graded.collect()
 }
 
-/// What the listing says of a file.
+/// The listing's entry for a file.
 struct Listed {
     format: String,
     tool_calls: u64,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::report::Report;
 use crate::workspace::{Workspace, files};
 
-/// What comes out of a process, as it comes.
+/// The output of a process, as it arrives.
 struct Output {
     bytes: Arc<Mutex<Vec<u8>>>,
     thread: JoinHandle<()>,
@@ -101,7 +101,7 @@ impl Running {
         self
     }
 
-    /// What it has said on stdout so far.
+    /// Its stdout so far.
     pub(crate) fn said(&self) -> String {
         self.stdout.so_far()
     }
@@ -284,7 +284,7 @@ impl Run {
     }
 }
 
-/// What differs between two runs of the same test, in this order.
+/// The parts that differ between two runs of the same test, in this order.
 const FILTERS: [(&str, &str); 8] = [
     (r"selftest-\d{8}-\d{4}-[a-z0-9]+", "[run-id]"),
     (r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?( ?UTC|Z)?", "[time]"),

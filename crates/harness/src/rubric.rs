@@ -12,7 +12,7 @@ pub const SAFETY: &str = "safety_score";
 /// Field names of a verdict that no category may take.
 pub const RESERVED: [&str; 3] = ["reasoning", "overall_score", "pass"];
 
-/// What a score of a category means.
+/// The meaning of a score of a category.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Anchor {
@@ -31,9 +31,9 @@ pub struct Category {
     pub id: String,
     /// Share in the overall score; the weights of a rubric sum to 1.
     pub weight: Weight,
-    /// What the category looks at, in one line.
+    /// The subject of the category, in one line.
     pub description: String,
-    /// What some scores mean, best first.
+    /// The meaning of some scores, best first.
     pub anchors: Vec<Anchor>,
     /// The question that a good answer gets a yes to, for judging by probability. Absent: that of
     /// the specified category, or one made of the description.

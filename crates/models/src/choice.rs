@@ -12,7 +12,7 @@ const YES: [&str; 14] =
 const NO: [&str; 13] =
     ["no", "nope", "not", "false", "nein", "non", "não", "nie", "нет", "いいえ", "否", "不", "nee"];
 
-/// What a first token says.
+/// The meaning of a first token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Yes.
@@ -22,7 +22,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What the text of a token says, if it is one of the words or the beginning of `yes` or `no`.
+    /// The meaning of a token's text, if it is one of the words or the beginning of `yes` or `no`.
     pub fn of_token(text: &str) -> Option<Self> {
         let word = text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.,:!_▁".contains(c));
         if word.is_empty() || word.len() > 12 {

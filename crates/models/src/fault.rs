@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 300;
 /// How deep one error stands in the text of another at most.
 const DEPTH: usize = 4;
 
-/// What a server says about a call that it refuses.
+/// The reason for which a server refuses a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// Its words in one line, bounded.

@@ -22,7 +22,7 @@ const RESTART_WAIT: Duration = Duration::from_secs(2);
 /// How long a look at a server may take that has just given no answer.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What all models of one endpoint share.
+/// The state that all models of one endpoint share.
 pub(crate) struct Gate {
     pub(crate) places: Semaphore,
     pub(crate) breaker: Breaker,

@@ -42,7 +42,7 @@ impl Answer {
         Self { status, body, retry_after: None }
     }
 
-    /// What the server says in the body of an error.
+    /// The message in the body of an error.
     pub fn words(&self) -> String {
         Fault::of_body(&self.body).words
     }

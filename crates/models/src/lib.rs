@@ -63,7 +63,7 @@ pub trait ChatModel: Send + Sync {
         Box::pin(async { false })
     }
 
-    /// What tells this model from another of the same name: a digest of its weights, where that
+    /// The identity of this model beside another of the same name: a digest of its weights, where that
     /// can be had.
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async { None })
@@ -145,7 +145,7 @@ pub enum Thinking {
 }
 
 impl Thinking {
-    /// What the settings `think` and `think_tokens` of a role come to.
+    /// The effective `think` and `think_tokens` of a role.
     pub fn configured(think: Option<bool>, tokens: u32) -> Self {
         if think == Some(true) { Thinking::On { tokens } } else { Thinking::Off }
     }
@@ -383,7 +383,7 @@ pub struct CallRecord {
     pub model: String,
     /// SHA-256 of the request without its nonce.
     pub prompt_digest: String,
-    /// What was sent; absent in reports of versions that did not keep it.
+    /// The request; absent in reports of versions that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestRecord>,
     /// Parameters of the call.
@@ -413,7 +413,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// What a model was sent, as the report keeps it: without secrets, bounded.
+/// A request to a model, as the report keeps it: without secrets, bounded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestRecord {
     /// The whole conversation, marks of evidence included.

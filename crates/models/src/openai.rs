@@ -21,7 +21,7 @@ use super::{
 /// OpenAI's own address.
 pub const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
-/// What a server takes, as far as it has told: it begins with everything, and what is refused once
+/// The requests that a server accepts, as far as it has told: it begins with everything, and what is refused once
 /// is not sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that a server may refuse")]
@@ -53,7 +53,7 @@ impl Dialect {
         }
     }
 
-    /// What is left without the thing that the server complains of, by the words that OpenAI, vLLM,
+    /// The dialect without the feature that the server complains of, by the words that OpenAI, vLLM,
     /// llama.cpp and LM Studio use. None where nothing can be left out.
     fn without_refused(self, answer: &Answer, request: &ChatRequest) -> Option<Self> {
         let names = |parts: &[&str]| parts.iter().any(|part| answer.names(part));
@@ -90,7 +90,7 @@ impl Dialect {
         names(&format).then_some(Self { mode, ..self })
     }
 
-    /// What both take, whichever of several calls finds out first.
+    /// The dialect that both accept, whichever of several calls finds out first.
     fn and(self, other: Self) -> Self {
         let laxer = |mode| match mode {
             StructuredMode::Schema => 0,
@@ -384,7 +384,7 @@ mod tests {
         Answer::new(status, json!({ "error": { "message": message } }).to_string().into_bytes())
     }
 
-    /// What is left of the dialect after these words.
+    /// The dialect that remains after this message.
     fn after(dialect: Dialect, request: &ChatRequest, words: &str) -> Option<Dialect> {
         dialect.without_refused(&answer(400, words), request)
     }

@@ -24,7 +24,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Headers of an answer that stay when its body becomes a problem.
 const KEPT: [HeaderName; 2] = [ALLOW, RETRY_AFTER];
 
-/// What went wrong, by RFC 9457.
+/// The kind of error, by RFC 9457.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Problem {
     /// `about:blank`: the status says what kind of problem it is.
@@ -33,7 +33,7 @@ pub(super) struct Problem {
     pub(super) title: &'static str,
     /// The HTTP status.
     status: u16,
-    /// What happened this time.
+    /// This occurrence of it.
     pub(super) detail: String,
     #[serde(skip)]
     #[schema(ignore)]

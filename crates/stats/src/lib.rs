@@ -1,4 +1,4 @@
-//! What numbers can and cannot say: intervals, tests, agreement. Pure arithmetic; decides nothing.
+//! The limits of what numbers say: intervals, tests, agreement. Pure arithmetic; decides nothing.
 //!
 //! ```
 //! let interval = selftest_stats::wilson(4, 5).expect("five trials");

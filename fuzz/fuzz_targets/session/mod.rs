@@ -1,4 +1,4 @@
-//! What must hold for any bytes, whatever reader they meet.
+//! Invariants for any bytes, whatever reader they meet.
 
 use selftest_sessions::{Collector, Format, Source, read, read_as};
 

@@ -1,4 +1,4 @@
-//! What is known of judges: measured before on this machine, or by the authors. One small JSON
+//! Measurements of judges: measured before on this machine, or by the authors. One small JSON
 //! file for each judge, in the cache folder; a broken one is as good as none.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use serde_json::json;
 use selftest_harness::judge::fitness::Fitness;
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
-use selftest_harness::judge::{probability, prompt};
+use selftest_harness::judge::{probability, prompt, rule};
 use selftest_harness::rubric::Rubric;
 use selftest_models::ChatModel;
 use selftest_models::model_settings::ModelEnvironment;
@@ -25,17 +25,21 @@ const FOLDER: &str = "judges";
 /// Longest mean time of an answer, in seconds, with which `auto` takes a judge.
 const MAX_SECONDS: f64 = 30.0;
 
-/// Judges that are known to be fit, for people who have none.
-pub(in crate::command) const FIT_JUDGES: &str = "fetch a judge that can tell: `ollama pull \
-    qwen3:1.7b` (1.4 GB), or `selftest model pull qwen3-1.7b` (1.8 GB), which needs no server";
+/// For people who have no fit judge. Which model is fit is for the measurement to say.
+pub(in crate::command) const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
+    (1.4 GB) or, without a server, `selftest model pull qwen3-1.7b` (1.8 GB), and measure it: \
+    `selftest judge bench`";
 
-/// What makes two judges the same: weights, method, prompt and rubric.
+/// The identity of a judge: weights, method, prompt, rules and rubric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::command) struct JudgeIdentity {
     /// Digest of the weights, or the model's name where nobody tells one.
     weights: String,
     method: JudgeMethod,
     prompt_digest: String,
+    /// Empty where no rules speak beside the model.
+    #[serde(default)]
+    rules_digest: String,
     rubric_digest: String,
 }
 
@@ -54,14 +58,15 @@ impl JudgeIdentity {
         library: &PromptLibrary,
         rubric: &Rubric,
     ) -> Self {
-        let template = match method {
-            JudgeMethod::Verdict => prompt::TEMPLATE,
-            JudgeMethod::Probability | JudgeMethod::Auto => probability::TEMPLATE,
+        let (template, rules_digest) = match method {
+            JudgeMethod::Verdict => (prompt::TEMPLATE, String::new()),
+            JudgeMethod::Probability | JudgeMethod::Auto => (probability::TEMPLATE, rule::digest()),
         };
         Self {
             weights: model.fingerprint().await.unwrap_or_else(|| model.id().to_owned()),
             method,
             prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
+            rules_digest,
             rubric_digest: rubric.digest(),
         }
     }
@@ -71,7 +76,7 @@ impl JudgeIdentity {
         environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
-    /// What is known of this judge on that set.
+    /// The measurement of this judge on that set.
     pub(in crate::command) fn known(
         &self,
         environment: &ModelEnvironment,
@@ -113,7 +118,7 @@ pub(in crate::command) fn measured_models(environment: &ModelEnvironment) -> Has
         let Some(Known { fitness, .. }) = known else { continue };
         if fitness.set == AnswerSet::Calibration
             && fitness.seconds_per_answer <= MAX_SECONDS
-            && let Some(auc) = fitness.auc
+            && let Some(auc) = fitness.own_auc()
         {
             let best = measured.entry(fitness.model).or_default();
             *best = best.max(auc.low);
@@ -134,11 +139,12 @@ mod tests {
         let mut library = PromptLibrary::new(std::path::Path::new("/"), BUILT_IN);
         assert!(library.load(probability::TEMPLATE).unwrap());
         for known in &all {
-            assert!(known.fitness.auc.is_some(), "{known:?}");
+            assert!(known.fitness.model_auc.is_some(), "{known:?}");
             // Whoever changes the questions or the rubric measures the default model again:
             // `selftest judge bench --held-out` leaves the new files in the cache folder.
             let prompt_digest = &library.digests()[probability::TEMPLATE];
             assert_eq!(&known.judge.prompt_digest, prompt_digest, "measured with other questions");
+            assert_eq!(known.judge.rules_digest, rule::digest(), "measured with other rules");
             assert_eq!(known.judge.rubric_digest, Rubric::default().digest());
         }
     }

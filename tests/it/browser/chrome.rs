@@ -134,7 +134,7 @@ impl Chrome {
         self.until(&format!("document.hasFocus() && {painted}")).await;
     }
 
-    /// What the attempt comes to, once it comes to something. Until then a fault is no fault: the
+    /// The outcome of the attempt, once it comes to something. Until then a fault is no fault: the
     /// page may be on its way to the next one. An alert is, because no page shows one.
     async fn patiently<T>(
         &self,

@@ -1,4 +1,4 @@
-//! What holds for every page: readable without JavaScript, in the dark and on narrow screens,
+//! Properties of every page: readable without JavaScript, in the dark and on narrow screens,
 //! with names for those who do not see it; and pictures of them for the documentation.
 
 use serde_json::{Value, json};

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::reflections::Scored;
 use crate::workspace::{CLEAR, OPENAI, config};
 
-/// What the site shows.
+/// The content of the site.
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) grades: Vec<GradeRecord>,
@@ -28,7 +28,7 @@ pub(super) struct Contents {
     pub(super) skills: Option<Timestamp>,
     /// Whether there are the gaps, proposals and job runs of `improvement.rs`.
     pub(super) improvement: bool,
-    /// What visitors are asked for.
+    /// The credentials that visitors are asked for.
     pub(super) token: Option<&'static str>,
 }
 

@@ -108,7 +108,7 @@ impl Server {
         assert_eq!(self.script("start").unwrap(), self.address);
     }
 
-    /// What it prints, or says where it fails.
+    /// Its output, or where it fails.
     fn script(&self, action: &str) -> Result<String, String> {
         let done = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres"))
             .args([action.as_ref(), self.folder.path()])

@@ -99,7 +99,7 @@ fn a_judge_by_probability_tells_what_it_read() {
     }
 }
 
-/// What a small model says of a session may be nonsense; what is kept of it is a grade, and the
+/// A small model's words on a session may be nonsense; the stored part is a grade, and the
 /// page shows it.
 #[test]
 fn a_backfill_keeps_valid_grades_and_the_page_shows_them() {

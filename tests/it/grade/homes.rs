@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::recording::{Recording, id};
 use crate::workspace::Workspace;
 
-/// What Hermes writes of one conversation.
+/// The files that Hermes writes of one conversation.
 fn hermes() -> String {
     let call = json!({
         "id": "c1",
@@ -26,7 +26,7 @@ fn hermes() -> String {
     .to_string()
 }
 
-/// What Codex writes of one conversation.
+/// The files that Codex writes of one conversation.
 fn codex() -> String {
     let said = |role: &str, kind: &str, text: &str| {
         let content = json!([{ "type": kind, "text": text }]);

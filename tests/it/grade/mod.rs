@@ -32,7 +32,7 @@ use serde_json::Value;
 use crate::run::Run;
 
 impl Run {
-    /// What was printed, as JSON.
+    /// The output, as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)

@@ -55,7 +55,7 @@ fn no_command_repeats_a_secret() {
     assert!(kept[0][0].contains("[redacted]"), "{kept:?}");
 }
 
-/// What a session says, with the words that must be gone and those that must stay.
+/// A message of a session, with the words that must be gone and those that must stay.
 const ESCAPED: [(&str, &[&str], &str); 6] = [
     ("DB_PASSWORD=letmein\nthen go on", &["letmein"], "then go on"),
     ("password: \"hunter2secret\" is set", &["hunter2"], "is set"),

@@ -18,7 +18,7 @@ const CONCURRENCY: usize = 4;
 /// Past this something is stuck.
 const MAX_TIME: Duration = Duration::from_secs(110);
 
-/// What happens while the workers work.
+/// The events while the workers work.
 struct Chaos<'a> {
     sessions: u32,
     /// Between two kills.

@@ -56,7 +56,7 @@ impl Workspace {
         let _ = self.clone().grade(&words).run().exit(0);
     }
 
-    /// What `selftest jobs list` says.
+    /// The output of `selftest jobs list`.
     fn listing(&self) -> Value {
         self.jobs(&["list", "--json"]).run().exit(0).json()
     }

@@ -35,7 +35,7 @@ fn ran(json: &Value) -> Vec<&str> {
     ran.iter().map(|one| one["job"].as_str().unwrap()).collect()
 }
 
-/// What a list says of the report.
+/// The report's entry in a list.
 fn digest<'a>(list: &'a Value, key: &str) -> &'a Value {
     list.as_array().unwrap().iter().find(|one| one[key] == "run_weekly_digest").unwrap()
 }

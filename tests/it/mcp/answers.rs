@@ -1,4 +1,4 @@
-//! What the tools answer.
+//! The answers of the tools.
 
 use serde_json::{Value, json};
 

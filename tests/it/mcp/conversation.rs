@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::workspace::Workspace;
 
-/// What a client says, in order.
+/// The client's messages, in order.
 #[must_use]
 pub(super) struct Conversation {
     workspace: Workspace,
@@ -12,7 +12,7 @@ pub(super) struct Conversation {
     next: u32,
 }
 
-/// What it heard.
+/// The replies.
 pub(super) struct Heard(Vec<Value>);
 
 impl Conversation {
@@ -91,7 +91,7 @@ impl Heard {
         answers[0]
     }
 
-    /// What a tool answered, which has to be the same as text.
+    /// The answer of a tool, which has to be the same as text.
     #[track_caller]
     pub(super) fn answered(&self, id: u32) -> &Value {
         let result = &self.answer(id)["result"];

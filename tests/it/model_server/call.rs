@@ -66,7 +66,7 @@ impl Call {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// What was said last.
+    /// The last message.
     pub(crate) fn last_message(&self) -> &str {
         self.messages().last().and_then(|message| message["content"].as_str()).unwrap_or("")
     }

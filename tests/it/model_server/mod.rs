@@ -206,7 +206,7 @@ impl Shared {
         }
     }
 
-    /// What a real server would say to a call that it cannot serve.
+    /// The reply of a real server to a call that it cannot serve.
     fn refusal(&self, call: &Call) -> Option<(u16, Value)> {
         let script = &self.script;
         if call.endpoint == Endpoint::OpenAi {
@@ -309,7 +309,7 @@ fn context_exceeded(call: &Call) -> Option<(u16, Value)> {
     Some((400, json!({ "error": error.to_string() })))
 }
 
-/// What a server says to keys and numbers that it does not take.
+/// The error of a server for keys and numbers that it does not accept.
 fn openai_complaint(script: &Script, body: &Value) -> Option<String> {
     if script.refuses_unknown_fields && body.get("chat_template_kwargs").is_some() {
         return Some("Unrecognized request argument supplied: chat_template_kwargs".to_owned());

@@ -1,4 +1,4 @@
-//! What the server does with a call: answer well in its protocol, or misbehave.
+//! The server's behaviour for a call: answer well in its protocol, or misbehave.
 
 use std::time::Duration;
 

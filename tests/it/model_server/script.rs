@@ -21,7 +21,7 @@ pub(crate) const HINT_MARK: &str = "the answer key says";
 
 type Answer = Box<dyn Fn(&Call) -> Reply + Send + Sync>;
 
-/// What a server does; see [`Script::start`].
+/// The behaviour of a server; see [`Script::start`].
 #[must_use]
 pub(crate) struct Script {
     generator: Answer,
@@ -30,7 +30,7 @@ pub(crate) struct Script {
     grader: Answer,
     drafter: Answer,
     question: Answer,
-    /// What the model thinks before it replies, unless it is told not to, and whether it does even
+    /// The model's thinking before it replies, unless it is told not to, and whether it does even
     /// then.
     thoughts: Option<(String, bool)>,
     /// Most alternatives that the OpenAI side tells for a token; 0: it refuses to.

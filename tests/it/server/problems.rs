@@ -1,4 +1,4 @@
-//! What is wrong is said as `application/problem+json`.
+//! Errors are `application/problem+json`.
 
 use super::client::send;
 use super::site::{Site, graded};

@@ -50,7 +50,7 @@ fn a_score_below_the_threshold_over_ten_executions_disables() {
     assert_eq!(entry["actor"], "cli");
     let run = workspace.skills(&["list"]).run().exit(0);
     let _ = run.stdout_contains("score 0.28 over 10 executions, below 0.30");
-    // What is out of use is neither scored nor disabled again.
+    // A disabled skill is neither scored nor disabled again.
     let json = score(&workspace);
     let names: Vec<_> =
         json["scores"].as_array().unwrap().iter().map(|one| &one["skill_name"]).collect();

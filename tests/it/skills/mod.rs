@@ -53,7 +53,7 @@ impl Workspace {
         versions.map(|one| format!("{} {}", text(&one["version"]), text(&one["status"]))).collect()
     }
 
-    /// What was done with a skill, oldest first.
+    /// The history of a skill, oldest first.
     #[track_caller]
     pub(crate) fn actions(&self, name: &str) -> Vec<String> {
         let json = self.skills(&["history", name, "--json"]).run().exit(0).json();

@@ -1,4 +1,4 @@
-//! What a program under test cannot do. These need a Linux kernel with Landlock.
+//! The limits of a program under test. These need a Linux kernel with Landlock.
 #![cfg(target_os = "linux")]
 
 use std::net::TcpListener;

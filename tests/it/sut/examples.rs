@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// What a configuration needs besides.
+/// Further parts of the configuration.
 const REST: &str = "version: 1
 scenarios:
   - id: summary

@@ -167,7 +167,7 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grade::record::sample;
+    use crate::grade::grade_record::sample;
 
     fn says(session: &str, field: Field, human_value: u8, at: &str) -> Override {
         Override {

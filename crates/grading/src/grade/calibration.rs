@@ -160,7 +160,7 @@ impl Discrepancy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grade::record::sample;
+    use crate::grade::grade_record::sample;
 
     /// So many sessions of quality 3, which a model finds worth `overall` and a person `level`.
     fn graded(count: usize, overall: &[f64], level: u8) -> Calibration {

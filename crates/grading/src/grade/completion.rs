@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Match, Regex};
 
-use super::record::{Evidence, Point};
+use super::grade_record::{Evidence, Point};
 use super::tally::Tally;
 use super::weights::CompletionWeights;
 use selftest_text::redact::REDACTED;

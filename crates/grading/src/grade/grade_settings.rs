@@ -20,7 +20,7 @@ pub struct GradeSettings {
     /// Folder of the weekly reports and their index.
     #[schemars(length(min = 1))]
     pub weekly_folder: PathBuf,
-    /// What each point is worth.
+    /// The weight of each point.
     pub weights: Weights,
     /// When a weekly report suggests something.
     pub suggestions: SuggestionRules,

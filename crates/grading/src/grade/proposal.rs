@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::grade_record::{GradeRecord, Point};
 use super::overrides::{Field, Override};
-use super::record::{GradeRecord, Point};
 use super::weights::Weights;
 
 /// Fewer judged sessions say nothing about seven weights.
@@ -210,7 +210,7 @@ mod tests {
             event: None,
             words: String::new(),
         });
-        let mut record = crate::grade::record::sample(&format!("s{number:03}"));
+        let mut record = crate::grade::grade_record::sample(&format!("s{number:03}"));
         record.details.evidence = evidence.collect();
         let one = Override {
             session_id: record.session_id.clone(),

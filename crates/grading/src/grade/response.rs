@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::completion::error_rate;
+use super::grade_record::{Evidence, Point};
 use super::level::Level;
-use super::record::{Evidence, Point};
 use super::tally::Tally;
 use super::weights::ResponseWeights;
 use selftest_text::redact::REDACTED;

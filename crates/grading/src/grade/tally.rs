@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::error_class::ErrorClass;
 use super::final_message::FinalMessage;
-use super::record::ToolUse;
+use super::grade_record::ToolUse;
 use super::traceback::telling;
 use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
 

@@ -1,4 +1,4 @@
-//! Which skills are taken out of use, and why (docs/spec/skills-and-signals.md#disabling). Pure.
+//! Which skills are disabled, and why (docs/spec/skills-and-signals.md#disabling). Pure.
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ pub enum Reason {
     LowScore {
         /// The score.
         score: f64,
-        /// What it is below.
+        /// The limit that it is below.
         threshold: f64,
         /// Executions that it is of.
         executions: u32,
@@ -71,7 +71,7 @@ pub enum Reason {
         executions: u32,
         /// Upper end of the 95 % interval of the success rate.
         upper: f64,
-        /// What it is below.
+        /// The limit that it is below.
         limit: f64,
     },
     /// A version took the place of another one by a rollback.

@@ -49,7 +49,7 @@ pub fn reply_schema() -> Value {
     schema
 }
 
-/// What [`DraftReader`] holds a reply to before it looks at each field, which it does in words that
+/// The rules to which [`DraftReader`] holds a reply before it looks at each field, which it does in words that
 /// a model understands better.
 fn shape() -> Value {
     json!({

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::grade::TaskType;
 use selftest_text::digest;
 
-/// What shows a gap.
+/// The evidence of a gap.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -28,7 +28,7 @@ pub enum GapKind {
 
 selftest_text::named!(GapKind);
 
-/// What becomes of a gap.
+/// The state of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
@@ -62,9 +62,9 @@ pub struct GapEvidence {
 /// A gap as one look at the grades shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FoundGap {
-    /// What shows it.
+    /// The evidence.
     pub kind: GapKind,
-    /// What makes it the same gap next week: kind and what it speaks of.
+    /// The key by which it is the same gap next week: kind and subject.
     pub key: String,
     /// The tool, the task type or the request.
     pub subject: String,
@@ -99,7 +99,7 @@ pub fn gap_id(key: &str) -> String {
 pub struct Gap {
     /// Unique.
     pub id: String,
-    /// What shows it.
+    /// The evidence.
     pub kind: GapKind,
     /// Kind and what it speaks of.
     pub key: String,
@@ -109,7 +109,7 @@ pub struct Gap {
     pub detail: Option<String>,
     /// The gap in one sentence with its numbers.
     pub description: String,
-    /// What became of it.
+    /// Its state.
     pub status: GapStatus,
     /// When it came to that.
     pub status_at: Timestamp,

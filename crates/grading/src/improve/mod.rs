@@ -1,5 +1,5 @@
-//! What makes agents better, and how that is known: experiments, how well promoted skills work and
-//! which of them are taken out of use, gaps and proposals that could close them
+//! Improving agents, with evidence: experiments, how well promoted skills work and
+//! which of them are disabled, gaps and proposals that could close them
 //! (docs/spec/skills-and-signals.md), and which model a kind of task needs
 //! (docs/spec/session-grades.md#routing).
 //!

@@ -6,7 +6,7 @@ use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
-/// What people have said of a proposal.
+/// The decision of people on a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
@@ -22,7 +22,7 @@ pub enum ProposalStatus {
 
 selftest_text::named!(ProposalStatus);
 
-/// What an experiment with a drafted skill came to.
+/// The result of an experiment with a drafted skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SkillTest {
@@ -64,13 +64,13 @@ pub struct Proposal {
     pub description: String,
     /// The whole file. Foreign text.
     pub skill_md: String,
-    /// What people have said of it.
+    /// The decision of people on it.
     pub status: ProposalStatus,
     /// The model that drafted it.
     pub model: String,
     /// SHA-256 of the request that it was drafted by.
     pub prompt_digest: String,
-    /// What its test came to; null where the row does not say.
+    /// The result of its test; null where the row does not say.
     pub experiment: Option<SkillTest>,
     /// When it was drafted.
     pub created_at: Timestamp,

@@ -13,7 +13,7 @@ use crate::grade::TaskType;
 /// Most gaps and proposals that are named for a type.
 const NAMED: usize = 10;
 
-/// What could help with one type of task.
+/// A recommendation for one type of task.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Recommendation {
     /// The type.
@@ -41,7 +41,7 @@ pub struct Routing {
     /// Types that had sessions in these days or those before, the lowest score first; one type,
     /// where one is asked for.
     pub items: Vec<Advice>,
-    /// What could help with the weak ones.
+    /// Recommendations for the weak ones.
     pub recommendations: Vec<Recommendation>,
 }
 
@@ -52,7 +52,7 @@ pub struct GapName {
     pub id: String,
     /// The gap in one sentence.
     pub description: String,
-    /// What became of it.
+    /// Its state.
     pub status: GapStatus,
 }
 
@@ -63,7 +63,7 @@ pub struct ProposalName {
     pub id: String,
     /// Name of the skill.
     pub skill_name: String,
-    /// What people have said of it.
+    /// The decision of people on it.
     pub status: ProposalStatus,
 }
 

@@ -18,7 +18,7 @@ pub enum SkillStatus {
     Active,
     /// Another version took its place.
     Superseded,
-    /// Taken out of use.
+    /// Disabled.
     Disabled,
 }
 
@@ -41,7 +41,7 @@ pub struct SkillVersion {
     pub created_at: Timestamp,
     /// When it was last put to use.
     pub promoted_at: Option<Timestamp>,
-    /// When it was taken out of use.
+    /// When it was disabled.
     pub disabled_at: Option<Timestamp>,
     /// The latest score, 0 to 1; null before the first one and with too few executions.
     pub effectiveness_score: Option<f64>,
@@ -49,7 +49,7 @@ pub struct SkillVersion {
     pub total_executions: u32,
     /// When it was last scored.
     pub last_scored_at: Option<Timestamp>,
-    /// Why it was taken out of use; empty while it is in use.
+    /// Why it was disabled; empty while it is in use.
     #[schema(value_type = Vec<Object>)]
     pub reasons: Vec<Reason>,
 }
@@ -75,20 +75,20 @@ pub struct DisabledSkill {
     pub scored: SkillScore,
     /// Why.
     pub reasons: Vec<Reason>,
-    /// What went wrong with telling the hook.
+    /// The error of the hook.
     pub refresh_faults: Vec<String>,
 }
 
 /// A change that was made.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SkillChange {
-    /// What was done.
+    /// The change.
     pub action: AuditAction,
     /// The version that it was done with, as it is now.
     pub skill: SkillVersion,
     /// The version of the skill that is in use now.
     pub active: Option<SkillVersion>,
-    /// What went wrong with telling the hook; the change was made all the same.
+    /// The error of the hook; the change was made all the same.
     pub refresh_faults: Vec<String>,
 }
 
@@ -134,13 +134,13 @@ pub struct SkillExecution {
     pub conversation_turns: Option<u32>,
     /// How long it took, in milliseconds.
     pub execution_time_ms: Option<u32>,
-    /// What went wrong; secrets redacted.
+    /// The error; secrets redacted.
     pub error_message: Option<String>,
     /// When.
     pub created_at: Timestamp,
 }
 
-/// What the user's next message after an execution says about it.
+/// The verdict on an execution in the user's next message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Reaction {
     /// It is gratitude.
@@ -153,7 +153,7 @@ pub struct Reaction {
     pub edited: bool,
 }
 
-/// What was done with a version.
+/// A change of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray)]
@@ -161,11 +161,11 @@ pub struct Reaction {
 pub enum AuditAction {
     /// Put to use.
     Promote,
-    /// Taken out of use by a person or a program.
+    /// Disabled by a person or a program.
     Disable,
-    /// Taken out of use by a rule.
+    /// Disabled by a rule.
     AutoDisable,
-    /// Taken out of use in favour of the version before.
+    /// Disabled in favour of the version before.
     Rollback,
     /// The hook that was to be told of a change failed.
     RefreshFailed,
@@ -180,7 +180,7 @@ pub struct AuditEntry {
     pub time: Timestamp,
     /// The version.
     pub skill_version_id: String,
-    /// What.
+    /// The kind of change.
     pub action: AuditAction,
     /// Why.
     #[schema(value_type = Vec<Object>)]

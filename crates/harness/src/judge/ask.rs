@@ -8,7 +8,8 @@ use super::fitness::Fitness;
 use super::judge_settings::{JudgeMethod, JudgeSettings};
 use super::probability::{self, QuestionAnswer, Questioner, Scale};
 use super::prompt::{self, Evidence};
-use super::question::{by_rule, questions};
+use super::question::questions;
+use super::rule::by_rule;
 use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -154,8 +155,8 @@ impl Judge {
             );
             return unscored(UnscoredReason::CantTell, &detail);
         }
-        let rule = by_rule(rubric, evidence.expected_status, evidence.question_count);
-        said.extend(rule.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
+        let rules = by_rule(rubric, evidence).into_iter();
+        said.extend(rules.map(|(question, sure)| QuestionAnswer::by_rule(question, sure)));
         let Some(mut card) = Scorecard::of_questions(rubric, said, self.scale) else {
             return unscored(UnscoredReason::CantTell, "a probability is no number");
         };

@@ -224,6 +224,22 @@ pub fn rescaled(
     answers
 }
 
+/// The area under the ROC curve with its interval; none for too few answers.
+fn estimate(labelled: &[(f64, bool)]) -> Option<Estimate> {
+    if labelled.len() < MIN_ANSWERS {
+        return None;
+    }
+    let auc = auc(labelled)?;
+    // A perfect separation has no interval of its own: the rule of three bounds it.
+    let least = 1.0 - 3.0 / f64::from(count(labelled.len()));
+    let (low, high) = match auc.interval {
+        Some(interval) => (interval.low, interval.high),
+        None if auc.area > 0.5 => (least, 1.0),
+        None => (auc.area, auc.area),
+    };
+    Some(Estimate { value: auc.area, low, high })
+}
+
 /// The report of the answers.
 pub fn report(
     model: &str,
@@ -262,17 +278,12 @@ pub fn report(
         caught: count(scores.iter().filter(|score| !passes(**score)).count()),
         auc: area(&scores).map(|auc| auc.area),
     });
-    let estimate = area(&bad).and_then(|auc| {
-        // A perfect separation has no interval of its own: the rule of three bounds it.
-        let least = 1.0 - 3.0 / f64::from(count(scored.len())).max(1.0);
-        let (low, high) = match auc.interval {
-            Some(interval) => (interval.low, interval.high),
-            None if scored.len() >= MIN_ANSWERS && auc.area > 0.5 => (least, 1.0),
-            None if scored.len() >= MIN_ANSWERS => (auc.area, auc.area),
-            None => return None,
-        };
-        (scored.len() >= MIN_ANSWERS).then_some(Estimate { value: auc.area, low, high })
-    });
+    let labelled: Vec<(f64, bool)> =
+        scored.iter().map(|(score, fault)| (*score, fault.is_none())).collect();
+    let own: Vec<(f64, bool)> = answers
+        .iter()
+        .filter_map(|answer| Some((answer.log_odds()?, answer.fault.is_none())))
+        .collect();
     let per_answer = |sum: f64| sum / f64::from(count(answers.len()).max(1));
     let tokens = |answer: &BenchAnswer| {
         let calls = answer.judgement.calls.iter();
@@ -288,7 +299,8 @@ pub fn report(
             seconds_per_answer: per_answer(
                 answers.iter().map(|answer| answer.duration.as_secs_f64()).sum(),
             ),
-            auc: estimate,
+            auc: estimate(&labelled),
+            model_auc: estimate(&own),
             scale,
         },
         threshold,

@@ -32,7 +32,7 @@ pub struct Fitness {
     pub model: String,
     /// How it was asked.
     pub method: JudgeMethod,
-    /// What it was measured on.
+    /// The set of answers it was measured on.
     pub set: AnswerSet,
     /// Answers that got a score.
     pub scored: u32,
@@ -42,6 +42,10 @@ pub struct Fitness {
     pub seconds_per_answer: f64,
     /// Area under the ROC curve of the scores; absent where no interval can be given.
     pub auc: Option<Estimate>,
+    /// The same of what the model alone says, without the rules that speak beside it. It decides
+    /// whether the judge may count; absent where there are no rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_auc: Option<Estimate>,
     /// Log-odds to probability, fitted on the calibration set; absent of a judge that gives
     /// verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,19 +54,26 @@ pub struct Fitness {
 
 impl Fitness {
     /// Whether the judge may count: the lower end of the interval reaches the bar. Too few answers
-    /// for an interval say nothing against it.
+    /// for an interval say nothing against it. Rules do not count: a model that guesses must not
+    /// be taken for a judge because of them.
     pub fn is_fit(&self, min_auc: f64) -> bool {
-        self.auc.is_none_or(|auc| auc.low >= min_auc)
+        self.own_auc().is_none_or(|auc| auc.low >= min_auc)
     }
 
-    /// For reports: `AUC 0.90 [0.83, 0.95] on 160 known answers`.
+    /// How well the model alone tells good from bad.
+    pub fn own_auc(&self) -> Option<Estimate> {
+        self.model_auc.or(self.auc)
+    }
+
+    /// For reports: `AUC 0.90 [0.83, 0.95] on 160 known answers, 0.85 [0.80, 0.91] without rules`.
     pub fn sentence(&self) -> String {
         let unscored = match self.unscored {
             0 => String::new(),
             count => format!(", {count} more without a score"),
         };
+        let alone = self.model_auc.map(|auc| format!(", {auc} without rules")).unwrap_or_default();
         match self.auc {
-            Some(auc) => format!("AUC {auc} on {} known answers{unscored}", self.scored),
+            Some(auc) => format!("AUC {auc} on {} known answers{alone}{unscored}", self.scored),
             None => format!("too few scores on known answers ({}{unscored})", self.scored),
         }
     }
@@ -82,9 +93,18 @@ mod tests {
             unscored: 2,
             seconds_per_answer: 1.0,
             auc: Some(Estimate { value: 0.8, low, high: 0.9 }),
+            model_auc: None,
             scale: None,
         };
         assert!(fitness(0.7).is_fit(0.7) && !fitness(0.69).is_fit(0.7));
+        let model_auc = Some(Estimate { value: 0.5, low: 0.4, high: 0.6 });
+        let guessing = Fitness { model_auc, ..fitness(0.7) };
+        assert!(!guessing.is_fit(0.7), "rules make no judge");
+        assert_eq!(
+            guessing.sentence(),
+            "AUC 0.80 [0.70, 0.90] on 158 known answers, 0.50 [0.40, 0.60] without rules, \
+             2 more without a score"
+        );
         assert!(Fitness { auc: None, ..fitness(0.1) }.is_fit(0.7));
         assert_eq!(
             fitness(0.7).sentence(),

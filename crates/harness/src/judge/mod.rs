@@ -12,6 +12,7 @@ pub mod probability;
 pub mod prompt;
 pub mod question;
 mod quote;
+pub mod rule;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
@@ -60,7 +61,8 @@ pub struct ScoredQuestion {
 
 impl Scorecard {
     /// The scores that answers to questions make on a scale: each category has the mean of its
-    /// questions. None where a category has no question, or a probability is no number.
+    /// questions, and no more than a rule leaves it: what is seen by rule does not get lost among
+    /// many questions. None where a category has no question, or a probability is no number.
     pub fn of_questions(
         rubric: &Rubric,
         answers: Vec<QuestionAnswer>,
@@ -75,10 +77,15 @@ impl Scorecard {
         let mut categories = Vec::new();
         let mut weighted = Vec::new();
         for category in rubric.categories() {
-            let own =
-                questions.iter().filter(|asked| asked.answer.question.category == category.id);
-            let own: Vec<f64> = own.map(|asked| asked.probability.get()).collect();
-            let score = Score::new(selftest_stats::mean(&own)?).ok()?;
+            let own: Vec<&ScoredQuestion> = questions
+                .iter()
+                .filter(|asked| asked.answer.question.category == category.id)
+                .collect();
+            let all: Vec<f64> = own.iter().map(|asked| asked.probability.get()).collect();
+            let rules = own.iter().filter(|asked| asked.answer.by == AnsweredBy::Rule);
+            let cap = rules.map(|asked| asked.probability.get()).filter(|yes| *yes < 0.5);
+            let cap = cap.fold(1.0, f64::min);
+            let score = Score::new(selftest_stats::mean(&all)?.min(cap)).ok()?;
             weighted.push((category.weight, score));
             categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
         }
@@ -113,7 +120,7 @@ impl Scorecard {
     }
 }
 
-/// What the judge says of one step.
+/// The judge's result for one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Verdict {
@@ -123,9 +130,9 @@ pub enum Verdict {
     Unscored {
         /// Which kind.
         reason: UnscoredReason,
-        /// What exactly was wrong, in one line.
+        /// The exact fault, in one line.
         detail: String,
-        /// What was readable, such as the scores beside a "can't tell"; for people, never for
+        /// The readable part, such as the scores beside a "can't tell"; for people, never for
         /// the gate.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         partial: Vec<CategoryScore>,

@@ -164,7 +164,7 @@ impl Questioner {
             .collect())
     }
 
-    /// What the questions give for answers that say nothing, and for the reference; asked once for
+    /// The log-odds of the questions for answers that say nothing, and for the reference; asked once for
     /// each request.
     async fn anchors(
         &self,

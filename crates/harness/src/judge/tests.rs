@@ -80,7 +80,7 @@ fn library() -> PromptLibrary {
     library
 }
 
-fn evidence(output: &str) -> Evidence {
+pub(super) fn evidence(output: &str) -> Evidence {
     Evidence {
         case: GeneratedCase {
             prompt: "Which port?".to_owned(),
@@ -229,6 +229,7 @@ async fn an_unfit_judge_is_not_asked() {
         unscored: 0,
         seconds_per_answer: 0.1,
         auc: Some(Estimate { value: 0.6, low: 0.52, high: 0.68 }),
+        model_auc: None,
         scale: Some(Scale::default()),
     };
     let judge = judge.measured(fitness);
@@ -279,7 +280,10 @@ async fn a_bench_finds_out_who_can_judge() {
     let [knowing, guessing] = &reports[..] else { panic!("two judges") };
     assert!(knowing.fitness.auc.unwrap().value > 0.99, "{:?}", knowing.fitness);
     assert!(knowing.fitness.is_fit(0.7) && !guessing.fitness.is_fit(0.7));
-    assert!((0.3..0.7).contains(&guessing.fitness.auc.unwrap().value), "{:?}", guessing.fitness);
+    let guessed = guessing.fitness.model_auc.unwrap().value;
+    assert!((0.3..0.7).contains(&guessed), "{:?}", guessing.fitness);
+    // The rules know something even where the model does not.
+    assert!(guessing.fitness.auc.unwrap().value > guessed, "{:?}", guessing.fitness);
     assert!(knowing.true_positive_rate.unwrap().value > 0.99);
     assert!(knowing.true_negative_rate.unwrap().value > 0.99);
     assert_eq!(knowing.faults.len(), 8);

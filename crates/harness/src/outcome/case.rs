@@ -104,19 +104,19 @@ pub enum StepKind {
 pub struct Step {
     /// Which one.
     pub kind: StepKind,
-    /// What was said to the system under test.
+    /// The prompt or reply.
     pub input: String,
     /// How the task should have stood afterwards.
     pub expected_status: TaskStatus,
-    /// What it answered; absent after an error, a timeout, or when the step was not played.
+    /// The answer; absent after an error, a timeout, or when the step was not played.
     pub reply: Option<SutReply>,
-    /// What the judge said; absent when there was nothing to judge.
+    /// The judgement; absent when there was nothing to judge.
     pub judgement: Option<Judgement>,
     /// Wall time of the system under test.
     pub duration_ms: u64,
 }
 
-/// What broke a case off before all its steps were judged.
+/// The error that ended a case before all its steps were judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Interruption {
@@ -158,9 +158,9 @@ pub struct CaseResult {
     pub case: Option<GeneratedCase>,
     /// Steps that were played.
     pub steps: Vec<Step>,
-    /// What broke the case off.
+    /// The error that ended the case.
     pub interruption: Option<Interruption>,
-    /// What the system under test left behind.
+    /// Traces of the system under test: its stderr, files and processes.
     pub evidence: SutEvidence,
     /// Remarks, such as a reply flow that was not played.
     pub notes: Vec<String>,

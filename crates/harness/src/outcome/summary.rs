@@ -67,7 +67,7 @@ impl Summary {
     }
 }
 
-/// What a run amounts to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Outcome")]

@@ -64,7 +64,7 @@ fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
     }
 }
 
-/// What to do about a model server that gave no answer: nothing about models or prompts.
+/// Advice for a model server that gave no answer: nothing about models or prompts.
 fn outages(cases: &[CaseView<'_>]) -> Vec<String> {
     let mut counts: Vec<(&str, u32)> = Vec::new();
     for case in cases {
@@ -242,7 +242,7 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
     sentences
 }
 
-/// What to do about cases without a usable prompt. A generator that gave no reply is not too small.
+/// Advice for cases without a usable prompt. A generator that gave no reply is not too small.
 fn unmade(generator: &str, cases: &[CaseView<'_>]) -> impl Iterator<Item = String> {
     let unmade = |replied: bool| {
         names(cases, |case| {

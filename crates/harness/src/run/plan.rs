@@ -59,7 +59,7 @@ pub struct PlannedCase {
     pub scenario: Scenario,
     /// Prompt and hints of a suite; absent where a generator makes them.
     pub frozen: Option<GeneratedCase>,
-    /// What people wrote down about the answer; part of a frozen case already.
+    /// The grounds that people wrote; part of a frozen case already.
     pub grounds: Grounds,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,

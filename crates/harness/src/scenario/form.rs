@@ -1,6 +1,6 @@
 //! The form that a case asks an answer to have. Pure; judges no answer.
 
-/// What an answer should look like.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Three lines.
@@ -46,7 +46,7 @@ impl Form {
         format!("Answer {}.", self.words())
     }
 
-    /// What an answer of this form meets.
+    /// The criterion of an answer of this form.
     pub fn expectation(self) -> String {
         match self {
             Self::ThreeLines => "The answer has exactly three lines.".to_owned(),

@@ -44,7 +44,7 @@ pub struct Generator {
     earlier: Mutex<Vec<(String, WordSet)>>,
 }
 
-/// What cases are made of.
+/// The material of cases.
 #[derive(Debug, Clone, Default)]
 pub struct Material {
     /// Names of files that prompts may refer to, for templates that list them.
@@ -97,7 +97,7 @@ struct Values<'a> {
     examples: &'a [Example],
 }
 
-/// What one try is about: chosen by seed, not by the model.
+/// The subject of one try: chosen by seed, not by the model.
 struct Try {
     kind: Kind,
     passage: Passage,
@@ -112,7 +112,7 @@ pub struct GeneratedReply {
     /// Quotes from the excerpt.
     #[serde(default)]
     pub facts: Vec<String>,
-    /// What the judge should look for.
+    /// Hints for the judge.
     pub hints: String,
     /// The request.
     pub prompt: String,
@@ -362,7 +362,7 @@ impl Generator {
     }
 }
 
-/// What the model was told, for the rules.
+/// The model's instructions, for the rules.
 struct Told {
     /// All but the excerpt and the words of the form, which a request may repeat.
     instructions: String,

@@ -24,7 +24,7 @@ const QUOTE_WORDS: usize = 4;
 
 /// The name of the text that stands in for a project without any.
 pub const BUILT_IN_PATH: &str = "built-in text";
-/// What cases are about where the project has no text.
+/// The subject of cases where the project has no text.
 pub const BUILT_IN: &str = "\
 # The ferry to Sandholm
 
@@ -60,7 +60,7 @@ pub struct Passage {
     pub excerpt: Excerpt,
     /// The heading that it stands under, where there is one.
     pub heading: Option<String>,
-    /// What can be quoted of it: sentences, or lines of a file that has none.
+    /// Its quotable parts: sentences, or lines of a file that has none.
     pub quotes: Vec<String>,
 }
 
@@ -230,7 +230,7 @@ fn concreteness(passage: &Passage) -> usize {
     passage.quotes.iter().map(of_quote).sum()
 }
 
-/// What can be quoted of an excerpt: whole sentences of paragraphs and lists, or whole lines.
+/// The quotable parts of an excerpt: whole sentences of paragraphs and lists, or whole lines.
 fn quotes(text: &str, prose: bool) -> Vec<String> {
     let (mut paragraphs, mut fenced) = (vec![String::new()], false);
     for line in text.lines() {

@@ -5,7 +5,7 @@ use super::form::Form;
 use super::ground::Passage;
 use super::{Scenario, TaskStatus};
 
-/// What a scenario tests, as far as the harness knows.
+/// The subject of a scenario, as far as the harness knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A request that leaves open what it is about.

@@ -73,9 +73,9 @@ const LEAKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a prompt is held against.
+/// The material that a prompt is checked against.
 pub struct Shown<'a> {
-    /// What the generator was told, without the excerpt.
+    /// The generator's instructions, without the excerpt.
     pub instructions: &'a str,
     /// Words that only its examples have: paths and topics.
     pub examples: &'a [String],
@@ -167,7 +167,7 @@ pub fn prompt_digest(prompt: &str) -> String {
     digest::of_bytes(words.join(" ").as_bytes())
 }
 
-/// What is good of the criteria that a model wrote: whole sentences, each about one thing and
+/// The usable ones of the criteria that a model wrote: whole sentences, each about one thing and
 /// positive, without repeats.
 pub fn criteria(written: &[String]) -> Vec<String> {
     let mut good: Vec<String> = Vec::new();

@@ -53,12 +53,12 @@ pub struct Task {
     pub seed: u64,
 }
 
-/// What the system under test answered to a prompt or a reply.
+/// The answer of the system under test to a prompt or a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SutReply {
     /// How the task stands.
     pub status: TaskStatus,
-    /// What it says.
+    /// Its text.
     pub output: String,
     /// How the status was found, where the system did not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,10 +68,10 @@ pub struct SutReply {
     pub call: Option<CallRecord>,
 }
 
-/// What is known after a session: kept in the report, bounded and redacted.
+/// The traces of a session: kept in the report, bounded and redacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SutEvidence {
-    /// What the program wrote to stderr, bounded.
+    /// The program's stderr, bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
     /// How the program ended, such as `exit code 3` or `killed by signal 9`.
@@ -82,12 +82,12 @@ pub struct SutEvidence {
     pub notes: Vec<String>,
 }
 
-/// What keeps the system under test from doing harm, as far as this system can enforce it.
+/// The protections against harm by the system under test, as far as this system can enforce it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Isolation {
-    /// What holds, one line each.
+    /// The enforced ones, one line each.
     pub enforced: Vec<String>,
-    /// What could not be enforced here, one line each: said, not assumed.
+    /// The ones that could not be enforced here, one line each: said, not assumed.
     pub not_enforced: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ pub enum SutError {
     /// A limit of ours cut its answer or its prompt: it says nothing about the system.
     #[error("{what}")]
     Cut {
-        /// What was cut, naming the setting.
+        /// The cut, naming the setting.
         what: String,
     },
 }

@@ -128,7 +128,7 @@ pub struct HttpSettings {
     pub status: String,
     /// JSON Pointer of the output in the answer to `poll`.
     pub output: String,
-    /// What the server's status words mean. A word that is not listed is an error of the system
+    /// The meaning of the server's status words. A word that is not listed is an error of the system
     /// under test.
     pub status_words: StatusWords,
     /// Seconds between two polls.

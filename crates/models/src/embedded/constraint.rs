@@ -108,9 +108,9 @@ fn grammar(schema: &Value) -> TopLevelGrammar {
 enum Part {
     /// This text.
     Text(String),
-    /// What the regular expression matches.
+    /// Texts that match the regular expression.
     Pattern(String),
-    /// What the schema allows.
+    /// Documents that the schema allows.
     Schema(Value),
 }
 

@@ -13,7 +13,7 @@ use crate::{ChatRequest, Message, ModelError, Role};
 pub(super) struct Prompt {
     /// All before the text of the first user message; the same for all calls of one kind.
     pub(super) prefix: Vec<Token>,
-    /// What follows up to each cut of the request, which several calls may have in common.
+    /// The tokens up to each cut of the request, which several calls may have in common.
     pub(super) shared: Vec<Vec<Token>>,
     /// All from there on; never empty.
     pub(super) rest: Vec<Token>,

@@ -1,4 +1,4 @@
-//! What can end a call before its reply is complete.
+//! The ways to end a call before its reply is complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::{ModelError, Phase};
 
-/// What can end a call early; asked between tokens and batches.
+/// The ways to end a call early; asked between tokens and batches.
 pub(super) struct Interrupt {
     pub(super) cancelled: Arc<AtomicBool>,
     pub(super) started: Instant,

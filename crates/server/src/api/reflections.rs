@@ -45,7 +45,7 @@ pub(super) async fn grade(
 
 /// Submits a reflection and grades it
 ///
-/// What is not of the expected schema is graded accordingly, not refused. A reflection that says
+/// A document that does not match the schema is graded accordingly, not refused. A reflection that says
 /// its `reflection_id` can be sent again: the second time nothing happens.
 #[utoipa::path(post, path = "/api/reflections/{project_id}", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512)),

@@ -55,7 +55,7 @@ pub(super) struct ExecutionReport {
     #[schema(minimum = 0, maximum = 2_147_483_647)]
     #[serde(default, deserialize_with = "input::body_count")]
     execution_time_ms: Option<u32>,
-    /// What went wrong.
+    /// The error.
     #[schema(max_length = 4000)]
     error_message: Option<String>,
 }
@@ -199,7 +199,7 @@ pub(super) struct Why {
     reason: Option<String>,
 }
 
-/// Takes a version out of use
+/// Disables a version
 #[utoipa::path(post, path = "/api/skills/{id}/disable", tag = "skills",
     params(("id" = String, Path, description = "Id of the version", max_length = 512), Why),
     responses((status = 200, body = SkillChange)))]

@@ -37,7 +37,7 @@ pub(super) struct SessionDetail {
     /// The grade by rules, with its evidence and errors.
     #[schema(value_type = Object)]
     pub(super) grade: GradeRecord,
-    /// What people say instead, oldest first.
+    /// Corrections by people, oldest first.
     #[schema(value_type = Vec<Object>)]
     pub(super) overrides: Vec<Override>,
     /// The file that it was read from; null where another program wrote the grade.
@@ -52,7 +52,7 @@ pub(super) struct SessionGrades {
     /// The grade by rules as the rules gave it; null where there is none.
     #[schema(value_type = Option<Object>)]
     pub(super) rules: Option<GradeRecord>,
-    /// What people say instead, oldest first; the newest for a field counts.
+    /// Corrections by people, oldest first; the newest for a field counts.
     #[schema(value_type = Vec<Object>)]
     pub(super) overrides: Vec<Override>,
     /// By the rubric of now, one for each model.
@@ -60,7 +60,7 @@ pub(super) struct SessionGrades {
     /// Mean of the models' scores, and how far apart they lie; null without a grade by a model.
     #[schema(value_type = Option<Object>)]
     pub(super) average: Option<Combined>,
-    /// What became of the last request for a grade by the configured model, as `POST` makes it;
+    /// The state of the last request for a grade by the configured model, as `POST` makes it;
     /// null where there was none, or where it was done long ago.
     pub(super) request: Option<Requested>,
 }
@@ -156,7 +156,7 @@ pub(super) struct SkillDetail {
     pub(super) weeks: Vec<WeekCount>,
     /// Newest first; paged by `limit` and `cursor`.
     pub(super) executions: ExecutionPage,
-    /// What was done with this version, oldest first.
+    /// The history of this version, oldest first.
     pub(super) audit: Vec<AuditEntry>,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct ModelGrade {
     reasoning: Option<Quoted>,
 }
 
-/// What a model gives as reasons for one score.
+/// A model's reasons for one score.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Note {
     /// Which score.

@@ -33,7 +33,7 @@ pub(super) struct RecentGrades {
     grades: Vec<ModelGrade>,
     /// To be given as `cursor` for the next ones; null where there are no more.
     next_cursor: Option<String>,
-    /// What to do where nothing was found.
+    /// Advice where nothing was found.
     remarks: Vec<String>,
 }
 

@@ -37,9 +37,9 @@ pub(super) struct RunReport {
     started_at: Timestamp,
     /// Whether it came to its end.
     complete: bool,
-    /// What it amounts to; null until it has ended.
+    /// The result; null until it has ended.
     outcome: Option<RunOutcome>,
-    /// What was tested.
+    /// The system under test and the models.
     system_under_test: Quoted,
     /// The model that judged.
     judge: String,
@@ -61,11 +61,11 @@ pub(super) struct RunReport {
     pass_rate_interval: Option<Interval>,
     /// Cases that did not pass first.
     cases: Vec<RunCase>,
-    /// What the user should know of the run.
+    /// Warnings about the run.
     warnings: Vec<Quoted>,
     /// Files of the project that changed during the run.
     changed_files: Vec<Quoted>,
-    /// What is left out, and where it stands.
+    /// Parts left out, and where they can be read.
     remarks: Vec<String>,
 }
 

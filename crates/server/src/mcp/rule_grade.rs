@@ -62,9 +62,9 @@ struct ErrorKind {
 /// One point for or against the session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PointFound {
-    /// What was found.
+    /// The finding.
     found: &'static str,
-    /// What it is worth; below 0 it speaks against the session.
+    /// Its points; below 0 it speaks against the session.
     worth: f64,
     /// Number of the event in `selftest sessions show`, from 0; null where the whole session
     /// counts.
@@ -73,14 +73,14 @@ struct PointFound {
     words: Option<Quoted>,
 }
 
-/// What a person says against the rules.
+/// A person's correction of the rules.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Correction {
     /// The field of the grade by rules.
     field: &'static str,
-    /// What the rules said: 0 or 1, or 1 to 5.
+    /// The grade by rules: 0 or 1, or 1 to 5.
     by_rules: u8,
-    /// What the person says.
+    /// The corrected value.
     by_person: u8,
     /// Why.
     reason: Quoted,

@@ -35,7 +35,7 @@ pub(super) struct SessionGrade {
     session: Option<About>,
     /// The grade by rules; null where there is none.
     by_rules: Option<RuleGrade>,
-    /// What people say against the grade by rules, oldest first; the newest of a field counts.
+    /// Corrections by people of the grade by rules, oldest first; the newest of a field counts.
     overrides: Vec<Correction>,
     /// The grade by rules with the overrides applied; null where there are none.
     with_overrides: Option<Counted>,
@@ -43,7 +43,7 @@ pub(super) struct SessionGrade {
     by_models: Vec<Explained>,
     /// Their average; null where no model has graded the session.
     average: Option<Combined>,
-    /// What is known and not shown, and what could be done next.
+    /// Parts not shown, and possible next steps.
     remarks: Vec<String>,
 }
 

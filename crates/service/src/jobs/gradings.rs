@@ -7,8 +7,8 @@ use std::time::Instant;
 use apalis::prelude::{AbortError, Attempt, BoxDynError, Data};
 use futures_util::future::BoxFuture;
 
+use super::job_settings::JobSettings;
 use super::queue::Grading;
-use super::settings::JobSettings;
 use crate::grader::quality::QualityGrader;
 use selftest_store::Store;
 use selftest_text::one_line;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::settings::JobSettings;
+use super::job_settings::JobSettings;
 use selftest_store::{Store, StoreError};
 
 /// One lease for all scheduled jobs: they run one after the other, in their order.

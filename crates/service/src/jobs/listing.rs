@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::job_settings::JobSettings;
 use super::lease::Lease;
 use super::queue::{FailedGrading, Queue, QueueCounts};
 use super::schedule::{Cron, Job};
-use super::settings::JobSettings;
 use super::summary::Summary;
 use selftest_store::{JobRun, Store, StoreError};
 use selftest_text::escape::terminal;

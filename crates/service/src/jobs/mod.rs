@@ -5,7 +5,7 @@
 //! A scheduled job runs under a lease, once for each of its times, on one worker; the queue is
 //! `apalis` 1.0. The work of the jobs is other rooms' business. Prints nothing.
 
-pub mod settings;
+pub mod job_settings;
 
 mod gaps;
 mod gradings;
@@ -27,12 +27,12 @@ use crate::grader::SelfGrader;
 use crate::grader::skills::SkillTracker;
 pub use gaps::FindGenerator;
 pub use gradings::FindGrader;
+pub use job_settings::JobSettings;
 pub use listing::{LastRun, Listing, ScheduledJob};
 pub use queue::{FailedGrading, Grading, GradingRequest, Queue, QueueCounts};
 pub use schedule::{Cron, Job, OFF, Slot, due};
 pub use scheduler::Scheduler;
 use selftest_grading::improve::gap_settings::GapSettings;
-pub use settings::JobSettings;
 pub use summary::{Done, Status, Summary};
 pub use worker::{Worker, WorkerEnd};
 

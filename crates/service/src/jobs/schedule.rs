@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::settings::ScheduleSettings;
+use super::job_settings::ScheduleSettings;
 
 /// A job that runs by the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

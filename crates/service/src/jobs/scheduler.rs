@@ -8,9 +8,9 @@ use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use tokio::time::sleep;
 
+use super::job_settings::JobSettings;
 use super::lease::Lease;
 use super::schedule::{Job, Slot, due};
-use super::settings::JobSettings;
 use super::summary::{Status, Summary};
 use super::{JobContext, gaps, name, scoring, weekly};
 use selftest_store::{Store, StoreError};

@@ -14,9 +14,9 @@ use apalis::prelude::{BackendExt as _, Codec, WorkerBuilder, WorkerError};
 use tokio::time::sleep;
 
 use super::gradings::{FindGrader, Gradings, MAX_UNANSWERED, handle};
+use super::job_settings::MAX_MISSED_HEARTBEATS;
 use super::name;
 use super::queue::Queue;
-use super::settings::MAX_MISSED_HEARTBEATS;
 use selftest_store::{QueuePool, Store, StoreError};
 
 /// How often a worker looks into an empty queue.

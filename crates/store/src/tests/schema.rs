@@ -18,7 +18,7 @@ async fn tables(store: &Store) -> Vec<String> {
     tables
 }
 
-/// What a column holds, whatever the engine calls it.
+/// The type of a column, whatever the engine calls it.
 fn kind(written: &str) -> &'static str {
     match &*written.to_lowercase() {
         "integer" | "bigint" | "smallint" => "number",

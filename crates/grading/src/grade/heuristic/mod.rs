@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use crate::grade::record::{Details, ErrorCount, Evidence, GradeRecord, Point};
+use crate::grade::grade_record::{Details, ErrorCount, Evidence, GradeRecord, Point};
 use crate::grade::tally::Tally;
 use crate::grade::task_type::TaskType;
 use crate::grade::weights::Weights;

@@ -11,7 +11,7 @@ use super::rubric::{Dimension, FIRST_OWN_VERSION};
 use selftest_sessions::LeftOut;
 use utoipa::ToSchema;
 
-/// What one model says of one session, by one version of the rubric. Scores are in 0 to 1; `None`
+/// One model's grade of one session, by one version of the rubric. Scores are in 0 to 1; `None`
 /// where the model cannot tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QualityGrade {

@@ -102,7 +102,7 @@ fn tags(value: &Value) -> Vec<String> {
 pub struct UnreadableReflections {
     /// From 1.
     pub line: usize,
-    /// What is wrong, and what was expected.
+    /// The fault, and the expected value.
     pub why: String,
 }
 

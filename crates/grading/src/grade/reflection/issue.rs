@@ -51,7 +51,7 @@ pub struct Issue {
     pub code: IssueCode,
     /// In words, on one line. Parts of it may be foreign.
     pub text: String,
-    /// What it took from the score; 0 where the specification deducts nothing.
+    /// Its deduction from the score; 0 where the specification deducts nothing.
     pub deduction: f64,
 }
 

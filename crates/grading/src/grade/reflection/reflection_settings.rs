@@ -15,13 +15,13 @@ use selftest_stats::score::{Score, Threshold};
 pub struct ReflectionSettings {
     /// A reflection with a score below it is weak.
     pub weak_threshold: Threshold,
-    /// What becomes of the threshold that past scores propose.
+    /// The use of the threshold that past scores propose.
     pub adaptive: AdaptiveThreshold,
-    /// What is expected of the reflections of all agents.
+    /// The requirements for reflections of all agents.
     pub criteria: ReflectionCriteria,
-    /// What else is expected of an agent, by its name; capitals do not count.
+    /// Further requirements for an agent, by its name; case-insensitive.
     pub agents: BTreeMap<String, AgentCriteria>,
-    /// What happens when a reflection is weak.
+    /// The alert for a weak reflection.
     pub hook: HookSettings,
 }
 
@@ -37,7 +37,7 @@ impl Default for ReflectionSettings {
     }
 }
 
-/// What becomes of the threshold that past scores propose.
+/// The use of the threshold that past scores propose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdaptiveThreshold {
@@ -48,7 +48,7 @@ pub enum AdaptiveThreshold {
     Apply,
 }
 
-/// What is expected of a reflection.
+/// The requirements for a reflection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectionCriteria {
@@ -89,7 +89,7 @@ impl Default for ReflectionCriteria {
     }
 }
 
-/// What is expected of one agent. What is absent is as for all agents.
+/// The requirements for one agent. An absent one is as for all agents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentCriteria {

@@ -23,7 +23,7 @@ pub struct StoredReflection {
     pub loop_count: u64,
     /// When the agent made it, where it says so; else when it was submitted.
     pub made_at: Timestamp,
-    /// What was submitted.
+    /// The submitted document.
     pub document: Map<String, Value>,
 }
 
@@ -45,7 +45,7 @@ pub struct ReflectionScore {
     pub threshold: f64,
     /// Whether the score is below it.
     pub weak: bool,
-    /// What is wrong with it.
+    /// Its issues.
     pub issues: Vec<Issue>,
     /// When it was graded.
     pub timestamp: Timestamp,
@@ -59,7 +59,7 @@ pub struct WeakReflection {
     /// Its score.
     #[serde(flatten)]
     pub score: ReflectionScore,
-    /// What was submitted, without its secrets.
+    /// The submitted document, without its secrets.
     #[schema(value_type = Object)]
     pub reflection: Map<String, Value>,
 }

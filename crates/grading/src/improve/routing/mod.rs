@@ -47,7 +47,7 @@ pub struct RoutingSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
-    /// What a router knows it by.
+    /// The name by which a router knows it.
     #[schemars(length(min = 1, max = 100))]
     pub name: String,
     /// Least score, 1 to 5, at which it is enough.
@@ -134,7 +134,7 @@ pub enum Confidence {
 
 selftest_text::named!(Confidence);
 
-/// What is known of one type of task.
+/// The measurements of one type of task.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Advice {
     /// The type.

@@ -22,9 +22,9 @@ pub struct CaseDocument {
     /// Which repeat of the case, from 1; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// What the system under test was asked; null when none was generated.
+    /// The prompt of the system under test; null when none was generated.
     pub prompt: Option<String>,
-    /// What it answered first; null when it did not.
+    /// Its first answer; null when it did not.
     pub output: Option<String>,
     /// How the task should have stood after the first answer.
     pub expected_status: TaskStatus,
@@ -43,9 +43,9 @@ pub struct CaseDocument {
     pub reason: Option<String>,
     /// Which kind of missing verdict; null unless the status is `unscored`.
     pub unscored_reason: Option<UnscoredReason>,
-    /// What the judge was told to look for.
+    /// The hints that the judge was given.
     pub hints: Option<String>,
-    /// What the answer was held against.
+    /// The grounds by which the answer was judged.
     #[serde(default, skip_serializing_if = "Grounds::is_empty")]
     pub grounds: Grounds,
     /// The least overall score that passes.
@@ -61,9 +61,9 @@ pub struct CaseDocument {
     pub generation: GenerationRecord,
     /// Every exchange: input, reply, judgement and all its calls.
     pub steps: Vec<Step>,
-    /// What broke the case off.
+    /// The error that ended the case.
     pub interruption: Option<Interruption>,
-    /// What the system under test left behind.
+    /// Traces of the system under test: its stderr, files and processes.
     pub evidence: SutEvidence,
     /// Remarks.
     pub notes: Vec<String>,

@@ -42,7 +42,7 @@ pub struct ReportDocument {
     pub ended_at: Option<Timestamp>,
     /// Whether the run came to its end. If not, summary and cases tell what finished so far.
     pub complete: bool,
-    /// What the run amounts to; null until it has ended.
+    /// The result of the run; null until it has ended.
     pub outcome: Option<RunOutcome>,
     /// Group of all tasks of the run.
     #[schemars(with = "String")]
@@ -61,19 +61,19 @@ pub struct ReportDocument {
     pub models: RunModels,
     /// The system under test in a few words.
     pub sut: String,
-    /// What kept it from doing harm.
+    /// The protections that were enforced.
     pub isolation: Isolation,
     /// Files of the project that changed during the run.
     pub changed_files: Vec<String>,
     /// Seed from which all sampling seeds were derived.
     pub seed: u64,
-    /// What was scored.
+    /// The rubric.
     pub rubric: RubricDocument,
     /// SHA-256 of each prompt template by path.
     pub prompt_digests: BTreeMap<String, String>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenarios: Vec<String>,
-    /// What the user should know and stopped nothing.
+    /// Warnings: they stopped nothing.
     pub warnings: Vec<String>,
     /// Version of the program.
     pub selftest_version: String,

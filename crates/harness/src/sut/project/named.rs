@@ -38,7 +38,7 @@ pub enum NamedFileFault {
     Unreadable(String),
 }
 
-/// What is wrong with a path whatever the project holds.
+/// The fault of a path whatever the project holds.
 pub fn path_fault(path: &str) -> Option<NamedFileFault> {
     if Path::new(path).has_root() {
         return Some(NamedFileFault::Absolute);

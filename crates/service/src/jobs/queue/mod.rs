@@ -11,7 +11,7 @@ use apalis::prelude::{Task, TaskBuilder};
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, Database, Encode, Executor, IntoArguments, Type};
 
-use super::settings::JobSettings;
+use super::job_settings::JobSettings;
 pub use entry::{FailedGrading, Grading, GradingRequest, QueueCounts};
 use selftest_store::{QueueDatabase, QueuePool, StoreError};
 use selftest_text::one_line;
