@@ -12,6 +12,7 @@ use super::diagnostics::Fault;
 use super::document::Config;
 use selftest_grading::grade::quality::{Dimension, QualityWeights};
 use selftest_grading::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
+use selftest_harness::check::{self, CheckFault};
 use selftest_harness::rubric::{self, Category, Rubric, RubricError};
 use selftest_harness::scenario::{Scenario, TaskStatus};
 use selftest_harness::sut::project::path_fault;
@@ -99,6 +100,7 @@ pub(super) fn scenarios_of<'a>(
             faults.extend(reply_flow(&pointer, &scenario));
         }
         faults.extend(file_paths(&format!("{pointer}/files"), &scenario["files"]));
+        faults.extend(case_checks(&format!("{pointer}/checks"), &scenario["checks"]));
         let Some(id) = scenario["id"].as_str() else {
             continue;
         };
@@ -129,6 +131,21 @@ pub(super) fn file_paths(pointer: &str, files: &Value) -> Vec<Fault> {
         })
     };
     files.as_array().into_iter().flatten().enumerate().filter_map(fault).collect()
+}
+
+/// What is wrong with the checks of a case.
+pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<Fault> {
+    // The schema has said so where this is not a list.
+    let faults = if checks.is_array() { check::read_list(checks).err() } else { None };
+    let fault = |fault: CheckFault| {
+        let place = format!("{pointer}{}", fault.pointer);
+        let around =
+            if fault.at_key { place.rsplit_once('/').map_or("", |(it, _)| it) } else { &place };
+        let message = format!("{} in `{}`", fault.message, super::shape::path(around));
+        let label = if fault.at_key { "not a key that is known here" } else { "cannot be used" };
+        Fault { at_key: fault.at_key, hint: fault.hint, ..value(&place, message, label) }
+    };
+    faults.unwrap_or_default().into_iter().map(fault).collect()
 }
 
 fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {

@@ -152,6 +152,7 @@ fn default_scenarios() -> Vec<Scenario> {
         max_questions_allowed: None,
         timeout_seconds: None,
         expectations: Vec::new(),
+        checks: Vec::new(),
         reference: None,
         files: Vec::new(),
     };

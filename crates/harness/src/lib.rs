@@ -5,6 +5,7 @@
 //! database or of the command line. `run` and `report` do not know each other: what happens is
 //! told as events, which reports observe.
 
+pub mod check;
 pub mod prompts;
 pub mod rubric;
 pub mod scenario;

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
+use selftest_harness::check::Check;
 use selftest_harness::scenario::suite::{SUITE_VERSION, SuiteCase};
 use selftest_harness::scenario::{
     Excerpt, GeneratedCase, Grounds, ReplyStep, Scenario, TaskStatus,
@@ -32,12 +34,14 @@ fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
         max_questions_allowed: Some(5),
         timeout_seconds: Some(60.0),
         expectations: vec!["The answer is short: \"yes\".".to_owned()],
+        checks: checks(),
         reference: Some("Yes.\n\n- flat".to_owned()),
         files: vec!["docs/usage.md".to_owned()],
     };
     let (prompt, hints) = (prompt.to_owned(), hints.to_owned());
     let grounds = Grounds {
         expectations: vec!["The answer asks: flat or nested?".to_owned()],
+        checks: checks(),
         facts: vec!["The page is `flat`.".to_owned()],
         excerpts: vec![Excerpt {
             path: "docs/usage.md".to_owned(),
@@ -47,6 +51,16 @@ fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
     };
     let case = SuiteCase::new(scenario, GeneratedCase { prompt, hints, grounds });
     SuiteCase { files: vec!["README.md".to_owned()], ..case }
+}
+
+fn checks() -> Vec<Check> {
+    serde_json::from_value(json!([
+        {"contains": "port: 80 # \"\u{85}\u{2028}\n"},
+        {"name": "three", "weight": 2.5, "lines": {"max": 3}},
+        {"not": {"any": [{"regex": "^a\\b"}, {"tool_called": {"name": "Bash", "arguments": {"a": null}}}]}},
+        {"json": {"pointer": "/a", "equals": {"b": [1, 2.5, true, "yes"]}}},
+    ]))
+    .unwrap()
 }
 
 fn suite(cases: Vec<SuiteCase>) -> Suite {
@@ -98,6 +112,29 @@ cases:
   - id: loose
     prompt: p
     hints: h
+";
+    insta::assert_snapshot!(read(broken).unwrap_err());
+}
+
+#[test]
+fn a_broken_check_has_its_line() {
+    let broken = "\
+version: 1
+cases:
+  - scenario:
+      id: clear
+      description: d
+      expected_status: COMPLETE
+      checks:
+        - contians: port
+    prompt: p
+    hints: h
+    checks:
+      - lines: {min: 3, max: 1}
+      - any:
+          - regex: \"(a\"
+          - { contains: x, regex: y }
+      - json: { schema: { $ref: http://example.org/schema.json } }
 ";
     insta::assert_snapshot!(read(broken).unwrap_err());
 }

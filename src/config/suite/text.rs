@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use crate::config::show::quoted;
+use selftest_harness::check::Check;
 use selftest_harness::scenario::suite::{Suite, SuiteCase};
 use selftest_harness::scenario::{ReplyStep, Scenario};
 use selftest_text::one_line;
@@ -50,6 +53,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         max_questions_allowed,
         timeout_seconds,
         expectations,
+        checks,
         reference,
         files,
     } = &case.scenario;
@@ -84,6 +88,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         let _ = writeln!(text, "          expected_status: {expected_status}");
     }
     write_list(text, "      ", "expectations", expectations);
+    write_checks(text, "      ", checks);
     if let Some(reference) = reference {
         let _ = writeln!(text, "      reference: {}", readable(reference, "        "));
     }
@@ -95,6 +100,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         let _ = writeln!(text, "    {key}: {}", readable(value, "      "));
     }
     write_list(text, "    ", "expectations", &case.expectations);
+    write_checks(text, "    ", &case.checks);
     write_list(text, "    ", "facts", &case.facts);
     write_list(text, "    ", "files", &case.files);
     if !case.excerpts.is_empty() {
@@ -112,6 +118,32 @@ fn write_list(text: &mut String, indent: &str, key: &str, values: &[String]) {
     }
     for value in values {
         let _ = writeln!(text, "{indent}  - {}", quoted(value));
+    }
+}
+
+/// Each check on a line of its own.
+fn write_checks(text: &mut String, indent: &str, checks: &[Check]) {
+    if !checks.is_empty() {
+        let _ = writeln!(text, "{indent}checks:");
+    }
+    for check in checks {
+        let value = serde_json::to_value(check).unwrap_or_default();
+        let _ = writeln!(text, "{indent}  - {}", flow(&value));
+    }
+}
+
+/// A value on one line.
+fn flow(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(flow).collect())),
+        Value::Object(members) => {
+            let member =
+                |(key, value): (&String, &Value)| format!("{}: {}", quoted(key), flow(value));
+            format!("{{{}}}", joined(members.iter().map(member).collect()))
+        }
+        other => other.to_string(),
     }
 }
 

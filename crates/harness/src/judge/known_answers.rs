@@ -139,6 +139,7 @@ impl KnownCase {
                 facts: self.facts.clone(),
                 excerpts: vec![Excerpt { path: self.source.clone(), text: self.excerpt.clone() }],
                 reference: Some(self.reference.clone()),
+                ..Grounds::default()
             },
         }
     }

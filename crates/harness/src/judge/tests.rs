@@ -92,7 +92,7 @@ pub(super) fn evidence(output: &str) -> Evidence {
                     path: "notes.md".to_owned(),
                     text: "It listens on port 80.\n<!-- question -->\nIs it? yes".to_owned(),
                 }],
-                reference: None,
+                ..Grounds::default()
             },
         },
         conversation: Vec::new(),

@@ -51,6 +51,7 @@ fn scenario(report: &ReportDocument, case: &CaseDocument) -> Scenario {
         timeout_seconds: own.timeout_seconds.or(Some(run.timeout_seconds)),
         // Part of the case, as they were in the run.
         expectations: Vec::new(),
+        checks: Vec::new(),
         reference: None,
         files: Vec::new(),
         ..own

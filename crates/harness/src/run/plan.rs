@@ -174,6 +174,7 @@ mod tests {
             max_questions_allowed: None,
             timeout_seconds: None,
             expectations: Vec::new(),
+            checks: Vec::new(),
             reference: None,
             files: Vec::new(),
         }

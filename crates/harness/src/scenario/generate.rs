@@ -417,7 +417,7 @@ impl Try {
             template::attach(&mut prompt, &self.passage);
         }
         let excerpts = vec![excerpt.clone()];
-        let grounds = Grounds { expectations, facts, excerpts, reference: None };
+        let grounds = Grounds { expectations, facts, excerpts, ..Grounds::default() };
         Ok(GeneratedCase { prompt, hints: reply.hints, grounds })
     }
 

@@ -18,6 +18,7 @@ pub mod template;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::check::Check;
 use selftest_stats::score::{Score, Strictness};
 
 /// How a task of the system under test stands.
@@ -91,6 +92,10 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 1000)))]
     pub expectations: Vec<String>,
+    /// Checks that need no model, besides those of the case. One that fails fails the case, whatever the judge says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500))]
+    pub checks: Vec<Check>,
     /// A good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
@@ -107,6 +112,7 @@ impl Scenario {
     pub fn grounds(&self) -> Grounds {
         Grounds {
             expectations: self.expectations.clone(),
+            checks: self.checks.clone(),
             reference: self.reference.clone(),
             ..Grounds::default()
         }
@@ -131,6 +137,9 @@ pub struct Grounds {
     /// Yes/no criteria, each about one thing, that a good answer meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<String>,
+    /// Checks that need no model. One that fails fails the case, whatever the judge says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
     /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
@@ -150,8 +159,9 @@ impl Grounds {
 
     /// Adds what people wrote down, which comes first.
     pub fn add(&mut self, own: Self) {
-        let Self { expectations, facts, excerpts, reference } = own;
+        let Self { expectations, checks, facts, excerpts, reference } = own;
         put_first(&mut self.expectations, expectations);
+        put_first(&mut self.checks, checks);
         put_first(&mut self.facts, facts);
         put_first(&mut self.excerpts, excerpts);
         self.reference = reference.or_else(|| self.reference.take());

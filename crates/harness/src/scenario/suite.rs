@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Excerpt, GeneratedCase, Grounds, Scenario};
+use crate::check::Check;
 use selftest_text::digest;
 
 /// Version of the format. Grows when a key changes its meaning or goes away.
@@ -53,6 +54,10 @@ pub struct SuiteCase {
     /// Yes/no criteria, each about one thing, that a good answer meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<String>,
+    /// Checks that need no model. One that fails fails the case, whatever the judge says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500))]
+    pub checks: Vec<Check>,
     /// Quotes from the excerpts, letter by letter, that a good answer agrees with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
@@ -80,9 +85,9 @@ impl SuiteCase {
     /// A frozen case.
     pub fn new(scenario: Scenario, case: GeneratedCase) -> Self {
         let GeneratedCase { prompt, hints, grounds } = case;
-        let Grounds { expectations, facts, excerpts, reference } = grounds;
+        let Grounds { expectations, checks, facts, excerpts, reference } = grounds;
         let files = Vec::new();
-        Self { scenario, prompt, hints, expectations, facts, excerpts, reference, files }
+        Self { scenario, prompt, hints, expectations, checks, facts, excerpts, reference, files }
     }
 
     /// The case, as a generator makes it.
@@ -90,6 +95,7 @@ impl SuiteCase {
         let mut grounds = self.scenario.grounds();
         grounds.add(Grounds {
             expectations: self.expectations.clone(),
+            checks: self.checks.clone(),
             facts: self.facts.clone(),
             excerpts: self.excerpts.clone(),
             reference: self.reference.clone(),

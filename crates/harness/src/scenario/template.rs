@@ -96,8 +96,8 @@ fn grounded(
     facts: Vec<String>,
     reference: Option<String>,
 ) -> GeneratedCase {
-    let excerpts = Vec::new();
-    GeneratedCase { prompt, hints, grounds: Grounds { expectations, facts, excerpts, reference } }
+    let grounds = Grounds { expectations, facts, reference, ..Grounds::default() };
+    GeneratedCase { prompt, hints, grounds }
 }
 
 fn summary(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {

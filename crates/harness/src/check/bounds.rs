@@ -1,0 +1,181 @@
+//! Bounds of counts and of times, in files an exact number or `{min, max}`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The largest number that a bound may have.
+pub(super) const MAX: u64 = 1_000_000_000;
+
+/// How many there may be: at least one of the two limits is set, and they do not cross.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub struct Bounds {
+    min: Option<u64>,
+    max: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limits<T> {
+    min: Option<T>,
+    max: Option<T>,
+}
+
+impl Bounds {
+    /// Refuses bounds that limit nothing, and those that nothing can meet.
+    pub fn new(min: Option<u64>, max: Option<u64>) -> Result<Self, String> {
+        match (min, max) {
+            (None, None) => Err("expected a whole number, or `min`, `max` or both".to_owned()),
+            (Some(min), Some(max)) if min > max => {
+                Err(format!("`min` is {min}, above `max` {max}"))
+            }
+            _ if min.max(max) > Some(MAX) => Err(format!("a bound may be at most {MAX}")),
+            _ => Ok(Self { min, max }),
+        }
+    }
+
+    /// Exactly so many.
+    pub fn exactly(count: u64) -> Self {
+        let count = Some(count.min(MAX));
+        Self { min: count, max: count }
+    }
+
+    /// At least so many.
+    pub fn at_least(count: u64) -> Self {
+        Self { min: Some(count.min(MAX)), max: None }
+    }
+
+    /// At most so many.
+    pub fn at_most(count: u64) -> Self {
+        Self { min: None, max: Some(count.min(MAX)) }
+    }
+
+    /// The least and the greatest number.
+    pub const fn limits(self) -> (Option<u64>, Option<u64>) {
+        (self.min, self.max)
+    }
+
+    /// Whether a count is within.
+    pub fn hold(self, count: u64) -> bool {
+        self.min.is_none_or(|min| count >= min) && self.max.is_none_or(|max| count <= max)
+    }
+
+    /// Whether no count is within both.
+    pub fn exclude(self, other: Self) -> bool {
+        let apart =
+            |low: Self, high: Self| matches!((low.max, high.min), (Some(a), Some(b)) if a < b);
+        apart(self, other) || apart(other, self)
+    }
+}
+
+impl TryFrom<Value> for Bounds {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        if let Some(count) = value.as_u64() {
+            return Self::new(Some(count), Some(count));
+        }
+        if !value.is_object() {
+            return Err(
+                "expected a whole number, or a mapping with `min`, `max` or both".to_owned()
+            );
+        }
+        let limits: Limits<u64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        Self::new(limits.min, limits.max)
+    }
+}
+
+impl From<Bounds> for Value {
+    fn from(bounds: Bounds) -> Value {
+        match (bounds.min, bounds.max) {
+            (Some(min), Some(max)) if min == max => json!(min),
+            (Some(min), Some(max)) => json!({"min": min, "max": max}),
+            (Some(min), None) => json!({ "min": min }),
+            (None, max) => json!({ "max": max }),
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) if min == max => write!(f, "{min}"),
+            (Some(min), Some(max)) => write!(f, "{min} to {max}"),
+            (Some(min), None) => write!(f, "at least {min}"),
+            (None, Some(max)) => write!(f, "at most {max}"),
+            (None, None) => f.write_str("any number"),
+        }
+    }
+}
+
+/// How long a case may take. Times are never exact, so that a bare number is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub struct Seconds {
+    min: Option<f64>,
+    max: Option<f64>,
+}
+
+/// A day.
+pub(super) const MAX_SECONDS: f64 = 86_400.0;
+
+impl Seconds {
+    /// Refuses bounds that limit nothing, and those that nothing can meet.
+    pub fn new(min: Option<f64>, max: Option<f64>) -> Result<Self, String> {
+        let in_range =
+            |limit: Option<f64>| limit.is_none_or(|it| (0.0..=MAX_SECONDS).contains(&it));
+        if !in_range(min) || !in_range(max) {
+            return Err("seconds must be from 0 to 86400".to_owned());
+        }
+        match (min, max) {
+            (None, None) => Err("expected `min`, `max` or both".to_owned()),
+            (Some(min), Some(max)) if min > max => {
+                Err(format!("`min` is {min}, above `max` {max}"))
+            }
+            _ => Ok(Self { min, max }),
+        }
+    }
+
+    /// Whether a duration is within.
+    pub fn hold(self, seconds: f64) -> bool {
+        self.min.is_none_or(|min| seconds >= min) && self.max.is_none_or(|max| seconds <= max)
+    }
+}
+
+impl TryFrom<Value> for Seconds {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        if let Some(number) = value.as_f64() {
+            return Err(format!("no time is exact: write {{max: {number}}}"));
+        }
+        if !value.is_object() {
+            return Err("expected a mapping with `min`, `max` or both".to_owned());
+        }
+        let limits: Limits<f64> = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        Self::new(limits.min, limits.max)
+    }
+}
+
+impl From<Seconds> for Value {
+    fn from(seconds: Seconds) -> Value {
+        match (seconds.min, seconds.max) {
+            (Some(min), Some(max)) => json!({"min": min, "max": max}),
+            (Some(min), None) => json!({ "min": min }),
+            (None, max) => json!({ "max": max }),
+        }
+    }
+}
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => write!(f, "{min} to {max} s"),
+            (Some(min), None) => write!(f, "at least {min} s"),
+            (None, Some(max)) => write!(f, "at most {max} s"),
+            (None, None) => f.write_str("any time"),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Checks on the last answer.
+
+use serde_json::Value;
+
+use super::{Statement, named, quoted};
+use crate::check::{Bounds, JsonCheck, Observation, Occurrences, Pattern, Similar, Text};
+use crate::scenario::questions::count_questions;
+use selftest_text::wording::plural;
+
+/// Most characters of an answer that is compared letter by letter.
+const MAX_COMPARED: usize = 20_000;
+/// Most fenced blocks of an answer that are read as JSON.
+const MAX_BLOCKS: usize = 20;
+
+pub(super) fn contains(text: &Text, seen: &Observation<'_>) -> Statement {
+    if seen.output.contains(text.as_str()) {
+        Statement::new(true, format!("the answer contains {}", quoted(text.as_str())))
+    } else {
+        Statement::new(false, format!("the answer does not contain {}", quoted(text.as_str())))
+    }
+}
+
+pub(super) fn matches(pattern: &Pattern, seen: &Observation<'_>) -> Statement {
+    let shown = named(pattern.as_str());
+    match pattern.find(seen.output) {
+        Some("") => Statement::new(true, format!("the answer matches {shown}")),
+        Some(found) => {
+            Statement::new(true, format!("the answer matches {shown} with {}", quoted(found)))
+        }
+        None => Statement::new(false, format!("the answer does not match {shown}")),
+    }
+}
+
+pub(super) fn equals(text: &str, seen: &Observation<'_>) -> Statement {
+    let (answer, wanted) = (seen.output.trim(), text.trim());
+    Statement::new(answer == wanted, format!("the answer is {}", quoted(answer)))
+        .demanding(format!("{} expected", quoted(wanted)))
+}
+
+pub(super) fn similar(similar: &Similar, seen: &Observation<'_>) -> Statement {
+    let (answer, wanted) = (seen.output.trim(), similar.to.trim());
+    let (length, other) = (answer.chars().count(), wanted.chars().count());
+    let least = similar.at_least;
+    let demand = format!("at least {least} expected");
+    let told = |similarity: f64| format!("the similarity to {} is {similarity:.2}", quoted(wanted));
+    if length > MAX_COMPARED {
+        // Each character too many is one edit, so that this is the highest that it can be.
+        #[expect(clippy::cast_precision_loss, reason = "texts are far shorter than 2^52")]
+        let highest = other as f64 / length as f64;
+        if highest < least.get() {
+            return Statement::new(false, told(highest)).demanding(demand);
+        }
+        return Statement::undecided("the answer is too long to be compared letter by letter");
+    }
+    let similarity = strsim::normalized_levenshtein(answer, wanted);
+    Statement::new(similarity >= least.get() - 1e-9, told(similarity)).demanding(demand)
+}
+
+pub(super) fn occurrences(wanted: &Occurrences, seen: &Observation<'_>) -> Statement {
+    let count = seen.output.matches(wanted.of.as_str()).count() as u64;
+    let times = plural(count, "time");
+    let fact = format!("{} occurs {times} in the answer", quoted(wanted.of.as_str()));
+    counted(count, wanted.bounds, fact)
+}
+
+pub(super) fn lines(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+    let count = seen.output.lines().filter(|line| !line.trim().is_empty()).count() as u64;
+    counted(count, bounds, plural(count, "line"))
+}
+
+pub(super) fn words(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+    let word = |word: &&str| word.chars().any(char::is_alphanumeric);
+    let count = seen.output.split_whitespace().filter(word).count() as u64;
+    counted(count, bounds, plural(count, "word"))
+}
+
+pub(super) fn questions(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+    let count = u64::from(count_questions(seen.output));
+    counted(count, bounds, plural(count, "question"))
+}
+
+pub(super) fn characters(bounds: Bounds, seen: &Observation<'_>) -> Statement {
+    let count = seen.output.trim().chars().count() as u64;
+    counted(count, bounds, plural(count, "character"))
+}
+
+/// A count against its bounds.
+pub(super) fn counted(count: u64, bounds: Bounds, fact: String) -> Statement {
+    Statement::new(bounds.hold(count), fact).demanding(format!("{bounds} expected"))
+}
+
+pub(super) fn json(check: &JsonCheck, seen: &Observation<'_>) -> Statement {
+    let found = values(seen.output);
+    let mut first = None;
+    for value in &found {
+        let statement = of_value(check, value);
+        if statement.outcome == crate::check::CheckOutcome::Held {
+            return statement;
+        }
+        first.get_or_insert(statement);
+    }
+    first.unwrap_or_else(|| {
+        Statement::new(false, "the answer is not JSON and has no fenced block with JSON")
+    })
+}
+
+fn of_value(check: &JsonCheck, whole: &Value) -> Statement {
+    if let Some(schema) = &check.schema
+        && let Some(fault) = schema.fault(whole)
+    {
+        return Statement::new(false, format!("the JSON does not satisfy the schema: {fault}"));
+    }
+    let pointer = check.pointer.as_deref().unwrap_or_default();
+    let place = if pointer.is_empty() { "the JSON".to_owned() } else { named(pointer) };
+    let Some(value) = whole.pointer(pointer) else {
+        return Statement::new(false, format!("the JSON has nothing at {place}"));
+    };
+    match &check.equals {
+        Some(wanted) => {
+            let shown = |value: &Value| named(&value.to_string());
+            Statement::new(equal(value, wanted), format!("{place} is {}", shown(value)))
+                .demanding(format!("{} expected", shown(wanted)))
+        }
+        None if check.schema.is_some() => Statement::new(true, "the JSON satisfies the schema"),
+        None if pointer.is_empty() => Statement::new(true, "the answer holds JSON"),
+        None => Statement::new(true, format!("the JSON has a value at {place}")),
+    }
+}
+
+/// Equal as JSON: `3` and `3.0` are one number.
+pub(super) fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let same = |(key, a)| b.get(key).is_some_and(|b| equal(a, b));
+            a.len() == b.len() && a.iter().all(same)
+        }
+        _ => a == b,
+    }
+}
+
+/// The JSON of an answer: the whole, or each fenced block that is JSON.
+fn values(answer: &str) -> Vec<Value> {
+    if let Ok(whole) = serde_json::from_str(answer.trim()) {
+        return vec![whole];
+    }
+    blocks(answer).into_iter().filter_map(|block| serde_json::from_str(block.trim()).ok()).collect()
+}
+
+/// The contents of fenced blocks.
+fn blocks(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        let ticks = bare.bytes().take_while(|&byte| byte == b'`').count();
+        match open {
+            None if ticks >= 3 && !bare[ticks..].contains('`') => {
+                open = Some((ticks, at + line.len()));
+            }
+            Some((fence, start)) if ticks >= fence && ticks == bare.len() => {
+                found.push(&text[start..at]);
+                open = None;
+            }
+            _ => {}
+        }
+        at += line.len();
+        if found.len() == MAX_BLOCKS {
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,151 @@
+//! Demands on JSON in an answer: a schema, or a value at a place.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, Validator};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Most bytes of a schema.
+const MAX_SCHEMA: usize = 64 << 10;
+/// How deep a schema may be nested.
+const MAX_SCHEMA_DEPTH: usize = 64;
+
+/// What the JSON of an answer must be like; without any demand it must only be JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Fields", into = "Fields")]
+pub struct JsonCheck {
+    /// The schema that it satisfies.
+    pub schema: Option<JsonSchemaCheck>,
+    /// The JSON pointer of a value that is there.
+    pub pointer: Option<String>,
+    /// What the value at `pointer`, or the whole, is equal to. Numbers are equal by value.
+    pub equals: Option<Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schema: Option<JsonSchemaCheck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pointer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    equals: Option<Value>,
+}
+
+/// `equals: null` demands null.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl TryFrom<Fields> for JsonCheck {
+    type Error = String;
+
+    fn try_from(Fields { schema, pointer, equals }: Fields) -> Result<Self, String> {
+        if let Some(pointer) = &pointer
+            && !pointer.is_empty()
+            && !pointer.starts_with('/')
+        {
+            let shown = selftest_text::one_line(pointer, 60);
+            return Err(format!("`pointer` must be a JSON pointer such as `/{shown}`"));
+        }
+        Ok(Self { schema, pointer, equals })
+    }
+}
+
+impl From<JsonCheck> for Fields {
+    fn from(JsonCheck { schema, pointer, equals }: JsonCheck) -> Self {
+        Self { schema, pointer, equals }
+    }
+}
+
+/// A JSON Schema that refers to nothing outside of itself.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub struct JsonSchemaCheck {
+    source: Value,
+    validator: Arc<Validator>,
+}
+
+impl JsonSchemaCheck {
+    /// Refuses references to anything outside, and what is not a schema. Nothing is fetched.
+    pub fn new(source: Value) -> Result<Self, String> {
+        if !source.is_object() {
+            return Err("`schema` must be a mapping".to_owned());
+        }
+        if source.to_string().len() > MAX_SCHEMA {
+            return Err(format!("`schema` may have at most {MAX_SCHEMA} bytes"));
+        }
+        inspect(&source, 0)?;
+        let options = jsonschema::options()
+            .with_pattern_options(
+                PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20),
+            )
+            .offline();
+        let validator = options.build(&source).map_err(|error| {
+            format!(
+                "`schema` is not a JSON Schema: {}",
+                selftest_text::one_line(&error.to_string(), 200)
+            )
+        })?;
+        Ok(Self { source, validator: Arc::new(validator) })
+    }
+
+    /// What is wrong with a value; `None` where it satisfies the schema.
+    pub fn fault(&self, value: &Value) -> Option<String> {
+        let error = self.validator.iter_errors(value).next()?;
+        let place = error.instance_path().as_str();
+        let place = if place.is_empty() { "the whole" } else { place };
+        Some(format!("{place}: {}", error.masked()))
+    }
+}
+
+/// Refuses references that lead outside, and those that lead to themselves without reading on.
+fn inspect(node: &Value, depth: usize) -> Result<(), String> {
+    if depth > MAX_SCHEMA_DEPTH {
+        return Err(format!("`schema` is nested deeper than {MAX_SCHEMA_DEPTH}"));
+    }
+    match node {
+        Value::Array(items) => items.iter().try_for_each(|item| inspect(item, depth + 1)),
+        Value::Object(members) => members.iter().try_for_each(|(key, member)| {
+            if let ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) =
+                (key.as_str(), member)
+                && !target.starts_with('#')
+            {
+                let shown = selftest_text::escape::terminal(target, 80);
+                return Err(format!("`schema` refers outside, to `{shown}`"));
+            }
+            inspect(member, depth + 1)
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl TryFrom<Value> for JsonSchemaCheck {
+    type Error = String;
+    fn try_from(source: Value) -> Result<Self, String> {
+        Self::new(source)
+    }
+}
+
+impl From<JsonSchemaCheck> for Value {
+    fn from(schema: JsonSchemaCheck) -> Value {
+        schema.source
+    }
+}
+
+impl PartialEq for JsonSchemaCheck {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for JsonSchemaCheck {}
+
+impl fmt::Debug for JsonSchemaCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JsonSchemaCheck({})", self.source)
+    }
+}

@@ -1,0 +1,266 @@
+//! Checks as they stand in files: a mapping with one kind, and what is wrong with one, each fault
+//! with the place where it stands.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Bounds, Check, CheckKind, CheckWeight, JsonCheck, MAX_CHECKS, MAX_DEPTH, Pattern, Seconds, Text,
+};
+use selftest_text::one_line;
+
+/// Most characters of the name of a check.
+pub(super) const MAX_NAME: usize = 200;
+
+/// What is wrong with a check.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", if .pointer.is_empty() { String::new() } else { format!("{}: ", .pointer) })]
+pub struct CheckFault {
+    /// JSON pointer to where it stands, from what was read.
+    pub pointer: String,
+    /// Whether the key is wrong rather than what stands behind it.
+    pub at_key: bool,
+    /// The fault.
+    pub message: String,
+    /// One thing that the reader can do.
+    pub hint: Option<String>,
+}
+
+impl CheckFault {
+    fn new(pointer: &str, message: impl Into<String>) -> Self {
+        Self { pointer: pointer.to_owned(), at_key: false, message: message.into(), hint: None }
+    }
+
+    fn at_key(pointer: &str, key: &str, message: impl Into<String>, hint: String) -> Self {
+        let pointer = join(pointer, key);
+        Self { pointer, at_key: true, message: message.into(), hint: Some(hint) }
+    }
+}
+
+fn join(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Reads the list behind `checks`; reports every fault, not only the first.
+pub fn read_list(value: &Value) -> Result<Vec<Check>, Vec<CheckFault>> {
+    let mut reader = Reader::default();
+    let checks = reader.list("", value, 0);
+    reader.end(checks)
+}
+
+/// Reads one check; reports every fault, not only the first.
+pub fn read(value: &Value) -> Result<Check, Vec<CheckFault>> {
+    let mut reader = Reader::default();
+    let check = reader.check("", value, 0);
+    reader.end(check)
+}
+
+#[derive(Default)]
+struct Reader {
+    faults: Vec<CheckFault>,
+    count: usize,
+}
+
+impl Reader {
+    fn end<T>(self, read: Option<T>) -> Result<T, Vec<CheckFault>> {
+        match read {
+            Some(read) if self.faults.is_empty() => Ok(read),
+            _ => Err(self.faults),
+        }
+    }
+
+    fn list(&mut self, pointer: &str, value: &Value, depth: usize) -> Option<Vec<Check>> {
+        let Some(items) = value.as_array() else {
+            self.faults.push(CheckFault::new(pointer, "expected a list of checks"));
+            return None;
+        };
+        let read = items.iter().enumerate();
+        let read: Vec<_> =
+            read.map(|(at, item)| self.check(&format!("{pointer}/{at}"), item, depth)).collect();
+        read.into_iter().collect()
+    }
+
+    fn check(&mut self, pointer: &str, value: &Value, depth: usize) -> Option<Check> {
+        self.count += 1;
+        if self.count > MAX_CHECKS || depth > MAX_DEPTH {
+            if self.count == MAX_CHECKS + 1 || depth == MAX_DEPTH + 1 {
+                let message =
+                    format!("more than {MAX_CHECKS} checks, or nested deeper than {MAX_DEPTH}");
+                self.faults.push(CheckFault::new(pointer, message));
+            }
+            return None;
+        }
+        let Some(members) = value.as_object() else {
+            let mut fault = CheckFault::new(pointer, "a check must be a mapping with one kind");
+            fault.hint = Some("write it as `contains: some text`".to_owned());
+            self.faults.push(fault);
+            return None;
+        };
+        let name = self.name(pointer, members);
+        let weight = self.weight(pointer, members);
+        let mut kinds =
+            members.iter().filter(|(key, _)| !matches!(key.as_str(), "name" | "weight"));
+        let Some((key, inner)) = kinds.next() else {
+            let mut fault = CheckFault::new(pointer, "a check must have a kind");
+            fault.hint = Some(known_kinds());
+            self.faults.push(fault);
+            return None;
+        };
+        for (extra, _) in kinds {
+            let message = if CheckKind::NAMES.contains(&extra.as_str()) {
+                format!(
+                    "a check has one kind, and `{key}` is there already",
+                    key = one_line(key, 60)
+                )
+            } else {
+                format!("unknown key `{}` in a check", one_line(extra, 60))
+            };
+            let hint = "put the second one in a check of its own, with `- ` before it".to_owned();
+            self.faults.push(CheckFault::at_key(pointer, extra, message, hint));
+        }
+        let kind = self.kind(pointer, key, inner, depth)?;
+        Some(Check { name: name?, weight: weight?, kind })
+    }
+
+    /// The name, if there is one; `None` where it is wrong.
+    #[expect(clippy::option_option, reason = "the outer one says whether it could be read")]
+    fn name(&mut self, pointer: &str, members: &Map<String, Value>) -> Option<Option<String>> {
+        let Some(value) = members.get("name") else { return Some(None) };
+        let fits = |name: &&str| (1..=MAX_NAME).contains(&name.chars().count());
+        if let Some(name) = value.as_str().filter(fits) {
+            return Some(Some(name.to_owned()));
+        }
+        let message = format!("`name` must be text of 1 to {MAX_NAME} characters");
+        self.faults.push(CheckFault::new(&join(pointer, "name"), message));
+        None
+    }
+
+    fn weight(&mut self, pointer: &str, members: &Map<String, Value>) -> Option<CheckWeight> {
+        let Some(value) = members.get("weight") else { return Some(CheckWeight::ONE) };
+        let weight = value.as_f64().ok_or("`weight` must be a number".to_owned());
+        match weight.and_then(CheckWeight::new) {
+            Ok(weight) => Some(weight),
+            Err(message) => {
+                self.faults.push(CheckFault::new(&join(pointer, "weight"), message));
+                None
+            }
+        }
+    }
+
+    fn kind(&mut self, at: &str, key: &str, value: &Value, depth: usize) -> Option<CheckKind> {
+        let pointer = &join(at, key);
+        match key {
+            "all" | "any" => {
+                let inner = self.list(pointer, value, depth + 1)?;
+                if inner.is_empty() {
+                    let message = format!("`{key}` must have at least one check");
+                    self.faults.push(CheckFault::new(pointer, message));
+                    return None;
+                }
+                Some(if key == "all" { CheckKind::All(inner) } else { CheckKind::Any(inner) })
+            }
+            "not" => Some(CheckKind::Not(Box::new(self.check(pointer, value, depth + 1)?))),
+            _ => match single(key, value) {
+                Some(Ok(kind)) => Some(kind),
+                Some(Err(why)) => {
+                    let message = format!("`{key}`: {}", one_line(&why, 300));
+                    self.faults.push(CheckFault::new(pointer, message));
+                    None
+                }
+                None => {
+                    let message = format!("unknown kind of check `{}`", one_line(key, 60));
+                    let hint = match nearest(key) {
+                        Some(near) => format!("did you mean `{near}`? {}", known_kinds()),
+                        None => known_kinds(),
+                    };
+                    self.faults.push(CheckFault::at_key(at, key, message, hint));
+                    None
+                }
+            },
+        }
+    }
+}
+
+/// The kind that is closest to a misspelt one, if one is close.
+fn nearest(key: &str) -> Option<&'static str> {
+    if key.len() > 40 {
+        return None;
+    }
+    let distance = |name: &str| strsim::levenshtein(&key.to_lowercase(), name);
+    let distances = CheckKind::NAMES.iter().map(|&name| (distance(name), name));
+    let (distance, name) = distances.min()?;
+    (distance <= (key.chars().count() / 3).max(1)).then_some(name)
+}
+
+fn known_kinds() -> String {
+    let names: Vec<String> = CheckKind::NAMES.iter().map(|name| format!("`{name}`")).collect();
+    format!("the kinds are {}", names.join(", "))
+}
+
+/// A kind that holds no other checks; `None` where there is no such kind.
+fn single(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
+    fn of<T: for<'de> Deserialize<'de>>(
+        value: &Value,
+        kind: impl FnOnce(T) -> CheckKind,
+    ) -> Result<CheckKind, String> {
+        T::deserialize(value).map(kind).map_err(|error| error.to_string())
+    }
+    let text = |kind: fn(Text) -> CheckKind| of(value, kind);
+    let bounds = |kind: fn(Bounds) -> CheckKind| of(value, kind);
+    let pattern = |kind: fn(Pattern) -> CheckKind| of(value, kind);
+    Some(match key {
+        "contains" => text(CheckKind::Contains),
+        "not_contains" => text(CheckKind::NotContains),
+        "regex" => pattern(CheckKind::Regex),
+        "not_regex" => pattern(CheckKind::NotRegex),
+        "transcript_regex" => pattern(CheckKind::TranscriptRegex),
+        "equals" => of(value, CheckKind::Equals),
+        "similar" => of(value, CheckKind::Similar),
+        "occurrences" => of(value, CheckKind::Occurrences),
+        "json" => of::<JsonCheck>(value, CheckKind::Json),
+        "lines" => bounds(CheckKind::Lines),
+        "words" => bounds(CheckKind::Words),
+        "questions" => bounds(CheckKind::Questions),
+        "characters" => bounds(CheckKind::Characters),
+        "turns" => bounds(CheckKind::Turns),
+        "tokens" => bounds(CheckKind::Tokens),
+        "seconds" => of::<Seconds>(value, CheckKind::Seconds),
+        "status" => of(value, CheckKind::Status),
+        "command" => of(value, CheckKind::Command),
+        "tool_called" => of(value, CheckKind::ToolCalled),
+        "tool_not_called" => text(CheckKind::ToolNotCalled),
+        "tools_in_order" => of(value, CheckKind::ToolsInOrder),
+        "file_created" => text(CheckKind::FileCreated),
+        "file_changed" => text(CheckKind::FileChanged),
+        "file_deleted" => text(CheckKind::FileDeleted),
+        "file_unchanged" => text(CheckKind::FileUnchanged),
+        "file_exists" => text(CheckKind::FileExists),
+        "file_contains" => of(value, CheckKind::FileContains),
+        "only_changes" => of(value, CheckKind::OnlyChanges),
+        _ => return None,
+    })
+}
+
+impl<'de> Deserialize<'de> for Check {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        read(&value).map_err(|faults| {
+            let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            de::Error::custom(all.join("; "))
+        })
+    }
+}
+
+impl Serialize for Check {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = Map::new();
+        if let Some(name) = &self.name {
+            members.insert("name".to_owned(), json!(name));
+        }
+        if self.weight != CheckWeight::ONE {
+            members.insert("weight".to_owned(), json!(self.weight));
+        }
+        members.insert(self.kind.name().to_owned(), self.kind.value());
+        members.serialize(serializer)
+    }
+}
