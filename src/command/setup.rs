@@ -30,9 +30,9 @@ use selftest_harness::scenario::generate::{Generator, Material, load_templates};
 use selftest_harness::scenario::ground::{self, Source, Sources};
 use selftest_harness::scenario::rejection::prompt_digest;
 use selftest_harness::scenario::suite::Suite;
-use selftest_harness::scenario::{Grounds, Scenario};
+use selftest_harness::scenario::{GeneratedCase, Grounds, Scenario};
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
-use selftest_harness::sut::command::{CommandHost, CommandSut};
+use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::project::{NamedFileFault, ProjectFile};
@@ -119,10 +119,23 @@ pub(super) struct Prepared {
     capacity: usize,
 }
 
+/// The roles of a run that need a model.
+#[derive(Clone, Copy)]
+struct Wanted {
+    generator: bool,
+    judge: bool,
+    /// Whether the built-in assistant is the system under test.
+    assistant: bool,
+}
+
+/// The name of the judge in reports of a run that needs none.
+const NO_JUDGE: &str = "none";
+
 /// The models of a run, found and checked.
 struct Models {
     generator: Option<Arc<dyn ChatModel>>,
-    judge: Arc<dyn ChatModel>,
+    /// Absent where checks alone decide.
+    judge: Option<Arc<dyn ChatModel>>,
     /// The built-in assistant, where it is the system under test.
     chat: Option<(Arc<dyn ChatModel>, ChatSettings)>,
     /// Which models `auto` chose, and why.
@@ -137,7 +150,7 @@ impl Models {
         let name = |model: &Arc<dyn ChatModel>| model.id().to_owned();
         RunModels {
             generator: self.generator.as_ref().map(name),
-            judge: name(&self.judge),
+            judge: self.judge.as_ref().map_or_else(|| NO_JUDGE.to_owned(), name),
             judge_fitness: None,
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
@@ -165,7 +178,14 @@ impl Setup<'_> {
             sut.check().await?;
         }
         let generates = !to_generate.is_empty();
-        let models = self.models(generates, external.is_none(), record.clone(), &redactor).await?;
+        let asks_judge =
+            |planned: &PlannedCase| planned.frozen.as_ref().is_none_or(GeneratedCase::asks_judge);
+        let wanted = Wanted {
+            generator: generates,
+            judge: plan.iter().any(asks_judge),
+            assistant: external.is_none(),
+        };
+        let models = self.models(wanted, record.clone(), &redactor).await?;
         let names = models.names();
         let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
 
@@ -186,11 +206,16 @@ impl Setup<'_> {
         let generator = models
             .generator
             .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
-        let judge = self.judge(models.judge, &library).await;
-        let names = RunModels { judge_fitness: judge.fitness().cloned(), ..names };
+        let judge = match models.judge {
+            Some(model) => Some(Arc::new(self.judge(model, &library).await)),
+            None => None,
+        };
+        let judge_fitness = judge.as_ref().and_then(|judge| judge.fitness().cloned());
+        let names = RunModels { judge_fitness, ..names };
         let watch = Arc::new(self.watch(record));
-        let judge = Arc::new(judge);
-        let runner = Runner { generator, judge, sut, library, redactor, outages, seed, watch };
+        let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
+        let runner =
+            Runner { generator, judge, sut, library, commands, redactor, outages, seed, watch };
         Ok(Prepared { runner: Arc::new(runner), models: names, capacity })
     }
 
@@ -308,8 +333,7 @@ impl Setup<'_> {
     /// Finds the models of all roles and checks that they can answer.
     async fn models(
         &self,
-        generates: bool,
-        assists: bool,
+        wanted: Wanted,
         record: Option<PathBuf>,
         redactor: &Arc<Redactor>,
     ) -> Result<Models, Failure> {
@@ -324,14 +348,18 @@ impl Setup<'_> {
         )
         .ranked_by(measured_models(&environment.models));
         let fetch = FetchBar::new(environment);
-        let generator = if generates {
+        let generator = if wanted.generator {
             Some(locator.model(&config.generator.model, &fetch).await?)
         } else {
             None
         };
-        let judge = locator.model(&config.judge.model, &fetch).await?;
+        let judge = if wanted.judge {
+            Some(locator.model(&config.judge.model, &fetch).await?)
+        } else {
+            None
+        };
         let chat = match &config.sut.chat {
-            Some(settings) if assists => {
+            Some(settings) if wanted.assistant => {
                 Some((locator.model(&settings.model, &fetch).await?, settings.clone()))
             }
             _ => None,
@@ -339,7 +367,7 @@ impl Setup<'_> {
         for line in locator.chosen() {
             eprint(&format!("model {line}\n"));
         }
-        let all = generator.iter().chain([&judge]).chain(chat.as_ref().map(|(model, _)| model));
+        let all = generator.iter().chain(&judge).chain(chat.as_ref().map(|(model, _)| model));
         check_once(all).await?;
         // Waiting for a place at its model must not count as the assistant's time.
         let capacity = chat
@@ -372,6 +400,24 @@ impl Setup<'_> {
             .collect()
     }
 
+    /// Where programs are run: those under test, and the commands of checks.
+    fn host(
+        &self,
+        redactor: &Arc<Redactor>,
+        protected: &[PathBuf],
+    ) -> Result<CommandHost, Failure> {
+        let harness = std::env::current_exe()
+            .map_err(|error| Failure::setup(anyhow!("cannot find this program: {error}")))?;
+        Ok(CommandHost {
+            project: self.project.folder.clone(),
+            protected: protected.to_vec(),
+            scratch_root: std::env::temp_dir(),
+            harness,
+            environment: self.project.environment.variables.clone(),
+            redactor: Arc::clone(redactor),
+        })
+    }
+
     /// The system under test, unless it is a chat model.
     pub(super) fn external_sut(
         &self,
@@ -381,16 +427,7 @@ impl Setup<'_> {
         let settings = &self.resolved.config.sut;
         let environment = &self.project.environment;
         if let Some(command) = &settings.command {
-            let harness = std::env::current_exe()
-                .map_err(|error| Failure::setup(anyhow!("cannot find this program: {error}")))?;
-            let host = CommandHost {
-                project: self.project.folder.clone(),
-                protected: protected.to_vec(),
-                scratch_root: std::env::temp_dir(),
-                harness,
-                environment: environment.variables.clone(),
-                redactor: Arc::clone(redactor),
-            };
+            let host = self.host(redactor, protected)?;
             return Ok(Some(Arc::new(CommandSut::new(command.clone(), host))));
         }
         if let Some(http) = &settings.http {

@@ -148,6 +148,23 @@ pub(super) fn case_checks(pointer: &str, checks: &Value) -> Vec<Fault> {
     faults.unwrap_or_default().into_iter().map(fault).collect()
 }
 
+/// A case that demands nothing would pass whatever is answered.
+pub(super) fn something_to_meet(pointer: &str, case: &Value) -> Option<Fault> {
+    let says = |case: &Value, key: &str| match &case[key] {
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    let demands = says(case, "hints")
+        || [case, &case["scenario"]]
+            .iter()
+            .any(|part| says(part, "expectations") || says(part, "checks"));
+    (!demands).then(|| Fault {
+        hint: Some("say in `checks`, `expectations` or `hints` what a good answer is".to_owned()),
+        ..value(pointer, "this case demands nothing".to_owned(), "any answer would pass")
+    })
+}
+
 fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {
     match (scenario.requires_reply, scenario.reply_flow.is_empty()) {
         (true, true) => Some(Fault {

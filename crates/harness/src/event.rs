@@ -86,7 +86,7 @@ pub struct RunModels {
     /// Invents prompts; absent where the cases are those of a suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
-    /// Judges answers.
+    /// Judges answers; `none` where checks alone decide.
     pub judge: String,
     /// How well the judge tells good from bad; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

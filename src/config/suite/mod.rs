@@ -60,6 +60,7 @@ pub fn parse(path: &Path, text: String) -> Result<Suite, ConfigErrors> {
     for (at, case) in known["cases"].as_array().into_iter().flatten().enumerate() {
         faults.extend(checks::file_paths(&format!("/cases/{at}/files"), &case["files"]));
         faults.extend(checks::case_checks(&format!("/cases/{at}/checks"), &case["checks"]));
+        faults.extend(checks::something_to_meet(&format!("/cases/{at}"), case));
     }
     let mut diagnostics = places::duplicate_keys(&document);
     diagnostics.extend(faults.into_iter().map(|fault| places::locate(Some(&document), fault)));

@@ -97,7 +97,9 @@ fn write_case(text: &mut String, case: &SuiteCase) {
     for (key, value) in
         [("prompt", &case.prompt), ("hints", &case.hints)].into_iter().chain(reference)
     {
-        let _ = writeln!(text, "    {key}: {}", readable(value, "      "));
+        if !value.is_empty() {
+            let _ = writeln!(text, "    {key}: {}", readable(value, "      "));
+        }
     }
     write_list(text, "    ", "expectations", &case.expectations);
     write_checks(text, "    ", &case.checks);

@@ -33,6 +33,9 @@ pub use pattern::Pattern;
 pub use read::{CheckFault, read, read_list};
 pub use warnings::warnings;
 
+/// Most bytes of a check in reports.
+const MAX_DESCRIPTION: usize = 200;
+
 /// Most checks of one case, at every depth together.
 pub const MAX_CHECKS: usize = 500;
 /// How deep `all`, `any` and `not` may be nested.
@@ -63,6 +66,13 @@ impl Check {
     pub fn negated(self) -> Self {
         let Self { name, weight, kind } = self;
         Self { name, weight, kind: CheckKind::Not(Box::new(Self::new(kind))) }
+    }
+
+    /// Its name, or the demand as it is written in a suite, on one line.
+    pub fn describe(&self) -> String {
+        let demand = || serde_json::to_string(&self.kind).unwrap_or_default();
+        let words = self.name.clone().unwrap_or_else(demand);
+        selftest_text::one_line(&words, MAX_DESCRIPTION)
     }
 
     /// The check and all that stand in it, outermost first.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::check::{CheckOutcome, Finding};
 use crate::judge::{Judgement, Verdict};
 use crate::rubric;
 use crate::scenario::generate::GenerationAttempt;
@@ -116,6 +117,19 @@ pub struct Step {
     pub duration_ms: u64,
 }
 
+/// A check of a case and its finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckResult {
+    /// Its name, or the demand as it is written in a suite.
+    pub check: String,
+    /// The expectation that it was made of, by rule; absent of one that people wrote as a check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
+    /// What came of it.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
 /// The error that ended a case before all its steps were judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
@@ -158,6 +172,8 @@ pub struct CaseResult {
     pub case: Option<GeneratedCase>,
     /// Steps that were played.
     pub steps: Vec<Step>,
+    /// The checks of the case, decided after the last step; empty before.
+    pub checks: Vec<CheckResult>,
     /// The error that ended the case.
     pub interruption: Option<Interruption>,
     /// Traces of the system under test: its stderr, files and processes.
@@ -180,8 +196,9 @@ impl CaseResult {
 
     /// The status and, unless passed, its reason in one line.
     ///
-    /// Order: what broke the case off; an error reported by the system under test; a status
-    /// other than expected (a fact that needs no judge); a missing verdict; the scores.
+    /// Order: the error that ended the case; an error reported by the system under test; a status
+    /// other than expected and a failed check (facts that need no judge); a check that could not be
+    /// decided; a missing verdict; the scores.
     pub fn status(&self) -> (CaseStatus, Option<String>) {
         match &self.interruption {
             Some(Interruption::GenerationFailed(why)) => {
@@ -214,7 +231,13 @@ impl CaseResult {
         if let Some(why) = self.steps.iter().find_map(Step::status_mismatch) {
             return (CaseStatus::Failed, Some(why));
         }
-        if let Some((reason, detail)) = self.steps.iter().find_map(Step::missing_verdict) {
+        if let Some(check) = self.check_that(CheckOutcome::Failed) {
+            return (CaseStatus::Failed, Some(check.describe()));
+        }
+        if let Some(check) = self.check_that(CheckOutcome::Undecided) {
+            return (CaseStatus::Unscored, Some(format!("undecided: {}", check.describe())));
+        }
+        if let Some((reason, detail)) = self.missing_verdict() {
             let why = format!("{}: {detail}", reason.describe());
             return (CaseStatus::Unscored, Some(why));
         }
@@ -234,8 +257,23 @@ impl CaseResult {
         if matches!(self.interruption, Some(Interruption::AnswerCut(_))) {
             return Some(UnscoredReason::Truncated);
         }
-        let missing = self.steps.iter().find_map(Step::missing_verdict);
-        missing.filter(|_| self.status().0 == CaseStatus::Unscored).map(|(reason, _)| reason)
+        let unscored = self.status().0 == CaseStatus::Unscored;
+        if unscored && self.check_that(CheckOutcome::Undecided).is_some() {
+            return Some(UnscoredReason::CantTell);
+        }
+        self.missing_verdict().filter(|_| unscored).map(|(reason, _)| reason)
+    }
+
+    /// The first check with this outcome.
+    pub fn check_that(&self, outcome: CheckOutcome) -> Option<&CheckResult> {
+        self.checks.iter().find(|check| check.finding.outcome == outcome)
+    }
+
+    fn missing_verdict(&self) -> Option<(UnscoredReason, String)> {
+        if self.case.as_ref().is_some_and(|case| !case.asks_judge()) {
+            return None;
+        }
+        self.steps.iter().find_map(Step::missing_verdict)
     }
 
     /// The step that decides the case: the one with the lowest overall score.
@@ -244,6 +282,13 @@ impl CaseResult {
         scored.min_by(|a, b| {
             a.overall().partial_cmp(&b.overall()).unwrap_or(std::cmp::Ordering::Equal)
         })
+    }
+}
+
+impl CheckResult {
+    /// For reports: what is demanded and what happened.
+    pub fn describe(&self) -> String {
+        format!("check {}: {}", self.check, self.finding.sentence)
     }
 }
 

@@ -4,5 +4,5 @@
 pub mod case;
 pub mod summary;
 
-pub use case::{CaseResult, CaseStatus, GenerationRecord, Step, StepKind, case_name};
+pub use case::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, StepKind, case_name};
 pub use summary::{RunOutcome, Summary, gate};

@@ -2,19 +2,23 @@
 //!
 //! Facts go into the draft as they become known, so that a timeout or Ctrl-C loses nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use super::observe::Events;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use super::seed::{Purpose, derive};
+use crate::check::{self, CheckOutcome, CommandRun, Observation, ToolCall};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Evidence, Exchange};
 use crate::outcome::case::Interruption;
-use crate::outcome::{CaseResult, GenerationRecord, Step, StepKind};
+use crate::outcome::{CaseResult, CheckResult, GenerationRecord, Step, StepKind};
 use crate::scenario::questions::count_questions;
-use crate::scenario::{GeneratedCase, TaskStatus};
+use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
 use crate::sut::namespace::{SessionId, TaskGroupId};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
 
@@ -56,6 +60,7 @@ impl CasePlay {
                 generation: GenerationRecord::default(),
                 case: planned.frozen.clone(),
                 steps: Vec::new(),
+                checks: Vec::new(),
                 interruption: None,
                 evidence: SutEvidence::default(),
                 notes: Vec::new(),
@@ -104,8 +109,29 @@ impl CasePlay {
             None => self.generate().await?,
         };
         let scenario = self.planned.scenario.clone();
+        let played = self.exchanges(&case, &scenario).await;
+        if played.is_ok() {
+            self.decide_checks(&case).await;
+        }
+        // Nothing that a judge says could matter any more.
+        let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
+        let unavailable = matches!(played, Err(Interruption::ModelUnavailable(_)));
+        if case.asks_judge() && !decided && !unavailable {
+            for number in 0..self.draft.steps.len() {
+                self.judge_step(&case, number).await;
+            }
+        }
+        played
+    }
+
+    /// The prompt and the reply flow.
+    async fn exchanges(
+        &mut self,
+        case: &GeneratedCase,
+        scenario: &Scenario,
+    ) -> Result<(), Interruption> {
         let mut status =
-            self.step(StepKind::Answer, &case, &case.prompt, scenario.expected_status).await?;
+            self.step(StepKind::Answer, &case.prompt, scenario.expected_status).await?;
         let flow = if scenario.requires_reply { &scenario.reply_flow[..] } else { &[] };
         for ((played, reply), number) in flow.iter().enumerate().zip(1..) {
             if status != TaskStatus::AwaitingResponse {
@@ -117,7 +143,7 @@ impl CasePlay {
                 break;
             }
             let kind = StepKind::Reply(number);
-            status = self.step(kind, &case, &reply.reply, reply.expected_status).await?;
+            status = self.step(kind, &reply.reply, reply.expected_status).await?;
         }
         Ok(())
     }
@@ -162,12 +188,10 @@ impl CasePlay {
         Ok(case)
     }
 
-    /// Says something to the system under test and judges the answer. The result is how the task
-    /// stands then.
+    /// Says something to the system under test. The result is how the task stands then.
     async fn step(
         &mut self,
         kind: StepKind,
-        case: &GeneratedCase,
         input: &str,
         expected_status: TaskStatus,
     ) -> Result<TaskStatus, Interruption> {
@@ -189,10 +213,6 @@ impl CasePlay {
         if !failed && !reply.output.contains(char::is_alphanumeric) {
             let why = "the system under test gave an empty answer".to_owned();
             return Err(Interruption::SutError(why));
-        }
-        // There is nothing to judge in an error that was not expected.
-        if !failed || expected_status == TaskStatus::Error {
-            self.judge_last_step(case, &reply).await;
         }
         Ok(reply.status)
     }
@@ -223,9 +243,75 @@ impl CasePlay {
         (reply, duration_ms)
     }
 
-    async fn judge_last_step(&mut self, case: &GeneratedCase, reply: &SutReply) {
-        self.phase(CasePhase::Judging);
-        let Some((step, earlier)) = self.draft.steps.split_last_mut() else { return };
+    /// Runs the commands of the checks and decides all of them.
+    async fn decide_checks(&mut self, case: &GeneratedCase) {
+        let checks = &case.grounds.checks;
+        if checks.is_empty() {
+            return;
+        }
+        let named: Vec<String> = check::paths(checks).into_iter().map(ToOwned::to_owned).collect();
+        let (files, workspace) = match &mut self.session {
+            Some(session) => (session.files(&named).await, session.workspace().map(Path::to_owned)),
+            None => (None, None),
+        };
+        let replies: Vec<&SutReply> =
+            self.draft.steps.iter().filter_map(|step| step.reply.as_ref()).collect();
+        let Some(last) = replies.last() else { return };
+        let facts = json!({
+            "id": self.draft.name(),
+            "prompt": case.prompt,
+            "expected_status": self.draft.steps.last().map(|step| step.expected_status),
+            "status": last.status,
+        });
+        let mut runs = Vec::new();
+        for command in check::commands(checks) {
+            let (session, facts) = (&self.draft.session_id, facts.to_string());
+            let (runner, workspace) = (&self.runner.commands, workspace.as_deref());
+            let end = runner.run(command, session, &facts, &last.output, workspace).await;
+            runs.push(CommandRun { command: command.clone(), end });
+        }
+        let answers: Vec<&str> = replies.iter().map(|reply| reply.output.as_str()).collect();
+        // Known only where each answer says it.
+        let tool_calls: Option<Vec<_>> =
+            replies.iter().map(|reply| reply.tool_calls.clone()).collect();
+        let tool_calls: Option<Vec<ToolCall>> = tool_calls.map(|calls| calls.concat());
+        let spent = self.draft.steps.iter().map(|step| step.duration_ms).sum();
+        let observation = Observation {
+            status: Some(last.status),
+            output: &last.output,
+            answers: &answers,
+            tool_calls: tool_calls.as_deref(),
+            files: files.as_ref(),
+            turns: Some(answers.len() as u64),
+            tokens: replies.iter().map(|reply| reply.tokens).sum(),
+            duration: Some(Duration::from_millis(spent)),
+            commands: &runs,
+        };
+        let findings = check::decide_all(checks, &observation).findings;
+        let results = checks.iter().zip(findings).map(|(check, finding)| CheckResult {
+            check: check.describe(),
+            sentence: None,
+            finding,
+        });
+        self.draft.checks = results.collect();
+    }
+
+    async fn judge_step(&mut self, case: &GeneratedCase, number: usize) {
+        let Some(judge) = self.runner.judge.clone() else { return };
+        let (earlier, rest) = self.draft.steps.split_at_mut(number);
+        let Some(step) = rest.first_mut() else { return };
+        // There is nothing to judge in an error that was not expected.
+        let may_fail = step.expected_status == TaskStatus::Error;
+        let judged = |reply: &&SutReply| {
+            let says = reply.output.contains(char::is_alphanumeric);
+            if reply.status == TaskStatus::Error { may_fail } else { says }
+        };
+        let Some(reply) = step.reply.clone().as_ref().filter(judged).cloned() else { return };
+        self.events.emit(RunEventKind::PhaseStarted {
+            index: self.planned.index,
+            scenario_id: self.planned.scenario.id.clone(),
+            phase: CasePhase::Judging,
+        });
         let said = |step: &Step| {
             let answered = step.reply.as_ref()?.output.clone();
             Some(Exchange { said: step.input.clone(), answered })
@@ -248,7 +334,7 @@ impl CasePlay {
         };
         let (index, runner) = (self.planned.index, &self.runner);
         let seed = |call| derive(runner.seed, index, Purpose::Judge(number), call);
-        step.judgement = Some(runner.judge.judge(&runner.library, &evidence, seed).await);
+        step.judgement = Some(judge.judge(&runner.library, &evidence, seed).await);
     }
 
     fn phase(&self, phase: CasePhase) {

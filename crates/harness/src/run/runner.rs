@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::judge::ask::Judge;
 use crate::scenario::generate::Generator;
 use crate::sut::SystemUnderTest;
+use crate::sut::command::CommandRunner;
 use crate::sut::project::Snapshot;
 use selftest_models::breaker::Outages;
 use selftest_models::prompts::PromptLibrary;
@@ -16,12 +17,14 @@ use selftest_text::redact::Redactor;
 pub struct Runner {
     /// Invents prompts; absent where all cases are frozen.
     pub generator: Option<Generator>,
-    /// Judges answers.
-    pub judge: Arc<Judge>,
+    /// Judges answers; absent where checks alone decide.
+    pub judge: Option<Arc<Judge>>,
     /// Answers.
     pub sut: Arc<dyn SystemUnderTest>,
     /// All templates, loaded.
     pub library: Arc<PromptLibrary>,
+    /// Runs the commands of checks.
+    pub commands: Arc<CommandRunner>,
     /// Removes secrets from what the system under test says.
     pub redactor: Arc<Redactor>,
     /// The model servers that were given up. With one of them gone, no further case is begun.
@@ -62,9 +65,10 @@ impl Runner {
     pub fn with_sut(&self, sut: Arc<dyn SystemUnderTest>) -> Self {
         Self {
             generator: None,
-            judge: Arc::clone(&self.judge),
+            judge: self.judge.clone(),
             sut,
             library: Arc::clone(&self.library),
+            commands: Arc::clone(&self.commands),
             redactor: Arc::clone(&self.redactor),
             outages: Arc::clone(&self.outages),
             seed: self.seed,

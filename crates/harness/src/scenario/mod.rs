@@ -131,6 +131,14 @@ pub struct GeneratedCase {
     pub grounds: Grounds,
 }
 
+impl GeneratedCase {
+    /// Whether there is anything that only a judge can tell: a case of checks alone asks none.
+    pub fn asks_judge(&self) -> bool {
+        let Grounds { expectations, checks, .. } = &self.grounds;
+        checks.is_empty() || !expectations.is_empty() || !self.hints.trim().is_empty()
+    }
+}
+
 /// What an answer is held against. The system under test sees none of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Grounds {

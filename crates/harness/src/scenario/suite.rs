@@ -48,8 +48,9 @@ pub struct SuiteCase {
     /// What the system under test is asked. The only part that it ever sees.
     #[schemars(length(min = 1))]
     pub prompt: String,
-    /// What the judge should look for.
-    #[schemars(length(min = 1))]
+    /// Hints for the judge. A case that has checks and neither hints nor expectations asks no
+    /// judge: its checks alone decide.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hints: String,
     /// Yes/no criteria, each about one thing, that a good answer meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

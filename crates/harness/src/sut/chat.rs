@@ -12,6 +12,7 @@ use super::project::ProjectFile;
 use super::skill::Skill;
 use super::sut_settings::ChatSettings;
 use super::{Isolation, SutError, SutEvidence, SutReply, SutSession, SystemUnderTest, Task};
+use crate::check::FileReport;
 use crate::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::{
@@ -172,16 +173,23 @@ impl ChatSession {
             SutError::failed(format!("the answer is not {{output, status}}: {error}: {start}"))
         })?;
         self.conversation.push(Message::assistant(reply.text));
+        // It has no tools, and says so: a check on tools is decided.
+        let tokens = call.usage.prompt_tokens.zip(call.usage.completion_tokens);
         Ok(SutReply {
-            status: answer.status,
-            output: answer.output,
-            status_rule: None,
+            tokens: tokens.map(|(prompt, completion)| prompt + completion),
+            tool_calls: Some(Vec::new()),
             call: Some(call),
+            ..SutReply::new(answer.status, answer.output)
         })
     }
 }
 
 impl SutSession for ChatSession {
+    /// It can touch none.
+    fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
+        Box::pin(async { Some(FileReport::default()) })
+    }
+
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
         Box::pin(async move {
             let files: Vec<Value> = self

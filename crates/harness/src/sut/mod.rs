@@ -20,6 +20,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::check::{FileReport, ToolCall};
 use crate::scenario::TaskStatus;
 use namespace::{SessionId, TaskGroupId};
 use selftest_models::{CallRecord, ModelError};
@@ -66,6 +67,21 @@ pub struct SutReply {
     /// The model call behind the answer, for the `chat` adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRecord>,
+    /// Calls of tools on the way to the answer, in order; absent where the system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Vec<ToolCall>>,
+    /// Tokens read and written for the answer, where the system says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl SutReply {
+    /// An answer of which nothing else is known.
+    pub fn new(status: TaskStatus, output: impl Into<String>) -> Self {
+        let output = output.into();
+        let (status_rule, call, tool_calls, tokens) = (None, None, None, None);
+        Self { status, output, status_rule, call, tool_calls, tokens }
+    }
 }
 
 /// The traces of a session: kept in the report, bounded and redacted.
@@ -178,6 +194,17 @@ pub trait SutSession: Send {
 
     /// Answers a question of the system under test and waits again.
     fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>>;
+
+    /// The files that were created, changed and deleted so far, and the content of the named ones;
+    /// `None` where nobody can tell. Called after the last answer.
+    fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
+        Box::pin(async { None })
+    }
+
+    /// The folder of its own that the system works in, if it has one.
+    fn workspace(&self) -> Option<&std::path::Path> {
+        None
+    }
 
     /// Ends the session with everything that it started; never fails, never hangs.
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence>;

@@ -83,6 +83,17 @@ pub enum PromptInput {
     Argument,
 }
 
+/// The folder that a program works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkFolder {
+    /// The project itself, which it can only read.
+    #[default]
+    Project,
+    /// A copy of the project for each case, in which it may write. Checks see what it changed.
+    Copy,
+}
+
 /// Settings of the `command` adapter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -90,6 +101,9 @@ pub struct CommandSettings {
     /// The program and its arguments; run in the project folder, without a shell.
     #[schemars(length(min = 1))]
     pub run: Vec<String>,
+    /// The folder that it works in: `project`, or a `copy` of it for each case.
+    #[serde(default)]
+    pub work_folder: WorkFolder,
     /// How it is spoken to.
     #[serde(default)]
     pub protocol: Protocol,

@@ -10,6 +10,7 @@ use super::run::read;
 use super::{blocking, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
+use selftest_harness::check::CheckOutcome;
 use selftest_harness::judge::Verdict;
 use selftest_harness::outcome::Step;
 use selftest_harness::report::document::{CaseDocument, ReportDocument};

@@ -7,7 +7,7 @@ use super::scores::Scores;
 use crate::event::CategoryWeight;
 use crate::judge::{CategoryScore, Verdict};
 use crate::outcome::case::Interruption;
-use crate::outcome::{CaseResult, CaseStatus, GenerationRecord, Step, case_name};
+use crate::outcome::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, case_name};
 use crate::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
 use crate::sut::SutEvidence;
 use crate::sut::namespace::SessionId;
@@ -61,6 +61,9 @@ pub struct CaseDocument {
     pub generation: GenerationRecord,
     /// Every exchange: input, reply, judgement and all its calls.
     pub steps: Vec<Step>,
+    /// The checks with their findings; empty where there are none or the case did not get to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
     /// The error that ended the case.
     pub interruption: Option<Interruption>,
     /// Traces of the system under test: its stderr, files and processes.
@@ -108,6 +111,7 @@ impl CaseDocument {
             scenario: case.scenario.clone(),
             generation: case.generation.clone(),
             steps: case.steps.clone(),
+            checks: case.checks.clone(),
             interruption: case.interruption.clone(),
             evidence: case.evidence.clone(),
             notes: case.notes.clone(),

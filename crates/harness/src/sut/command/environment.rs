@@ -29,6 +29,17 @@ const HANDED_ON: &[&str] = &[
 /// Holds the path of the skill's file, where there is a skill to be used.
 pub(super) const SKILL_FILE: &str = "SELFTEST_SKILL_FILE";
 
+/// The variables of the harness's own environment that are handed on.
+pub(super) fn handed_on(
+    own: &BTreeMap<String, String>,
+    besides: &[String],
+) -> BTreeMap<String, String> {
+    let handed_on = own.iter().filter(|(name, _)| {
+        HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_") || besides.contains(name)
+    });
+    handed_on.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// The variables of a program: the allow-list, then what the harness says, then the settings.
 pub(super) fn environment(
     own: &BTreeMap<String, String>,
@@ -36,15 +47,7 @@ pub(super) fn environment(
     scratch: &Path,
     task: &Task,
 ) -> BTreeMap<String, String> {
-    let mut variables: BTreeMap<String, String> = own
-        .iter()
-        .filter(|(name, _)| {
-            HANDED_ON.contains(&name.as_str())
-                || name.starts_with("LC_")
-                || settings.pass_environment.contains(name)
-        })
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let mut variables = handed_on(own, &settings.pass_environment);
     for (name, value) in [
         ("HOME", scratch.to_string_lossy().as_ref()),
         ("TMPDIR", scratch.to_string_lossy().as_ref()),

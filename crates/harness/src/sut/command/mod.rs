@@ -2,7 +2,8 @@
 //!
 //! `json_lines`: one JSON object per line. The program reads
 //! `{"type":"task","session_id","task_group_id","task_type","prompt"}` and writes
-//! `{"type":"result","status","output"}`; when it asked back it may read
+//! `{"type":"result","status","output"}`, where it may add `tool_calls`, a list of
+//! `{"name","arguments"}`, and `tokens`; when it asked back it may read
 //! `{"type":"reply","reply"}` and writes another result. Lines of other types, such as `log`,
 //! are read over; anything else is an error.
 //!
@@ -13,6 +14,7 @@
 //!
 //! Not its business: time limits, and what is asked.
 
+mod check;
 mod environment;
 mod process;
 mod session;
@@ -27,24 +29,29 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::confine::{Policy, landlock_abi};
+use super::project::Workspace;
 use super::skill::Skill;
-use super::sut_settings::CommandSettings;
+use super::sut_settings::{CommandSettings, WorkFolder};
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
+pub use check::CommandRunner;
 use selftest_text::redact::Redactor;
 use session::{CommandSession, Scratch};
 
 /// Name of the skill's file in the scratch folder of a case.
 const SKILL_FILE: &str = "SKILL.md";
 
+/// Name of the copy of the project in the scratch folder of a case.
+const WORKSPACE: &str = "project";
+
 /// A program under test.
 pub struct CommandSut {
     setup: Arc<Setup>,
-    policy: Policy,
     abi: OnceLock<i32>,
     skill: Option<Arc<Skill>>,
 }
 
 /// Where programs are run.
+#[derive(Clone)]
 pub struct CommandHost {
     /// The folder that the program works in.
     pub project: PathBuf,
@@ -61,6 +68,58 @@ pub struct CommandHost {
     pub redactor: Arc<Redactor>,
 }
 
+impl CommandHost {
+    /// The same with absolute paths.
+    fn absolute(mut self) -> Self {
+        for path in [&mut self.project, &mut self.scratch_root, &mut self.harness] {
+            if let Ok(absolute) = std::path::absolute(&*path) {
+                *path = absolute;
+            }
+        }
+        self
+    }
+
+    fn home(&self) -> Option<&Path> {
+        self.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute())
+    }
+
+    /// A program, found as a shell would find it from the project folder. The error says why there
+    /// is none.
+    fn find(&self, name: &str, path: &OsStr) -> Result<PathBuf, String> {
+        let candidates: Vec<PathBuf> = if name.contains('/') {
+            let path = self.project.join(name);
+            vec![std::path::absolute(&path).unwrap_or(path)]
+        } else {
+            let folders = std::env::split_paths(path);
+            folders.map(|folder| self.project.join(folder).join(name)).collect()
+        };
+        let found = candidates.iter().find(|path| is_executable(path));
+        found.cloned().ok_or_else(|| match candidates.iter().find(|path| path.is_file()) {
+            Some(path) => format!("{} is not executable", path.display()),
+            None if name.contains('/') => format!("there is no {}", candidates[0].display()),
+            None => format!("there is no program `{name}` on PATH"),
+        })
+    }
+
+    /// Makes a folder that only this user can enter. The error is one of the disk.
+    fn make_scratch(&self, name: &str) -> Result<PathBuf, String> {
+        let scratch = self.scratch_root.join(name);
+        std::fs::create_dir_all(&self.scratch_root)
+            .and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(&scratch))
+            .and_then(|()| scratch.canonicalize())
+            .map_err(|error| {
+                format!("cannot make the scratch folder {}: {error}", scratch.display())
+            })
+    }
+
+    /// The rights of a program that works in this folder, but for those to write there.
+    fn policy(&self, folder: &Path, path: &OsStr) -> Policy {
+        let mut policy = Policy::for_project(folder, Some(path), self.home());
+        policy.protected = self.protected.iter().map(|path| self.project.join(path)).collect();
+        policy
+    }
+}
+
 /// State that all sessions share.
 struct Setup {
     settings: CommandSettings,
@@ -68,7 +127,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// The program with its arguments, found as a shell would find it from the project folder.
+    /// The program with its arguments.
     fn program(&self) -> Result<Vec<OsString>, SutError> {
         let not_started = |what: String| SutError::NotStarted {
             what,
@@ -79,25 +138,8 @@ impl Setup {
             .run
             .split_first()
             .ok_or_else(|| not_started("sut.command.run names no program".to_owned()))?;
-        let candidates: Vec<PathBuf> = if name.contains('/') {
-            let path = self.host.project.join(name);
-            vec![std::path::absolute(&path).unwrap_or(path)]
-        } else {
-            std::env::split_paths(self.path())
-                .map(|folder| self.host.project.join(folder).join(name))
-                .collect()
-        };
-        let found = candidates.iter().find(|path| is_executable(path));
-        let Some(found) = found else {
-            return Err(not_started(match candidates.iter().find(|path| path.is_file()) {
-                Some(path) => format!("{} is not executable", path.display()),
-                None if name.contains('/') => {
-                    format!("there is no {}", candidates[0].display())
-                }
-                None => format!("there is no program `{name}` on PATH"),
-            }));
-        };
-        let mut program = vec![found.clone().into_os_string()];
+        let found = self.host.find(name, self.path()).map_err(not_started)?;
+        let mut program = vec![found.into_os_string()];
         program.extend(arguments.iter().map(OsString::from));
         Ok(program)
     }
@@ -105,9 +147,26 @@ impl Setup {
     fn path(&self) -> &OsStr {
         let set =
             self.settings.environment.get("PATH").or_else(|| self.host.environment.get("PATH"));
-        set.map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), OsStr::new)
+        set.map_or(OsStr::new(DEFAULT_PATH), OsStr::new)
+    }
+
+    /// The rights of the program in this folder.
+    fn policy(&self, folder: &Path) -> Policy {
+        let Self { settings, host } = self;
+        let mut policy = host.policy(folder, self.path());
+        policy.allow = settings.readable.iter().map(|path| host.project.join(path)).collect();
+        if let Ok(program) = self.program() {
+            policy.allow.extend(program.first().map(PathBuf::from));
+        }
+        policy.ports.clone_from(&settings.tcp_ports);
+        // The folders of other cases are nobody's business either.
+        policy.protect_aside(&host.scratch_root);
+        policy
     }
 }
+
+/// `PATH` where none is set.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
@@ -115,41 +174,35 @@ fn is_executable(path: &Path) -> bool {
 
 impl CommandSut {
     /// A program of these settings.
-    pub fn new(settings: CommandSettings, mut host: CommandHost) -> Self {
-        for path in [&mut host.project, &mut host.scratch_root, &mut host.harness] {
-            if let Ok(absolute) = std::path::absolute(&*path) {
-                *path = absolute;
-            }
-        }
-        let setup = Setup { settings, host };
-        let Setup { settings, host } = &setup;
-        let home = host.environment.get("HOME").map(Path::new).filter(|home| home.is_absolute());
-        let mut policy = Policy::for_project(&host.project, Some(setup.path()), home);
-        policy.protected = host.protected.iter().map(|path| host.project.join(path)).collect();
-        policy.allow = settings.readable.iter().map(|path| host.project.join(path)).collect();
-        if let Ok(program) = setup.program() {
-            policy.allow.extend(program.first().map(PathBuf::from));
-        }
-        policy.ports.clone_from(&settings.tcp_ports);
-        // The folders of other cases are nobody's business either.
-        policy.protect_aside(&host.scratch_root);
-        Self { setup: Arc::new(setup), policy, abi: OnceLock::new(), skill: None }
+    pub fn new(settings: CommandSettings, host: CommandHost) -> Self {
+        let setup = Arc::new(Setup { settings, host: host.absolute() });
+        Self { setup, abi: OnceLock::new(), skill: None }
     }
 
     fn abi(&self) -> i32 {
         *self.abi.get_or_init(landlock_abi)
     }
 
-    /// Makes a folder that only this user can enter.
     fn make_scratch(&self, name: &str) -> Result<PathBuf, SutError> {
-        let scratch = self.setup.host.scratch_root.join(name);
-        let made = std::fs::create_dir_all(&self.setup.host.scratch_root)
-            .and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(&scratch))
-            .and_then(|()| scratch.canonicalize());
-        made.map_err(|error| SutError::NotStarted {
-            what: format!("cannot make the scratch folder {}: {error}", scratch.display()),
-            hint: Some("free the disk, or make the folder above it writable".to_owned()),
-        })
+        let hint = || Some("free the disk, or make the folder above it writable".to_owned());
+        let made = self.setup.host.make_scratch(name);
+        made.map_err(|what| SutError::NotStarted { what, hint: hint() })
+    }
+
+    /// The copy of the project that a case works in, below its scratch folder.
+    async fn workspace(&self, scratch: &Path) -> Result<Option<Workspace>, SutError> {
+        if self.setup.settings.work_folder == WorkFolder::Project {
+            return Ok(None);
+        }
+        let (setup, folder) = (Arc::clone(&self.setup), scratch.join(WORKSPACE));
+        let copied = tokio::task::spawn_blocking(move || {
+            Workspace::copy(&setup.host.project, &setup.host.protected, folder)
+        });
+        match copied.await {
+            Ok(Ok(workspace)) => Ok(Some(workspace)),
+            Ok(Err(error)) => Err(SutError::failed(format!("cannot copy the project: {error}"))),
+            Err(error) => Err(SutError::failed(format!("cannot copy the project: {error}"))),
+        }
     }
 }
 
@@ -197,7 +250,6 @@ impl SystemUnderTest for CommandSut {
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
         Ok(Arc::new(Self {
             setup: Arc::clone(&self.setup),
-            policy: self.policy.clone(),
             abi: OnceLock::new(),
             skill: Some(skill),
         }))
@@ -212,12 +264,14 @@ impl SystemUnderTest for CommandSut {
                     SutError::failed(format!("cannot write {}: {error}", file.display()))
                 })?;
             }
-            let mut policy = self.policy.clone();
+            let workspace = self.workspace(&scratch.0).await?;
+            let folder = workspace.as_ref().map_or(&*self.setup.host.project, Workspace::folder);
+            let mut policy = self.setup.policy(folder);
             policy.write.push(scratch.0.clone());
             policy.required = self.abi() > 0;
-            let setup = Arc::clone(&self.setup);
+            let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
             let session =
-                CommandSession::new(setup, task.clone(), scratch, self.skill.is_some(), policy);
+                CommandSession::new(setup, task.clone(), scratch, has_skill, policy, workspace);
             Ok(Box::new(session) as Box<dyn SutSession>)
         }
         .boxed()
@@ -230,12 +284,17 @@ fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
         [] => "none".to_owned(),
         ports => ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
+    let project = match settings.work_folder {
+        WorkFolder::Project => "the project",
+        WorkFolder::Copy => "a copy of the project in its scratch folder",
+    };
     let rules: &[(i32, String)] = &[
         (
             1,
-            "reads only the project, system folders, toolchains on PATH and `readable`; not the \
-             reports, prompts and configuration that hold answers"
-                .to_owned(),
+            format!(
+                "reads only {project}, system folders, toolchains on PATH and `readable`; not the \
+                 reports, prompts and configuration that hold answers"
+            ),
         ),
         (1, "writes only to a scratch folder of its own, which is HOME and TMPDIR".to_owned()),
         (3, "cannot truncate files that it may not write".to_owned()),

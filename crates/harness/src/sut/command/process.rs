@@ -31,7 +31,8 @@ pub(super) struct Process {
     child: Child,
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Output,
-    stderr: JoinHandle<()>,
+    /// Reads stderr; absent once that has ended.
+    stderr: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -67,7 +68,7 @@ impl Process {
             child,
             stdin,
             stdout: Output { pipe: stdout, buffer: Vec::new(), total: 0 },
-            stderr: tokio::spawn(drain(stderr, Arc::clone(kept))),
+            stderr: Some(tokio::spawn(drain(stderr, Arc::clone(kept)))),
         })
     }
 
@@ -75,7 +76,11 @@ impl Process {
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.wait().await.ok();
         // What it wrote last may still be on its way.
-        let _ = tokio::time::timeout(Duration::from_secs(1), &mut self.stderr).await;
+        if let Some(stderr) = &mut self.stderr
+            && tokio::time::timeout(Duration::from_secs(1), stderr).await.is_ok()
+        {
+            self.stderr = None;
+        }
         status
     }
 
@@ -105,7 +110,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // Closes our end of stderr, at which the supervisor ends the tree.
-        self.stderr.abort();
+        if let Some(stderr) = &self.stderr {
+            stderr.abort();
+        }
     }
 }
 

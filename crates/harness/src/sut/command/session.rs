@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,11 +15,14 @@ use tokio::process::ChildStdin;
 
 use super::Setup;
 use super::process::{Output, Process, Tail, describe};
+use crate::check::{FileReport, ToolCall};
 use crate::scenario::TaskStatus;
 use crate::sut::confine::Policy;
+use crate::sut::project::Workspace;
 use crate::sut::sut_settings::{PromptInput, Protocol};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, status};
 use selftest_text::one_line;
+use selftest_text::redact::Redactor;
 
 /// Lines of a type that is not known, such as `log`, that are read over in one session.
 const OTHER_LINES: u32 = 10_000;
@@ -29,6 +32,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// How long a program may run on after it closed its output without an answer.
 const SILENT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Most calls of tools that are kept of one answer.
+const MAX_TOOL_CALLS: usize = 10_000;
 
 /// Most bytes of foreign text in an error message.
 const QUOTE: usize = 200;
@@ -57,6 +63,8 @@ pub(super) struct CommandSession {
     has_skill: bool,
     /// Whether a call failed or was dropped: then there is nothing to wait for at the end.
     broken: bool,
+    /// The copy of the project that it works in, where it has one, as it was at the beginning.
+    workspace: Option<Workspace>,
     /// Last, so that the program is told to end before its folder goes.
     scratch: Scratch,
 }
@@ -66,6 +74,8 @@ pub(super) struct CommandSession {
 struct ResultLine {
     status: TaskStatus,
     output: String,
+    tool_calls: Option<Vec<ToolCall>>,
+    tokens: Option<u64>,
 }
 
 impl CommandSession {
@@ -75,11 +85,13 @@ impl CommandSession {
         scratch: Scratch,
         has_skill: bool,
         policy: Policy,
+        workspace: Option<Workspace>,
     ) -> Self {
         Self {
             setup,
             task,
             scratch,
+            workspace,
             policy,
             process: None,
             conversation: Vec::new(),
@@ -113,7 +125,7 @@ impl CommandSession {
             let file = self.scratch.0.join(super::SKILL_FILE).to_string_lossy().into_owned();
             environment.insert(super::environment::SKILL_FILE.to_owned(), file);
         }
-        let folder = &setup.host.project;
+        let folder = self.workspace().unwrap_or(&setup.host.project);
         Process::start(
             &setup.host.harness,
             &self.policy,
@@ -151,12 +163,13 @@ impl CommandSession {
         let Some(line) = line else {
             return Err(self.no_answer().await);
         };
-        Ok(SutReply {
-            status: line.status,
-            output: self.setup.host.redactor.apply(&line.output).into_owned(),
-            status_rule: None,
-            call: None,
-        })
+        let redactor = &self.setup.host.redactor;
+        let tool_calls = line.tool_calls.map(|calls| {
+            let kept = calls.into_iter().take(MAX_TOOL_CALLS);
+            kept.map(|call| redacted(call, redactor)).collect()
+        });
+        let output = redactor.apply(&line.output);
+        Ok(SutReply { tool_calls, tokens: line.tokens, ..SutReply::new(line.status, output) })
     }
 
     /// Why the output ended before an answer.
@@ -216,11 +229,24 @@ impl CommandSession {
             return Err(self.failed("the program printed no answer"));
         };
         self.conversation.push(("Assistant", output.clone()));
-        Ok(SutReply { status, output, status_rule: Some(rule.to_owned()), call: None })
+        Ok(SutReply { status_rule: Some(rule.to_owned()), ..SutReply::new(status, output) })
     }
 }
 
 impl SutSession for CommandSession {
+    fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
+        async move {
+            let workspace = self.workspace.clone()?;
+            let named = named.to_vec();
+            tokio::task::spawn_blocking(move || workspace.report(&named)).await.ok()
+        }
+        .boxed()
+    }
+
+    fn workspace(&self) -> Option<&Path> {
+        self.workspace.as_ref().map(Workspace::folder)
+    }
+
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
         self.turn(prompt, false).boxed()
     }
@@ -248,6 +274,14 @@ impl SutSession for CommandSession {
         }
         .boxed()
     }
+}
+
+fn redacted(call: ToolCall, redactor: &Redactor) -> ToolCall {
+    let name = redactor.apply(&call.name).into_owned();
+    let text = call.arguments.to_string();
+    // Text of which nothing is redacted is the same JSON again.
+    let arguments = serde_json::from_str(&redactor.apply(&text)).unwrap_or(Value::Null);
+    ToolCall { name, arguments }
 }
 
 /// The prompt of a `text` program: alone when it is the first, else the conversation so far.

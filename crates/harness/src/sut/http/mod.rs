@@ -195,7 +195,7 @@ impl HttpSession {
                     if before.as_ref() != Some(&shown) || started.elapsed() >= GRACE {
                         self.shown = Some(shown.clone());
                         let output = self.shared.redactor.apply(&shown.1).into_owned();
-                        return Ok(SutReply { status, output, status_rule: None, call: None });
+                        return Ok(SutReply::new(status, output));
                     }
                 }
             }

@@ -5,12 +5,14 @@
 mod files;
 mod named;
 mod snapshot;
+mod workspace;
 
 use std::path::{Path, PathBuf};
 
 pub use files::{ProjectFile, read};
 pub use named::{NamedFileFault, path_fault, read_named};
 pub use snapshot::Snapshot;
+pub use workspace::Workspace;
 
 /// Paths below the project that hold prompts, hints, rubrics, verdicts or reports.
 pub const ANSWER_KEYS: &[&str] =

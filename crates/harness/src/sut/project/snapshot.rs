@@ -48,6 +48,15 @@ struct Entry {
     digest: Option<[u8; 32]>,
 }
 
+/// How a path differs from before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum Change {
+    Added,
+    Changed,
+    Deleted,
+}
+
 impl Entry {
     fn same_file(&self, other: &Self) -> bool {
         (self.bytes, self.changed, self.inode) == (other.bytes, other.changed, other.inode)
@@ -69,6 +78,12 @@ impl Snapshot {
         Self::read(root, barred, None)
     }
 
+    /// Reads a tree that belongs to nobody else: no folder in it is the harness's own.
+    pub(super) fn take_whole(root: &Path) -> Self {
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        Self::read(root, Vec::new(), None)
+    }
+
     /// Reads the same tree again, but contents only of the files whose metadata changed.
     #[must_use]
     pub fn again(&self) -> Self {
@@ -82,18 +97,22 @@ impl Snapshot {
 
     /// One line for each path that is not as it was: `added: a`, `changed: b`, `deleted: c`.
     pub fn changes_since(&self, earlier: &Self) -> Vec<String> {
-        let line = |what: &str, path: &Path| format!("{what}: {}", path.display());
-        let mut changes = Vec::new();
-        for (path, entry) in &self.files {
-            match earlier.files.get(path) {
-                None => changes.push(line("added", path)),
-                Some(before) if entry.differs(before) => changes.push(line("changed", path)),
-                Some(_) => {}
-            }
-        }
+        let changes = self.difference(earlier).into_iter();
+        changes.map(|(path, change)| format!("{change}: {}", path.display())).collect()
+    }
+
+    /// The paths that are not as they were: those of this tree in order, then the deleted ones.
+    pub(super) fn difference<'a>(&'a self, earlier: &'a Self) -> Vec<(&'a Path, Change)> {
+        let here = self.files.iter().filter_map(|(path, entry)| {
+            let change = match earlier.files.get(path) {
+                None => Change::Added,
+                Some(before) if entry.differs(before) => Change::Changed,
+                Some(_) => return None,
+            };
+            Some((path.as_path(), change))
+        });
         let deleted = earlier.files.keys().filter(|path| !self.files.contains_key(*path));
-        changes.extend(deleted.map(|path| line("deleted", path)));
-        changes
+        here.chain(deleted.map(|path| (path.as_path(), Change::Deleted))).collect()
     }
 
     #[expect(clippy::disallowed_methods, reason = "it is compared with times of files")]
@@ -138,8 +157,20 @@ impl Entry {
 }
 
 fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
+    files(root, barred)
+        .filter_map(|path| {
+            let entry = Entry::of(&root.join(&path).symlink_metadata().ok()?);
+            Some((path, entry))
+        })
+        .collect()
+}
+
+/// Every file and link below a folder, by its path from there, without `.git`, build folders, what
+/// is barred, and what `.gitignore` names.
+pub(super) fn files(root: &Path, barred: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let barred = barred.to_vec();
-    WalkBuilder::new(root)
+    let root = root.to_owned();
+    WalkBuilder::new(&root)
         .hidden(false)
         .require_git(false)
         .git_global(false)
@@ -153,11 +184,7 @@ fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
         .build()
         .flatten()
         .filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()))
-        .filter_map(|entry| {
-            let path = entry.path().strip_prefix(root).ok()?.to_owned();
-            Some((path, Entry::of(&entry.path().symlink_metadata().ok()?)))
-        })
-        .collect()
+        .filter_map(move |entry| Some(entry.path().strip_prefix(&root).ok()?.to_owned()))
 }
 
 fn digest(path: &Path) -> Option<[u8; 32]> {

@@ -1,0 +1,131 @@
+//! The commands of checks: a program that reads an answer and says by its exit code whether it is
+//! good. Confined as a program under test is.
+//!
+//! Decides nothing: how a command ended is for `crate::check` to weigh.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+
+use super::environment::handed_on;
+use super::process::{Process, Tail};
+use super::session::Scratch;
+use super::{CommandHost, DEFAULT_PATH};
+use crate::check::{CommandCheck, CommandEnd};
+use crate::sut::confine::{NOT_STARTED, landlock_abi};
+use crate::sut::namespace::SessionId;
+
+/// How long the pipes of a command that ended may stay open.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Variable that holds the case of a command, as JSON.
+const CASE: &str = "SELFTEST_CASE";
+
+/// Runs the commands of checks.
+pub struct CommandRunner {
+    host: CommandHost,
+    /// Numbers the scratch folders.
+    started: AtomicU32,
+}
+
+impl CommandRunner {
+    /// A runner on this host.
+    pub fn new(host: CommandHost) -> Self {
+        Self { host: host.absolute(), started: AtomicU32::new(0) }
+    }
+
+    /// Runs a command with the answer on stdin and the case, as JSON, in its environment. It works
+    /// in `workspace`, where it may write, or else in the project, where it may not.
+    pub async fn run(
+        &self,
+        command: &CommandCheck,
+        session: &SessionId,
+        case: &str,
+        answer: &str,
+        workspace: Option<&Path>,
+    ) -> CommandEnd {
+        let limit = command.timeout_seconds.duration();
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{session}-check-{number}");
+        let started = self.host.make_scratch(&name).map(Scratch).and_then(|scratch| {
+            let process = self.start(command, case, workspace, &scratch.0)?;
+            Ok((process, scratch))
+        });
+        let (mut process, _scratch) = match started {
+            Ok(started) => started,
+            Err(why) => return CommandEnd::NotStarted { why },
+        };
+        let mut stdin = process.stdin.take();
+        let answer = answer.as_bytes().to_vec();
+        // A command need not read: its end says the rest.
+        let feed = tokio::spawn(async move {
+            if let Some(pipe) = &mut stdin {
+                let _ = pipe.write_all(&answer).await;
+            }
+        });
+        let read = tokio::time::timeout(limit, async {
+            let printed = process.stdout.rest().await;
+            let status = if printed.is_ok() { process.ended().await } else { None };
+            (printed, status)
+        });
+        let end = match read.await {
+            Err(_) => CommandEnd::TimedOut,
+            Ok((Err(_), _)) => CommandEnd::TooMuchOutput,
+            Ok((Ok(printed), status)) => {
+                let printed = String::from_utf8_lossy(&printed);
+                let stdout = self.host.redactor.apply(&printed).into_owned();
+                end(status, stdout)
+            }
+        };
+        feed.abort();
+        let ended = matches!(end, CommandEnd::Exited { .. } | CommandEnd::Killed { .. });
+        process.end(if ended { GRACE } else { Duration::ZERO }).await;
+        end
+    }
+
+    fn start(
+        &self,
+        command: &CommandCheck,
+        case: &str,
+        workspace: Option<&Path>,
+        scratch: &Path,
+    ) -> Result<Process, String> {
+        let host = &self.host;
+        let path = host.environment.get("PATH").map_or(OsStr::new(DEFAULT_PATH), OsStr::new);
+        let found = host.find(command.run.program(), path)?;
+        let folder = workspace.unwrap_or(&host.project);
+        let mut policy = host.policy(folder, path);
+        policy.allow.push(found.clone());
+        policy.write.push(scratch.to_owned());
+        policy.write.extend(workspace.map(Path::to_owned));
+        policy.protect_aside(&host.scratch_root);
+        policy.required = landlock_abi() > 0;
+        let mut environment = handed_on(&host.environment, &[]);
+        let scratch = scratch.to_string_lossy();
+        for (name, value) in [("HOME", &*scratch), ("TMPDIR", &*scratch), (CASE, case)] {
+            environment.insert(name.to_owned(), value.to_owned());
+        }
+        let mut program = vec![found.into_os_string()];
+        program.extend(command.run.words().iter().skip(1).map(OsString::from));
+        let stderr = Arc::new(Mutex::new(Tail::default()));
+        Process::start(&host.harness, &policy, &program, &environment, folder, &stderr)
+            .map_err(|error| error.to_string())
+    }
+}
+
+fn end(status: Option<ExitStatus>, stdout: String) -> CommandEnd {
+    match status.and_then(|status| status.code()) {
+        // The supervisor's own codes: see `process::describe`.
+        Some(signal @ 129..=192) => CommandEnd::Killed { signal: signal - 128 },
+        Some(code) if code == i32::from(NOT_STARTED) => {
+            CommandEnd::NotStarted { why: "the program could not be executed".to_owned() }
+        }
+        Some(code) => CommandEnd::Exited { code, stdout },
+        None => CommandEnd::NotStarted { why: "its supervisor ended without a word".to_owned() },
+    }
+}
