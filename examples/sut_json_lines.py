@@ -6,6 +6,7 @@ selftest starts it once per case, in the project folder. One JSON object per lin
     stdin   {"type": "task", "session_id", "task_group_id", "task_type", "prompt"}
             {"type": "reply", "reply"}             after AWAITING_RESPONSE only
     stdout  {"type": "result", "status", "output"} once for the task and for each reply
+                                                   (and may add "tool_calls", "tokens")
             {"type": "log", ...}                   any other type is read over
 
 status is COMPLETE, AWAITING_RESPONSE or ERROR. stderr is kept in the report.

@@ -164,7 +164,10 @@ fn a_case_that_demands_nothing_is_refused() {
     let case =
         "  - scenario: { id: a, description: d, expected_status: COMPLETE }\n    prompt: p\n";
     let run = run(case).exit(2);
-    let _ = run.one_error(&["this case demands nothing", "config/suites/checks.yaml:3:5", "hint: say in `checks`"]);
+    let _ = run
+        .one_error(&["this case demands nothing"])
+        .stderr_contains("config/suites/checks.yaml:3:5")
+        .stderr_contains("hint: say in `checks`");
 }
 
 #[test]

@@ -18,13 +18,21 @@ pub(crate) enum Part {
     SharedData,
     /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis and mcp.
     Venv,
+    /// The npm package pm-orchestrator-runner in `SELFTEST_TEST_NODE`.
+    PmRunner,
     /// A build with the embedded engine. Where there is one, its tests always need the model.
     EmbeddedModel,
 }
 
 impl Part {
-    const ALL: [Self; 5] =
-        [Self::Chromium, Self::Postgres, Self::SharedData, Self::Venv, Self::EmbeddedModel];
+    const ALL: [Self; 6] = [
+        Self::Chromium,
+        Self::Postgres,
+        Self::SharedData,
+        Self::Venv,
+        Self::PmRunner,
+        Self::EmbeddedModel,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -32,6 +40,7 @@ impl Part {
             Self::Postgres => "postgres",
             Self::SharedData => "shared_data",
             Self::Venv => "venv",
+            Self::PmRunner => "pm_runner",
             Self::EmbeddedModel => "embedded_model",
         }
     }
@@ -41,7 +50,7 @@ impl Part {
         match self {
             Self::Postgres => cfg!(feature = "postgres"),
             Self::EmbeddedModel => cfg!(feature = "embedded"),
-            Self::Chromium | Self::SharedData | Self::Venv => true,
+            Self::Chromium | Self::SharedData | Self::Venv | Self::PmRunner => true,
         }
     }
 }

@@ -15,7 +15,7 @@ fn every_snippet_is_a_configuration() {
     let page = include_str!("../../../examples/README.md");
     let snippets: Vec<&str> =
         page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(snippets.len(), 4);
+    assert_eq!(snippets.len(), 5);
     for snippet in snippets {
         let project = tempfile::tempdir().unwrap();
         std::fs::create_dir(project.path().join("config")).unwrap();

@@ -228,7 +228,10 @@ async fn what_is_wrong_is_said_on_one_line() {
             vec![json(r#"{"task_id":".."}"#)],
             "POST {a}/api/tasks answered without a usable task id: `..`",
         ),
-        (vec![task(), json("{}")], "GET {a}/api/tasks/t answered without a status at /status"),
+        (
+            vec![task(), json("{}")],
+            "GET {a}/api/tasks/t answered without a status at /status; its keys are: ",
+        ),
         (
             vec![task(), json(r#"{"status":"DONE"}"#)],
             "GET {a}/api/tasks/t answered with the unknown status `DONE`; known ones are in sut.http.status_words",

@@ -4,4 +4,5 @@ mod command;
 mod confinement;
 mod examples;
 mod http;
+mod pm_runner;
 mod world;

@@ -135,8 +135,12 @@ pub fn normalised(text: &str) -> String {
 pub fn find_quote(text: &str, quote: &str) -> Option<String> {
     let (text, whole) = (normalised(text), normalised(quote));
     let bare = whole.trim_matches(['"', '“', '”']).to_owned();
-    let is_telling = |quote: &String| quote.chars().filter(|c| c.is_alphanumeric()).count() >= 8;
     [whole, bare].into_iter().find(|quote| is_telling(quote) && text.contains(quote))
+}
+
+/// Whether a quote says enough to be told from others.
+fn is_telling(quote: &str) -> bool {
+    quote.chars().filter(|c| c.is_alphanumeric()).count() >= 8
 }
 
 fn is_prose(path: &str) -> bool {
@@ -260,7 +264,8 @@ fn quotes(text: &str, prose: bool) -> Vec<String> {
     for paragraph in &paragraphs {
         let pieces = if prose { sentences(paragraph) } else { vec![paragraph.as_str()] };
         for piece in pieces {
-            if is_quotable(piece, prose) && !quotes.iter().any(|quote| quote == piece) {
+            let says = is_telling(piece) && is_quotable(piece, prose);
+            if says && !quotes.iter().any(|quote| quote == piece) {
                 quotes.push(piece.to_owned());
             }
         }

@@ -124,7 +124,8 @@ pub struct CommandSettings {
     pub tcp_ports: Vec<u16>,
 }
 
-/// Settings of the `http` adapter. The defaults are the task API of `pm-orchestrator-runner`.
+/// Settings of the `http` adapter. The defaults are the task API of `pm-orchestrator-runner`, with
+/// the output and the replies that its version 1.0.26 does not have yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpSettings {
@@ -140,8 +141,14 @@ pub struct HttpSettings {
     pub task_id: String,
     /// JSON Pointer of the status in the answer to `poll`.
     pub status: String,
+    /// Ends a task that is still running when its case is over. `{task_id}` is replaced. Absent:
+    /// the server cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<HttpCall>,
     /// JSON Pointer of the output in the answer to `poll`.
     pub output: String,
+    /// JSON Pointer of the server's words about an error in the answer to `poll`.
+    pub error: String,
     /// The meaning of the server's status words. A word that is not listed is an error of the system
     /// under test.
     pub status_words: StatusWords,
@@ -156,8 +163,8 @@ pub struct HttpSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpCall {
-    /// `GET`, `POST` or `PUT`.
-    #[schemars(regex(pattern = "^(GET|POST|PUT)$"))]
+    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+    #[schemars(regex(pattern = "^(GET|POST|PUT|PATCH|DELETE)$"))]
     pub method: String,
     /// Path under the base address.
     #[schemars(regex(pattern = "^/"))]
@@ -219,7 +226,13 @@ impl Default for HttpSettings {
             },
             task_id: "/task_id".to_owned(),
             status: "/status".to_owned(),
+            cancel: Some(HttpCall {
+                method: "PATCH".to_owned(),
+                path: "/api/tasks/{task_id}/status".to_owned(),
+                body: Some(serde_json::json!({ "status": "CANCELLED" })),
+            }),
             output: "/output".to_owned(),
+            error: "/error_message".to_owned(),
             status_words: StatusWords::default(),
             poll_seconds: 0.5,
             token_variable: None,

@@ -29,6 +29,9 @@ use selftest_text::redact::Redactor;
 /// How long the same question as before a reply is taken for a leftover.
 pub const GRACE: Duration = Duration::from_secs(5);
 
+/// How long a server may take to cancel a task.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
 /// Most bytes of a task id.
 const ID_LIMIT: usize = 256;
 
@@ -120,6 +123,7 @@ impl SystemUnderTest for HttpSut {
             task: task.clone(),
             task_id: None,
             shown: None,
+            without_output: None,
         };
         async move { Ok(Box::new(session) as Box<dyn SutSession>) }.boxed()
     }
@@ -132,6 +136,8 @@ struct HttpSession {
     task_id: Option<String>,
     /// The last terminal status and output.
     shown: Option<(TaskStatus, String)>,
+    /// The keys of the first answer of a task at rest in which there was no output.
+    without_output: Option<String>,
 }
 
 /// The state that a poll shows.
@@ -169,6 +175,20 @@ impl HttpSession {
         self.wait(None).await
     }
 
+    /// Ends the task; how that went, in words.
+    async fn cancel(&self) -> String {
+        let Some(call) = &self.shared.settings.cancel else {
+            return "the API has no way to stop it".to_owned();
+        };
+        match tokio::time::timeout(CANCEL_LIMIT, self.call(call, ("reply", ""))).await {
+            Ok(Ok(_)) => "it was cancelled".to_owned(),
+            Ok(Err(error)) => {
+                format!("it could not be cancelled: {}", one_line(&error.to_string(), 200))
+            }
+            Err(_) => "it could not be cancelled: the server is silent".to_owned(),
+        }
+    }
+
     async fn send_reply(&mut self, reply: &str) -> Result<SutReply, SutError> {
         if self.task_id.is_none() {
             return Err(SutError::failed("a reply needs a task before it"));
@@ -203,32 +223,34 @@ impl HttpSession {
         }
     }
 
-    fn read(&self, answer: &Answer) -> Result<Shown, SutError> {
-        let settings = &self.shared.settings;
+    fn read(&mut self, answer: &Answer) -> Result<Shown, SutError> {
+        let shared = Arc::clone(&self.shared);
+        let settings = &shared.settings;
         let body = answer.json().map_err(SutError::failed)?;
         let word = body.pointer(&settings.status).and_then(Value::as_str).ok_or_else(|| {
             SutError::failed(format!(
-                "{} answered without a status at {}",
-                answer.request, settings.status
+                "{} answered without a status at {}; {}",
+                answer.request,
+                settings.status,
+                keys(&body)
             ))
         })?;
-        let output = match body.pointer(&settings.output) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-        };
+        let output = text_at(&body, &settings.output);
         let words = &settings.status_words;
         let is = |list: &[String]| list.iter().any(|known| known == word);
         if is(&words.running) {
             Ok(Shown::Running)
-        } else if is(&words.complete) {
-            Ok(Shown::Terminal(TaskStatus::Complete, output))
-        } else if is(&words.awaiting_response) {
-            Ok(Shown::Terminal(TaskStatus::AwaitingResponse, output))
         } else if is(&words.error) {
-            let output =
-                if output.is_empty() { word.to_owned() } else { format!("{word}: {output}") };
+            let why = text_at(&body, &settings.error).or(output);
+            let output = why.map_or_else(|| word.to_owned(), |why| format!("{word}: {why}"));
             Ok(Shown::Terminal(TaskStatus::Error, output))
+        } else if is(&words.complete) || is(&words.awaiting_response) {
+            if output.is_none() && self.without_output.is_none() {
+                self.without_output = Some(keys(&body));
+            }
+            let complete = is(&words.complete);
+            let status = if complete { TaskStatus::Complete } else { TaskStatus::AwaitingResponse };
+            Ok(Shown::Terminal(status, output.unwrap_or_default()))
         } else {
             Err(SutError::failed(format!(
                 "{} answered with the unknown status `{}`; known ones are in sut.http.status_words",
@@ -249,15 +271,43 @@ impl SutSession for HttpSession {
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
-        let mut evidence = SutEvidence::default();
-        if let Some(id) = &self.task_id {
-            let id = self.shared.redactor.apply(id).into_owned();
-            evidence.notes.push(match &self.shown {
-                Some(_) => format!("task {id}"),
-                None => format!("task {id} was still running; the API has no way to stop it"),
-            });
+        async move {
+            let mut evidence = SutEvidence::default();
+            if let Some(keys) = &self.without_output {
+                let pointer = &self.shared.settings.output;
+                evidence.notes.push(format!("no output at {pointer}; {keys}"));
+            }
+            if let Some(id) = &self.task_id {
+                let id = self.shared.redactor.apply(id).into_owned();
+                evidence.notes.push(match &self.shown {
+                    Some(_) => format!("task {id}"),
+                    None => format!("task {id} was still running; {}", self.cancel().await),
+                });
+            }
+            evidence
         }
-        async move { evidence }.boxed()
+        .boxed()
+    }
+}
+
+/// The text at a pointer, anything but text as JSON; none where there is nothing.
+fn text_at(body: &Value, pointer: &str) -> Option<String> {
+    match body.pointer(pointer)? {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// For whoever has to correct a pointer.
+fn keys(body: &Value) -> String {
+    match body {
+        Value::Object(members) => {
+            let keys: Vec<&str> = members.keys().map(String::as_str).collect();
+            format!("its keys are: {}", one_line(&keys.join(", "), 300))
+        }
+        _ => "it is no JSON object".to_owned(),
     }
 }
 
