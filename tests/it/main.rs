@@ -22,6 +22,7 @@ mod interrupt;
 mod reply_flow;
 mod selftest_run;
 mod suite;
+mod suite_check;
 
 // Models.
 mod broken_judge;

@@ -392,6 +392,8 @@ fn broken_checks_are_refused_with_their_place() {
     }
     let many = json!(vec![json!({"contains": "x"}); MAX_CHECKS + 5]);
     assert_eq!(read_list(&many).unwrap_err().len(), 1, "said once");
+    let hint = read(&json!({"contains": 80})).unwrap_err()[0].hint.clone();
+    assert_eq!(hint.as_deref(), Some("put it in quotes"));
     let hint = read(&json!({"contians": "x"})).unwrap_err()[0].hint.clone().unwrap();
     assert!(hint.starts_with("did you mean `contains`? the kinds are `contains`, "), "{hint}");
 }

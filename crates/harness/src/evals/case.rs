@@ -14,6 +14,7 @@ use super::{
 use crate::check::{self, Check};
 use crate::sut::project::path_fault;
 use selftest_text::escape::terminal;
+use selftest_text::wording::plural;
 
 /// Keys behind which demands stand.
 pub(super) const DEMAND_KEYS: [&str; 21] = [
@@ -215,16 +216,13 @@ impl<'a> CaseReader<'a> {
     /// Says what is odd about the ids of all cases.
     pub(super) fn end(self) {
         if self.integers > 0 && self.strings > 0 {
-            let words =
-                format!("ids are mixed: {} integers, {} texts", self.integers, self.strings);
-            self.file.warnings.push(words);
+            let (integers, texts) =
+                (plural(self.integers as u64, "integer"), plural(self.strings as u64, "text"));
+            self.file.warnings.push(format!("ids are mixed: {integers}, {texts}"));
         }
         if self.missing > 0 {
-            let words = format!(
-                "{} without an id are named by their position",
-                selftest_text::wording::plural(self.missing as u64, "case")
-            );
-            self.file.warnings.push(words);
+            let words = plural(self.missing as u64, "case");
+            self.file.warnings.push(format!("{words} without an id, named by position"));
         }
     }
 

@@ -363,6 +363,11 @@ fn file(skeleton: &Skeleton, found: &Captures<'_>, kind: &str, wanted: bool) -> 
 
 fn tool(skeleton: &Skeleton, found: &Captures<'_>, kind: &str) -> Option<Value> {
     let name = skeleton.tool(found, "t").or_else(|| skeleton.tool(found, "u"))?;
+    // "Uses the `jq` tool" may well speak of a program that another tool runs.
+    let says_use = found[0].split(' ').any(|word| matches!(word, "use" | "uses" | "used"));
+    if says_use && !is_known_tool(name) && !name.contains('_') {
+        return None;
+    }
     Some(json!({ kind: name }))
 }
 
@@ -474,6 +479,8 @@ mod tests {
             "Creates `../outside.md`",
             "Creates `the thing`",
             "The response exceeds 50 words",
+            "Uses the `jq` tool",
+            "The `docker` tool is not used",
         ] {
             assert_eq!(check_of(sentence), None, "{sentence}");
         }
