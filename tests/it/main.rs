@@ -15,6 +15,7 @@ mod workspace;
 
 // A run, from its start to its reports.
 mod cassette;
+mod checks_doc;
 mod experiment;
 mod gate;
 mod generation;
