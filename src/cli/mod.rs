@@ -10,6 +10,7 @@ mod run;
 mod serve;
 mod signals;
 mod skills;
+mod suite;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use selftest_grading::grade::TaskType;
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
 pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};
+pub use suite::{SuiteAction, SuiteCheckArgs};
 
 /// Everything that can stand on the command line.
 #[derive(Debug, Parser)]
@@ -123,6 +125,12 @@ pub enum Command {
         /// it [default: config/suites/<run id>.yaml]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Look at suites and evals.json files before they are run
+    Suite {
+        /// The action.
+        #[command(subcommand)]
+        action: SuiteAction,
     },
     /// Compare two runs of the same cases, with intervals
     #[command(after_help = COMPARE_EXITS)]
@@ -360,6 +368,7 @@ mod tests {
             "selftest --suite config/suites/a.yaml --repeats 5 --scenarios 2",
             "selftest freeze latest --output a.yaml",
             "selftest compare a.json latest --fail-if-worse",
+            "selftest suite check skills/a/evals/evals.json skills --json -v",
             "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",
             "selftest skills record --session s --message thanks --previous hello",
             "selftest skills record --from-sessions --source x --since 30d",

@@ -28,6 +28,7 @@ mod setup;
 mod signals;
 mod since;
 mod skills;
+mod suite;
 mod worker;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -66,6 +67,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
+        Some(Command::Suite { action }) => suite::execute(&action, &global),
         Some(Command::Compare { a, b, json, fail_if_worse }) => {
             compare::execute([&a, &b], json, fail_if_worse, &global)
         }

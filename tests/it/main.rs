@@ -16,6 +16,7 @@ mod workspace;
 // A run, from its start to its reports.
 mod cassette;
 mod checks;
+mod checks_doc;
 mod experiment;
 mod gate;
 mod generation;
@@ -23,6 +24,7 @@ mod interrupt;
 mod reply_flow;
 mod selftest_run;
 mod suite;
+mod suite_check;
 
 // Models.
 mod broken_judge;

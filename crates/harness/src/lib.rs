@@ -13,6 +13,8 @@ pub mod scenario;
 pub mod judge;
 pub mod sut;
 
+pub mod evals;
+
 pub mod outcome;
 
 pub mod experiment;

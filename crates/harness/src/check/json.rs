@@ -1,5 +1,6 @@
 //! Demands on JSON in an answer: a schema, or a value at a place.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -79,6 +80,9 @@ impl JsonSchemaCheck {
             return Err(format!("`schema` may have at most {MAX_SCHEMA} bytes"));
         }
         inspect(&source, 0)?;
+        if leads_to_itself(&source) {
+            return Err("`schema` refers to itself without reading on".to_owned());
+        }
         let options = jsonschema::options()
             .with_pattern_options(
                 PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20),
@@ -110,8 +114,8 @@ fn inspect(node: &Value, depth: usize) -> Result<(), String> {
     match node {
         Value::Array(items) => items.iter().try_for_each(|item| inspect(item, depth + 1)),
         Value::Object(members) => members.iter().try_for_each(|(key, member)| {
-            if let ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) =
-                (key.as_str(), member)
+            if let Value::String(target) = member
+                && is_reference(key)
                 && !target.starts_with('#')
             {
                 let shown = selftest_text::escape::terminal(target, 80);
@@ -120,6 +124,88 @@ fn inspect(node: &Value, depth: usize) -> Result<(), String> {
             inspect(member, depth + 1)
         }),
         _ => Ok(()),
+    }
+}
+
+/// Keywords whose schemas apply to the very same value.
+const IN_PLACE: [&str; 8] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+
+/// Whether a reference comes back to where it stands without going down into the value, which would
+/// never end.
+fn leads_to_itself(root: &Value) -> bool {
+    let mut starts = vec![String::from("#")];
+    references(root, &mut starts);
+    starts.iter().any(|start| {
+        let (mut open, mut seen) = (vec![start.clone()], BTreeSet::new());
+        while let Some(reference) = open.pop() {
+            let mut next = Vec::new();
+            if let Some(node) = resolve(root, &reference) {
+                in_place(node, &mut next);
+            }
+            for reference in next {
+                if reference == *start {
+                    return true;
+                }
+                if seen.insert(reference.clone()) {
+                    open.push(reference);
+                }
+            }
+        }
+        false
+    })
+}
+
+/// Every reference in a schema.
+fn references(node: &Value, found: &mut Vec<String>) {
+    match node {
+        Value::Array(items) => {
+            for item in items {
+                references(item, found);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member {
+                    Value::String(target) if is_reference(key) => found.push(target.clone()),
+                    _ => references(member, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The references that apply to the same value as a schema.
+fn in_place(node: &Value, found: &mut Vec<String>) {
+    for (key, member) in node.as_object().into_iter().flatten() {
+        match member {
+            Value::String(target) if is_reference(key) => found.push(target.clone()),
+            Value::Array(items) if IN_PLACE.contains(&key.as_str()) => {
+                for item in items {
+                    in_place(item, found);
+                }
+            }
+            Value::Object(schemas) if key == "dependentSchemas" => {
+                for schema in schemas.values() {
+                    in_place(schema, found);
+                }
+            }
+            Value::Object(_) if IN_PLACE.contains(&key.as_str()) => in_place(member, found),
+            _ => {}
+        }
+    }
+}
+
+fn is_reference(key: &str) -> bool {
+    matches!(key, "$ref" | "$dynamicRef" | "$recursiveRef")
+}
+
+/// The schema that a reference names. One with an anchor is taken for the whole.
+fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    match reference.strip_prefix('#')? {
+        pointer if pointer.starts_with('/') => root.pointer(pointer),
+        _ => Some(root),
     }
 }
 

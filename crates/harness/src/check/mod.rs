@@ -14,6 +14,8 @@ mod parameters;
 mod pattern;
 mod read;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod warnings;
 
 use std::collections::BTreeSet;

@@ -285,7 +285,7 @@ impl TryFrom<Value> for ToolCalled {
             serde_json::from_value(value).map_err(|error| error.to_string())?;
         let min = if min.is_none() && max.is_none() { Some(1) } else { min };
         let bounds = Bounds::new(min, max)?;
-        if bounds == Bounds::exactly(0) {
+        if bounds.limits().1 == Some(0) {
             return Err("no call at all is `tool_not_called`".to_owned());
         }
         Ok(Self { name, arguments, bounds })

@@ -164,7 +164,10 @@ impl Reader {
                 Some(Ok(kind)) => Some(kind),
                 Some(Err(why)) => {
                     let message = format!("`{key}`: {}", one_line(&why, 300));
-                    self.faults.push(CheckFault::new(pointer, message));
+                    let unquoted = (value.is_number() || value.is_boolean())
+                        && why.contains("expected a string");
+                    let hint = unquoted.then(|| "put it in quotes".to_owned());
+                    self.faults.push(CheckFault { hint, ..CheckFault::new(pointer, message) });
                     None
                 }
                 None => {

@@ -155,9 +155,11 @@ mod tests {
         same.scenario.strictness = Some(Strictness::new(0.1).unwrap());
         same.scenario.timeout_seconds = Some(5.0);
         assert_eq!(digest(&one), digest(&same));
-        let changes: [fn(&mut SuiteCase); 4] = [
+        let changes: [fn(&mut SuiteCase); 6] = [
             |case| case.prompt.push('!'),
             |case| case.hints.push('!'),
+            |case| case.checks.push(serde_json::from_value(json!({"lines": 3})).unwrap()),
+            |case| case.scenario.checks.push(serde_json::from_value(json!({"lines": 3})).unwrap()),
             |case| case.scenario.expected_status = TaskStatus::Error,
             |case| {
                 let (reply, expected_status) = ("Flat".to_owned(), TaskStatus::Complete);

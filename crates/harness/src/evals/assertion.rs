@@ -1,0 +1,500 @@
+//! One assertion of a case: a check, a sentence, or something that nobody knows.
+
+use serde_json::{Map, Value, json};
+
+use super::sentence::check_of;
+use super::{Decider, Demand, ShellLine};
+use crate::check;
+use selftest_text::escape::terminal;
+
+/// Most characters of a sentence for the judge.
+const MAX_TEXT: usize = 2_000;
+/// Precedes a sentence that must not hold.
+const NEGATION: &str = "This does not hold: ";
+
+/// Keys of an object that only wraps a sentence, the likeliest first.
+const SENTENCE_KEYS: [&str; 14] = [
+    "text",
+    "description",
+    "criterion",
+    "criteria",
+    "expectation",
+    "assertion",
+    "statement",
+    "check",
+    "rubric",
+    "question",
+    "value",
+    "expected",
+    "name",
+    "id",
+];
+
+/// What an assertion came to.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) demands: Vec<Demand>,
+    /// Lines that a typed assertion would run.
+    pub(super) shell: Vec<ShellLine>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads what stands behind a key of demands: text, an object, or a list of either. `wanted` is
+/// false where the demand is that it does not hold.
+pub(super) fn read(value: &Value, wanted: bool, found: &mut Found) {
+    match value {
+        Value::String(text) => sentence(text, wanted, found),
+        Value::Array(items) => {
+            for item in items {
+                read(item, wanted, found);
+            }
+        }
+        Value::Object(members) => object(members, wanted, found),
+        Value::Null => {}
+        other => unknown(&other.to_string(), "it is neither text nor an object", found),
+    }
+}
+
+/// Whether a key names what must not be.
+pub(super) fn is_negative(key: &str) -> bool {
+    let parts: Vec<&str> = key.split(['_', '-', ' ']).collect();
+    parts.iter().any(|part| {
+        matches!(*part, "not" | "anti" | "never" | "fail" | "fails" | "forbidden" | "avoid")
+    })
+}
+
+fn sentence(text: &str, wanted: bool, found: &mut Found) {
+    let text = text.trim();
+    if text.is_empty() {
+        found.warnings.push("an empty assertion".to_owned());
+        return;
+    }
+    if let Some(check) = mini_language(text) {
+        push_check(text, &check, wanted, Decider::Typed, found);
+    } else if let Some(check) = check_of(text) {
+        let check = if wanted { check } else { check.negated() };
+        found.demands.push(Demand { text: shown(text, wanted), decider: Decider::Rule(check) });
+    } else {
+        found.demands.push(Demand { text: shown(text, wanted), decider: Decider::Judge });
+    }
+}
+
+fn shown(text: &str, wanted: bool) -> String {
+    let text: String = text.chars().take(MAX_TEXT).collect();
+    if wanted { text } else { format!("{NEGATION}{text}") }
+}
+
+/// `contains: port 80`, as some write their checks.
+fn mini_language(text: &str) -> Option<Value> {
+    let (kind, value) = text.split_once(':')?;
+    let value = value.trim();
+    let is_kind = ["contains", "not_contains", "regex", "not_regex", "file_exists"].contains(&kind);
+    (is_kind && !value.is_empty()).then(|| json!({ kind: value }))
+}
+
+/// Adds a check as it is stated, or says why it cannot be used.
+fn push_check(
+    text: &str,
+    value: &Value,
+    wanted: bool,
+    decider: fn(check::Check) -> Decider,
+    found: &mut Found,
+) {
+    match check::read(value) {
+        Ok(check) => {
+            let check = if wanted { check } else { check.negated() };
+            found.demands.push(Demand { text: shown(text, wanted), decider: decider(check) });
+        }
+        Err(faults) => {
+            let why: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
+            unknown(text, &why.join("; "), found);
+        }
+    }
+}
+
+fn unknown(text: &str, why: &str, found: &mut Found) {
+    let (text, why) = (shown(text, true), terminal(why, 300));
+    found.demands.push(Demand { text, decider: Decider::Unknown { why } });
+}
+
+fn object(members: &Map<String, Value>, wanted: bool, found: &mut Found) {
+    let given =
+        ["type", "kind", "assertion_type"].iter().find_map(|key| members.get(*key)?.as_str());
+    let wanted = wanted != is_true(members, "negate");
+    if let Some(given) = given {
+        let kind = given.trim().to_lowercase().replace(['-', ' '], "_");
+        return typed(&kind, given, members, wanted, found);
+    }
+    if let Some(check) = combined(members) {
+        return push_check(&label(members, "check"), &check, wanted, Decider::Typed, found);
+    }
+    if let Some(line) = text_of(members, &["cmd", "command"]) {
+        return command(line, members, wanted, found);
+    }
+    if let Ok(check) = check::read(&Value::Object(members.clone())) {
+        let text = check.name.clone().unwrap_or_else(|| label_of(&check));
+        let check = if wanted { check } else { check.negated() };
+        found.demands.push(Demand { text: shown(&text, wanted), decider: Decider::Typed(check) });
+        return;
+    }
+    // An object of lists: `{"must": […], "must_not": […]}`.
+    if !members.is_empty() && members.values().all(Value::is_array) {
+        for (key, list) in members {
+            read(list, wanted != is_negative(key), found);
+        }
+        return;
+    }
+    match wrapped(members) {
+        Some(text) => sentence(text, wanted, found),
+        None => unknown(
+            &Value::Object(members.clone()).to_string(),
+            "it has neither a type nor a sentence",
+            found,
+        ),
+    }
+}
+
+fn is_true(members: &Map<String, Value>, key: &str) -> bool {
+    members.get(key).and_then(Value::as_bool) == Some(true)
+}
+
+/// The sentence that an object wraps. A text without spaces is a name for the one beside it.
+fn wrapped(members: &Map<String, Value>) -> Option<&str> {
+    let texts = || SENTENCE_KEYS.iter().filter_map(|key| members.get(*key)?.as_str());
+    let texts = || texts().map(str::trim).filter(|text| !text.is_empty());
+    texts()
+        .find(|text| text.contains(char::is_whitespace) || !text.is_ascii())
+        .or_else(|| texts().next())
+}
+
+fn text_of<'a>(members: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str> {
+    keys.iter().find_map(|key| members.get(*key)?.as_str()).filter(|text| !text.is_empty())
+}
+
+/// What people read instead of a typed assertion.
+fn label(members: &Map<String, Value>, kind: &str) -> String {
+    let keys = ["text", "description", "name", "id"];
+    let text = keys.iter().find_map(|key| members.get(*key)?.as_str());
+    let text = text.filter(|text| text.contains(' '));
+    text.map_or_else(
+        || match brief(members) {
+            values if values.is_empty() => kind.to_owned(),
+            values => format!("{kind}: {values}"),
+        },
+        ToOwned::to_owned,
+    )
+}
+
+/// The values of an assertion on one line.
+fn brief(members: &Map<String, Value>) -> String {
+    let rest = members.iter().filter(|(key, _)| {
+        !matches!(
+            key.as_str(),
+            "type" | "kind" | "id" | "name" | "description" | "text" | "weight" | "passed"
+        )
+    });
+    let rest: Vec<String> = rest
+        .map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
+        .collect();
+    rest.join(", ")
+}
+
+fn label_of(check: &check::Check) -> String {
+    let value = check.kind.value();
+    let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    format!("{}: {value}", check.kind.name())
+}
+
+/// `check: {contains_any, contains_all, not_contains, …}`: all of it must hold.
+fn combined(members: &Map<String, Value>) -> Option<Value> {
+    let parts = match members.get("check") {
+        Some(Value::Object(parts)) => parts,
+        _ if members
+            .keys()
+            .any(|key| matches!(key.as_str(), "contains_any" | "contains_all" | "matches_any")) =>
+        {
+            members
+        }
+        _ => return None,
+    };
+    let mut checks = Vec::new();
+    for (key, value) in parts {
+        let each = |kind: &str| -> Vec<Value> {
+            list(value).into_iter().map(|item| json!({ kind: item })).collect()
+        };
+        match key.as_str() {
+            "contains_any" => checks.push(json!({"any": each("contains")})),
+            "contains_all" | "contains" => checks.extend(each("contains")),
+            "not_contains" => checks.extend(each("not_contains")),
+            "matches_any" => checks.push(json!({"any": each("regex")})),
+            "matches_all" | "matches" => checks.extend(each("regex")),
+            "not_matches" => checks.extend(each("not_regex")),
+            "files_exist" => checks.extend(each("file_exists")),
+            "file_contains" => checks.extend(list(value).into_iter().map(
+                |item| json!({"file_contains": {"path": item["path"], "text": item["contains"]}}),
+            )),
+            "description" | "name" | "id" | "text" | "weight" | "passed" => {}
+            // Read as a kind, so that an unknown one is named.
+            other => checks.push(json!({ other: value })),
+        }
+    }
+    Some(json!({ "all": checks }))
+}
+
+/// A list, or one value as a list of it.
+fn list(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        other => vec![other],
+    }
+}
+
+/// Types that fix nothing: the sentence beside them is what is meant.
+fn fixes_nothing(kind: &str) -> bool {
+    kind.ends_with("_check")
+        || kind.contains("llm")
+        || kind.contains("judge")
+        || matches!(
+            kind,
+            "qualitative"
+                | "boolean"
+                | "output"
+                | "rubric"
+                | "semantic"
+                | "behavior"
+                | "behaviour"
+                | "behavioral"
+                | "manual"
+                | "quality"
+                | "expectation"
+                | "assertion"
+                | "text"
+                | "custom"
+                | "model_graded"
+        )
+}
+
+fn typed(kind: &str, given: &str, members: &Map<String, Value>, wanted: bool, found: &mut Found) {
+    if fixes_nothing(kind) {
+        return match wrapped(members) {
+            Some(text) => sentence(text, wanted, found),
+            None => unknown(given, "it has no sentence", found),
+        };
+    }
+    match check_value(kind, members) {
+        Meaning::Check(value) => {
+            let text = label(members, given);
+            // A file that is there says nothing of tests that pass.
+            if kind == "file_exists" && text.contains(' ') && speaks_of_else(&text, &value) {
+                let shown = terminal(&text, 100);
+                found
+                    .warnings
+                    .push(format!("`file_exists` is described as \"{shown}\": left to the judge"));
+                return sentence(&text, wanted, found);
+            }
+            push_check(&text, &value, wanted, Decider::Typed, found);
+        }
+        Meaning::Sentence => match wrapped(members) {
+            Some(text) => sentence(text, wanted, found),
+            None => unknown(given, "it has neither a value nor a sentence", found),
+        },
+        Meaning::Command(line) => command(line, members, wanted, found),
+        Meaning::Unknown => {
+            let why = format!("the type `{}` is not known", terminal(given, 60));
+            unknown(&label(members, given), &why, found);
+        }
+    }
+}
+
+/// Whether a sentence beside `file_exists` speaks of something else than the file.
+fn speaks_of_else(text: &str, value: &Value) -> bool {
+    let path = value["file_exists"].as_str().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let lower = text.to_lowercase();
+    !text.contains(name)
+        && !["exist", "creat", "file", "writ", "saved"].iter().any(|word| lower.contains(word))
+}
+
+/// What a typed assertion means.
+enum Meaning<'a> {
+    Check(Value),
+    /// Its type says less than the sentence beside it.
+    Sentence,
+    Command(&'a str),
+    Unknown,
+}
+
+fn check_value<'a>(kind: &str, members: &'a Map<String, Value>) -> Meaning<'a> {
+    const LITERAL: [&str; 7] =
+        ["value", "phrase", "substring", "expected", "contains", "string", "keyword"];
+    const PATTERN: [&str; 4] = ["pattern", "regex", "value", "expected"];
+    let literal = || text_of(members, &LITERAL);
+    let pattern = || text_of(members, &PATTERN);
+    let values =
+        || ["values", "value", "phrases", "items"].iter().find_map(|key| members.get(*key));
+    let number = |keys: &[&str]| keys.iter().find_map(|key| members.get(*key)?.as_u64());
+    let path = || text_of(members, &["path", "file", "file_path", "filename", "value", "target"]);
+    let tool = || text_of(members, &["tool", "tool_name", "value", "name"]);
+    let of = |kind: &str, value: Option<&str>| match value {
+        Some(value) => Meaning::Check(json!({ kind: value })),
+        None => Meaning::Sentence,
+    };
+    let each = |kind: &str, combined: &str| match values() {
+        Some(values) => {
+            let checks: Vec<Value> =
+                list(values).into_iter().map(|one| json!({ kind: one })).collect();
+            Meaning::Check(json!({ combined: checks }))
+        }
+        None => Meaning::Sentence,
+    };
+    let bounds = |kind: &str, bound: &str, count: Option<u64>| match count {
+        Some(count) => Meaning::Check(json!({ kind: { bound: count } })),
+        None => Meaning::Sentence,
+    };
+    match kind {
+        "contains" | "content_contains" | "contains_phrase" | "output_contains" | "includes"
+        | "contains_text" | "string_contains" | "contains_string" => {
+            match (literal(), text_of(members, &["pattern", "regex"])) {
+                (Some(text), _) => of("contains", Some(text)),
+                (None, Some(pattern)) => of("regex", Some(pattern)),
+                (None, None) if values().is_some() => each("contains", "all"),
+                (None, None) => Meaning::Sentence,
+            }
+        }
+        "not_contains"
+        | "content_not_contains"
+        | "output_not_contains"
+        | "excludes"
+        | "not_contains_phrase"
+        | "does_not_contain" => match (literal(), text_of(members, &["pattern", "regex"])) {
+            (Some(text), _) => of("not_contains", Some(text)),
+            (None, Some(pattern)) => of("not_regex", Some(pattern)),
+            (None, None) if values().is_some() => each("not_contains", "all"),
+            (None, None) => Meaning::Sentence,
+        },
+        "icontains" | "contains_ignore_case" => match literal() {
+            Some(text) => Meaning::Check(json!({"regex": format!("(?i){}", regex::escape(text))})),
+            None => Meaning::Sentence,
+        },
+        "contains_any" => each("contains", "any"),
+        "contains_all" => each("contains", "all"),
+        "matches_any" | "regex_any" => each("regex", "any"),
+        "regex" | "content_regex" | "contains_pattern" | "output_regex" | "matches"
+        | "regex_match" | "pattern" | "output_matches" | "matches_regex" => of("regex", pattern()),
+        "not_regex" | "not_contains_pattern" | "content_not_regex" | "not_matches" => {
+            of("not_regex", pattern())
+        }
+        "transcript_regex" | "transcript_matches" => of("transcript_regex", pattern()),
+        "transcript_contains" => match literal() {
+            Some(text) => Meaning::Check(json!({"transcript_regex": regex::escape(text)})),
+            None => Meaning::Sentence,
+        },
+        "transcript_not_regex" | "not_transcript_regex" => match pattern() {
+            Some(pattern) => Meaning::Check(json!({"not": {"transcript_regex": pattern}})),
+            None => Meaning::Sentence,
+        },
+        "equals" | "exact" | "exact_match" => {
+            match members.get("value").or_else(|| members.get("expected")) {
+                Some(Value::String(text)) => Meaning::Check(json!({"equals": text})),
+                _ => Meaning::Sentence,
+            }
+        }
+        "starts_with" => match literal() {
+            Some(text) => {
+                Meaning::Check(json!({"regex": format!("\\A\\s*{}", regex::escape(text))}))
+            }
+            None => Meaning::Sentence,
+        },
+        "ends_with" => match literal() {
+            Some(text) => {
+                Meaning::Check(json!({"regex": format!("{}\\s*\\z", regex::escape(text))}))
+            }
+            None => Meaning::Sentence,
+        },
+        "is_json" | "valid_json" | "json_valid" => Meaning::Check(json!({"json": {}})),
+        "json_schema" => match members.get("schema").or_else(|| members.get("value")) {
+            Some(schema) => Meaning::Check(json!({"json": {"schema": schema}})),
+            None => Meaning::Sentence,
+        },
+        "min_length" => {
+            bounds("characters", "min", number(&["value", "length", "min", "min_length", "count"]))
+        }
+        "max_length" => {
+            bounds("characters", "max", number(&["value", "length", "max", "max_length", "count"]))
+        }
+        "min_words" => bounds("words", "min", number(&["value", "min", "count"])),
+        "max_words" => bounds("words", "max", number(&["value", "max", "count"])),
+        "min_occurrences" | "max_occurrences" => {
+            let bound = if kind.starts_with("min") { "min" } else { "max" };
+            let text = text_of(members, &["value", "phrase", "text", "substring"]);
+            match (text, number(&["count", bound, "times"])) {
+                (Some(text), Some(count)) => {
+                    Meaning::Check(json!({"occurrences": {"of": text, bound: count}}))
+                }
+                _ => Meaning::Sentence,
+            }
+        }
+        "file_exists" | "files_exist" | "artifact_exists" => {
+            match members.get("paths").or_else(|| members.get("files")) {
+                Some(paths) => {
+                    let checks: Vec<Value> =
+                        list(paths).into_iter().map(|one| json!({"file_exists": one})).collect();
+                    Meaning::Check(json!({ "all": checks }))
+                }
+                None => of("file_exists", path()),
+            }
+        }
+        "file_created" => of("file_created", path()),
+        "file_deleted" => of("file_deleted", path()),
+        "file_modified" | "file_changed" => of("file_changed", path()),
+        "file_unchanged" | "file_not_modified" => of("file_unchanged", path()),
+        "file_not_exists" | "file_absent" | "not_file_exists" => match path() {
+            Some(path) => Meaning::Check(json!({"not": {"file_exists": path}})),
+            None => Meaning::Sentence,
+        },
+        "file_contains" | "file_not_contains" => {
+            let path = text_of(members, &["path", "file", "file_path", "filename"]);
+            let text = text_of(members, &["contains", "value", "phrase", "substring"]);
+            match (path, text) {
+                (Some(path), Some(text)) => {
+                    let check = json!({"file_contains": {"path": path, "text": text}});
+                    Meaning::Check(if kind == "file_contains" {
+                        check
+                    } else {
+                        json!({ "not": check })
+                    })
+                }
+                _ => Meaning::Sentence,
+            }
+        }
+        "tool_called" | "tool_used" | "tool_call" | "uses_tool" | "calls_tool" => {
+            of("tool_called", tool())
+        }
+        "tool_not_called" | "tool_not_used" | "not_tool_called" => of("tool_not_called", tool()),
+        "cmd" | "command" | "shell" | "script" | "bash" | "exec" => {
+            match text_of(members, &["cmd", "command", "run", "script", "value"]) {
+                Some(line) => Meaning::Command(line),
+                None => Meaning::Sentence,
+            }
+        }
+        _ => Meaning::Unknown,
+    }
+}
+
+/// `cmd` with `expect_exit` and `expect_substring`: a shell line of a stranger.
+fn command(line: &str, members: &Map<String, Value>, wanted: bool, found: &mut Found) {
+    let exit = ["expect_exit", "exit_code", "expected_exit_code"]
+        .iter()
+        .find_map(|key| members.get(*key)?.as_u64());
+    let mut check = json!({"run": ["sh", "-c", line], "exit_code": exit.unwrap_or(0)});
+    if let Some(text) = text_of(members, &["expect_substring", "expect_output", "contains"]) {
+        check["prints"] = json!(text);
+    }
+    if let Some(seconds) =
+        ["timeout_seconds", "timeout"].iter().find_map(|key| members.get(*key)?.as_f64())
+    {
+        check["timeout_seconds"] = json!(seconds);
+    }
+    found.shell.push(ShellLine { key: "cmd".to_owned(), line: line.to_owned() });
+    push_check(&label(members, "cmd"), &json!({ "command": check }), wanted, Decider::Typed, found);
+}

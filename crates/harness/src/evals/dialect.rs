@@ -1,0 +1,111 @@
+//! The dialects: where in a document the cases stand. Knows nothing of what is in a case.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// How a file states its cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Dialect {
+    /// `{"evals": […]}`, as skill-creator writes it.
+    Evals,
+    /// `{"cases": […]}`.
+    Cases,
+    /// `{"tests": […]}`.
+    Tests,
+    /// `{"test_cases": […]}`.
+    TestCases,
+    /// `{"iterations": [{"evals": […]}]}`.
+    Iterations,
+    /// A list of cases.
+    Array,
+    /// One case alone.
+    Case,
+    /// Prompts that should or should not load the skill.
+    Trigger,
+    /// A configuration of promptfoo.
+    Promptfoo,
+    /// Samples of Inspect, one JSON object a line.
+    Inspect,
+    /// A suite of selftest.
+    Suite,
+    /// None that is known: nothing can be run.
+    Unknown,
+}
+
+impl Dialect {
+    /// The name that programs read.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The keys of a prompt, the most frequent first.
+pub(super) const PROMPT_KEYS: [&str; 7] =
+    ["prompt", "input", "question", "query", "user_request", "brief", "task"];
+
+/// The keys of several messages.
+pub(super) const FLOW_KEYS: [&str; 4] = ["query_flow", "messages", "turns", "conversation"];
+
+/// The lists of cases of a document. A value that is not a list counts as an empty one.
+pub(super) fn locate(document: &Value) -> (Dialect, Vec<&Value>) {
+    match document {
+        Value::Array(items) if is_trigger_list(items) => (Dialect::Trigger, items.iter().collect()),
+        Value::Array(items) => (Dialect::Array, items.iter().collect()),
+        Value::Object(members) => of_object(document, members),
+        _ => (Dialect::Unknown, Vec::new()),
+    }
+}
+
+fn of_object<'a>(
+    document: &'a Value,
+    members: &'a Map<String, Value>,
+) -> (Dialect, Vec<&'a Value>) {
+    let keys = [
+        ("evals", Dialect::Evals),
+        ("cases", Dialect::Cases),
+        ("test_cases", Dialect::TestCases),
+        ("tests", Dialect::Tests),
+    ];
+    let is_promptfoo = members.contains_key("prompts") || members.contains_key("providers");
+    for (key, dialect) in keys {
+        let Some(items) = members.get(key).and_then(Value::as_array) else { continue };
+        let dialect = match dialect {
+            Dialect::Tests
+                if is_promptfoo || items.iter().any(|item| item.get("assert").is_some()) =>
+            {
+                Dialect::Promptfoo
+            }
+            _ if is_trigger_list(items) => Dialect::Trigger,
+            dialect => dialect,
+        };
+        return (dialect, items.iter().collect());
+    }
+    if let Some(rounds) = members.get("iterations").and_then(Value::as_array) {
+        let lists = rounds.iter().filter_map(|round| {
+            ["evals", "cases", "tests"].iter().find_map(|key| round.get(key)?.as_array())
+        });
+        return (Dialect::Iterations, lists.flatten().collect());
+    }
+    let is_trigger = ["queries", "should_trigger", "should_not_trigger"]
+        .iter()
+        .any(|key| members.get(*key).is_some_and(Value::is_array));
+    if is_trigger {
+        return (Dialect::Trigger, vec![document]);
+    }
+    if PROMPT_KEYS.iter().chain(&FLOW_KEYS).any(|key| members.contains_key(*key)) {
+        return (Dialect::Case, vec![document]);
+    }
+    (Dialect::Unknown, Vec::new())
+}
+
+/// Whether every item is a prompt with nothing but a demand to load the skill.
+fn is_trigger_list(items: &[Value]) -> bool {
+    let is_trigger = |item: &Value| {
+        item.get("should_trigger").is_some_and(Value::is_boolean)
+            && !super::case::DEMAND_KEYS.iter().any(|key| item.get(*key).is_some())
+    };
+    !items.is_empty() && items.iter().all(is_trigger)
+}

@@ -1,0 +1,101 @@
+//! Files of cases on a disk: where they are below a folder, and the files that their cases name.
+//! The one file here that looks at a disk; it reads and never writes.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+
+use super::{EvalsFile, FileLookup, FilePlace, MAX_BYTES, ReadError, read};
+
+/// Names of files that hold cases of a skill.
+const NAMES: [&str; 5] = [
+    "evals.json",
+    "trigger-evals.json",
+    "trigger-eval.json",
+    "trigger_evals.json",
+    "trigger_eval.json",
+];
+/// How deep a tree of skills may be.
+const MAX_DEPTH: usize = 12;
+
+/// Every file of cases in a tree, sorted: `evals.json` and trigger sets, anywhere, as git sees it.
+pub fn find(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    // Skills are kept in hidden folders such as `.claude`.
+    let walk = WalkBuilder::new(folder)
+        .hidden(false)
+        .follow_links(false)
+        .max_depth(Some(MAX_DEPTH))
+        .filter_entry(|entry| {
+            !matches!(entry.file_name().to_str(), Some(".git" | "node_modules" | "target"))
+        })
+        .build();
+    for entry in walk.flatten() {
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        if is_file && entry.file_name().to_str().is_some_and(|name| NAMES.contains(&name)) {
+            found.push(entry.into_path());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Reads a file of cases, with the files around it for those that cases name.
+pub fn read_file(path: &Path) -> Result<EvalsFile, ReadError> {
+    let refuse = |error: std::io::Error| ReadError(error.to_string());
+    let mut bytes = Vec::new();
+    let limit = MAX_BYTES as u64 + 1;
+    fs::File::open(path).map_err(refuse)?.take(limit).read_to_end(&mut bytes).map_err(refuse)?;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    read(name, &bytes, &SkillFolder::around(path))
+}
+
+/// The folders around a file of cases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillFolder {
+    /// The folder of the file.
+    pub evals: PathBuf,
+    /// The folder of the skill.
+    pub skill: PathBuf,
+    /// The root of the repository, where there is one.
+    pub repository: Option<PathBuf>,
+}
+
+impl SkillFolder {
+    /// The skill is the nearest folder upwards with a `SKILL.md`; without one it is the folder
+    /// around `evals`.
+    pub fn around(file: &Path) -> Self {
+        let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let evals = absolute.parent().unwrap_or(Path::new("/")).to_owned();
+        let upwards = || evals.ancestors().take(MAX_DEPTH);
+        let skill = upwards().take(4).find(|folder| folder.join("SKILL.md").is_file());
+        let named = evals.file_name().is_some_and(|name| name == "evals");
+        let around = if named { evals.parent() } else { None };
+        let skill = skill.or(around).unwrap_or(&evals).to_owned();
+        let repository = upwards().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
+        Self { evals, skill, repository }
+    }
+
+    /// The file that a path of a case names.
+    pub fn path(&self, path: &str, place: FilePlace) -> Option<PathBuf> {
+        let folder = match place {
+            FilePlace::Skill => &self.skill,
+            FilePlace::Evals => &self.evals,
+            FilePlace::Repository => self.repository.as_ref()?,
+            FilePlace::Inline => return None,
+        };
+        // A link may lead out of the folder.
+        let (folder, file) = (folder.canonicalize().ok()?, folder.join(path).canonicalize().ok()?);
+        file.starts_with(folder).then_some(file)
+    }
+}
+
+impl FileLookup for SkillFolder {
+    fn find(&self, path: &str) -> Option<FilePlace> {
+        let places = [FilePlace::Skill, FilePlace::Evals, FilePlace::Repository];
+        // A folder may be named as well as a file.
+        places.into_iter().find(|place| self.path(path, *place).is_some())
+    }
+}

@@ -1,0 +1,236 @@
+//! Tests of promptfoo: deterministic assertions become checks, rubrics go to the judge, and what
+//! cannot be carried over is named.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::case::{CaseReader, distinct};
+use super::{Decider, Demand, EvalCase, EvalsFile, FileLookup, MAX_CASES};
+use crate::check;
+use selftest_text::escape::terminal;
+
+/// Keys of a configuration that say nothing about its tests.
+const SILENT: [&str; 8] =
+    ["prompts", "tests", "description", "defaultTest", "$schema", "tags", "metadata", "sharing"];
+
+pub(super) fn read(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLookup) {
+    let others = document.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let others: Vec<&str> = others.filter(|key| !SILENT.contains(key)).collect();
+    if !others.is_empty() {
+        let words = terminal(&others.join(", "), 200);
+        file.warnings.push(format!("not carried over from promptfoo: {words}"));
+    }
+    let templates: Vec<Option<&str>> = match &document["prompts"] {
+        Value::Array(prompts) => prompts.iter().map(template).collect(),
+        Value::Null => Vec::new(),
+        other => vec![template(other)],
+    };
+    let defaults = &document["defaultTest"];
+    let mut reader = CaseReader::new(file, lookup);
+    let tests = document["tests"].as_array().into_iter().flatten().zip(1usize..).take(MAX_CASES);
+    for (test, number) in tests {
+        if templates.is_empty() {
+            read_test(test, defaults, None, number.to_string(), &mut reader);
+        }
+        for (template, at) in templates.iter().zip(1usize..) {
+            let id =
+                if templates.len() == 1 { number.to_string() } else { format!("{number}-{at}") };
+            match template {
+                Some(template) => read_test(test, defaults, Some(template), id, &mut reader),
+                None => reader
+                    .file
+                    .refused
+                    .push(format!("case {id}: its prompt is not text but a file or a program")),
+            }
+        }
+    }
+}
+
+/// The text of a prompt; files and programs are not read.
+fn template(prompt: &Value) -> Option<&str> {
+    let text = prompt.as_str().or_else(|| prompt["raw"].as_str())?;
+    let ends = [".txt", ".json", ".yaml", ".yml", ".js", ".py", ".md", ".ts"];
+    let is_file = text.starts_with("file://")
+        || (!text.contains(char::is_whitespace) && ends.iter().any(|end| text.ends_with(end)));
+    (!is_file).then_some(text)
+}
+
+fn read_test(
+    test: &Value,
+    defaults: &Value,
+    template: Option<&str>,
+    id: String,
+    reader: &mut CaseReader<'_>,
+) {
+    let shown = terminal(&id, 60);
+    let mut variables = BTreeMap::new();
+    for source in [&defaults["vars"], &test["vars"]] {
+        for (name, value) in source.as_object().into_iter().flatten() {
+            let value = match value {
+                Value::Array(items) => {
+                    let words = format!(
+                        "case {shown}: only the first value of `{}` is taken",
+                        terminal(name, 60)
+                    );
+                    reader.file.warnings.push(words);
+                    items.first().cloned().unwrap_or_default()
+                }
+                other => other.clone(),
+            };
+            let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+            variables.insert(name.as_str(), text);
+        }
+    }
+    let prompt = match template {
+        Some(template) => filled(template, &variables),
+        None => ["prompt", "query", "question", "input"]
+            .iter()
+            .find_map(|name| variables.get(name).cloned())
+            .or_else(|| {
+                (variables.len() == 1).then(|| variables.values().next().cloned()).flatten()
+            })
+            .unwrap_or_default(),
+    };
+    if prompt.trim().is_empty() {
+        reader.file.refused.push(format!("case {shown} has no prompt"));
+        return;
+    }
+    let asserts = [&test["assert"], &defaults["assert"]];
+    let asserts = asserts.into_iter().filter_map(Value::as_array).flatten();
+    let mut demands = Vec::new();
+    for assert in asserts {
+        read_assert(assert, &variables, &mut demands);
+    }
+    for key in ["options", "threshold", "assertScoringFunction", "provider"] {
+        if test.get(key).is_some() {
+            reader.file.warnings.push(format!("case {shown}: not carried over: `{key}`"));
+        }
+    }
+    let name = test["description"].as_str().map(ToOwned::to_owned);
+    reader.add(EvalCase { id, name, prompt, demands: distinct(demands), ..EvalCase::default() });
+}
+
+/// A template with its variables filled in; what has no value stays.
+fn filled(template: &str, variables: &BTreeMap<&str, String>) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        text.push_str(before);
+        let Some((name, behind)) = after.split_once("}}") else {
+            text.push_str("{{");
+            rest = after;
+            continue;
+        };
+        match variables.get(name.trim()) {
+            Some(value) => text.push_str(value),
+            None => text.push_str(&format!("{{{{{name}}}}}")),
+        }
+        rest = behind;
+    }
+    text + rest
+}
+
+fn read_assert(assert: &Value, variables: &BTreeMap<&str, String>, demands: &mut Vec<Demand>) {
+    let Some(members) = assert.as_object() else {
+        let why = "it is not an object".to_owned();
+        demands.push(Demand { text: assert.to_string(), decider: Decider::Unknown { why } });
+        return;
+    };
+    let given = members.get("type").and_then(Value::as_str).unwrap_or_default();
+    if given == "assert-set" && members.get("threshold").is_none() {
+        for inner in members.get("assert").and_then(Value::as_array).into_iter().flatten() {
+            read_assert(inner, variables, demands);
+        }
+        return;
+    }
+    let value = filled_value(members.get("value").unwrap_or(&Value::Null), variables);
+    let shown = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    let text = match members.get("metric").and_then(Value::as_str) {
+        Some(metric) => format!("{metric}: {given}: {shown}"),
+        None => format!("{given}: {shown}"),
+    };
+    let (kind, negated) = match given.strip_prefix("not-") {
+        Some(kind) => (kind, true),
+        None => (given, false),
+    };
+    if is_rubric(kind) && value.is_string() {
+        let text = if negated { format!("This does not hold: {shown}") } else { shown };
+        demands.push(Demand { text, decider: Decider::Judge });
+        return;
+    }
+    let is_reference = value.as_str().is_some_and(|text| text.starts_with("file://"));
+    let decider = match of_kind(kind, &value, members).filter(|_| !is_reference) {
+        None => Decider::Unknown {
+            why: format!("`{}` of promptfoo cannot be carried over", terminal(given, 60)),
+        },
+        Some(mut check) => {
+            if negated {
+                check = json!({ "not": check });
+            }
+            if let Some(weight) = members.get("weight") {
+                check["weight"] = weight.clone();
+            }
+            match check::read(&check) {
+                Ok(check) => Decider::Typed(check),
+                Err(faults) => {
+                    let why: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
+                    Decider::Unknown { why: why.join("; ") }
+                }
+            }
+        }
+    };
+    demands.push(Demand { text, decider });
+}
+
+fn filled_value(value: &Value, variables: &BTreeMap<&str, String>) -> Value {
+    match value {
+        Value::String(text) => Value::String(filled(text, variables)),
+        Value::Array(items) => items.iter().map(|item| filled_value(item, variables)).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Types that a model decides by their value, a sentence.
+fn is_rubric(kind: &str) -> bool {
+    matches!(kind, "llm-rubric" | "model-graded-closedqa" | "g-eval" | "agent-rubric")
+}
+
+fn of_kind(kind: &str, value: &Value, members: &Map<String, Value>) -> Option<Value> {
+    let text = value.as_str();
+    let threshold = members.get("threshold").and_then(Value::as_f64);
+    let ignoring_case = |text: &str| json!({"regex": format!("(?i){}", regex::escape(text))});
+    let each = |one: &dyn Fn(&str) -> Value| -> Vec<Value> {
+        match value {
+            Value::Array(items) => items.iter().filter_map(Value::as_str).map(one).collect(),
+            // promptfoo takes a list in words too.
+            other => other
+                .as_str()
+                .into_iter()
+                .flat_map(|text| text.split(','))
+                .map(|text| one(text.trim()))
+                .collect(),
+        }
+    };
+    let contains = |text: &str| json!({ "contains": text });
+    Some(match kind {
+        "equals" => match value {
+            Value::String(text) => json!({ "equals": text }),
+            Value::Null => return None,
+            other => json!({"json": {"equals": other}}),
+        },
+        "contains" => contains(text?),
+        "icontains" => ignoring_case(text?),
+        "contains-all" => json!({"all": each(&contains)}),
+        "contains-any" => json!({"any": each(&contains)}),
+        "icontains-all" => json!({"all": each(&ignoring_case)}),
+        "icontains-any" => json!({"any": each(&ignoring_case)}),
+        "regex" => json!({"regex": text?}),
+        "starts-with" => json!({"regex": format!("\\A{}", regex::escape(text?))}),
+        "is-json" | "contains-json" if value.is_object() => json!({"json": {"schema": value}}),
+        "is-json" | "contains-json" if value.is_null() => json!({"json": {}}),
+        "word-count" => json!({ "words": value }),
+        "latency" => json!({"seconds": {"max": threshold? / 1000.0}}),
+        _ => return None,
+    })
+}

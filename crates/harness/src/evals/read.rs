@@ -1,0 +1,173 @@
+//! From bytes to cases.
+
+use serde_json::Value;
+
+use super::case::CaseReader;
+use super::dialect::{self, Dialect};
+use super::{EvalsFile, FileLookup, MAX_BYTES, MAX_CASES, RoutingCase, inspect, promptfoo};
+use selftest_text::{escape::terminal, one_line};
+
+/// Why nothing of a file can be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ReadError(pub(super) String);
+
+/// Reads a file of cases; its name tells JSON, JSON Lines and YAML apart.
+pub fn read(name: &str, bytes: &[u8], lookup: &dyn FileLookup) -> Result<EvalsFile, ReadError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(ReadError(format!("larger than {} MiB", MAX_BYTES >> 20)));
+    }
+    let mut file = EvalsFile {
+        dialect: Dialect::Unknown,
+        skill: None,
+        cases: Vec::new(),
+        routing: Vec::new(),
+        missing_files: Vec::new(),
+        refused: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| ReadError("not UTF-8".to_owned()))?;
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => {
+            file.warnings.push("begins with a byte order mark".to_owned());
+            rest
+        }
+        None => text,
+    };
+    let extension = name.rsplit('.').next().unwrap_or_default().to_lowercase();
+    match extension.as_str() {
+        "jsonl" | "ndjson" => inspect::read(text, &mut file, lookup),
+        "yaml" | "yml" => {
+            let document: Value = serde_yaml::from_str(text).map_err(|error| {
+                ReadError(format!("not YAML: {}", one_line(&error.to_string(), 200)))
+            })?;
+            read_document(&document, &mut file, lookup);
+        }
+        _ => {
+            let document = parse(text, &mut file)?;
+            read_document(&document, &mut file, lookup);
+        }
+    }
+    if file.cases.is_empty() && file.routing.is_empty() {
+        file.warnings.push("there is nothing to run in it".to_owned());
+    }
+    Ok(file)
+}
+
+/// JSON, with comments and commas too many where need be.
+fn parse(text: &str, file: &mut EvalsFile) -> Result<Value, ReadError> {
+    match serde_json::from_str(text) {
+        Ok(document) => Ok(document),
+        Err(error) => {
+            let Ok(document) = serde_json::from_str(&without_comments(text)) else {
+                return Err(ReadError(format!("not JSON: {}", one_line(&error.to_string(), 200))));
+            };
+            file.warnings
+                .push("comments or commas too many: not JSON for other programs".to_owned());
+            Ok(document)
+        }
+    }
+}
+
+fn read_document(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLookup) {
+    let (dialect, items) = dialect::locate(document);
+    file.dialect = dialect;
+    let skill = ["skill_name", "skill"].iter().find_map(|key| document.get(*key)?.as_str());
+    file.skill = skill.map(ToOwned::to_owned);
+    if items.len() > MAX_CASES {
+        file.refused.push(format!("{} cases: more than {MAX_CASES} are not read", items.len()));
+    }
+    let items = items.into_iter().take(MAX_CASES);
+    match dialect {
+        Dialect::Trigger => items.for_each(|item| trigger(item, file)),
+        Dialect::Promptfoo => promptfoo::read(document, file, lookup),
+        _ => {
+            let mut reader = CaseReader::new(file, lookup);
+            for (item, position) in items.zip(1..) {
+                reader.case(item, position);
+            }
+            reader.end();
+        }
+    }
+}
+
+/// A prompt of a trigger set, a list of them, or two lists.
+fn trigger(item: &Value, file: &mut EvalsFile) {
+    for (key, should_trigger) in [("should_trigger", true), ("should_not_trigger", false)] {
+        for query in item.get(key).and_then(Value::as_array).into_iter().flatten() {
+            let text = query.as_str().or_else(|| query_of(query)).unwrap_or_default();
+            add_query(text, Some(should_trigger), file);
+        }
+    }
+    if let Some(queries) = item.get("queries").and_then(Value::as_array) {
+        for query in queries {
+            trigger_query(query, file);
+        }
+    } else if item.get("should_trigger").is_some_and(Value::is_boolean) {
+        trigger_query(item, file);
+    }
+}
+
+fn trigger_query(query: &Value, file: &mut EvalsFile) {
+    let should_trigger = query.get("should_trigger").and_then(Value::as_bool);
+    add_query(query_of(query).unwrap_or_default(), should_trigger, file);
+}
+
+fn query_of(query: &Value) -> Option<&str> {
+    dialect::PROMPT_KEYS.iter().chain(&["text"]).find_map(|key| query.get(*key)?.as_str())
+}
+
+fn add_query(query: &str, should_trigger: Option<bool>, file: &mut EvalsFile) {
+    match should_trigger {
+        Some(should_trigger) if !query.trim().is_empty() => {
+            let query = query.to_owned();
+            file.routing.push(RoutingCase { query, should_trigger, skills: Vec::new() });
+        }
+        Some(_) => file.refused.push("a query without words".to_owned()),
+        None => {
+            let words =
+                format!("\"{}\" does not say whether it should trigger", terminal(query, 80));
+            file.refused.push(words);
+        }
+    }
+}
+
+/// JSON without `//` and `/* */` outside of strings, and without commas before a closing bracket.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    let mut in_string = false;
+    while let Some(c) = rest.next() {
+        match (c, rest.peek()) {
+            ('\\', Some(_)) if in_string => {
+                kept.push(c);
+                kept.extend(rest.next());
+            }
+            ('"', _) => {
+                in_string = !in_string;
+                kept.push(c);
+            }
+            ('/', Some('/')) if !in_string => while rest.next_if(|&c| c != '\n').is_some() {},
+            ('/', Some('*')) if !in_string => {
+                rest.next();
+                let mut last = ' ';
+                for c in rest.by_ref() {
+                    if last == '*' && c == '/' {
+                        break;
+                    }
+                    last = c;
+                }
+                kept.push(' ');
+            }
+            (']' | '}', _) if !in_string => {
+                let end = kept.trim_end().len();
+                if kept[..end].ends_with(',') {
+                    kept.truncate(end - 1);
+                }
+                kept.push(c);
+            }
+            _ => kept.push(c),
+        }
+    }
+    kept
+}

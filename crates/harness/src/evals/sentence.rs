@@ -1,0 +1,497 @@
+//! Sentences of checks whose meaning is certain, as checks.
+//!
+//! A sentence is a check only where the whole of it is understood: quoted literals and paths are
+//! taken out, and what remains must be one of the known forms from its first word to its last. One
+//! word more ("… in the first line", "… or similar") and it is left to the judge. Nothing is
+//! guessed from a keyword.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::{Value, json};
+
+use crate::check::{self, Check};
+
+/// Longer sentences say more than one thing.
+const MAX_SENTENCE: usize = 300;
+/// Longer literals are not meant letter by letter.
+const MAX_LITERAL: usize = 200;
+
+/// The check that a sentence means, where that is certain.
+pub fn check_of(sentence: &str) -> Option<Check> {
+    if sentence.len() > MAX_SENTENCE {
+        return None;
+    }
+    let skeleton = Skeleton::of(sentence)?;
+    FORMS.iter().find_map(|form| {
+        let found = form.pattern.captures(&skeleton.text)?;
+        // A form that fits and whose literals do not leaves the sentence to later forms.
+        check::read(&(form.check)(&skeleton, &found)?).ok()
+    })
+}
+
+/// A literal of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Literal {
+    text: String,
+    /// Whether it stood in quotes or backticks, rather than being a bare path or tool.
+    quoted: bool,
+}
+
+/// A sentence in lower case, its literals replaced by `⟦0⟧`, `⟦1⟧` and so on.
+#[derive(Debug)]
+struct Skeleton {
+    text: String,
+    literals: Vec<Literal>,
+}
+
+impl Skeleton {
+    /// `None` where a quote is not closed, or where a literal is a placeholder.
+    fn of(sentence: &str) -> Option<Self> {
+        if sentence.contains(['⟦', '⟧', '\n']) {
+            return None;
+        }
+        let mut skeleton = Self { text: String::new(), literals: Vec::new() };
+        let mut rest = sentence.trim();
+        let mut plain = String::new();
+        while let Some(c) = rest.chars().next() {
+            let opens = plain.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+            let close = match c {
+                '"' => '"',
+                '`' => '`',
+                '“' => '”',
+                '‘' if opens => '’',
+                '\'' if opens => '\'',
+                _ => {
+                    plain.push(c);
+                    rest = &rest[c.len_utf8()..];
+                    continue;
+                }
+            };
+            let inside = &rest[c.len_utf8()..];
+            let end = closing(inside, close)?;
+            skeleton.add_plain(&std::mem::take(&mut plain));
+            skeleton.add_literal(&inside[..end], true)?;
+            rest = &inside[end + close.len_utf8()..];
+            // What follows an opening quote without a space belongs to the literal's word.
+            if rest.starts_with(|c: char| c.is_alphanumeric() || c == '/') {
+                return None;
+            }
+            plain.clear();
+        }
+        skeleton.add_plain(&plain);
+        let text = skeleton.text.trim().trim_end_matches('.').to_owned();
+        skeleton.text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(skeleton)
+    }
+
+    /// Text outside of quotes: paths and names of tools in it are literals too.
+    fn add_plain(&mut self, plain: &str) {
+        for word in plain.split_inclusive(char::is_whitespace) {
+            let bare = word.trim_end();
+            let end = bare.trim_end_matches(['.', ',', ';', ':']);
+            if is_path(end) || is_known_tool(end) {
+                self.text.push_str(&format!("⟦{}⟧", self.literals.len()));
+                self.literals.push(Literal { text: end.to_owned(), quoted: false });
+                self.text.push_str(&word[end.len()..]);
+            } else {
+                self.text.push_str(&word.to_lowercase());
+            }
+        }
+    }
+
+    fn add_literal(&mut self, text: &str, quoted: bool) -> Option<()> {
+        let is_vague = text.trim().is_empty()
+            || text.len() > MAX_LITERAL
+            || text.contains("...")
+            || text.contains('…')
+            || VAGUE.is_match(text);
+        if is_vague {
+            return None;
+        }
+        self.text.push_str(&format!("⟦{}⟧", self.literals.len()));
+        self.literals.push(Literal { text: text.to_owned(), quoted });
+        Some(())
+    }
+
+    /// The literals of a captured list, in order.
+    fn captured(&self, found: &Captures<'_>, group: &str) -> Vec<&Literal> {
+        let list = found.name(group).map_or("", |list| list.as_str());
+        let number = |found: Captures<'_>| found[1].parse::<usize>().ok();
+        LITERAL
+            .captures_iter(list)
+            .filter_map(number)
+            .filter_map(|at| self.literals.get(at))
+            .collect()
+    }
+
+    /// The one quoted literal of a group.
+    fn quoted(&self, found: &Captures<'_>, group: &str) -> Option<&str> {
+        match self.captured(found, group).as_slice() {
+            [one] if one.quoted => Some(&one.text),
+            _ => None,
+        }
+    }
+
+    /// The one literal of a group, where it is the path of a file.
+    fn path(&self, found: &Captures<'_>, group: &str) -> Option<&str> {
+        match self.captured(found, group).as_slice() {
+            [one] if is_path(&one.text) => Some(&one.text),
+            _ => None,
+        }
+    }
+
+    /// The one literal of a group, where it can be the name of a tool.
+    fn tool(&self, found: &Captures<'_>, group: &str) -> Option<&str> {
+        match self.captured(found, group).as_slice() {
+            [one] if TOOL.is_match(&one.text) => Some(&one.text),
+            _ => None,
+        }
+    }
+}
+
+/// Where a literal ends. A single quote within a word is an apostrophe.
+fn closing(text: &str, close: char) -> Option<usize> {
+    text.char_indices().find_map(|(at, c)| {
+        let after = text[at + c.len_utf8()..].chars().next();
+        let in_word = matches!(close, '\'' | '’') && after.is_some_and(char::is_alphanumeric);
+        (c == close && !in_word).then_some(at)
+    })
+}
+
+static LITERAL: LazyLock<Regex> = LazyLock::new(|| regex("⟦([0-9]+)⟧"));
+/// Blanks to be filled in, rather than text.
+static VAGUE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"<[A-Za-z_][^>]*>|\{[A-Za-z_ ]*\}|\b(?:YYYY|XXX?|N\.N)\b"));
+static TOOL: LazyLock<Regex> = LazyLock::new(|| regex(r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}$"));
+static PATH: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?x)^(?:\./)?(?:[A-Za-z0-9_@.-]+/)*(?:Dockerfile|Makefile|Justfile|LICENSE|
+        \.?[A-Za-z0-9_@-][A-Za-z0-9_@.-]*\.(?:md|mdx|txt|rst|adoc|json|jsonl|json5|yaml|yml|toml|ini|cfg|conf|
+        env|example|lock|mod|sum|csv|tsv|xml|html|css|scss|js|mjs|cjs|jsx|ts|tsx|vue|svelte|py|pyi|ipynb|rs|go|rb|
+        java|kt|kts|scala|c|h|cc|cpp|hpp|cs|swift|php|pl|lua|r|jl|ex|exs|erl|hs|clj|sh|bash|zsh|fish|ps1|bat|
+        sql|graphql|proto|tf|tfvars|hcl|gradle|cmake|pdf|docx|xlsx|pptx|png|jpg|jpeg|gif|svg|webp|ico|
+        zip|tar|gz|tgz|log|db|sqlite|parquet|tex|bib|diff|patch|pem|key))$",
+    )
+});
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
+}
+
+fn is_path(text: &str) -> bool {
+    PATH.is_match(text) && !text.split('/').any(|part| part == "..")
+}
+
+/// Tools that agents are known to have, and names that can be nothing else.
+fn is_known_tool(word: &str) -> bool {
+    matches!(
+        word,
+        "Read"
+            | "Write"
+            | "Edit"
+            | "MultiEdit"
+            | "Bash"
+            | "Grep"
+            | "Glob"
+            | "WebFetch"
+            | "WebSearch"
+            | "TodoWrite"
+            | "NotebookEdit"
+            | "AskUserQuestion"
+    )
+}
+
+/// One form of sentences: it fits as a whole or not at all.
+struct Form {
+    pattern: Regex,
+    check: fn(&Skeleton, &Captures<'_>) -> Option<Value>,
+}
+
+/// Pieces of the forms, by the name that stands in them in angle brackets.
+const PIECES: [(&str, &str); 12] = [
+    (
+        "<answer>",
+        "(?:the )?(?:agent's |assistant's |model's |final )?(?:answer|response|output|reply)",
+    ),
+    ("<agent>", "(?:(?:the )?(?:agent|assistant|model|skill) )?"),
+    ("<not>", "(?:does not|doesn't|do not|must not|mustn't|should not|shouldn't|will not|never)"),
+    ("<was>", "(?:is|was|has been|gets|got|should be|must be)"),
+    (
+        "<was not>",
+        "(?:is not|was not|isn't|wasn't|has not been|is never|was never|should not be|must not be)",
+    ),
+    (
+        "<noun>",
+        "(?:(?:the |a )?(?:exact |literal )?(?:text|string|substring|word|phrase|term|keyword|heading|marker|flag|option|command|line|url) )?",
+    ),
+    ("<kind>", "(?: (?:flag|option|keyword|command|heading|marker))?"),
+    ("<has>", "(?:contains|includes|mentions|(?:must|should) (?:contain|include|mention))"),
+    ("<have>", "(?:contain|include|mention)s?"),
+    ("<file>", "(?:(?:a |the )?(?:new )?file (?:named |called |at )?)?"),
+    (
+        "<n>",
+        "(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,6}|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty)",
+    ),
+    ("<unit>", "(?:lines?|words?|characters?|questions?)"),
+];
+
+fn form(pattern: &str, check: fn(&Skeleton, &Captures<'_>) -> Option<Value>) -> Form {
+    let pattern = PIECES
+        .iter()
+        .fold(pattern.to_owned(), |pattern, (name, piece)| pattern.replace(name, piece))
+        .replace("<L>", "⟦[0-9]+⟧");
+    Form { pattern: regex(&format!("^(?:{pattern})$")), check }
+}
+
+static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
+    vec![
+        // Text of the answer.
+        form("(?:<answer> )?<has> (?:the )?<noun>(?P<l><L>)<kind>", |s, f| {
+            Some(json!({"contains": s.quoted(f, "l")?}))
+        }),
+        form("(?:<answer> )?<has> (?:both )?<noun>(?P<l><L>(?:, <L>)*,? and <L>)", |s, f| {
+            Some(json!({"all": each(s, f, "contains")?}))
+        }),
+        form("(?:<answer> )?<has> (?:either )?<noun>(?P<l><L>(?:, <L>)*,? or <L>)", |s, f| {
+            Some(json!({"any": each(s, f, "contains")?}))
+        }),
+        form(
+            "(?:<answer> )?(?:<not> <have>|avoids(?: using)?) (?:the )?<noun>(?P<l><L>)<kind>",
+            |s, f| Some(json!({"not_contains": s.quoted(f, "l")?})),
+        ),
+        form(
+            "(?:<answer> )?(?:(?:contains|includes|mentions) neither <noun>(?P<l><L> nor <L>)|<not> <have> (?:either )?<noun>(?P<m><L>(?:, <L>)*,? or <L>))",
+            |s, f| {
+                let group = if f.name("l").is_some() { "l" } else { "m" };
+                Some(json!({"all": each_of(s, f, group, "not_contains")?}))
+            },
+        ),
+        // Counts.
+        form(
+            "<answer> (?:is|has|contains|stays|(?:must|should) (?:be|have|contain)) (?P<bound>.+?) (?P<what><unit>)(?: long| in length)?",
+            count,
+        ),
+        form("<answer> <not> (?P<bound>exceeds? <n>) (?P<what><unit>)", count),
+        form("(?:<answer> |<agent>)asks (?P<bound>.+?) (?P<what>questions?)", count),
+        // Format.
+        form(
+            "<answer> (?:(?:is|must be|should be) (?:a )?valid json(?: object| array)?|(?:parses|can be parsed) as (?:valid )?json)|(?:<answer> |<agent>)(?:returns|outputs) valid json",
+            |_, _| Some(json!({"json": {}})),
+        ),
+        // Files.
+        form("<file>(?P<p><L>) <was> created|<agent>creates <file>(?P<q><L>)", |s, f| {
+            file(s, f, "file_created", true)
+        }),
+        form(
+            "<file>(?P<p><L>) <was not> created|<agent><not> creates? <file>(?P<q><L>)",
+            |s, f| file(s, f, "file_created", false),
+        ),
+        form("<file>(?P<p><L>) (?:exists|should exist|must exist)(?: after the run)?", |s, f| {
+            file(s, f, "file_exists", true)
+        }),
+        form("<file>(?P<p><L>) <not> exist(?: after the run)?", |s, f| {
+            file(s, f, "file_exists", false)
+        }),
+        form(
+            "<file>(?P<p><L>) (?:(?:is|was|remains|stays|is left|was left) (?:unchanged|unmodified|untouched)|<was not> (?:modified|changed|edited|touched))|<agent><not> (?:modify|modifies|changes?|edits?|touch|touches|alters?) <file>(?P<q><L>)",
+            |s, f| file(s, f, "file_unchanged", true),
+        ),
+        form(
+            "<file>(?P<p><L>) <was> (?:modified|changed|edited|updated)|<agent>(?:modifies|changes|edits|updates) <file>(?P<q><L>)",
+            |s, f| file(s, f, "file_changed", true),
+        ),
+        form("<file>(?P<p><L>) <was> deleted|<agent>deletes <file>(?P<q><L>)", |s, f| {
+            file(s, f, "file_deleted", true)
+        }),
+        form(
+            "<file>(?P<p><L>) <was not> deleted|<agent><not> deletes? <file>(?P<q><L>)",
+            |s, f| file(s, f, "file_deleted", false),
+        ),
+        form("(?:the )?(?:file )?(?P<p><L>) (?:contains|includes) <noun>(?P<l><L>)", |s, f| {
+            Some(json!({"file_contains": {"path": s.path(f, "p")?, "text": s.quoted(f, "l")?}}))
+        }),
+        form(
+            "(?:the )?(?:file )?(?P<p><L>) <not> (?:contain|include)s? <noun>(?P<l><L>)",
+            |s, f| {
+                Some(
+                    json!({"not": {"file_contains": {"path": s.path(f, "p")?, "text": s.quoted(f, "l")?}}}),
+                )
+            },
+        ),
+        // Tools.
+        form(
+            "<agent>(?:calls|uses|invokes) (?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>))",
+            |s, f| tool(s, f, "tool_called"),
+        ),
+        form(
+            "(?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>)) <was> (?:called|used|invoked)",
+            |s, f| tool(s, f, "tool_called"),
+        ),
+        form(
+            "<agent><not> (?:calls?|uses?|invokes?) (?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>))",
+            |s, f| tool(s, f, "tool_not_called"),
+        ),
+        form(
+            "(?:the )?(?:(?P<t><L>) tool|tool (?P<u><L>)) <was not> (?:called|used|invoked)",
+            |s, f| tool(s, f, "tool_not_called"),
+        ),
+    ]
+});
+
+/// One check for each literal of the list.
+fn each(skeleton: &Skeleton, found: &Captures<'_>, kind: &str) -> Option<Vec<Value>> {
+    each_of(skeleton, found, "l", kind)
+}
+
+fn each_of(
+    skeleton: &Skeleton,
+    found: &Captures<'_>,
+    group: &str,
+    kind: &str,
+) -> Option<Vec<Value>> {
+    let literals = skeleton.captured(found, group);
+    let check = |literal: &&Literal| literal.quoted.then(|| json!({ kind: literal.text }));
+    literals.iter().map(check).collect()
+}
+
+fn file(skeleton: &Skeleton, found: &Captures<'_>, kind: &str, wanted: bool) -> Option<Value> {
+    let path = skeleton.path(found, "p").or_else(|| skeleton.path(found, "q"))?;
+    let check = json!({ kind: path });
+    Some(if wanted { check } else { json!({ "not": check }) })
+}
+
+fn tool(skeleton: &Skeleton, found: &Captures<'_>, kind: &str) -> Option<Value> {
+    let name = skeleton.tool(found, "t").or_else(|| skeleton.tool(found, "u"))?;
+    // "Uses the `jq` tool" may well speak of a program that another tool runs.
+    let says_use = found[0].split(' ').any(|word| matches!(word, "use" | "uses" | "used"));
+    if says_use && !is_known_tool(name) && !name.contains('_') {
+        return None;
+    }
+    Some(json!({ kind: name }))
+}
+
+static BOUND: LazyLock<Regex> = LazyLock::new(|| {
+    form(
+        "(?P<exact>exactly <n>)|(?P<max>(?:at most|no more than|not more than|no longer than|up to|a maximum of|exceeds?) <n>)|(?P<or_fewer><n> or (?:fewer|less))|(?P<min>(?:at least|no fewer than|no less than|a minimum of) <n>)|(?P<or_more><n> or more)|(?P<below>(?:fewer than|less than|under|below) <n>)|(?P<above>(?:more than|over) <n>)|between (?P<low><n>) and (?P<high><n>)|(?P<none>no)",
+        |_, _| None,
+    )
+    .pattern
+});
+
+fn count(_: &Skeleton, found: &Captures<'_>) -> Option<Value> {
+    let unit = found["what"].trim_end_matches('s');
+    let text = &found["bound"];
+    let bound = BOUND.captures(text)?;
+    let number = |group: &str| bound.name(group).and_then(|found| number(found.as_str()));
+    let value = if let Some(exact) = number("exact") {
+        json!(exact)
+    } else if let Some(max) = number("max").or_else(|| number("or_fewer")) {
+        json!({ "max": max })
+    } else if let Some(min) = number("min").or_else(|| number("or_more")) {
+        json!({ "min": min })
+    } else if let Some(below) = number("below") {
+        json!({"max": below.checked_sub(1)?})
+    } else if let Some(above) = number("above") {
+        json!({"min": above + 1})
+    } else if let (Some(low), Some(high)) = (number("low"), number("high")) {
+        json!({"min": low, "max": high})
+    } else if bound.name("none").is_some() && unit == "question" {
+        json!(0)
+    } else {
+        return None;
+    };
+    Some(json!({ format!("{unit}s"): value }))
+}
+
+/// The number in a phrase that holds one.
+fn number(phrase: &str) -> Option<u64> {
+    const WORDS: [&str; 13] = [
+        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve",
+    ];
+    phrase.split(' ').find_map(|word| match word {
+        "fifteen" => Some(15),
+        "twenty" => Some(20),
+        _ => {
+            let named = WORDS.iter().position(|known| *known == word).map(|at| at as u64);
+            named.or_else(|| word.replace(',', "").parse().ok())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Labelled by hand before the rules were written: the check, or `judge`.
+    const SENTENCES: &str = include_str!("sentences.tsv");
+
+    #[test]
+    fn what_is_decided_by_rule_is_right() {
+        let (mut right, mut wrong, mut missed) = (0, Vec::new(), Vec::new());
+        for line in SENTENCES.lines() {
+            let (label, sentence) = line.split_once('\t').unwrap();
+            let label = (label != "judge").then(|| {
+                let value: Value = serde_json::from_str(label).unwrap();
+                check::read(&value).unwrap_or_else(|faults| panic!("{label}: {faults:?}"))
+            });
+            match (check_of(sentence), label) {
+                (Some(found), Some(label)) if found == label => right += 1,
+                (Some(found), label) => wrong.push((sentence, found, label)),
+                (None, Some(_)) => missed.push(sentence),
+                (None, None) => {}
+            }
+        }
+        let all = SENTENCES.lines().count();
+        let decided = right + wrong.len();
+        assert!(all >= 300, "{all}");
+        assert!(decided * 5 >= all, "{decided} of {all} are decided, not: {missed:#?}");
+        assert!(right * 100 >= decided * 98, "{right} of {decided} are right, not: {wrong:#?}");
+    }
+
+    #[test]
+    fn one_word_more_and_it_is_left_to_the_judge() {
+        for sentence in [
+            "The answer contains \"a\"",
+            "The response is at most 50 words",
+            "The file `a.md` was created",
+            "The `Bash` tool is not called",
+        ] {
+            assert!(check_of(sentence).is_some(), "{sentence}");
+            for more in ["if asked", "or similar", "(unless told otherwise)", "and explains why"] {
+                assert_eq!(check_of(&format!("{sentence} {more}")), None, "{sentence} {more}");
+            }
+            assert_eq!(check_of(&format!("Ideally, {sentence}")), None, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn blanks_and_broken_quotes_are_not_literals() {
+        for sentence in [
+            "The answer contains \"feat(<scope>)\"",
+            "The answer contains \"...\"",
+            "The answer contains \"Dear {name}\"",
+            "The answer contains \"open",
+            "The answer contains \"\"",
+            "The answer contains `a`b",
+            "Creates `../outside.md`",
+            "Creates `the thing`",
+            "The response exceeds 50 words",
+            "Uses the `jq` tool",
+            "The `docker` tool is not used",
+        ] {
+            assert_eq!(check_of(sentence), None, "{sentence}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_sentence_is_read_or_left(sentence in "\\PC{0,80}", literal in "\\PC{0,20}") {
+            let _ = check_of(&sentence);
+            let _ = check_of(&format!("The answer contains \"{literal}\""));
+            let _ = check_of(&format!("The answer is at most {literal} words"));
+        }
+    }
+}

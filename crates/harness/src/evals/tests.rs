@@ -1,0 +1,275 @@
+//! Each dialect, with counts made by hand.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::check::CheckKind;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/evals")
+}
+
+fn fixture(path: &str) -> EvalsFile {
+    folder::read_file(&fixtures().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn parse(text: &str) -> EvalsFile {
+    read("evals.json", text.as_bytes(), &()).unwrap()
+}
+
+/// Dialect, cases, routing, cases without checks, `[typed, rule, judge, unknown]`, missing files,
+/// refused.
+type Counts = (Dialect, usize, usize, usize, [usize; 4], usize, usize);
+
+const BY_HAND: [(&str, Counts); 16] = [
+    ("skill-creator/evals/evals.json", (Dialect::Evals, 3, 0, 1, [0, 3, 2, 0], 1, 0)),
+    ("typed-assertions/evals/evals.json", (Dialect::Evals, 3, 0, 0, [13, 1, 6, 2], 0, 0)),
+    ("wrapped-sentences/evals/evals.json", (Dialect::Evals, 2, 0, 0, [0, 2, 6, 0], 0, 3)),
+    ("cases-key/evals/evals.json", (Dialect::Cases, 2, 0, 0, [4, 0, 2, 1], 0, 0)),
+    ("tests-key/evals/evals.json", (Dialect::Tests, 2, 0, 0, [1, 0, 2, 0], 0, 0)),
+    ("test-cases-key/evals/evals.json", (Dialect::TestCases, 1, 0, 0, [1, 0, 2, 0], 0, 0)),
+    ("iterations-key/evals/evals.json", (Dialect::Iterations, 2, 0, 0, [0, 0, 2, 0], 0, 0)),
+    ("bare-array/evals/evals.json", (Dialect::Array, 2, 3, 0, [1, 1, 2, 0], 0, 0)),
+    ("lone-case/evals/evals.json", (Dialect::Case, 1, 0, 0, [0, 1, 2, 0], 0, 0)),
+    ("trigger-array/evals/trigger-evals.json", (Dialect::Trigger, 0, 3, 0, [0; 4], 0, 0)),
+    ("trigger-queries/evals/trigger-eval.json", (Dialect::Trigger, 0, 1, 0, [0; 4], 0, 1)),
+    ("trigger-lists/evals/trigger_evals.json", (Dialect::Trigger, 0, 3, 0, [0; 4], 0, 0)),
+    ("empty-list/evals/evals.json", (Dialect::Evals, 0, 0, 0, [0; 4], 0, 0)),
+    ("sloppy/evals/evals.json", (Dialect::Evals, 2, 0, 0, [0, 0, 2, 0], 0, 1)),
+    ("other/promptfooconfig.yaml", (Dialect::Promptfoo, 2, 0, 0, [9, 0, 1, 2], 0, 0)),
+    ("other/samples.jsonl", (Dialect::Inspect, 4, 0, 1, [0, 0, 3, 0], 0, 2)),
+];
+
+#[test]
+fn every_dialect_is_read_as_it_was_counted_by_hand() {
+    for (path, by_hand) in BY_HAND {
+        let file = fixture(path);
+        let DemandCounts { typed, rule, judge, unknown } = file.counts();
+        let counts = (
+            file.dialect,
+            file.cases.len(),
+            file.routing.len(),
+            file.without_checks(),
+            [typed, rule, judge, unknown],
+            file.missing_files.len(),
+            file.refused.len(),
+        );
+        assert_eq!(counts, by_hand, "{path}: {file:#?}");
+        let ids: std::collections::BTreeSet<_> = file.cases.iter().map(|case| &case.id).collect();
+        assert_eq!(ids.len(), file.cases.len(), "{path}: ids are unique");
+    }
+    let found = folder::find(&fixtures());
+    assert_eq!(found.len(), 14, "all but those of other programs: {found:?}");
+}
+
+fn texts<'a>(file: &'a EvalsFile, decider: &Decider) -> Vec<&'a str> {
+    let demands = file.cases.iter().flat_map(|case| &case.demands);
+    demands.filter(|demand| demand.decider == *decider).map(|demand| &*demand.text).collect()
+}
+
+#[test]
+fn files_are_looked_for_and_never_outside() {
+    let file = fixture("skill-creator/evals/evals.json");
+    let places: Vec<_> = file.cases[0].files.iter().map(|file| file.place).collect();
+    assert_eq!(places, [Some(FilePlace::Skill), None]);
+    assert_eq!(file.missing_files, ["evals/files/absent.csv"]);
+    let file = fixture("wrapped-sentences/evals/evals.json");
+    assert_eq!(file.cases[1].files[0].content.as_deref(), Some("inline"));
+    for path in ["/etc/passwd", "../a", "a/../../b", "C:\\a", "a\\..\\b", "~/a", ""] {
+        let text = json!({"evals": [{"id": 1, "prompt": "p", "expectations": ["x y"], "files": [path, "ok.txt"]}]});
+        let file = parse(&text.to_string());
+        assert!(file.cases[0].files.iter().all(|file| file.path == "ok.txt"), "{path}");
+    }
+}
+
+#[test]
+fn traps_and_repetitions() {
+    let file = fixture("typed-assertions/evals/evals.json");
+    let judged = texts(&file, &Decider::Judge);
+    assert!(judged.contains(&"the agent names the version it released"), "{judged:?}");
+    assert!(
+        file.warnings
+            .iter()
+            .any(|words| words.contains("`file_exists` is described as \"tests pass\""))
+    );
+    let CheckKind::All(all) = &file.cases[2].demands[0].decider.check().unwrap().kind else {
+        panic!()
+    };
+    assert_eq!(all.len(), 7);
+    let CheckKind::Command(command) = &file.cases[2].demands[1].decider.check().unwrap().kind
+    else {
+        panic!()
+    };
+    assert_eq!(command.run.words(), ["sh", "-c", "test -f NOTES.md"]);
+    let file = fixture("wrapped-sentences/evals/evals.json");
+    let judged = texts(&file, &Decider::Judge);
+    assert_eq!(judged.iter().filter(|text| text.starts_with("The old folder")).count(), 1);
+    let CheckKind::Not(_) = file.cases[1].demands.last().unwrap().decider.check().unwrap().kind
+    else {
+        panic!()
+    };
+    assert_eq!(file.cases[1].shell[0].line, "rm -rf build && make");
+    for words in [
+        "a placeholder is left in the prompt: `{{PROJECT_DIR}}`",
+        "a path of somebody's computer is left in the prompt: `/home/alice`",
+        "the id 0 is there twice: the second is `0-2`",
+        "ids are mixed: 2 integers, 1 text",
+        "the shell line `rm -rf build && make` of `setup` is not run",
+    ] {
+        assert!(
+            file.warnings.iter().any(|warning| warning.contains(words)),
+            "{words}: {:?}",
+            file.warnings
+        );
+    }
+}
+
+#[test]
+fn flows_routing_and_negations() {
+    let file = fixture("lone-case/evals/evals.json");
+    let case = &file.cases[0];
+    assert_eq!((&*case.prompt, &*case.replies[0]), ("Make a plan.", "Now write it."));
+    assert_eq!(case.timeout_seconds, Some(90.0));
+    let judged = texts(&file, &Decider::Judge);
+    assert!(judged.contains(&"This does not hold: Writes before it plans"), "{judged:?}");
+    let file = fixture("bare-array/evals/evals.json");
+    let triggers: Vec<bool> = file.routing.iter().map(|case| case.should_trigger).collect();
+    assert_eq!(triggers, [true, false, false]);
+    assert_eq!(file.routing[0].skills, ["resize", "cluster"]);
+    assert_eq!(file.cases[1].demands[0].text, "The answer is as expected: Not known");
+}
+
+#[test]
+fn what_other_programs_demand_and_cannot_be_carried_over_is_named() {
+    let file = fixture("other/promptfooconfig.yaml");
+    assert_eq!(file.cases[0].prompt, "Answer briefly: When does the first ferry leave?");
+    let judged = texts(&file, &Decider::Judge);
+    assert_eq!(judged, ["Is polite about When does the first ferry leave?"]);
+    for words in [
+        "not carried over from promptfoo: providers",
+        "`javascript` of promptfoo",
+        "`similar` of promptfoo",
+    ] {
+        assert!(
+            file.warnings.iter().any(|warning| warning.contains(words)),
+            "{words}: {:?}",
+            file.warnings
+        );
+    }
+    let file = fixture("other/samples.jsonl");
+    assert_eq!(file.cases[1].prompt, "Which is a fruit?\nA) stone\nB) apple");
+    assert_eq!(file.cases[1].demands[0].text, "The answer agrees with this: B) apple");
+    assert!(
+        file.warnings.iter().any(|warning| warning.contains("case mc: not carried over: sandbox"))
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_refused() {
+    for (text, why) in
+        [(&b"{\"evals\": ["[..], "not JSON"), (b"\xff\xfe", "not UTF-8"), (b"", "not JSON")]
+    {
+        let error = read("evals.json", text, &()).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    let deep = "[".repeat(100_000);
+    assert!(read("evals.json", deep.as_bytes(), &()).is_err());
+    let bomb = "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n".to_owned()
+        + &"d: [*c, *c, *c]\n".repeat(2);
+    let _ = read("promptfoo.yaml", bomb.as_bytes(), &());
+    for text in
+        ["3", "{}", "{\"evals\": 3}", "[1, null]", "{\"iterations\": [1]}", "{\"tests\": [null]}"]
+    {
+        let file = parse(text);
+        assert!(file.cases.is_empty() && !file.warnings.is_empty(), "{text}: {file:?}");
+    }
+}
+
+#[test]
+fn five_thousand_cases_are_read_at_once() {
+    let case = |id: usize| {
+        json!({"id": id % 4000, "prompt": "Sum it up", "expectations": [
+            "The answer contains \"a\"", "The answer is at most 50 words", "It is clear", "Names the author"]})
+    };
+    let text = json!({"evals": (0..5_000).map(case).collect::<Vec<_>>()}).to_string();
+    let started = Instant::now();
+    let file = parse(&text);
+    assert_eq!(file.counts(), DemandCounts { typed: 0, rule: 10_000, judge: 10_000, unknown: 0 });
+    // Without optimisation; the release build has a limit of 500 ms.
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+}
+
+/// Any JSON, with the keys that mean something.
+fn any_document() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(|value| json!(value)),
+        (-3..3i64).prop_map(|value| json!(value)),
+        "[a-z\"`{}./ ]{0,12}".prop_map(|value| json!(value)),
+    ];
+    leaf.prop_recursive(5, 60, 6, |inner| {
+        let key = prop::sample::select(vec![
+            "evals",
+            "cases",
+            "tests",
+            "id",
+            "prompt",
+            "input",
+            "query",
+            "should_trigger",
+            "queries",
+            "files",
+            "path",
+            "expectations",
+            "assertions",
+            "checks",
+            "type",
+            "value",
+            "check",
+            "contains_any",
+            "files_exist",
+            "cmd",
+            "must_have",
+            "rubric",
+            "expected_output",
+            "expected_skill",
+            "query_flow",
+            "assert",
+            "vars",
+            "prompts",
+        ]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(|items| json!(items)),
+            prop::collection::vec((key, inner), 0..6).prop_map(|members| members
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_document_is_read_or_refused(document in any_document()) {
+        let file = parse(&document.to_string());
+        let ids: std::collections::BTreeSet<_> = file.cases.iter().map(|case| &case.id).collect();
+        prop_assert_eq!(ids.len(), file.cases.len());
+        for case in &file.cases {
+            prop_assert!(!case.prompt.trim().is_empty());
+            prop_assert!(case.files.iter().all(|file| !file.path.starts_with('/') && !file.path.contains("..")
+                || !file.path.split('/').any(|part| part == "..")));
+        }
+        for line in file.warnings.iter().chain(&file.refused) {
+            prop_assert!(!line.contains('\n') && !line.contains('\u{1b}'), "{:?}", line);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), name in "a\\.(json|jsonl|yaml)") {
+        let _ = read(&name, &bytes, &());
+    }
+}

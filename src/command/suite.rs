@@ -1,0 +1,311 @@
+//! `selftest suite check`: what files of cases would run, and who decides it. Runs nothing.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::{eprint, print};
+use crate::cli::{GlobalArgs, SuiteAction, SuiteCheckArgs};
+use crate::config;
+use crate::exit::Exit;
+use selftest_harness::check::{self, Check};
+use selftest_harness::evals::{
+    Decider, Demand, DemandCounts, Dialect, EvalCase, EvalsFile, folder,
+};
+use selftest_harness::scenario::suite::Suite;
+use selftest_text::escape::terminal;
+use selftest_text::wording::plural;
+
+/// A check that takes longer shows how it goes on.
+const WORTH_A_BAR: Duration = Duration::from_secs(2);
+/// Most lines of one sort for each file, without `--verbose`.
+const MAX_LINES: usize = 5;
+/// Most bytes of a sentence.
+const MAX_SENTENCE: usize = 100;
+
+pub(super) fn execute(action: &SuiteAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    match action {
+        SuiteAction::Check(arguments) => check_files(arguments, global),
+    }
+}
+
+/// What is printed of one file.
+#[derive(Debug, Serialize)]
+struct FileCheck {
+    path: String,
+    dialect: Dialect,
+    cases: usize,
+    routing: usize,
+    without_checks: usize,
+    checks: DemandCounts,
+    missing_files: Vec<String>,
+    refused: Vec<String>,
+    warnings: Vec<String>,
+    /// For people; absent from JSON.
+    #[serde(skip)]
+    demands: Vec<EvalCase>,
+    #[serde(skip)]
+    unreadable: bool,
+}
+
+fn check_files(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let mut files = Vec::new();
+    for path in &arguments.paths {
+        let shown = project.shown_path(path);
+        if shown.is_dir() {
+            files.extend(folder::find(&shown));
+        } else if shown.is_file() {
+            files.push(shown);
+        } else {
+            let error = anyhow!("there is no file or folder {}", shown.display());
+            return Err(Failure::usage(error)
+                .hint(Some("name an evals.json, a suite, or a folder of skills")));
+        }
+    }
+    files.dedup();
+    let bar = Bar::new(&project, files.len());
+    let checked: Vec<FileCheck> = files
+        .iter()
+        .map(|file| {
+            bar.next();
+            check_file(&project, file)
+        })
+        .collect();
+    bar.finish();
+    if arguments.json {
+        print(&format!("{:#}\n", serde_json::json!(checked)))?;
+    } else {
+        print(&text(&checked, global.verbose > 0))?;
+    }
+    if checked.iter().any(|file| file.unreadable) {
+        return Ok(Exit::Usage);
+    }
+    if checked.iter().all(|file| file.cases + file.routing == 0) {
+        eprint("there is nothing to run: no file here has a case\n");
+        return Ok(Exit::NothingRan);
+    }
+    Ok(Exit::Passed)
+}
+
+/// Shows how it goes on once it has taken a while, on a terminal.
+struct Bar {
+    bar: ProgressBar,
+    started: Instant,
+    is_terminal: bool,
+}
+
+impl Bar {
+    fn new(project: &Project, files: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} files  {elapsed}") {
+            bar.set_style(style);
+        }
+        let is_terminal = std::io::stderr().is_terminal() && !project.environment.ci;
+        Self { bar, started: Instant::now(), is_terminal }
+    }
+
+    fn next(&self) {
+        self.bar.inc(1);
+        if self.is_terminal && self.bar.is_hidden() && self.started.elapsed() > WORTH_A_BAR {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn check_file(project: &Project, path: &Path) -> FileCheck {
+    let read = match own_suite(path) {
+        Some(suite) => suite.map(|suite| of_suite(project, &suite)),
+        None => folder::read_file(path).map_err(|error| error.to_string()),
+    };
+    let path = path.display().to_string();
+    match read {
+        Ok(file) => FileCheck {
+            path,
+            dialect: file.dialect,
+            cases: file.cases.len(),
+            routing: file.routing.len(),
+            without_checks: file.without_checks(),
+            checks: file.counts(),
+            missing_files: file.missing_files,
+            refused: file.refused,
+            warnings: file.warnings,
+            demands: file.cases,
+            unreadable: false,
+        },
+        Err(why) => FileCheck {
+            path,
+            dialect: Dialect::Unknown,
+            cases: 0,
+            routing: 0,
+            without_checks: 0,
+            checks: DemandCounts::default(),
+            missing_files: Vec::new(),
+            refused: vec![why],
+            warnings: Vec::new(),
+            demands: Vec::new(),
+            unreadable: true,
+        },
+    }
+}
+
+/// The suite in a file, where the file is one of ours.
+fn own_suite(path: &Path) -> Option<Result<Suite, String>> {
+    let extension = path.extension()?.to_str()?;
+    if !["yaml", "yml"].contains(&extension) {
+        return None;
+    }
+    let text = std::fs::read_to_string(path).ok()?;
+    let document: Value = serde_yaml::from_str(&text).ok()?;
+    let is_ours = document.get("version").is_some() && document["cases"].is_array();
+    is_ours.then(|| config::suite::parse(path, text).map_err(|errors| errors.render(false)))
+}
+
+/// A suite of ours, looked at like any other file of cases.
+fn of_suite(project: &Project, suite: &Suite) -> EvalsFile {
+    let mut file = EvalsFile {
+        dialect: Dialect::Suite,
+        skill: None,
+        cases: Vec::new(),
+        routing: Vec::new(),
+        missing_files: Vec::new(),
+        refused: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for case in &suite.cases {
+        let generated = case.generated();
+        let grounds = generated.grounds;
+        let id = case.scenario.id.clone();
+        file.warnings.extend(
+            check::warnings(&grounds.checks).into_iter().map(|words| format!("case {id}: {words}")),
+        );
+        for path in case.scenario.files.iter().chain(&case.files) {
+            let there = project.path(Path::new(path)).exists();
+            if !there && !file.missing_files.contains(path) {
+                file.missing_files.push(path.clone());
+            }
+        }
+        let checks = grounds
+            .checks
+            .into_iter()
+            .map(|check| Demand { text: label(&check), decider: Decider::Typed(check) });
+        // A case without expectations says in its hints what to look for.
+        let sentences = if grounds.expectations.is_empty() {
+            vec![generated.hints]
+        } else {
+            grounds.expectations
+        };
+        let judged = sentences.into_iter().map(|text| Demand { text, decider: Decider::Judge });
+        let demands = checks.chain(judged).collect();
+        file.cases.push(EvalCase { id, prompt: generated.prompt, demands, ..EvalCase::default() });
+    }
+    file
+}
+
+fn label(check: &Check) -> String {
+    format!("{}: {}", check.kind.name(), check.kind.value())
+}
+
+fn text(files: &[FileCheck], verbose: bool) -> String {
+    let mut text = String::new();
+    for file in files {
+        text += &format!("{}  {}\n", terminal(&file.path, 500), file.dialect.name());
+        if !file.unreadable {
+            text += &format!("  {}\n", numbers(file));
+        }
+        if verbose {
+            for case in &file.demands {
+                write_case(&mut text, case);
+            }
+        }
+        for (word, lines) in [
+            ("missing", &file.missing_files),
+            ("refused", &file.refused),
+            ("warning", &file.warnings),
+        ] {
+            let shown = if verbose { lines.len() } else { MAX_LINES };
+            for line in lines.iter().take(shown) {
+                text += &format!("  {word}: {}\n", indented(line));
+            }
+            if lines.len() > shown {
+                text += &format!("  {word}: {} more, with -v\n", lines.len() - shown);
+            }
+        }
+    }
+    if files.len() > 1 {
+        let sum = |number: fn(&FileCheck) -> usize| files.iter().map(number).sum::<usize>();
+        text += &format!(
+            "{}: {}, {}, {} typed, {} by rule, {} for the judge, {} unknown\n",
+            plural(files.len() as u64, "file"),
+            plural(sum(|file| file.cases) as u64, "case"),
+            routing(sum(|file| file.routing)),
+            sum(|file| file.checks.typed),
+            sum(|file| file.checks.rule),
+            sum(|file| file.checks.judge),
+            sum(|file| file.checks.unknown),
+        );
+    }
+    text
+}
+
+fn routing(count: usize) -> String {
+    format!("{} about loading the skill", plural(count as u64, "prompt"))
+}
+
+fn numbers(file: &FileCheck) -> String {
+    let DemandCounts { typed, rule, judge, unknown } = file.checks;
+    let mut numbers = plural(file.cases as u64, "case");
+    if file.routing > 0 {
+        numbers += &format!(", {}", routing(file.routing));
+    }
+    if file.cases > 0 {
+        numbers += &format!(
+            "; checks: {typed} typed, {rule} by rule, {judge} for the judge, {unknown} unknown"
+        );
+    }
+    if file.without_checks > 0 {
+        numbers += &format!("; {} without a check", file.without_checks);
+    }
+    numbers
+}
+
+/// The lines of a message that has several, under its first.
+fn indented(message: &str) -> String {
+    let lines: Vec<String> =
+        message.lines().map(|line| selftest_text::escape::block(line, 500)).collect();
+    lines.join("\n    ")
+}
+
+fn write_case(text: &mut String, case: &EvalCase) {
+    *text +=
+        &format!("  case {}: {}\n", terminal(&case.id, 60), terminal(&case.prompt, MAX_SENTENCE));
+    for demand in &case.demands {
+        let word = match demand.decider {
+            Decider::Typed(_) => "typed",
+            Decider::Rule(_) => "by rule",
+            Decider::Judge => "judge",
+            Decider::Unknown { .. } => "unknown",
+        };
+        let sentence = terminal(&demand.text, MAX_SENTENCE);
+        let beside = match &demand.decider {
+            Decider::Rule(check) => format!("  =>  {}", terminal(&label(check), MAX_SENTENCE)),
+            Decider::Typed(check) if label(check) != demand.text => {
+                format!("  =>  {}", terminal(&label(check), MAX_SENTENCE))
+            }
+            Decider::Unknown { why } => format!("  ({})", terminal(why, MAX_SENTENCE)),
+            Decider::Typed(_) | Decider::Judge => String::new(),
+        };
+        *text += &format!("    {word:<8} {sentence}{beside}\n");
+    }
+}
