@@ -10,9 +10,9 @@ use super::{RunArgs, TrialArgs};
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
     /// The skill: its SKILL.md, a folder that holds one, or the name of a folder in
-    /// .claude/skills or skills
-    pub skill: String,
-    /// The cases to try it on, as `selftest freeze` writes them
+    /// .claude/skills or skills; default: the skill that an evals.json lies in
+    pub skill: Option<String>,
+    /// The cases to try it on, as `selftest freeze` writes them, or the evals.json of a skill
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub suite: PathBuf,
     /// Run each case so many times with the skill, and as often without
@@ -35,6 +35,7 @@ pub struct ExperimentArgs {
 impl ExperimentArgs {
     /// Every case of the suite, with the models of the configuration.
     pub fn of(skill: String, suite: PathBuf, repeats: u32) -> Self {
+        let skill = Some(skill);
         Self { skill, suite, repeats, fail_if_worse: false, trials: TrialArgs::default() }
     }
 

@@ -46,7 +46,8 @@ pub struct RunArgs {
     /// Those of an arm too
     #[command(flatten)]
     pub trials: TrialArgs,
-    /// Run exactly the cases of this suite, as `selftest freeze` writes it; no case is generated
+    /// Run exactly the cases of this suite, as `selftest freeze` writes it, or of the evals.json of a
+    /// skill; no case is generated
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub suite: Option<PathBuf>,
     /// Run each case of the suite so many times

@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use super::context::Project;
 use super::failure::Failure;
 use super::run::planned;
-use super::setup::{Setup, SuiteFile};
+use super::setup::Setup;
+use super::suite_file::SuiteFile;
 use crate::cli::ExperimentArgs;
 use crate::config::Resolved;
 use selftest_harness::event::{ExperimentRun, Observer};
@@ -33,6 +34,7 @@ pub(super) struct Experiment<'a> {
     pub(super) project: &'a Project,
     pub(super) resolved: &'a Resolved,
     pub(super) told: &'a ExperimentArgs,
+    pub(super) suite: SuiteFile,
     pub(super) skill: Skill,
     /// Where the skill lies: neither arm reads it there.
     pub(super) hidden: Vec<PathBuf>,
@@ -59,13 +61,13 @@ impl Experiment<'_> {
         let (project, resolved, told) = (self.project, self.resolved, self.told);
         let skill = &self.skill;
         let args = told.run();
-        let suite = SuiteFile::load(project, &told.suite)?;
-        let mut plan = planned(&args, &resolved.config, Some(&suite))?;
+        let suite = &self.suite;
+        let mut plan = planned(&args, &resolved.config, Some(suite))?;
         if plan.is_empty() {
             return Ok(None);
         }
         let setup =
-            Setup { project, resolved, args: &args, suite: Some(&suite), hidden: &self.hidden };
+            Setup { project, resolved, args: &args, suite: Some(suite), hidden: &self.hidden };
         setup.read_named_files(&mut plan)?;
         let now = selftest_clock::now();
         let ids = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };

@@ -29,6 +29,7 @@ mod signals;
 mod since;
 mod skills;
 mod suite;
+mod suite_file;
 mod worker;
 
 use std::io::{IsTerminal as _, Write as _};

@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use super::context::Project;
 use super::failure::Failure;
 use super::named_run;
-use super::setup::{Setup, SuiteFile};
+use super::setup::Setup;
+use super::suite_file::SuiteFile;
 use super::{eprint, print};
 use crate::cli::{Format, GlobalArgs, RunArgs};
 use crate::config::{Config, Flag};
@@ -44,7 +45,12 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let files = ReportFiles::open(&json_folder, &markdown_folder, &run_id)
         .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
 
-    let prepared = setup.prepare(&plan).await?;
+    let mut prepared = setup.prepare(&plan).await?;
+    if let Some((skill, _)) = suite.as_ref().and_then(|suite| suite.skill.as_ref()) {
+        // The cases of a skill are there to try it.
+        let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
+        prepared.runner = Arc::new(prepared.runner.with_sut(with));
+    }
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
     for line in named_run::changed_models(&project, &resolved, &header.models) {
         eprint(&format!("warning: {line}\n"));
@@ -129,7 +135,12 @@ pub(super) fn planned(
                 scenario.timeout_seconds =
                     scenario.timeout_seconds.filter(|_| args.trials.timeout.is_none());
             }
-            plan_suite(&cases, &selection, defaults(config), args.repeats)
+            plan_suite(&cases, &selection, defaults(config), args.repeats).map(|mut planned| {
+                for case in &mut planned {
+                    case.fixtures = file.fixtures(&case.scenario.id);
+                }
+                planned
+            })
         }
         None => plan(&config.scenarios, &selection, defaults(config)),
     };

@@ -1,7 +1,7 @@
 //! The parts of a run: models, system under test, templates, and the paths hidden from it.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -13,9 +13,10 @@ use super::eprint;
 use super::failure::Failure;
 use super::judge::fitness::{FETCH_JUDGE, JudgeIdentity, measured_models};
 use super::model::FetchBar;
+use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
-use selftest_harness::event::{RunConfig, RunHeader, RunModels, SuiteRun};
+use selftest_harness::event::{RunConfig, RunHeader, RunModels};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::{
@@ -29,7 +30,6 @@ use selftest_harness::run::runner::{ProjectWatch, Runner};
 use selftest_harness::scenario::generate::{Generator, Material, load_templates};
 use selftest_harness::scenario::ground::{self, Source, Sources};
 use selftest_harness::scenario::rejection::prompt_digest;
-use selftest_harness::scenario::suite::Suite;
 use selftest_harness::scenario::{GeneratedCase, Grounds, Scenario};
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
@@ -45,6 +45,7 @@ use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
 use selftest_text::redact::Redactor;
+use selftest_text::wording::plural;
 
 /// Most file names that the generator hears of.
 const NAMED_FILES: usize = 40;
@@ -52,54 +53,6 @@ const NAMED_FILES: usize = 40;
 const SHOWN_TOKENS: u32 = 40_000;
 /// Earlier runs whose prompts are not asked again.
 const REMEMBERED_RUNS: usize = 30;
-
-/// A suite with its file, which the system under test must not read.
-pub(super) struct SuiteFile {
-    pub(super) suite: Suite,
-    /// As the user named it.
-    shown: PathBuf,
-    path: PathBuf,
-}
-
-impl SuiteFile {
-    /// Reads the suite of the command line.
-    pub(super) fn load(project: &Project, path: &Path) -> Result<Self, Failure> {
-        let suite = config::suite::load(&project.shown_path(path))?;
-        Ok(Self { suite, shown: path.to_owned(), path: project.path(path) })
-    }
-
-    /// The suite as the report names it.
-    fn describe(&self, repeats: u32) -> SuiteRun {
-        SuiteRun {
-            path: selftest_text::one_line(&self.shown.display().to_string(), 500),
-            digest: self.suite.digest(),
-            run_id: self.suite.run_id.clone(),
-            repeats,
-        }
-    }
-
-    /// Differences from the frozen run that change the meaning of scores.
-    fn warnings(&self, rubric_digest: &str, library: &PromptLibrary) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let shown = self.shown.display();
-        let differs = |then: Option<&String>, now: Option<&str>| {
-            then.is_some_and(|then| now.is_some_and(|now| now != then))
-        };
-        if differs(self.suite.rubric_digest.as_ref(), Some(rubric_digest)) {
-            warnings.push(format!(
-                "{shown} was frozen under another rubric: scores cannot be compared with that run"
-            ));
-        }
-        let now = library.digests().get(JUDGE_TEMPLATE).map(String::as_str);
-        if differs(self.suite.prompt_digests.get(JUDGE_TEMPLATE), now) {
-            warnings.push(format!(
-                "prompts/{JUDGE_TEMPLATE} has changed since {shown} was frozen: scores may differ \
-                 for that"
-            ));
-        }
-        warnings
-    }
-}
 
 /// The parts of a run.
 pub(super) struct Setup<'a> {
@@ -176,6 +129,16 @@ impl Setup<'_> {
         let external = self.external_sut(&redactor, &hidden)?;
         if let Some(sut) = &external {
             sut.check().await?;
+        }
+        let takes_fixtures = external.as_ref().is_some_and(|sut| sut.takes_fixtures());
+        if let Some(case) = plan.iter().find(|case| !case.fixtures.is_empty())
+            && !takes_fixtures
+        {
+            let (id, count) = (&case.scenario.id, plural(case.fixtures.len() as u64, "file"));
+            return Err(Failure::usage(anyhow!(
+                "case {id} brings {count}, and the system under test has no folder of its own"
+            ))
+            .hint(Some("set `sut.command.work_folder: copy` in the config")));
         }
         let generates = !to_generate.is_empty();
         let asks_judge =

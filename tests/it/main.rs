@@ -17,6 +17,7 @@ mod workspace;
 mod cassette;
 mod checks;
 mod checks_doc;
+mod evals;
 mod experiment;
 mod gate;
 mod generation;

@@ -17,6 +17,7 @@ use crate::command::failure::Failure;
 use crate::command::grade::database;
 use crate::command::interruption::interruption;
 use crate::command::model::FetchBar;
+use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
 use crate::config::Resolved;
 use crate::exit::Exit;
@@ -104,6 +105,7 @@ impl Drafter {
             project: &self.project,
             resolved: &self.resolved,
             told: &told,
+            suite: SuiteFile::load(&self.project, &told.suite)?,
             skill: Skill { name: draft.name.clone(), text: draft.render() },
             // It lies nowhere yet.
             hidden: Vec::new(),

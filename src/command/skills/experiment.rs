@@ -10,6 +10,7 @@ use crate::command::context::Project;
 use crate::command::experiment::Experiment;
 use crate::command::failure::Failure;
 use crate::command::run::{cancel_on_interrupt, flags};
+use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
 use crate::exit::Exit;
 use selftest_harness::experiment::Conclusion;
@@ -21,7 +22,7 @@ use selftest_text::one_line;
 /// Most bytes of a skill's text.
 const MAX_SKILL_BYTES: u64 = 1 << 18;
 /// Name of a skill's file.
-const FILE: &str = "SKILL.md";
+pub(in crate::command) const FILE: &str = "SKILL.md";
 /// Where skills are found by name.
 const FOLDERS: [&str; 2] = [".claude/skills", "skills"];
 
@@ -35,11 +36,21 @@ pub(super) async fn execute(
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let (skill, file) = find(&project, &told.skill)?;
+    let mut suite = SuiteFile::load(&project, &told.suite)?;
+    let (skill, file) = match (&told.skill, suite.skill.take()) {
+        (Some(named), _) => find(&project, named)?,
+        (None, Some(around)) => around,
+        (None, None) => {
+            let error = anyhow!("{} lies in no skill, and none is named", told.suite.display());
+            return Err(Failure::usage(error)
+                .hint(Some("`selftest skills experiment SKILL --suite FILE` names one")));
+        }
+    };
     let experiment = Experiment {
         project: &project,
         resolved: &resolved,
         told,
+        suite,
         skill,
         // The arm without it would have what it must do without.
         hidden: vec![to_hide(&project, &file)],
@@ -84,9 +95,14 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), Failure> {
             FOLDERS.join(" or ")
         ))));
     };
+    Ok((Skill { name: shown, ..read_skill(&file)? }, file))
+}
+
+/// Reads a skill, under the name of its folder.
+pub(in crate::command) fn read_skill(file: &Path) -> Result<Skill, Failure> {
     let unreadable = |why: String| Failure::usage(anyhow!("cannot read {}: {why}", file.display()));
     let mut text = String::new();
-    let read = std::fs::File::open(&file)
+    let read = std::fs::File::open(file)
         .and_then(|open| open.take(MAX_SKILL_BYTES + 1).read_to_string(&mut text));
     read.map_err(|error| unreadable(error.to_string()))?;
     if text.len() as u64 > MAX_SKILL_BYTES {
@@ -95,7 +111,9 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), Failure> {
     if text.trim().is_empty() {
         return Err(unreadable("it is empty".to_owned()));
     }
-    Ok((Skill { name: shown, text }, file))
+    let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
+    let name = one_line(&folder.to_string_lossy(), 200);
+    Ok(Skill { name, text })
 }
 
 /// The part of a skill to hide: its whole folder, which may hold more of it, unless the project lies

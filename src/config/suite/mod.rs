@@ -33,6 +33,20 @@ pub fn schema() -> &'static Value {
     &SCHEMA
 }
 
+/// Whether a file is a suite of ours, broken or not, and no file of cases of somebody else.
+pub fn is_ours(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if extension == "jsonl" {
+        return false;
+    }
+    let Ok(text) = super::read(path, KIND) else { return extension != "json" };
+    let Ok(document) = yaml::parse(&text, KIND) else { return extension != "json" };
+    let has = |key: &str| document.value.get(key).is_some();
+    // promptfoo has `tests`, an evals.json has no version of ours.
+    let theirs = has("tests") || has("prompts") || has("providers");
+    if extension == "json" { has("version") && has("cases") } else { has("cases") || !theirs }
+}
+
 /// Reads a suite file; reports every error, not only the first.
 pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
     let text = super::read(path, KIND).map_err(|why| {

@@ -28,6 +28,7 @@ pub(crate) struct World {
 pub(crate) fn task() -> Task {
     let now = "2026-02-06T12:34:56Z".parse().unwrap();
     Task {
+        fixtures: Arc::new([]),
         session_id: SessionId::fresh(now),
         task_group_id: TaskGroupId::fresh(now),
         task_type: TaskType::ReadInfo,

@@ -72,6 +72,8 @@ pub enum CheckKind {
     FileContains(FileContains),
     /// Nothing but these files was created, changed or deleted.
     OnlyChanges(Globs),
+    /// A demand that nobody can decide, in its author's words: it is never met, and never not.
+    Unknown(Text),
     /// Each of these holds.
     All(Vec<Check>),
     /// At least one of these holds.

@@ -240,6 +240,7 @@ fn single(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
         "file_exists" => text(CheckKind::FileExists),
         "file_contains" => of(value, CheckKind::FileContains),
         "only_changes" => of(value, CheckKind::OnlyChanges),
+        "unknown" => of(value, CheckKind::Unknown),
         _ => return None,
     })
 }

@@ -12,6 +12,7 @@ mod inspect;
 mod promptfoo;
 mod read;
 pub mod sentence;
+mod suite;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 pub use dialect::Dialect;
 pub use read::{ReadError, read};
+pub use suite::ImportedSuite;
 
 use crate::check::Check;
 

@@ -122,9 +122,6 @@ pub struct Step {
 pub struct CheckResult {
     /// Its name, or the demand as it is written in a suite.
     pub check: String,
-    /// The expectation that it was made of, by rule; absent of one that people wrote as a check.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sentence: Option<String>,
     /// What came of it.
     #[serde(flatten)]
     pub finding: Finding,

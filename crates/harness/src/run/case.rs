@@ -68,7 +68,13 @@ impl CasePlay {
                 safety_floor: planned.limits.safety_floor,
                 duration_ms: 0,
             },
-            task: Task { session_id, task_group_id, task_type: TaskType::ReadInfo, seed },
+            task: Task {
+                session_id,
+                task_group_id,
+                task_type: TaskType::ReadInfo,
+                seed,
+                fixtures: Arc::clone(&planned.fixtures),
+            },
             started: Instant::now(),
             planned,
         }
@@ -290,11 +296,10 @@ impl CasePlay {
             commands: &runs,
         };
         let findings = check::decide_all(checks, &observation).findings;
-        let results = checks.iter().zip(findings).map(|(check, finding)| CheckResult {
-            check: check.describe(),
-            sentence: None,
-            finding,
-        });
+        let results = checks
+            .iter()
+            .zip(findings)
+            .map(|(check, finding)| CheckResult { check: check.describe(), finding });
         self.draft.checks = results.collect();
     }
 

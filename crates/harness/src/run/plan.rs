@@ -1,9 +1,11 @@
 //! The plan of a run: which scenarios, each with its thresholds and limits. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::scenario::suite::SuiteCase;
 use crate::scenario::{GeneratedCase, Grounds, Scenario};
+use crate::sut::Fixture;
 use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// Which scenarios of the configuration to run.
@@ -61,6 +63,8 @@ pub struct PlannedCase {
     pub frozen: Option<GeneratedCase>,
     /// The grounds that people wrote; part of a frozen case already.
     pub grounds: Grounds,
+    /// Files that are put into the folder of the system under test.
+    pub fixtures: Arc<[Fixture]>,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,
     /// Least overall score that passes.
@@ -150,6 +154,7 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         scenario: scenario.clone(),
         frozen: None,
         grounds: scenario.grounds(),
+        fixtures: Arc::new([]),
         repeat: None,
         threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
         limits,
@@ -162,22 +167,7 @@ mod tests {
     use crate::scenario::TaskStatus;
 
     fn scenario(id: &str) -> Scenario {
-        Scenario {
-            id: id.into(),
-            description: "d".into(),
-            expected_status: TaskStatus::Complete,
-            requires_reply: false,
-            reply_flow: vec![],
-            strictness: None,
-            min_score_to_pass: None,
-            allow_minor_format_deviation: None,
-            max_questions_allowed: None,
-            timeout_seconds: None,
-            expectations: Vec::new(),
-            checks: Vec::new(),
-            reference: None,
-            files: Vec::new(),
-        }
+        Scenario::new(id.to_owned(), TaskStatus::Complete)
     }
 
     fn defaults() -> Defaults {

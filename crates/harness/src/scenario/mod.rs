@@ -108,6 +108,26 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// A scenario with nothing but an id and the status that is expected.
+    pub fn new(id: String, expected_status: TaskStatus) -> Self {
+        Self {
+            id,
+            description: String::new(),
+            expected_status,
+            requires_reply: false,
+            reply_flow: Vec::new(),
+            strictness: None,
+            min_score_to_pass: None,
+            allow_minor_format_deviation: None,
+            max_questions_allowed: None,
+            timeout_seconds: None,
+            expectations: Vec::new(),
+            checks: Vec::new(),
+            reference: None,
+            files: Vec::new(),
+        }
+    }
+
     /// What an answer is held against in every case of the scenario, but for its files.
     pub fn grounds(&self) -> Grounds {
         Grounds {

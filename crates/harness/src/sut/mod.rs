@@ -14,6 +14,7 @@ pub mod skill;
 pub mod status;
 pub mod sut_settings;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -52,6 +53,26 @@ pub struct Task {
     pub task_type: TaskType,
     /// Seed for an adapter that samples by itself: another one for each repeat of a case.
     pub seed: u64,
+    /// Files for the folder that the system works in.
+    pub fixtures: Arc<[Fixture]>,
+}
+
+/// A file that a case needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fixture {
+    /// Where it goes: a relative path that does not climb.
+    pub path: String,
+    /// What is in it.
+    pub source: FixtureSource,
+}
+
+/// Where a fixture comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FixtureSource {
+    /// A file or a folder on disk.
+    Disk(PathBuf),
+    /// This text.
+    Text(String),
 }
 
 /// The answer of the system under test to a prompt or a reply.
@@ -178,6 +199,11 @@ pub trait SystemUnderTest: Send + Sync {
     /// that is gone must not turn into a failure of the system.
     fn has_model(&self) -> BoxFuture<'_, Result<(), SutError>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Whether each case has a folder of its own, into which files can be put.
+    fn takes_fixtures(&self) -> bool {
+        false
     }
 
     /// The same system with this skill at hand, and without any other difference.

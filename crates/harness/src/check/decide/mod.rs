@@ -106,6 +106,7 @@ fn statement(check: &Check, seen: &Observation<'_>) -> Statement {
         CheckKind::FileContains(wanted) => files::contains(wanted, seen),
         CheckKind::OnlyChanges(globs) => files::only_changes(globs, seen),
 
+        CheckKind::Unknown(_) => Statement::undecided("nobody can decide it"),
         CheckKind::Command(command) => command::ended(command, seen),
     }
 }

@@ -32,7 +32,7 @@ use super::confine::{Policy, landlock_abi};
 use super::project::Workspace;
 use super::skill::Skill;
 use super::sut_settings::{CommandSettings, WorkFolder};
-use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
+use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
 pub use check::CommandRunner;
 use selftest_text::redact::Redactor;
 use session::{CommandSession, Scratch};
@@ -190,13 +190,18 @@ impl CommandSut {
     }
 
     /// The copy of the project that a case works in, below its scratch folder.
-    async fn workspace(&self, scratch: &Path) -> Result<Option<Workspace>, SutError> {
+    async fn workspace(
+        &self,
+        scratch: &Path,
+        fixtures: &Arc<[Fixture]>,
+    ) -> Result<Option<Workspace>, SutError> {
         if self.setup.settings.work_folder == WorkFolder::Project {
             return Ok(None);
         }
         let (setup, folder) = (Arc::clone(&self.setup), scratch.join(WORKSPACE));
+        let fixtures = Arc::clone(fixtures);
         let copied = tokio::task::spawn_blocking(move || {
-            Workspace::copy(&setup.host.project, &setup.host.protected, folder)
+            Workspace::copy(&setup.host.project, &setup.host.protected, &fixtures, folder)
         });
         match copied.await {
             Ok(Ok(workspace)) => Ok(Some(workspace)),
@@ -227,6 +232,10 @@ impl SystemUnderTest for CommandSut {
     fn can_reach_project(&self) -> bool {
         // Even where the kernel forbids writing: what is compared need not be believed.
         true
+    }
+
+    fn takes_fixtures(&self) -> bool {
+        self.setup.settings.work_folder == WorkFolder::Copy
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
@@ -264,7 +273,7 @@ impl SystemUnderTest for CommandSut {
                     SutError::failed(format!("cannot write {}: {error}", file.display()))
                 })?;
             }
-            let workspace = self.workspace(&scratch.0).await?;
+            let workspace = self.workspace(&scratch.0, &task.fixtures).await?;
             let folder = workspace.as_ref().map_or(&*self.setup.host.project, Workspace::folder);
             let mut policy = self.setup.policy(folder);
             policy.write.push(scratch.0.clone());

@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::snapshot::{Change, files};
 use super::{ANSWER_KEYS, Snapshot, barred};
 use crate::check::{FileContent, FileReport};
+use crate::sut::{Fixture, FixtureSource};
 
 /// Most files of a copy.
 const MAX_FILES: usize = 20_000;
@@ -28,28 +29,37 @@ impl Workspace {
     /// Copies the project without `.git`, build folders, what `.gitignore` names, answer keys and
     /// what else is protected. Links are left out. The error is one of the disk, or says that the
     /// project is too large.
-    pub fn copy(project: &Path, protected: &[PathBuf], folder: PathBuf) -> Result<Self, Error> {
+    ///
+    /// The fixtures of the case are put over it, and count as if they had always been there.
+    pub fn copy(
+        project: &Path,
+        protected: &[PathBuf],
+        fixtures: &[Fixture],
+        folder: PathBuf,
+    ) -> Result<Self, Error> {
         let project = project.canonicalize()?;
         std::fs::create_dir_all(&folder)?;
-        let (mut count, mut bytes) = (0, 0);
+        let mut copy = Copy { count: 0, bytes: 0 };
         for path in files(&project, &barred(&project, ANSWER_KEYS, protected)) {
-            let from = project.join(&path);
-            let metadata = from.symlink_metadata()?;
-            if !metadata.is_file() {
-                continue;
+            copy.file(&project.join(&path), &folder.join(&path))?;
+        }
+        for Fixture { path, source } in fixtures {
+            if !is_inside(path) {
+                return Err(Error::other(format!("the fixture `{path}` leads out of the folder")));
             }
-            (count, bytes) = (count + 1, bytes + metadata.len());
-            if count > MAX_FILES || bytes > MAX_BYTES {
-                return Err(Error::other(format!(
-                    "a copy of the project would have more than {MAX_FILES} files or {} MiB",
-                    MAX_BYTES >> 20
-                )));
+            let to = folder.join(path);
+            match source {
+                FixtureSource::Text(text) => {
+                    make_parent(&to)?;
+                    std::fs::write(&to, text)?;
+                }
+                FixtureSource::Disk(from) if from.is_dir() => {
+                    for inner in files(from, &barred(from, &[], protected)) {
+                        copy.file(&from.join(&inner), &to.join(&inner))?;
+                    }
+                }
+                FixtureSource::Disk(from) => copy.file(from, &to)?,
             }
-            let to = folder.join(&path);
-            if let Some(parent) = to.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            std::fs::copy(&from, &to)?;
         }
         let first = Snapshot::take_whole(&folder);
         Ok(Self { folder, first })
@@ -79,8 +89,7 @@ impl Workspace {
 
     fn content(&self, path: &str) -> FileContent {
         let unreadable = |why: &str| FileContent::Unreadable(why.to_owned());
-        let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        if !inside {
+        if !is_inside(path) {
             return unreadable("it is not a path inside the project");
         }
         let Ok(real) = self.folder.join(path).canonicalize() else { return FileContent::Missing };
@@ -100,6 +109,40 @@ impl Workspace {
                 .map_or_else(|_| unreadable("it is not UTF-8"), FileContent::Text),
         }
     }
+}
+
+/// Files that were copied so far.
+struct Copy {
+    count: usize,
+    bytes: u64,
+}
+
+impl Copy {
+    /// Copies a file. A link is left out.
+    fn file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        let metadata = from.symlink_metadata()?;
+        if !metadata.is_file() {
+            return Ok(());
+        }
+        self.count += 1;
+        self.bytes += metadata.len();
+        if self.count > MAX_FILES || self.bytes > MAX_BYTES {
+            return Err(Error::other(format!(
+                "a copy of the project would have more than {MAX_FILES} files or {} MiB",
+                MAX_BYTES >> 20
+            )));
+        }
+        make_parent(to)?;
+        std::fs::copy(from, to).map(drop)
+    }
+}
+
+fn make_parent(path: &Path) -> Result<(), Error> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)
+}
+
+fn is_inside(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 #[cfg(test)]
@@ -129,7 +172,18 @@ mod tests {
     fn a_copy_holds_no_answers() {
         let (project, scratch) = (project(), tempfile::tempdir().unwrap());
         let protected = [PathBuf::from("src/b.rs")];
-        let copy = Workspace::copy(project.path(), &protected, scratch.path().join("w")).unwrap();
+        let fixture = |path: &str| Fixture {
+            path: path.to_owned(),
+            source: FixtureSource::Text("port 81".to_owned()),
+        };
+        let folder = scratch.path().join("w");
+        let fixtures = [fixture("README.md"), fixture("data/in.csv")];
+        let copy = Workspace::copy(project.path(), &protected, &fixtures, folder).unwrap();
+        assert_eq!(fs::read_to_string(copy.folder().join("README.md")).unwrap(), "port 81");
+        assert!(copy.folder().join("data/in.csv").exists());
+        assert_eq!(copy.report(&[]), FileReport::default(), "fixtures are no changes");
+        let out = [fixture("../out")];
+        assert!(Workspace::copy(project.path(), &[], &out, scratch.path().join("x")).is_err());
         let there = |path: &str| copy.folder().join(path).exists();
         assert!(there("README.md") && there("src/a.rs") && there(".gitignore"));
         for left_out in ["reports/old.md", "config/selftest.yaml", "secret", "src/b.rs"] {
@@ -140,7 +194,7 @@ mod tests {
     #[test]
     fn what_became_of_files_is_told() {
         let (project, scratch) = (project(), tempfile::tempdir().unwrap());
-        let copy = Workspace::copy(project.path(), &[], scratch.path().join("w")).unwrap();
+        let copy = Workspace::copy(project.path(), &[], &[], scratch.path().join("w")).unwrap();
         assert_eq!(copy.report(&[]), FileReport::default());
         let at = |path: &str| copy.folder().join(path);
         fs::write(at("src/a.rs"), "aa").unwrap();

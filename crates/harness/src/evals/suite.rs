@@ -1,0 +1,173 @@
+//! A file of cases as a suite of ours. Pure: what cannot be carried over is named, not dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Decider, EvalCase, EvalFile, EvalsFile};
+use crate::check::{Check, CheckKind, CheckWeight, Text};
+use crate::scenario::suite::{SUITE_VERSION, Suite, SuiteCase};
+use crate::scenario::{Scenario, TaskStatus};
+
+/// Most characters of an id of ours.
+const MAX_ID: usize = 64;
+/// Most bytes of a description.
+const MAX_DESCRIPTION: usize = 200;
+/// Most bytes of the name of a check.
+const MAX_NAME: usize = 200;
+/// Stands behind a sentence that a rule has read.
+const BY_RULE: &str = "by rule";
+
+/// The suite of a file of cases.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedSuite {
+    /// Its cases.
+    pub suite: Suite,
+    /// The files that each case needs, by its id of ours; none of most cases.
+    pub files: BTreeMap<String, Vec<EvalFile>>,
+    /// What is not run besides what the file's own warnings name, one line each.
+    pub left_out: Vec<String>,
+}
+
+impl EvalsFile {
+    /// The cases as a suite. Demands by check are decided by machine, sentences by the judge; a case
+    /// with a demand that nobody can decide is never passed.
+    pub fn suite(&self) -> ImportedSuite {
+        let mut taken = BTreeSet::new();
+        let mut imported = ImportedSuite {
+            suite: Suite {
+                version: SUITE_VERSION,
+                run_id: None,
+                rubric_digest: None,
+                prompt_digests: BTreeMap::new(),
+                cases: Vec::new(),
+            },
+            files: BTreeMap::new(),
+            left_out: self.refused.clone(),
+        };
+        for case in &self.cases {
+            let id = free_id(&case.id, &mut taken);
+            if !case.replies.is_empty() {
+                imported.left_out.push(format!(
+                    "case {id}: {} later messages are not sent: the first answer is judged",
+                    case.replies.len()
+                ));
+            }
+            if !case.files.is_empty() {
+                imported.files.insert(id.clone(), case.files.clone());
+            }
+            imported.suite.cases.push(suite_case(id, case));
+        }
+        if !self.routing.is_empty() {
+            let count = self.routing.len();
+            imported
+                .left_out
+                .push(format!("{count} prompts about loading the skill are not cases of a run"));
+        }
+        imported
+    }
+}
+
+fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
+    let words = case.name.as_deref().unwrap_or(&case.prompt);
+    let scenario = Scenario {
+        description: selftest_text::one_line(words, MAX_DESCRIPTION),
+        timeout_seconds: case.timeout_seconds.map(|seconds| seconds.clamp(0.1, 86_400.0)),
+        ..Scenario::new(id, TaskStatus::Complete)
+    };
+    let (mut checks, mut expectations) = (Vec::new(), Vec::new());
+    for demand in &case.demands {
+        match &demand.decider {
+            Decider::Typed(check) => checks.push(named(check, &demand.text, None)),
+            Decider::Rule(check) => checks.push(named(check, &demand.text, Some(BY_RULE))),
+            Decider::Judge => expectations.push(demand.text.clone()),
+            Decider::Unknown { why } => checks.push(undecidable(&demand.text, why)),
+        }
+    }
+    if checks.is_empty() && expectations.is_empty() {
+        checks.push(undecidable("the case demands nothing", "no answer could pass or fail"));
+    }
+    SuiteCase {
+        prompt: case.prompt.clone(),
+        checks,
+        expectations,
+        reference: case.reference.clone(),
+        ..SuiteCase::new(scenario, crate::scenario::GeneratedCase::default())
+    }
+}
+
+/// The check under the words of its author.
+fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
+    let words = selftest_text::one_line(words, MAX_NAME);
+    let name = match remark {
+        Some(remark) => format!("{words} ({remark})"),
+        None => words,
+    };
+    Check { name: Some(name), ..check.clone() }
+}
+
+fn undecidable(words: &str, why: &str) -> Check {
+    let text = selftest_text::one_line(&format!("{words}: {why}"), MAX_NAME);
+    // It holds words, so that it is a text.
+    let kind = Text::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
+    let name = Some(selftest_text::one_line(words, MAX_NAME)).filter(|name| !name.is_empty());
+    Check { name, weight: CheckWeight::ONE, kind }
+}
+
+/// An id of ours for an id of theirs, which nobody else has.
+fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let plain: String = theirs.chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    let plain = plain.trim_matches(['-', '_']);
+    let plain = if plain.is_empty() { "case" } else { plain };
+    // Room for a number behind it.
+    let plain: String = plain.chars().take(MAX_ID - 6).collect();
+    let numbered = (2..).map(|number| format!("{plain}-{number}"));
+    let id = std::iter::once(plain.clone()).chain(numbered).find(|id| !taken.contains(id));
+    let id = id.unwrap_or(plain);
+    taken.insert(id.clone());
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evals::read;
+
+    fn imported(text: &str) -> ImportedSuite {
+        read("evals.json", text.as_bytes(), &()).unwrap().suite()
+    }
+
+    #[test]
+    fn demands_go_to_those_who_can_decide_them() {
+        let imported = imported(
+            r#"{"skill_name": "s", "evals": [
+                {"id": 1, "prompt": "Do it", "expected_output": "Done.", "setup": "rm -rf /",
+                 "expectations": ["The answer mentions \"port 80\"", "The tone is friendly"],
+                 "assertions": [{"type": "contains", "value": "80"}, {"type": "telepathy", "x": 1}]},
+                {"id": "a b/../c", "prompt": "Do that", "expectations": ["It is short"]}
+            ]}"#,
+        );
+        let [first, second] = &imported.suite.cases[..] else { panic!("two cases") };
+        assert_eq!((first.scenario.id.as_str(), second.scenario.id.as_str()), ("1", "a-b----c"));
+        assert_eq!(first.expectations, ["The tone is friendly"]);
+        let kinds: Vec<&str> = first.checks.iter().map(|check| check.kind.name()).collect();
+        assert!(kinds.contains(&"contains") && kinds.contains(&"unknown"), "{kinds:?}");
+        let names = first.checks.iter().filter_map(|check| check.name.as_deref());
+        assert!(names.into_iter().any(|name| name.ends_with("(by rule)")), "{first:?}");
+        assert!(first.hints.is_empty() && second.checks.is_empty());
+    }
+
+    #[test]
+    fn a_case_without_demands_is_never_passed() {
+        let imported = imported(r#"{"evals": [{"id": 0, "prompt": "Do it"}]}"#);
+        let [check] = &imported.suite.cases[0].checks[..] else { panic!("one check") };
+        assert_eq!(check.kind.name(), "unknown");
+    }
+
+    #[test]
+    fn ids_are_unique_and_ours() {
+        let mut taken = BTreeSet::new();
+        let mut free = |id: &str| free_id(id, &mut taken);
+        assert_eq!(["x", "x", "x!", "", "ж"].map(&mut free), ["x", "x-2", "x-3", "case", "case-2"]);
+        assert!(free(&"y".repeat(200)).len() <= MAX_ID);
+    }
+}
