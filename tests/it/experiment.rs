@@ -32,7 +32,7 @@ fn project(scenarios: &str) -> Workspace {
     let workspace = Workspace::new().config(config(OPENAI, scenarios)).server(&server);
     let _ = workspace.run().exit(0);
     let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
-    workspace.file(SKILL, format!("---\nname: brevity\n---\n{MARK}\n"))
+    workspace.judged_only(SUITE).file(SKILL, format!("---\nname: brevity\n---\n{MARK}\n"))
 }
 
 fn experiment(workspace: &Workspace, arguments: &[&str]) -> Workspace {

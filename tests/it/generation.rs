@@ -72,7 +72,11 @@ fn prompts_are_about_an_excerpt_of_the_project() {
     }
     let summary = report.case_of("clear_summary");
     assert!(summary.prompt().contains("three lines") && summary.prompt().contains("README.md"));
-    assert_eq!(summary.0["grounds"]["expectations"][0], "The answer has exactly three lines.");
+    let form = &summary.0["grounds"]["checks"][0];
+    assert_eq!(
+        (&form["lines"], summary.0["checks"][0]["outcome"].as_str()),
+        (&3.into(), Some("held"))
+    );
     assert!(report.case_of("evidence_restriction").prompt().contains("no other source"));
     let vague = report.case_of("ambiguous_request");
     assert!(!vague.prompt().contains("README") && !vague.prompt().contains("Ports"), "{vague}");

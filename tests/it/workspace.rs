@@ -130,6 +130,18 @@ impl Workspace {
         self
     }
 
+    /// The suite without its checks, so that the judge alone decides.
+    pub(crate) fn judged_only(self, suite: &str) -> Self {
+        let text = std::fs::read_to_string(self.path(suite)).unwrap();
+        let mut in_checks = false;
+        let kept = text.lines().filter(|line| {
+            in_checks = line.trim() == "checks:" || in_checks && line.starts_with("      - {");
+            !in_checks
+        });
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        self.file(suite, kept)
+    }
+
     /// The server stands for OpenAI and for Ollama.
     pub(crate) fn server(self, server: &ModelServer) -> Self {
         self.env("OPENAI_BASE_URL", server.openai_url())

@@ -39,6 +39,7 @@ fn ready(workspace: Workspace, server: &ModelServer, gaps: &str) -> Workspace {
     let workspace = four_gaps(workspace).config(yaml).server(server);
     let _ = workspace.clone().args(["--exit-zero"]).run().exit(0);
     let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let workspace = workspace.judged_only(SUITE);
     let _ = detect(&workspace).run().exit(0);
     workspace
 }

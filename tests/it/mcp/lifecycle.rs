@@ -80,7 +80,7 @@ fn a_huge_line_is_dropped_without_being_held() {
     let message = Conversation::begin(workspace.clone(), "2025-11-25");
     assert_eq!(message.heard().count(), 1);
     // The handshake is there from before; then 300 MB without a line break, then a request.
-    let script = "ulimit -v 300000; { cat ../input.jsonl; head -c 300000000 /dev/zero; echo; \
+    let script = "ulimit -v 420000; { cat ../input.jsonl; head -c 300000000 /dev/zero; echo; \
                   cat request.jsonl; } | \"$@\"";
     let request = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
     let run = workspace

@@ -338,7 +338,24 @@ pub(crate) fn answered(call: &Call) -> Value {
     if call.is_first_answer() && asks(call.last_message()) {
         json!({ "status": "AWAITING_RESPONSE", "output": "Which part do you mean?" })
     } else {
-        json!({ "status": "COMPLETE", "output": "One line.\nTwo lines.\nThree lines." })
+        json!({ "status": "COMPLETE", "output": formed(call.last_message()) })
+    }
+}
+
+/// An answer of the form that a request asks for.
+fn formed(request: &str) -> String {
+    let asks = |words: &str| request.contains(words);
+    let lines = ["One line.", "Two lines.", "Three lines."];
+    if asks("table of two columns") {
+        "| A | B |\n|---|---|\n| 1 | 2 |".to_owned()
+    } else if asks("number only") {
+        "80".to_owned()
+    } else if asks("bullet list of 2") {
+        lines[..2].iter().map(|line| format!("- {line}\n")).collect()
+    } else if asks("bullet list of 3") {
+        lines.iter().map(|line| format!("- {line}\n")).collect()
+    } else {
+        lines.join("\n")
     }
 }
 

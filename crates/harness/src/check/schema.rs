@@ -196,6 +196,7 @@ fn properties_of_check() -> Vec<(&'static str, &'static str, Value)> {
             "Nothing but these files was created, changed or deleted.",
             json!({"type": "array", "maxItems": MAX_ITEMS, "items": text()}),
         ),
+        ("unknown", "A demand that nobody can decide: never met, and never not.", text()),
         ("all", "Each of these checks holds.", checks()),
         ("any", "At least one of these checks holds.", checks()),
         ("not", "This check does not hold.", json!({"type": "object"})),

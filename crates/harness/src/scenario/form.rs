@@ -1,5 +1,8 @@
 //! The form that a case asks an answer to have. Pure; judges no answer.
 
+use super::Grounds;
+use crate::check::{Bounds, Check, CheckKind, Pattern};
+
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -58,6 +61,38 @@ impl Form {
         }
     }
 
+    /// The criterion as a check, where counting decides it. A line before a list or a table that
+    /// ends in a colon is no fault.
+    pub fn check(self) -> Option<Check> {
+        const LEAD: &str = r"\A(?:[^\n]*:\s*\n\s*)?";
+        let pattern = |source: String| Pattern::new(&source).ok().map(CheckKind::Regex);
+        let kind = match self {
+            Self::ThreeLines => Some(CheckKind::Lines(Bounds::exactly(3))),
+            Self::Bullets(count) => {
+                let item = r"[ \t]*(?:[-*•+]|\d+[.)])[ \t]+\S[^\n]*(?:\n+[ \t]+\S[^\n]*)*";
+                pattern(format!(r"{LEAD}{item}(?:\n+{item}){{{}}}\s*\z", count.saturating_sub(1)))
+            }
+            Self::Table => {
+                let row = r"[ \t]*\|[^|\n]+\|[^|\n]+\|[ \t]*";
+                let rule = r"[ \t]*\|[ \t:-]+\|[ \t:-]+\|[ \t]*";
+                pattern(format!(r"{LEAD}{row}\n{rule}(?:\n{row})+\s*\z"))
+            }
+            Self::Number => pattern(r"\A\W*\d[\d.,:' ]*[\p{L}%°]{0,12}\W*\z".to_owned()),
+            Self::Sentence | Self::YesNo => None,
+        };
+        kind.map(|kind| Check { name: Some(self.expectation()), ..Check::new(kind) })
+    }
+
+    /// Lets counting decide the criterion of this form where it is one of the expectations.
+    pub fn decide_by_check(self, grounds: &mut Grounds) {
+        let words = self.expectation();
+        let place = grounds.expectations.iter().position(|expectation| *expectation == words);
+        if let (Some(place), Some(check)) = (place, self.check()) {
+            grounds.expectations.remove(place);
+            grounds.checks.push(check);
+        }
+    }
+
     /// Whether a request asks for this form already.
     pub fn is_asked_in(self, request: &str) -> bool {
         let request = selftest_text::words::fold(request);
@@ -97,6 +132,28 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::{self, CheckOutcome, Observation};
+
+    #[test]
+    fn forms_are_counted() {
+        let held = |form: Form, output: &str| {
+            let seen = Observation { output, ..Observation::default() };
+            check::decide(&form.check().unwrap(), &seen).outcome == CheckOutcome::Held
+        };
+        for (form, good, bad) in [
+            (Form::ThreeLines, "a\nb\n\nc\n", "a\nb\nc\nd"),
+            (Form::Bullets(2), "- a\n- b", "- a\n- b\n- c"),
+            (Form::Bullets(2), "Two things:\n\n1. a\n   more\n2. b\n", "a and b"),
+            (Form::Bullets(3), "* a\n* b\n* c", "Here it is.\n* a\n* b\n* c"),
+            (Form::Table, "| A | B |\n|---|:--|\n| 1 | 2 |\n", "| A | B |\n| 1 | 2 |"),
+            (Form::Number, "7,700", "It is 7700 of them"),
+            (Form::Number, "30 s.", "seven"),
+        ] {
+            assert!(held(form, good), "{form:?} {good:?}");
+            assert!(!held(form, bad), "{form:?} {bad:?}");
+        }
+        assert!(Form::Sentence.check().is_none());
+    }
 
     #[test]
     fn a_form_knows_its_own_words() {

@@ -417,7 +417,10 @@ impl Try {
             template::attach(&mut prompt, &self.passage);
         }
         let excerpts = vec![excerpt.clone()];
-        let grounds = Grounds { expectations, facts, excerpts, ..Grounds::default() };
+        let mut grounds = Grounds { expectations, facts, excerpts, ..Grounds::default() };
+        if let Some(form) = self.form {
+            form.decide_by_check(&mut grounds);
+        }
         Ok(GeneratedCase { prompt, hints: reply.hints, grounds })
     }
 
@@ -600,11 +603,11 @@ mod tests {
         assert_eq!(
             case.grounds.expectations,
             [
-                "The answer has exactly three lines.",
                 "The answer names the port 7700.",
                 &format!("The answer agrees with this line of the text: “{fact}”")
             ]
         );
+        assert_eq!(case.grounds.checks, [Form::ThreeLines.check().unwrap()]);
         let own = attempt("mine", "AWAITING_RESPONSE");
         let case = own.grounded(reply("Make it better, will you?", &[fact])).unwrap();
         assert_eq!(case.prompt, "Make it better, will you?");

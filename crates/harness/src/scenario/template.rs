@@ -89,6 +89,12 @@ pub fn place(passage: &Passage) -> String {
     format!("the part of {source} that begins with “{words}”")
 }
 
+/// The case with its form as a check, where counting decides it.
+fn formed(form: Form, mut case: GeneratedCase) -> GeneratedCase {
+    form.decide_by_check(&mut case.grounds);
+    case
+}
+
 fn grounded(
     prompt: String,
     hints: String,
@@ -118,7 +124,7 @@ fn summary(passage: &Passage, draw: &mut Draw) -> Option<GeneratedCase> {
     ];
     let hints = format!("Three lines that say what is in {place}, such as: {fact}");
     let reference = passage.quotes.get(..3).map(|quotes| quotes.join("\n"));
-    Some(grounded(prompt, hints, expectations, facts, reference))
+    Some(formed(Form::ThreeLines, grounded(prompt, hints, expectations, facts, reference)))
 }
 
 /// A question that the passage answers, in this form.
@@ -139,7 +145,7 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
             let expectations = vec![form.expectation(), format!("The answer is {number}.")];
             let hints = format!("The number is {number}: {fact}");
             let reference = Some(number.to_owned());
-            Some(grounded(prompt, hints, expectations, vec![fact.clone()], reference))
+            Some(formed(form, grounded(prompt, hints, expectations, vec![fact.clone()], reference)))
         }
         Form::YesNo => {
             let (fact, change) = changed_quote(passage, draw)?;
@@ -151,7 +157,7 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
             ];
             let hints = format!("No: it says {}, as in: {fact}", change.was);
             let reference = Some(format!("No. The text says: {fact}"));
-            Some(grounded(prompt, hints, expectations, vec![fact], reference))
+            Some(formed(form, grounded(prompt, hints, expectations, vec![fact], reference)))
         }
         Form::Sentence => {
             let long: Vec<&String> =
@@ -168,7 +174,10 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
                 format!("The answer has the same meaning as this: “{fact}”"),
             ];
             let hints = format!("The whole sentence is: {fact}");
-            Some(grounded(prompt, hints, expectations, vec![fact.clone()], Some(fact.clone())))
+            Some(formed(
+                form,
+                grounded(prompt, hints, expectations, vec![fact.clone()], Some(fact.clone())),
+            ))
         }
         Form::ThreeLines | Form::Bullets(_) | Form::Table => {
             let count = if let Form::Bullets(count) = form { count } else { 3 };
@@ -183,7 +192,7 @@ fn question(passage: &Passage, form: Form, draw: &mut Draw) -> Option<GeneratedC
             expectations.push(format!("The answer agrees with this line of the text: “{fact}”"));
             let hints = format!("Such things are: {}", facts.join(" "));
             let reference = reference_list(form, &facts);
-            Some(grounded(prompt, hints, expectations, facts, Some(reference)))
+            Some(formed(form, grounded(prompt, hints, expectations, facts, Some(reference))))
         }
     }
 }
@@ -390,6 +399,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::check::{self, CheckOutcome, Observation};
     use crate::scenario::ground::{Source, find_quote};
     use crate::scenario::rejection;
 
@@ -416,6 +426,12 @@ mod tests {
         assert!((1..=4).contains(&grounds.expectations.len()), "{case:?}");
         for expectation in &grounds.expectations {
             assert_eq!(rejection::cut(expectation), None, "{expectation}");
+        }
+        if let Some(reference) = &grounds.reference {
+            let seen = Observation { output: reference, ..Observation::default() };
+            let findings = check::decide_all(&grounds.checks, &seen).findings;
+            let failed = findings.iter().find(|found| found.outcome == CheckOutcome::Failed);
+            assert_eq!(failed, None, "{reference}");
         }
         for fact in &grounds.facts {
             assert_eq!(find_quote(&grounds.excerpts[0].text, fact).as_ref(), Some(fact));

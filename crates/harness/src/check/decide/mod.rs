@@ -18,7 +18,16 @@ const MAX_TOLD: usize = 3;
 /// Decides a check. What the adapter does not report, and a check that cannot be used, leave it
 /// undecided.
 pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
-    statement(check, observation).finding()
+    let finding = statement(check, observation).finding();
+    // The name says what was demanded, better than a pattern does.
+    if check.name.is_some()
+        && finding.outcome == CheckOutcome::Failed
+        && matches!(check.kind, CheckKind::Regex(_))
+    {
+        let sentence = format!("the answer is {}", quoted(observation.output.trim()));
+        return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
+    }
+    finding
 }
 
 /// A fact, and whether it is as the check demands. Negation turns the demand around and leaves the
