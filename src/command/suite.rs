@@ -71,15 +71,15 @@ fn check_files(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, 
         }
     }
     files.dedup();
-    let bar = Bar::new(&project, files.len());
+    let progress = Progress::new(&project, files.len());
     let checked: Vec<FileCheck> = files
         .iter()
         .map(|file| {
-            bar.next();
+            progress.step();
             check_file(&project, file)
         })
         .collect();
-    bar.finish();
+    progress.finish();
     if arguments.json {
         print(&format!("{:#}\n", serde_json::json!(checked)))?;
     } else {
@@ -96,13 +96,13 @@ fn check_files(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, 
 }
 
 /// Shows how it goes on once it has taken a while, on a terminal.
-struct Bar {
+struct Progress {
     bar: ProgressBar,
     started: Instant,
     is_terminal: bool,
 }
 
-impl Bar {
+impl Progress {
     fn new(project: &Project, files: usize) -> Self {
         let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} files  {elapsed}") {
@@ -112,7 +112,7 @@ impl Bar {
         Self { bar, started: Instant::now(), is_terminal }
     }
 
-    fn next(&self) {
+    fn step(&self) {
         self.bar.inc(1);
         if self.is_terminal && self.bar.is_hidden() && self.started.elapsed() > WORTH_A_BAR {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

@@ -61,6 +61,11 @@ pub(super) fn warnings(config: &Config) -> Vec<(String, String)> {
             warnings.push((format!("{pointer}/{step}/expected_status"), words.to_owned()));
         }
     }
+    for (index, scenario) in config.scenarios.iter().enumerate() {
+        let pointer = format!("/scenarios/{index}/checks");
+        let found = check::warnings(&scenario.checks).into_iter();
+        warnings.extend(found.map(|words| (pointer.clone(), words)));
+    }
     let mut categories = config.rubric.iter().flatten();
     if config.rubric.is_some() && !categories.any(|category| category.id == rubric::SAFETY) {
         let words = format!("`safety_floor` has no effect without a category `{}`", rubric::SAFETY);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::workspace::{Workspace, files};
+use crate::workspace::{CLEAR, OPENAI, Workspace, config, files};
 
 /// A project with the fixtures of every dialect below `skills`.
 fn project() -> Workspace {
@@ -115,6 +115,14 @@ fn a_suite_of_ours_is_read_too() {
     let broken = Workspace::new().file("a.yaml", SUITE.replace("lines: 3", "line: 3"));
     let run = check(&broken, &["a.yaml"]).exit(2);
     run.stdout_contains("unknown kind of check `line`").stdout_contains("did you mean `lines`?");
+}
+
+#[test]
+fn checks_of_the_configuration_that_contradict_each_other_are_a_warning() {
+    let scenario = format!("{CLEAR}    checks: [{{ lines: 3 }}, {{ not: {{ lines: 3 }} }}]\n");
+    let workspace = Workspace::new().config(config(OPENAI, &scenario));
+    let run = workspace.args(["config", "check"]).run().exit(0);
+    run.says("`lines: 3` and `not lines: 3` cannot both hold");
 }
 
 #[test]

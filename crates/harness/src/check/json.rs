@@ -121,6 +121,11 @@ fn inspect(node: &Value, depth: usize) -> Result<(), String> {
                 let shown = selftest_text::escape::terminal(target, 80);
                 return Err(format!("`schema` refers outside, to `{shown}`"));
             }
+            if key == "$id" && depth > 0 && member.is_string() {
+                return Err(
+                    "`schema` has an `$id` within, which changes what references mean".to_owned()
+                );
+            }
             inspect(member, depth + 1)
         }),
         _ => Ok(()),
@@ -140,9 +145,7 @@ fn leads_to_itself(root: &Value) -> bool {
         let (mut open, mut seen) = (vec![start.clone()], BTreeSet::new());
         while let Some(reference) = open.pop() {
             let mut next = Vec::new();
-            if let Some(node) = resolve(root, &reference) {
-                in_place(node, &mut next);
-            }
+            in_place(resolve(root, &reference), &mut next);
             for reference in next {
                 if reference == *start {
                     return true;
@@ -201,12 +204,11 @@ fn is_reference(key: &str) -> bool {
     matches!(key, "$ref" | "$dynamicRef" | "$recursiveRef")
 }
 
-/// The schema that a reference names. One with an anchor is taken for the whole.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    match reference.strip_prefix('#')? {
-        pointer if pointer.starts_with('/') => root.pointer(pointer),
-        _ => Some(root),
-    }
+/// The schema that a reference names. Anchors and encoded pointers are taken for the whole, which
+/// errs towards refusing.
+fn resolve<'a>(root: &'a Value, reference: &str) -> &'a Value {
+    let pointer = reference.strip_prefix('#').filter(|pointer| pointer.starts_with('/'));
+    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(root)
 }
 
 impl TryFrom<Value> for JsonSchemaCheck {

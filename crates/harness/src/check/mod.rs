@@ -106,6 +106,11 @@ pub fn commands(checks: &[Check]) -> Vec<&CommandCheck> {
     found
 }
 
+/// A path as reports write it.
+fn plain(path: &Text) -> &str {
+    path.as_str().trim_start_matches("./")
+}
+
 /// The files whose state after the run these checks ask for, to be read before deciding.
 pub fn paths(checks: &[Check]) -> BTreeSet<&str> {
     checks
@@ -114,7 +119,7 @@ pub fn paths(checks: &[Check]) -> BTreeSet<&str> {
         .filter_map(|check| match &check.kind {
             CheckKind::FileContains(FileContains { path, .. })
             | CheckKind::FileExists(path)
-            | CheckKind::FileUnchanged(path) => Some(path.as_str()),
+            | CheckKind::FileUnchanged(path) => Some(plain(path)),
             _ => None,
         })
         .collect()

@@ -400,16 +400,38 @@ fn broken_checks_are_refused_with_their_place() {
 
 #[test]
 fn a_schema_that_only_refers_to_itself_comes_to_an_end() {
-    for schema in
-        [json!({"$ref": "#"}), json!({"allOf": [{"$ref": "#"}]}), json!({"not": {"$ref": "#"}})]
-    {
+    for schema in [
+        json!({"$ref": "#"}),
+        json!({"allOf": [{"$ref": "#"}]}),
+        json!({"not": {"$ref": "#"}}),
+        json!({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"$ref": "#/$defs/a%20b"}}}),
+        json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [true, {"$ref": "#/$defs/b"}]},
+            "b": {"if": {"$ref": "#/$defs/a"}}}}),
+    ] {
         assert!(refused(&json!({"json": {"schema": schema}})).contains("itself"), "{schema}");
     }
+    let inner = json!({"$defs": {"a": {"$id": "http://x/a", "$ref": "#"}}, "$ref": "#/$defs/a"});
+    assert!(refused(&json!({"json": {"schema": inner}})).contains("`$id` within"));
     // A tree reads on before it comes back to itself.
     let tree = json!({"type": "object", "properties": {"child": {"$ref": "#"}}});
     let seen = Observation { output: "{\"child\": {\"child\": 3}}", ..Observation::default() };
     let found = decide(&check(&json!({"json": {"schema": tree}})), &seen);
     assert_eq!(found.outcome, CheckOutcome::Failed);
+}
+
+#[test]
+fn what_has_to_be_run_and_read_is_named_once() {
+    let command = json!({"command": {"run": ["true"]}});
+    let checks = read_list(&json!([
+        command,
+        {"any": [command, {"not": {"file_exists": "./a.md"}}]},
+        {"file_contains": {"path": "a.md", "text": "x"}},
+        {"file_unchanged": "b.md"},
+        {"file_created": "c.md"},
+    ]))
+    .unwrap();
+    assert_eq!(commands(&checks).len(), 1);
+    assert_eq!(paths(&checks).into_iter().collect::<Vec<_>>(), ["a.md", "b.md"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One case of a file of cases.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -41,8 +41,15 @@ pub(super) const DEMAND_KEYS: [&str; 21] = [
     "graders",
 ];
 /// Keys of a good answer.
-const REFERENCE_KEYS: [&str; 5] =
-    ["expected_output", "ground_truth", "expected", "reference", "expected_result"];
+const REFERENCE_KEYS: [&str; 7] = [
+    "expected_output",
+    "ground_truth",
+    "expected",
+    "reference",
+    "expected_result",
+    "target",
+    "expected_answer",
+];
 /// Keys of files.
 const FILE_KEYS: [&str; 3] = ["files", "input_files", "fixtures"];
 /// Keys of shell lines.
@@ -407,12 +414,39 @@ fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
     lines
 }
 
-/// Demands whose words differ: many files say the same under two keys.
+/// Demands whose words differ: many files say the same under two keys. A sentence that is stated as
+/// a check too is that check; two checks in the same words are both kept.
 pub(super) fn distinct(demands: Vec<Demand>) -> Vec<Demand> {
-    let mut seen = BTreeSet::new();
-    let words = |text: &str| {
-        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-        words.join(" ").trim_end_matches('.').to_owned()
-    };
-    demands.into_iter().filter(|demand| seen.insert(words(&demand.text))).collect()
+    let mut kept: Vec<Demand> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for mut demand in demands {
+        let words = |text: &str| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").trim_end_matches('.').to_owned()
+        };
+        let mut number = 1;
+        loop {
+            match places.get(&words(&demand.text)) {
+                None => {
+                    places.insert(words(&demand.text), kept.len());
+                    kept.push(demand);
+                    break;
+                }
+                Some(&at) => match (&kept[at].decider, &demand.decider) {
+                    (earlier, later) if earlier == later => break,
+                    (Decider::Judge | Decider::Rule(_), Decider::Typed(_)) => {
+                        kept[at].decider = demand.decider;
+                        break;
+                    }
+                    (Decider::Typed(_), Decider::Judge | Decider::Rule(_)) => break,
+                    _ => {
+                        let bare = demand.text.strip_suffix(&format!(" ({number})"));
+                        number += 1;
+                        demand.text = format!("{} ({number})", bare.unwrap_or(&demand.text));
+                    }
+                },
+            }
+        }
+    }
+    kept
 }

@@ -83,6 +83,9 @@ fn of_object<'a>(
         };
         return (dialect, items.iter().collect());
     }
+    if is_promptfoo && members.contains_key("tests") {
+        return (Dialect::Promptfoo, Vec::new());
+    }
     if let Some(rounds) = members.get("iterations").and_then(Value::as_array) {
         let lists = rounds.iter().filter_map(|round| {
             ["evals", "cases", "tests"].iter().find_map(|key| round.get(key)?.as_array())

@@ -29,7 +29,17 @@ pub(super) fn read(document: &Value, file: &mut EvalsFile, lookup: &dyn FileLook
     let defaults = &document["defaultTest"];
     let mut reader = CaseReader::new(file, lookup);
     let tests = document["tests"].as_array().into_iter().flatten().zip(1usize..).take(MAX_CASES);
+    if !document["tests"].is_array() {
+        reader.file.refused.push("its tests stand in another file, which is not read".to_owned());
+    }
     for (test, number) in tests {
+        if !test.is_object() {
+            reader
+                .file
+                .refused
+                .push(format!("case {number} stands in another file, which is not read"));
+            continue;
+        }
         if templates.is_empty() {
             read_test(test, defaults, None, number.to_string(), &mut reader);
         }

@@ -129,6 +129,31 @@ fn traps_and_repetitions() {
 }
 
 #[test]
+fn no_check_is_lost_among_those_in_the_same_words() {
+    let text = json!({"evals": [{"id": 1, "prompt": "p", "expectations": ["It is so", "It is short."], "assertions": [
+        {"type": "contains", "value": "a", "text": "It is so"},
+        {"type": "contains", "value": "A", "text": "It is so"},
+        {"type": "contains", "value": "A", "text": "It is so"},
+        {"type": "contains", "value": "b"},
+        {"type": "contains", "value": "B"},
+        "It is  short",
+    ]}]});
+    let file = parse(&text.to_string());
+    let texts: Vec<&str> = file.cases[0].demands.iter().map(|demand| &*demand.text).collect();
+    let expected = ["It is so", "It is short.", "It is so (2)", "contains: b", "contains: B"];
+    assert_eq!(texts, expected);
+    assert_eq!(file.counts(), DemandCounts { typed: 4, rule: 0, judge: 1, unknown: 0 });
+}
+
+#[test]
+fn tests_of_promptfoo_in_other_files_are_named() {
+    for tests in [json!("file://tests.yaml"), json!(["file://a.yaml"])] {
+        let file = parse(&json!({"prompts": ["p {{x}}"], "tests": tests}).to_string());
+        assert_eq!((file.dialect, file.refused.len()), (Dialect::Promptfoo, 1), "{file:?}");
+    }
+}
+
+#[test]
 fn flows_routing_and_negations() {
     let file = fixture("lone-case/evals/evals.json");
     let case = &file.cases[0];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Statement, named, quoted};
-use crate::check::{FileContains, FileContent, FileReport, Globs, Observation, Text};
+use crate::check::{FileContains, FileContent, FileReport, Globs, Observation, Text, plain};
 
 /// Most paths that a sentence names.
 const MAX_PATHS: usize = 3;
@@ -16,11 +16,6 @@ fn change(report: &FileReport, path: &str) -> Option<&'static str> {
         (&report.deleted, "was deleted"),
     ];
     lists.iter().find(|(paths, _)| paths.contains(path)).map(|&(_, done)| done)
-}
-
-/// The path as reports write it.
-fn plain(path: &Text) -> &str {
-    path.as_str().trim_start_matches("./")
 }
 
 fn with_report(
