@@ -16,8 +16,11 @@ mod interval;
 mod logistic;
 mod mean;
 mod paired;
+mod permutation;
 mod quantile;
 mod ranks;
+#[cfg(test)]
+mod simulation;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use auc::{Auc, auc};
@@ -27,6 +30,7 @@ pub use interval::{Interval, wilson, wilson_clustered};
 pub use logistic::{Logistic, logistic};
 pub use mean::{mean, mean_interval};
 pub use paired::{PairedDifference, paired_difference, sign_test};
+pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
 
