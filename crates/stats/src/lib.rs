@@ -19,6 +19,7 @@ mod mean;
 mod paired;
 mod pass_at_k;
 mod permutation;
+mod ppi;
 mod quantile;
 mod ranks;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use mean::{mean, mean_interval};
 pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use pass_at_k::{PassAtK, Share, pass_at_k};
 pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
+pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, corrected_rate};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
 
