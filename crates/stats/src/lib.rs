@@ -22,6 +22,8 @@ mod permutation;
 mod ppi;
 mod quantile;
 mod ranks;
+mod reliability;
+mod ridge;
 #[cfg(test)]
 mod simulation;
 
@@ -39,6 +41,8 @@ pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
 pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, corrected_rate};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
+pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
+pub use ridge::{RidgeLogistic, is_separable, leave_one_out};
 
 /// Half the width of a two-sided 95 % interval, in standard errors.
 const Z: f64 = 1.959_963_984_540_054;
