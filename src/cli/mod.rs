@@ -130,7 +130,12 @@ pub enum Command {
         /// The first run: its id, its JSON report, or `latest`
         a: String,
         /// The second run
-        b: String,
+        #[arg(required_unless_present = "power", conflicts_with = "power")]
+        b: Option<String>,
+        /// Instead of comparing, say what a comparison with another run like the first can find, and
+        /// how many cases and repeats differences need
+        #[arg(long, conflicts_with = "fail_if_worse")]
+        power: bool,
         /// Print JSON instead of text
         #[arg(long)]
         json: bool,
@@ -360,6 +365,7 @@ mod tests {
             "selftest --suite config/suites/a.yaml --repeats 5 --scenarios 2",
             "selftest freeze latest --output a.yaml",
             "selftest compare a.json latest --fail-if-worse",
+            "selftest compare latest --power --json",
             "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",
             "selftest skills record --session s --message thanks --previous hello",
             "selftest skills record --from-sessions --source x --since 30d",
@@ -381,6 +387,8 @@ mod tests {
             assert!(Cli::read(line.split(' ')).is_err(), "{line}");
         }
         assert!(Cli::read(["selftest", "--repeats=2"]).is_err());
+        assert!(Cli::read(["selftest", "compare", "a"]).is_err());
+        assert!(Cli::read(["selftest", "compare", "a", "b", "--power"]).is_err());
         assert!(Cli::read(["selftest", "--suite=a", "--repeats=0"]).is_err());
         // A record says one thing, and a promotion names a text or a version.
         for line in [

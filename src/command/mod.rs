@@ -66,9 +66,11 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
-        Some(Command::Compare { a, b, json, fail_if_worse }) => {
-            compare::execute([&a, &b], json, fail_if_worse, &global)
-        }
+        Some(Command::Compare { a, b, power: _, json, fail_if_worse }) => match b {
+            Some(b) => compare::execute([&a, &b], json, fail_if_worse, &global),
+            // The command line has a second run, or asks for the power of a comparison.
+            None => compare::plan(&a, json, &global),
+        },
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
         Some(Command::Judge { action }) => runtime()?.block_on(judge::execute(&action, &global)),
         Some(Command::Grade { sessions, store, action }) => {
