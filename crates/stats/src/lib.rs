@@ -41,7 +41,7 @@ pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use pass_at_k::{PassAtK, Share, pass_at_k};
 pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
 pub use power::{Effect, WANTED_POWER, detectable_difference};
-pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, corrected_rate};
+pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, Trust, corrected_rate};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};

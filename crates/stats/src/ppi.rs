@@ -13,6 +13,16 @@ pub const MIN_CORRECTION_LABELS: usize = 80;
 /// Fewest labels of either kind.
 const MIN_OF_A_KIND: usize = 2;
 
+/// How much a judge is believed beside the labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// As much as gives the shortest interval: for labels of a random choice of the same answers.
+    Tuned,
+    /// Wholly, so that the labels say only how it errs: for labels of other answers, a different
+    /// share of which may have been good.
+    Whole,
+}
+
 /// A pass rate that was corrected by labels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CorrectedRate {
@@ -38,7 +48,11 @@ pub struct CorrectedRate {
 /// labels are few or the judge is nearly perfect. So the variance counts two labels more, on which
 /// the judge said nothing, and the interval is Wilson's (1927), of as many cases as would give
 /// this variance.
-pub fn corrected_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<CorrectedRate> {
+pub fn corrected_rate(
+    labelled: &[(bool, f64)],
+    unlabelled: &[f64],
+    trust: Trust,
+) -> Option<CorrectedRate> {
     let good = labelled.iter().filter(|(label, _)| *label).count();
     let is_enough =
         labelled.len() >= MIN_CORRECTION_LABELS && good.min(labelled.len() - good) >= MIN_OF_A_KIND;
@@ -54,11 +68,12 @@ pub fn corrected_rate(labelled: &[(bool, f64)], unlabelled: &[f64]) -> Option<Co
         all.iter().map(|said| (said - all_mean).powi(2)).sum::<f64>() / (real(all.len()) - 1.0);
     let pairs = || labels.iter().zip(&said).map(|(y, f)| (y - label_mean, f - said_mean));
     let covariance = pairs().map(|(y, f)| y * f).sum::<f64>() / (n - 1.0);
-    // The weight with the least variance; without verdicts beyond the labels there is none.
-    let lambda = if variance > 1e-12 && others > 0.0 {
-        (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0)
-    } else {
-        0.0
+    let lambda = match trust {
+        // Without verdicts beyond the labels there is nothing to believe.
+        _ if others == 0.0 => 0.0,
+        Trust::Whole => 1.0,
+        Trust::Tuned if variance <= 1e-12 => 0.0,
+        Trust::Tuned => (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0),
     };
     let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
     let rate = (label_mean + lambda * rest).clamp(0.0, 1.0);
@@ -114,7 +129,12 @@ mod tests {
     }
 
     /// How many of so many draws the interval covers the truth, and how wide it is in the mean.
-    fn coverage(judge: Simulated, truth: f64, sizes: (usize, usize), draws: u32) -> (f64, f64) {
+    fn coverage(
+        (judge, trust): (Simulated, Trust),
+        truth: f64,
+        sizes: (usize, usize),
+        draws: u32,
+    ) -> (f64, f64) {
         let mut noise = Noise::new(2023);
         let (mut covered, mut given, mut width) = (0_u32, 0_u32, 0.0);
         for _ in 0..draws {
@@ -124,7 +144,7 @@ mod tests {
             };
             let labelled: Vec<(bool, f64)> = (0..sizes.0).map(|_| answer()).collect();
             let others: Vec<f64> = (0..sizes.1).map(|_| answer().1).collect();
-            let Some(found) = corrected_rate(&labelled, &others) else { continue };
+            let Some(found) = corrected_rate(&labelled, &others, trust) else { continue };
             given += 1;
             covered += u32::from((found.interval.low..=found.interval.high).contains(&truth));
             width += found.interval.high - found.interval.low;
@@ -140,10 +160,13 @@ mod tests {
         use Simulated::{Probabilities, Verdicts};
         for judge in [
             // As published: nearly all good answers pass, and most of the bad ones.
-            Verdicts(0.96, 0.25),
-            Verdicts(0.9, 0.8),
-            Verdicts(0.7, 0.6),
-            Probabilities(2.0),
+            (Verdicts(0.96, 0.25), Trust::Tuned),
+            (Verdicts(0.9, 0.8), Trust::Tuned),
+            (Verdicts(0.7, 0.6), Trust::Tuned),
+            (Probabilities(2.0), Trust::Tuned),
+            (Verdicts(0.96, 0.25), Trust::Whole),
+            (Verdicts(0.9, 0.8), Trust::Whole),
+            (Probabilities(2.0), Trust::Whole),
         ] {
             for truth in [0.5, 0.7, 0.85] {
                 for sizes in
@@ -157,9 +180,27 @@ mod tests {
         }
     }
 
+    /// Labels of a time when half of the answers were good say how the judge errs, not how many
+    /// are good now.
+    #[test]
+    fn labels_of_other_answers_do_not_pull_the_rate_towards_theirs() {
+        let mut noise = Noise::new(5);
+        let judge = Simulated::Verdicts(0.9, 0.9);
+        let mut answer = |truth: f64| {
+            let is_good = noise.chance(truth);
+            (is_good, judge.say(is_good, &mut noise))
+        };
+        let labelled: Vec<(bool, f64)> = (0..20_000).map(|_| answer(0.5)).collect();
+        let others: Vec<f64> = (0..20_000).map(|_| answer(0.6).1).collect();
+        let whole = corrected_rate(&labelled, &others, Trust::Whole).unwrap();
+        assert!((whole.rate - 0.58).abs() < 0.015, "{whole:?}");
+        let tuned = corrected_rate(&labelled, &others, Trust::Tuned).unwrap();
+        assert!(tuned.rate < whole.rate && tuned.lambda < 1.0, "{tuned:?}");
+    }
+
     #[test]
     fn a_good_judge_makes_it_narrower_and_a_useless_one_no_wider() {
-        let width = |judge| coverage(judge, 0.7, (100, 1_000), 200).1;
+        let width = |judge| coverage((judge, Trust::Tuned), 0.7, (100, 1_000), 200).1;
         let useless = width(Simulated::Verdicts(0.5, 0.5));
         assert!(width(Simulated::Verdicts(0.95, 0.9)) < 0.7 * useless);
         assert!((useless - 0.178).abs() < 0.005, "Wilson's of a hundred labels: {useless}");
@@ -175,7 +216,7 @@ mod tests {
             pairs
         };
         let others: Vec<f64> = (0..1_000).map(|index| f64::from(u8::from(index < 900))).collect();
-        let found = corrected_rate(&labelled(60, 30), &others).unwrap();
+        let found = corrected_rate(&labelled(60, 30), &others, Trust::Tuned).unwrap();
         assert!((found.rate - 0.6).abs() < 1e-9, "{found:?}");
         assert!(found.lambda > 0.0 && found.interval.low > 0.5 && found.interval.high < 0.7);
     }
@@ -184,15 +225,15 @@ mod tests {
     fn too_little_is_uncalibrated() {
         let pair = |index: usize| (index.is_multiple_of(2), 1.0);
         let few: Vec<(bool, f64)> = (0..MIN_CORRECTION_LABELS - 1).map(pair).collect();
-        assert_eq!(corrected_rate(&few, &[1.0]), None);
-        assert_eq!(corrected_rate(&[], &[]), None);
+        assert_eq!(corrected_rate(&few, &[1.0], Trust::Tuned), None);
+        assert_eq!(corrected_rate(&[], &[], Trust::Tuned), None);
         let equal = vec![(true, 1.0); 200];
-        assert_eq!(corrected_rate(&equal, &[1.0; 9]), None);
+        assert_eq!(corrected_rate(&equal, &[1.0; 9], Trust::Tuned), None);
         let enough: Vec<(bool, f64)> = (0..100).map(pair).collect();
-        assert_eq!(corrected_rate(&enough, &[f64::NAN]), None);
-        let constant = corrected_rate(&enough, &[1.0; 50]).unwrap();
+        assert_eq!(corrected_rate(&enough, &[f64::NAN], Trust::Tuned), None);
+        let constant = corrected_rate(&enough, &[1.0; 50], Trust::Tuned).unwrap();
         assert_eq!((constant.lambda, constant.rate), (0.0, 0.5));
-        let alone = corrected_rate(&enough, &[]).unwrap();
+        let alone = corrected_rate(&enough, &[], Trust::Tuned).unwrap();
         assert_eq!((alone.rate, alone.unlabelled), (0.5, 0));
     }
 }
