@@ -45,6 +45,8 @@ struct Page<'a> {
     json_link: &'a str,
     cases: &'a [CaseView<'a>],
     repeated: Vec<Repeated<'a>>,
+    /// What the repeats amount to, in sentences.
+    repeats: Vec<String>,
     /// Cases with more than one step.
     flows: Vec<&'a CaseView<'a>>,
     unscored: Vec<&'a CaseView<'a>>,
@@ -83,6 +85,9 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         end: view.end,
         json_link: view.json_link,
         repeated: case_view::repeated(&cases),
+        repeats: case_view::repeats(view.cases.iter().copied())
+            .map(|repeats| repeats.sentences())
+            .unwrap_or_default(),
         flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
         unscored: cases.iter().filter(is_told).collect(),
         not_run: case_view::not_run(&cases),

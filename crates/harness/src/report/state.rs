@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::case_view;
 use super::document::{CaseDocument, Host, ReportDocument, RunEnd};
 use super::markdown::{self, RunView};
 use crate::event::{RunEvent, RunEventKind, RunHeader};
@@ -82,7 +83,10 @@ impl RunState {
         let header = self.header.as_ref()?;
         let end = self.end.as_ref();
         let host = self.host.clone();
-        let head = ReportDocument::head(header, &self.summary, &self.warnings, end, host);
+        let head = ReportDocument {
+            repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
+            ..ReportDocument::head(header, &self.summary, &self.warnings, end, host)
+        };
         Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
     }
 

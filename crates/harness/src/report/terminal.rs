@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::case_view::{CaseView, Repeated, not_run, repeated};
+use super::case_view::{self, CaseView, Repeated, not_run, repeated};
 use super::files::ReportPaths;
 
 use super::wording;
@@ -149,8 +149,9 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
 fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let line = |case: &Repeated<'_>| {
         format!(
-            "{}: {} passed, mean score {} ({} to {})",
+            "{}: {}, {} passed, mean score {} ({} to {})",
             escape::terminal(case.id, 64),
+            case.result().label(),
             case.passed_words(),
             wording::score(case.mean),
             wording::score(case.lowest),
@@ -160,7 +161,9 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let lines: Vec<String> = repeated(cases).iter().map(line).collect();
     let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "Over all repeats"));
     let gap = heading.as_ref().map(|_| String::new());
-    gap.into_iter().chain(heading).chain(lines).collect()
+    let found = case_view::repeats(cases.iter().map(|case| case.result));
+    let sentences = found.map(|found| found.sentences()).unwrap_or_default();
+    gap.into_iter().chain(heading).chain(lines).chain(sentences).collect()
 }
 
 fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String {

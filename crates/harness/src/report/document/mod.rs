@@ -18,6 +18,7 @@ pub use scores::Scores;
 
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
+use crate::outcome::repeats::Repeats;
 use crate::outcome::{RunOutcome, Summary};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
@@ -57,6 +58,9 @@ pub struct ReportDocument {
     pub experiment: Option<ExperimentRun>,
     /// Counts over the cases.
     pub summary: Summary,
+    /// Repeated cases over all their trials; absent in a run without repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
     /// Models by role.
     pub models: RunModels,
     /// The system under test in a few words.
@@ -132,6 +136,7 @@ impl ReportDocument {
             suite: header.suite.clone(),
             experiment: header.experiment.clone(),
             summary: summary.clone(),
+            repeats: None,
             models: header.models.clone(),
             sut: header.sut.clone(),
             isolation: header.isolation.clone(),
