@@ -5,6 +5,7 @@ mod grade;
 mod improve;
 mod jobs;
 mod judge;
+mod label;
 mod reflect;
 mod run;
 mod serve;
@@ -26,6 +27,7 @@ pub use grade::{
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use judge::{AttackArgs, BenchArgs, JudgeAction};
+pub use label::{CalibrateArgs, LabelArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
 pub use run::{Format, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
@@ -143,6 +145,12 @@ pub enum Command {
         #[arg(long)]
         fail_if_worse: bool,
     },
+    /// Say which answers of a run are good and which are bad, without seeing the judge's verdicts
+    #[command(after_help = LABEL_KEYS)]
+    Label(LabelArgs),
+    /// Hold the judge against your labels: how far its probabilities are right, and which threshold
+    /// fits. Later runs give their pass rate corrected by it
+    Calibrate(CalibrateArgs),
     /// Check configuration, models, structured output and write access, with advice
     Doctor {
         /// Print one JSON object instead of text
@@ -300,6 +308,13 @@ Exit codes:
   1  with --fail-if-worse: the second run is worse beyond chance
   2  wrong usage, or no case is in both runs";
 
+const LABEL_KEYS: &str = "\
+Keys, one for each answer:
+  g    good
+  b    bad
+  s    skip; it is asked again next time
+  q    quit; what was labelled is kept";
+
 /// The published schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SchemaName {
@@ -366,6 +381,8 @@ mod tests {
             "selftest freeze latest --output a.yaml",
             "selftest compare a.json latest --fail-if-worse",
             "selftest compare latest --power --json",
+            "selftest label latest --from labels.json --json",
+            "selftest calibrate --runs latest,b.json --json",
             "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",
             "selftest skills record --session s --message thanks --previous hello",
             "selftest skills record --from-sessions --source x --since 30d",

@@ -2,6 +2,7 @@
 //!
 //! The only place that wires crates together and the only user of `anyhow`.
 
+mod calibrate;
 mod compare;
 mod context;
 mod doctor;
@@ -15,6 +16,7 @@ mod init;
 mod interruption;
 mod jobs;
 mod judge;
+mod label;
 mod mcp;
 mod model;
 mod named_run;
@@ -71,6 +73,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             // The command line has a second run, or asks for the power of a comparison.
             None => compare::plan(&a, json, &global),
         },
+        Some(Command::Label(args)) => label::execute(&args, &global),
+        Some(Command::Calibrate(args)) => calibrate::execute(&args, &global),
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
         Some(Command::Judge { action }) => runtime()?.block_on(judge::execute(&action, &global)),
         Some(Command::Grade { sessions, store, action }) => {

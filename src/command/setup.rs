@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use rand::RngExt as _;
 
+use super::calibrate;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
@@ -15,6 +16,7 @@ use super::judge::fitness::{FIT_JUDGES, JudgeIdentity, measured_models};
 use super::model::FetchBar;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
+use selftest_harness::calibration::JudgeCalibration;
 use selftest_harness::event::{RunConfig, RunHeader, RunModels, SuiteRun};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::known_answers::AnswerSet;
@@ -116,6 +118,8 @@ pub(super) struct Setup<'a> {
 pub(super) struct Prepared {
     pub(super) runner: Arc<Runner>,
     models: RunModels,
+    /// What labels say of the judge.
+    calibration: JudgeCalibration,
     capacity: usize,
 }
 
@@ -139,6 +143,8 @@ impl Models {
             generator: self.generator.as_ref().map(name),
             judge: name(&self.judge),
             judge_fitness: None,
+            judge_weights: None,
+            judge_method: None,
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
         }
@@ -186,16 +192,27 @@ impl Setup<'_> {
         let generator = models
             .generator
             .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
-        let judge = self.judge(models.judge, &library).await;
-        let names = RunModels { judge_fitness: judge.fitness().cloned(), ..names };
+        let (judge, identity) = self.judge(models.judge, &library).await;
+        let calibrated = identity.calibrated(&names.judge);
+        let calibration = calibrate::known(self.project, self.resolved, &calibrated);
+        let names = RunModels {
+            judge_fitness: judge.fitness().cloned(),
+            judge_weights: Some(identity.weights().to_owned()),
+            judge_method: Some(identity.method()),
+            ..names
+        };
         let watch = Arc::new(self.watch(record));
         let judge = Arc::new(judge);
         let runner = Runner { generator, judge, sut, library, redactor, outages, seed, watch };
-        Ok(Prepared { runner: Arc::new(runner), models: names, capacity })
+        Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
     }
 
-    /// The judge, with what is known of its judgement.
-    async fn judge(&self, model: Arc<dyn ChatModel>, library: &PromptLibrary) -> Judge {
+    /// The judge, with what is known of its judgement, and what makes it this one.
+    async fn judge(
+        &self,
+        model: Arc<dyn ChatModel>,
+        library: &PromptLibrary,
+    ) -> (Judge, JudgeIdentity) {
         let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
         let judge = Judge::new(
             Arc::clone(&model),
@@ -206,7 +223,7 @@ impl Setup<'_> {
         let method = judge.method(library).await;
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
-        match identity.known(environment, AnswerSet::Calibration) {
+        let judge = match identity.known(environment, AnswerSet::Calibration) {
             Some(fitness) => {
                 if !fitness.is_fit(config.judge.min_auc) {
                     let (name, sentence) = (&fitness.model, fitness.sentence());
@@ -218,7 +235,8 @@ impl Setup<'_> {
                 judge.measured(fitness)
             }
             None => judge,
-        }
+        };
+        (judge, identity)
     }
 
     /// What cases are made of: the files that the system under test can see, and what was asked
@@ -441,6 +459,7 @@ impl Setup<'_> {
             isolation: runner.sut.isolation(),
             rubric: (&self.resolved.rubric).into(),
             prompt_digests: runner.library.digests().clone(),
+            calibration: prepared.calibration.clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),

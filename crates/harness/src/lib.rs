@@ -14,6 +14,8 @@ pub mod sut;
 
 pub mod outcome;
 
+pub mod calibration;
+
 pub mod experiment;
 
 pub mod event;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::case_view;
 use super::document::{CaseDocument, Host, ReportDocument, RunEnd};
 use super::markdown::{self, RunView};
+use crate::calibration::{JudgeCalibration, RunCalibration};
 use crate::event::{RunEvent, RunEventKind, RunHeader};
 use crate::outcome::{CaseResult, Summary};
 
@@ -85,9 +86,21 @@ impl RunState {
         let host = self.host.clone();
         let head = ReportDocument {
             repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
+            calibration: self.calibration(header),
             ..ReportDocument::head(header, &self.summary, &self.warnings, end, host)
         };
         Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+    }
+
+    /// The pass rate as labels correct it.
+    fn calibration(&self, header: &RunHeader) -> Option<RunCalibration> {
+        if header.calibration == JudgeCalibration::None {
+            return None;
+        }
+        let results = self.cases.values().map(|case| &*case.result);
+        let judged: Vec<_> =
+            results.map(|case| (case.name(), case.status().0, &case.steps[..])).collect();
+        header.calibration.apply(header.run_id.as_str(), &judged)
     }
 
     fn with_cases(&self, mut text: String) -> String {
@@ -119,6 +132,7 @@ impl RunState {
             summary: &self.summary,
             warnings: &self.warnings,
             end: self.end.as_ref(),
+            calibration: self.calibration(header),
             json_link,
         }))
     }

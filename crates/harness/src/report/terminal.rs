@@ -77,6 +77,7 @@ pub fn closing(
     if let Some(words) = wording::interval(summary) {
         lines.push(style.paint(Colour::Faint, &words));
     }
+    lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
     for (reason, names) in not_run(&cases) {
         let count = plural(names.len() as u64, "case");
         lines.push(format!("{count} not run: {}", escape::terminal(reason, REASON)));
@@ -99,6 +100,16 @@ pub fn closing(
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The pass rate as labels correct it; none where nobody has labelled anything.
+fn corrected(header: &RunHeader, cases: &[CaseView<'_>]) -> Option<String> {
+    let judged: Vec<_> = cases
+        .iter()
+        .map(|case| (case.name().to_owned(), case.status, &case.result.steps[..]))
+        .collect();
+    let found = header.calibration.apply(header.run_id.as_str(), &judged)?;
+    Some(escape::terminal(&found.sentence(), 400))
 }
 
 /// Names of the columns.

@@ -16,6 +16,7 @@ use serde_json::Value;
 pub use case::CaseDocument;
 pub use scores::Scores;
 
+use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
 use crate::outcome::repeats::Repeats;
@@ -61,6 +62,9 @@ pub struct ReportDocument {
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
+    /// The pass rate as labels correct it; absent where nobody has labelled anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<RunCalibration>,
     /// Models by role.
     pub models: RunModels,
     /// The system under test in a few words.
@@ -137,6 +141,7 @@ impl ReportDocument {
             experiment: header.experiment.clone(),
             summary: summary.clone(),
             repeats: None,
+            calibration: None,
             models: header.models.clone(),
             sut: header.sut.clone(),
             isolation: header.isolation.clone(),
