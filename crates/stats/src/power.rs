@@ -56,13 +56,20 @@ impl Effect {
             let ln = |share: f64, count: f64| if count > 0.0 { count * share.ln() } else { 0.0 };
             (ln_binomial(n, wins) + ln(win, won) + ln(1.0 - win, lost)).exp()
         };
-        let is_found = |wins: &u64| {
-            let counts = u32::try_from(*wins).ok().zip(u32::try_from(n - wins).ok());
-            2 * wins > n && counts.is_some_and(|(wins, lost)| sign_test(wins, lost) <= self.alpha)
+        let is_found = |wins: u64| {
+            let counts = u32::try_from(wins).ok().zip(u32::try_from(n - wins).ok());
+            counts.is_some_and(|(wins, lost)| sign_test(wins, lost) <= self.alpha)
         };
+        if n == 0 || !is_found(n) {
+            return 0.0;
+        }
         // The p-value falls with the wins: once found, always found.
-        let first = (n / 2..=n).find(is_found);
-        first.map_or(0.0, |first| (first..=n).map(chance).sum::<f64>().min(1.0))
+        let (mut missed, mut found) = (n / 2, n);
+        while found - missed > 1 {
+            let middle = u64::midpoint(missed, found);
+            if is_found(middle) { found = middle } else { missed = middle }
+        }
+        (found..=n).map(chance).sum::<f64>().min(1.0)
     }
 
     /// The fewest cases with which the permutation test has [`WANTED_POWER`]; `None` where even ten
@@ -83,19 +90,23 @@ fn least_permutation_p(cases: usize, repeats: usize) -> f64 {
     2.0 * (-real(cases) * ln_binomial(2 * repeats, repeats)).exp()
 }
 
-/// The fewest cases with the wanted power. That of an exact test falls here and there from one
-/// number of cases to the next, so that after doubling each number is looked at.
+/// The fewest cases with the wanted power, one fewer of which has not: that of an exact test falls
+/// here and there from one number of cases to the next.
 fn fewest(power: impl Fn(usize) -> f64) -> Option<usize> {
-    let is_enough = |cases: &usize| power(*cases) >= WANTED_POWER;
-    let (mut low, mut high) = (1, 1);
-    while !is_enough(&high) {
-        low = high;
+    let is_enough = |cases: usize| power(cases) >= WANTED_POWER;
+    let mut high = 1;
+    while !is_enough(high) {
         high *= 2;
         if high > MAX_CASES {
             return None;
         }
     }
-    (low..=high).find(is_enough)
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = usize::midpoint(low, high);
+        if is_enough(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
 }
 
 /// The smallest difference that so many cases and repeats find with [`WANTED_POWER`], by the
