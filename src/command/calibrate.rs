@@ -15,7 +15,9 @@ use crate::cli::{CalibrateArgs, GlobalArgs};
 use crate::config::Resolved;
 use crate::exit::Exit;
 use selftest_harness::calibration::fit::CALIBRATION_VERSION;
-use selftest_harness::calibration::{CalibratedJudge, Calibration, JudgeCalibration, calibrate};
+use selftest_harness::calibration::{
+    CalibratedJudge, Calibration, JudgeCalibration, LabelledAnswer, calibrate,
+};
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::labelling::{answers, judge, labelled};
 use selftest_harness::report::reliability;
@@ -40,6 +42,10 @@ pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit,
     let mut of: Option<(CalibratedJudge, String)> = None;
     for run in &runs {
         let report = report(&project, &resolved, run)?;
+        // A run that is named twice has its labels once.
+        if reports.iter().any(|known: &ReportDocument| known.run_id == report.run_id) {
+            continue;
+        }
         let (found, names) = of_run(&report, &json_folder)?;
         let this = judge(&report);
         match &of {
@@ -116,7 +122,7 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, Failure
 fn of_run(
     report: &ReportDocument,
     json_folder: &Path,
-) -> Result<(Vec<selftest_harness::calibration::LabelledAnswer>, Vec<String>), Failure> {
+) -> Result<(Vec<LabelledAnswer>, Vec<String>), Failure> {
     let file = label::path(json_folder, report.run_id.as_str());
     let labels = label::read(&file, report, &answers(report))?;
     let (found, names, unscored) = labelled(report, &labels);

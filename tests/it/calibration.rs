@@ -9,6 +9,9 @@ use crate::real_sessions::shared_data;
 use crate::report::Report;
 use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
 
+/// The human's winner, and the judge's with the answers in both orders.
+type Winners = (u8, Option<u8>, Option<u8>);
+
 /// Which answer a text is about; each one has a number.
 fn number(text: &str) -> usize {
     let digits = text.split("answer number ").nth(1).unwrap();
@@ -41,7 +44,7 @@ fn project(cases: usize, server: &ModelServer) -> (Workspace, Report) {
 fn labels(report: &Report) -> Value {
     let label = |case: &crate::report::Case<'_>| {
         let number = number(case.0["output"].as_str().unwrap());
-        let is_good = !number.is_multiple_of(3) != (number % 10 == 1);
+        let is_good = number.is_multiple_of(3) == (number % 10 == 1);
         json!({ "case": case.id(), "label": if is_good { "good" } else { "bad" } })
     };
     report.cases().iter().map(label).collect()
@@ -177,6 +180,59 @@ fn a_separable_set_is_calibrated_with_a_note() {
     let _ = run.stdout_contains("tell all labels apart");
 }
 
+/// Presses keys on a terminal of its own whenever it is asked for one, then prints what was shown.
+#[cfg(unix)]
+const TYPIST: &str = r#"
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+shown, keys = b"", sys.argv[1].split(",")
+for asked, key in enumerate(keys, 1):
+    while shown.count(b"q quit: ") < asked:
+        shown += os.read(terminal, 4096)
+    os.write(terminal, key.encode())
+try:
+    while more := os.read(terminal, 4096):
+        shown += more
+except OSError:
+    pass
+sys.stdout.write(shown.decode().replace("\r", ""))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+
+#[cfg(unix)]
+#[test]
+fn one_key_labels_an_answer_and_labelling_goes_on_where_it_stopped() {
+    let server = script().start();
+    let (workspace, report) = project(6, &server);
+    let press = |keys: &str| {
+        let typist = ["python3", "-c", TYPIST, keys];
+        workspace.clone().within(typist).args(["label", "latest"]).run().exit(0)
+    };
+    let first = press("g,xb,s,q");
+    let first = first.stdout_contains("--- 1 of 6: case-").stdout_contains("--- 4 of 6: case-");
+    for hidden in ["PASS", "FAIL", "0.90", "0.30", "overall", "threshold"] {
+        assert!(!first.stdout.contains(hidden), "{hidden} in {}", first.stdout);
+    }
+    let _ = first.stdout_contains("2 labels new, 2 of 6 answers labelled");
+    let second = press("b,b,b,b");
+    let _ = second.stdout_contains("--- 3 of 6: case-").stdout_contains("6 of 6 answers labelled");
+    let id = report.run_id();
+    let kept = workspace.clone().args(["label", &id, "--json", "--from", "-"]).run();
+    // Nothing on stdin is no labels.
+    let _ = kept.exit(2).stderr_contains("expected labels as JSON");
+    let file = workspace.path(&format!("reports/selftest/labels/{id}.json"));
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let words: Vec<&str> = kept["labels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["label"].as_str().unwrap())
+        .collect();
+    assert_eq!(words, ["good", "bad", "bad", "bad", "bad", "bad"]);
+}
+
 #[test]
 fn a_run_without_an_answer_has_nothing_to_label() {
     let server = ModelServer::script().generator(|_| "no JSON").start();
@@ -189,8 +245,8 @@ fn a_run_without_an_answer_has_nothing_to_label() {
     }
 }
 
-/// The recorded judgements of LLMBar's natural instances, against the figures published with them,
-/// and the kappa that its own script gets wrong.
+/// Recorded judgements of public instances, against the figures published with them, and the
+/// kappa that their own script gets wrong.
 #[test]
 fn published_figures_of_judges_are_reproduced() {
     let Some(folder) = shared_data("judge") else { return };
@@ -205,7 +261,7 @@ fn published_figures_of_judges_are_reproduced() {
     assert!(judges.len() == 8 && instances.len() == 100);
     let winner = |value: &Value| value.as_str().and_then(|text| text.parse::<u8>().ok());
     for (name, figures) in judges {
-        let said: Vec<(u8, Option<u8>, Option<u8>)> = instances
+        let said: Vec<Winners> = instances
             .iter()
             .map(|instance| {
                 let of = &instance["judges"][name];
@@ -213,9 +269,7 @@ fn published_figures_of_judges_are_reproduced() {
                 (human, winner(&of["winner"]), winner(&of["winner_swapped"]))
             })
             .collect();
-        let count = |holds: &dyn Fn(&(u8, Option<u8>, Option<u8>)) -> bool| {
-            said.iter().filter(|one| holds(one)).count()
-        };
+        let count = |holds: &dyn Fn(&Winners) -> bool| said.iter().filter(|one| holds(one)).count();
         for (figure, found) in [
             ("accuracy", count(&|(human, first, _)| *first == Some(*human))),
             ("accuracy_swapped", count(&|(human, _, swapped)| *swapped == Some(*human))),

@@ -430,7 +430,9 @@ pub(crate) mod tests {
         assert_eq!(with(answers(MIN_LABELS - 1, 0)), CalibrateError::TooFew(MIN_LABELS - 1));
         assert_eq!(with(Vec::new()), CalibrateError::TooFew(0));
         let mut equal = answers(30, 0);
-        equal.iter_mut().for_each(|answer| answer.is_good = true);
+        for answer in &mut equal {
+            answer.is_good = true;
+        }
         assert_eq!(with(equal.clone()), CalibrateError::AllEqual { labels: 30, word: "good" });
         equal[0].is_good = false;
         let few = CalibrateError::TooFewOfAKind { found: 1, labels: 30, word: "bad" };
@@ -440,9 +442,11 @@ pub(crate) mod tests {
         assert!(matches!(with(ragged), CalibrateError::Unlike(_)));
     }
 
+    type Change = fn(&mut CalibratedJudge);
+
     #[test]
     fn another_judge_is_noticed() {
-        let changes: [(&str, fn(&mut CalibratedJudge)); 4] = [
+        let changes: [(&str, Change); 4] = [
             ("model", |judge| judge.weights.push('x')),
             ("method", |judge| judge.method = Some(JudgeMethod::Probability)),
             ("prompt", |judge| judge.prompt_digest.push('x')),

@@ -102,31 +102,31 @@ impl JudgeCalibration {
             .collect();
         let labelled: Vec<(bool, f64)> =
             calibration.answers.iter().map(|answer| (answer.is_good, answer.probability)).collect();
+        // Where all labels are of this run they are a random choice of its answers; those of
+        // other runs say only how the judge errs.
+        let is_own = own.len() == labelled.len();
+        let trust = if is_own { Trust::Tuned } else { Trust::Whole };
         let (mut predicted, mut broken) = (Vec::new(), 0_u32);
         for (name, status, steps) in cases {
             match (status.pass(), features::deciding_card(steps).and_then(features::values)) {
+                // Its label is worth more than what is predicted of it.
+                _ if is_own && own.contains(name.as_str()) => {}
                 (Some(_), Some(values)) if values.len() == calibration.features.len() => {
-                    if !own.contains(name.as_str()) {
-                        predicted.push(calibration.fit.probability(&values));
-                    }
+                    predicted.push(calibration.fit.probability(&values));
                 }
                 // What failed without a judge needs none to have failed.
                 (Some(false), _) => broken += 1,
                 _ => {}
             }
         }
-        // Where all labels are of this run they are a random choice of its answers; those of
-        // other runs say only how the judge errs.
-        let is_own = own.len() == labelled.len();
-        let trust = if is_own { Trust::Tuned } else { Trust::Whole };
         if !is_own && predicted.is_empty() {
-            return uncalibrated("the run has no scored answer without a label".to_owned());
+            return uncalibrated("the run has no scored answer".to_owned());
         }
         let Some(found) = corrected_rate(&labelled, &predicted, trust) else {
             return uncalibrated("the labels are nearly all the same".to_owned());
         };
         let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        let scored = count(predicted.len() + own.len());
+        let scored = count(predicted.len()) + if is_own { count(own.len()) } else { 0.0 };
         let share = scored / (scored + f64::from(broken));
         Some(RunCalibration::Calibrated {
             pass_rate: share * found.rate,
