@@ -1,5 +1,6 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
+mod aa;
 mod experiment;
 mod grade;
 mod improve;
@@ -20,6 +21,7 @@ use clap::parser::ValueSource;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+pub use aa::AaArgs;
 pub use experiment::ExperimentArgs;
 pub use grade::{
     DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
@@ -145,6 +147,8 @@ pub enum Command {
         #[arg(long)]
         fail_if_worse: bool,
     },
+    /// Run the same cases twice and say how much differs where nothing was changed
+    Aa(Box<AaArgs>),
     /// Say which answers of a run are good and which are bad, without seeing the judge's verdicts
     #[command(after_help = LABEL_KEYS)]
     Label(LabelArgs),
@@ -381,6 +385,8 @@ mod tests {
             "selftest freeze latest --output a.yaml",
             "selftest compare a.json latest --fail-if-worse",
             "selftest compare latest --power --json",
+            "selftest aa latest --json",
+            "selftest aa --suite a.yaml --repeats 4 --seed 7",
             "selftest label latest --from labels.json --json",
             "selftest calibrate --runs latest,b.json --json",
             "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",
@@ -405,6 +411,7 @@ mod tests {
         }
         assert!(Cli::read(["selftest", "--repeats=2"]).is_err());
         assert!(Cli::read(["selftest", "compare", "a"]).is_err());
+        assert!(Cli::read(["selftest", "aa"]).is_err());
         assert!(Cli::read(["selftest", "compare", "a", "b", "--power"]).is_err());
         assert!(Cli::read(["selftest", "--suite=a", "--repeats=0"]).is_err());
         // A record says one thing, and a promotion names a text or a version.

@@ -2,6 +2,7 @@
 //!
 //! The only place that wires crates together and the only user of `anyhow`.
 
+mod aa;
 mod calibrate;
 mod compare;
 mod context;
@@ -73,6 +74,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             // The command line has a second run, or asks for the power of a comparison.
             None => compare::plan(&a, json, &global),
         },
+        Some(Command::Aa(args)) => runtime()?.block_on(aa::execute(&args, &global)),
         Some(Command::Label(args)) => label::execute(&args, &global),
         Some(Command::Calibrate(args)) => calibrate::execute(&args, &global),
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),

@@ -172,9 +172,16 @@ mod tests {
             trial("c", no),
             trial("d", None),
         ]);
-        use RepeatedResult::{Failed, Flaky, Passed, Unscored};
         let results: Vec<RepeatedResult> = found.cases.iter().map(|case| case.result).collect();
-        assert_eq!(results, [Passed, Failed, Flaky, Unscored]);
+        assert_eq!(
+            results,
+            [
+                RepeatedResult::Passed,
+                RepeatedResult::Failed,
+                RepeatedResult::Flaky,
+                RepeatedResult::Unscored
+            ]
+        );
         let last = found.pass_at_k.last().unwrap();
         assert_eq!((last.k, last.cases), (2, 3));
         assert!(
