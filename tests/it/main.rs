@@ -22,6 +22,7 @@ mod generation;
 mod interrupt;
 mod reply_flow;
 mod selftest_run;
+mod statistics;
 mod suite;
 
 // Models.
