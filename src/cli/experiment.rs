@@ -27,6 +27,10 @@ pub struct ExperimentArgs {
     /// Exit 1 when it is worse with the skill, beyond chance
     #[arg(long, help_heading = "What passes")]
     pub fail_if_worse: bool,
+    /// Run nothing: say what so many cases and repeats can find, and how many of them differences
+    /// need. The noise is that of the latest run, where that has repeats
+    #[arg(long, conflicts_with = "fail_if_worse", help_heading = "What to run")]
+    pub power: bool,
     /// Those of a run
     #[command(flatten)]
     pub trials: TrialArgs,
@@ -36,7 +40,14 @@ impl ExperimentArgs {
     /// Every case of the suite, with the models of the configuration.
     pub fn of(skill: String, suite: PathBuf, repeats: u32) -> Self {
         let skill = Some(skill);
-        Self { skill, suite, repeats, fail_if_worse: false, trials: TrialArgs::default() }
+        Self {
+            skill,
+            suite,
+            repeats,
+            fail_if_worse: false,
+            power: false,
+            trials: TrialArgs::default(),
+        }
     }
 
     /// The flags of a run like each of the arms.

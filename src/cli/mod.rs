@@ -1,10 +1,12 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
+mod aa;
 mod experiment;
 mod grade;
 mod improve;
 mod jobs;
 mod judge;
+mod label;
 mod reflect;
 mod run;
 mod serve;
@@ -20,6 +22,7 @@ use clap::parser::ValueSource;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+pub use aa::AaArgs;
 pub use experiment::ExperimentArgs;
 pub use grade::{
     DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
@@ -27,6 +30,7 @@ pub use grade::{
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use jobs::{JobsAction, WorkerArgs};
 pub use judge::{AttackArgs, BenchArgs, JudgeAction};
+pub use label::{CalibrateArgs, LabelArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
 pub use run::{Format, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
@@ -138,7 +142,12 @@ pub enum Command {
         /// The first run: its id, its JSON report, or `latest`
         a: String,
         /// The second run
-        b: String,
+        #[arg(required_unless_present = "power", conflicts_with = "power")]
+        b: Option<String>,
+        /// Instead of comparing, say what a comparison with another run like the first can find, and
+        /// how many cases and repeats differences need
+        #[arg(long, conflicts_with = "fail_if_worse")]
+        power: bool,
         /// Print JSON instead of text
         #[arg(long)]
         json: bool,
@@ -146,6 +155,14 @@ pub enum Command {
         #[arg(long)]
         fail_if_worse: bool,
     },
+    /// Run the same cases twice and say how much differs where nothing was changed
+    Aa(Box<AaArgs>),
+    /// Say which answers of a run are good and which are bad, without seeing the judge's verdicts
+    #[command(after_help = LABEL_KEYS)]
+    Label(LabelArgs),
+    /// Hold the judge against your labels: how far its probabilities are right, and which threshold
+    /// fits. Later runs give their pass rate corrected by it
+    Calibrate(CalibrateArgs),
     /// Check configuration, models, structured output and write access, with advice
     Doctor {
         /// Print one JSON object instead of text
@@ -303,6 +320,13 @@ Exit codes:
   1  with --fail-if-worse: the second run is worse beyond chance
   2  wrong usage, or no case is in both runs";
 
+const LABEL_KEYS: &str = "\
+Keys, one for each answer:
+  g    good
+  b    bad
+  s    skip; it is asked again next time
+  q    quit; what was labelled is kept";
+
 /// The published schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SchemaName {
@@ -369,6 +393,11 @@ mod tests {
             "selftest freeze latest --output a.yaml",
             "selftest compare a.json latest --fail-if-worse",
             "selftest suite check skills/a/evals/evals.json skills --json -v",
+            "selftest compare latest --power --json",
+            "selftest aa latest --json",
+            "selftest aa --suite a.yaml --repeats 4 --seed 7",
+            "selftest label latest --from labels.json --json",
+            "selftest calibrate --runs latest,b.json --json",
             "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",
             "selftest skills record --session s --message thanks --previous hello",
             "selftest skills record --from-sessions --source x --since 30d",
@@ -390,6 +419,9 @@ mod tests {
             assert!(Cli::read(line.split(' ')).is_err(), "{line}");
         }
         assert!(Cli::read(["selftest", "--repeats=2"]).is_err());
+        assert!(Cli::read(["selftest", "compare", "a"]).is_err());
+        assert!(Cli::read(["selftest", "aa"]).is_err());
+        assert!(Cli::read(["selftest", "compare", "a", "b", "--power"]).is_err());
         assert!(Cli::read(["selftest", "--suite=a", "--repeats=0"]).is_err());
         // A record says one thing, and a promotion names a text or a version.
         for line in [

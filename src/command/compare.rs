@@ -1,5 +1,6 @@
-//! `selftest compare`: two runs of the same cases.
+//! `selftest compare`: two runs of the same cases, or what a comparison could find.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
@@ -7,11 +8,38 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::failure::Failure;
 use super::named_run::report;
-use super::print;
+use super::{eprint, print};
 use crate::cli::GlobalArgs;
 use crate::exit::Exit;
-use selftest_harness::experiment::Conclusion;
+use selftest_harness::experiment::power::PowerPlan;
+use selftest_harness::experiment::{Arm, Conclusion};
 use selftest_harness::report::{Style, comparison};
+
+/// Says what a comparison of two runs like this one can find.
+pub(super) fn plan(run: &str, json: bool, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let report = report(&project, &resolved, run)?;
+    let trials = comparison::trials(&report, Arm::Control);
+    let cases: BTreeSet<&str> = trials.iter().map(|trial| trial.case.as_str()).collect();
+    if cases.is_empty() {
+        eprint(&format!("nothing to plan by: no case of {} was run\n", report.run_id));
+        return Ok(Exit::NothingRan);
+    }
+    let repeats = report.summary.repeats.unwrap_or(1);
+    let cases = u32::try_from(cases.len()).unwrap_or(u32::MAX);
+    print_plan(&PowerPlan::new(cases, repeats, &trials), json)
+}
+
+/// Prints a plan.
+pub(super) fn print_plan(plan: &PowerPlan, json: bool) -> Result<Exit, Failure> {
+    if json {
+        print(&format!("{:#}\n", serde_json::json!(plan)))?;
+    } else {
+        print(&plan.text())?;
+    }
+    Ok(Exit::Passed)
+}
 
 pub(super) fn execute(
     runs: [&str; 2],

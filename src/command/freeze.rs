@@ -13,6 +13,7 @@ use super::{eprint, print};
 use crate::cli::GlobalArgs;
 use crate::config;
 use crate::exit::Exit;
+use selftest_harness::experiment::power::never_concludes;
 use selftest_harness::report::freeze::{Frozen, freeze};
 use selftest_text::wording::plural;
 
@@ -48,6 +49,9 @@ pub(super) fn execute(
     config::suite::parse(&shown, text.clone())?;
     create(&shown, &text)?;
     print(&format!("{}\n", shown.display()))?;
+    if let Some(why) = never_concludes(suite.cases.len()) {
+        eprint(&format!("warning: {why}\n"));
+    }
     eprint(&format!(
         "{} frozen, digest {}\n",
         plural(suite.cases.len() as u64, "case"),

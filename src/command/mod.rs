@@ -2,6 +2,8 @@
 //!
 //! The only place that wires crates together and the only user of `anyhow`.
 
+mod aa;
+mod calibrate;
 mod compare;
 mod context;
 mod doctor;
@@ -15,6 +17,7 @@ mod init;
 mod interruption;
 mod jobs;
 mod judge;
+mod label;
 mod mcp;
 mod model;
 mod named_run;
@@ -69,9 +72,14 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Init) => init::execute(&global),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
         Some(Command::Suite { action }) => suite::execute(&action, &global),
-        Some(Command::Compare { a, b, json, fail_if_worse }) => {
-            compare::execute([&a, &b], json, fail_if_worse, &global)
-        }
+        Some(Command::Compare { a, b, power: _, json, fail_if_worse }) => match b {
+            Some(b) => compare::execute([&a, &b], json, fail_if_worse, &global),
+            // The command line has a second run, or asks for the power of a comparison.
+            None => compare::plan(&a, json, &global),
+        },
+        Some(Command::Aa(args)) => runtime()?.block_on(aa::execute(&args, &global)),
+        Some(Command::Label(args)) => label::execute(&args, &global),
+        Some(Command::Calibrate(args)) => calibrate::execute(&args, &global),
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),
         Some(Command::Judge { action }) => runtime()?.block_on(judge::execute(&action, &global)),
         Some(Command::Grade { sessions, store, action }) => {

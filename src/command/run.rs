@@ -25,6 +25,17 @@ use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_s
 use selftest_harness::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let (exit, _) = run(args, global, true).await?;
+    Ok(exit)
+}
+
+/// Runs what the flags say. Gives the name of the run, where there was one, for what is made of it;
+/// whether the results are printed is the caller's to say.
+pub(super) async fn run(
+    args: &RunArgs,
+    global: &GlobalArgs,
+    prints: bool,
+) -> Result<(Exit, Option<RunId>), Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(flags(args))?;
     for warning in &resolved.warnings {
@@ -34,7 +45,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let mut plan = planned(args, &resolved.config, suite.as_ref())?;
     if plan.is_empty() {
         eprint("nothing to run: no scenario was selected\n");
-        return Ok(Exit::NothingRan);
+        return Ok((Exit::NothingRan, None));
     }
 
     let setup =
@@ -73,6 +84,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     let faults = tokio::task::block_in_place(|| observer_thread.finish());
 
     match args.format {
+        _ if !prints => {}
         Format::Json => print(&document.json_text().unwrap_or_default())?,
         Format::Human => {
             let style = Style {
@@ -87,7 +99,8 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     }
     let exit = Exit::from(outcome);
     let gated = matches!(exit, Exit::Failed | Exit::Inconclusive);
-    Ok(if args.exit_zero && gated { Exit::Passed } else { exit })
+    let exit = if args.exit_zero && gated { Exit::Passed } else { exit };
+    Ok((exit, Some(header.run_id.clone())))
 }
 
 /// The flags that set a key of the configuration, in rising precedence.

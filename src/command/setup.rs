@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use rand::RngExt as _;
 
+use super::calibrate;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
@@ -16,6 +17,7 @@ use super::model::FetchBar;
 use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
+use selftest_harness::calibration::JudgeCalibration;
 use selftest_harness::event::{RunConfig, RunHeader, RunModels};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::known_answers::AnswerSet;
@@ -69,6 +71,8 @@ pub(super) struct Setup<'a> {
 pub(super) struct Prepared {
     pub(super) runner: Arc<Runner>,
     models: RunModels,
+    /// What labels say of the judge.
+    calibration: JudgeCalibration,
     capacity: usize,
 }
 
@@ -105,6 +109,8 @@ impl Models {
             generator: self.generator.as_ref().map(name),
             judge: self.judge.as_ref().map_or_else(|| NO_JUDGE.to_owned(), name),
             judge_fitness: None,
+            judge_weights: None,
+            judge_method: None,
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
         }
@@ -169,21 +175,29 @@ impl Setup<'_> {
         let generator = models
             .generator
             .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
-        let judge = match models.judge {
-            Some(model) => Some(Arc::new(self.judge(model, &library).await)),
-            None => None,
-        };
-        let judge_fitness = judge.as_ref().and_then(|judge| judge.fitness().cloned());
-        let names = RunModels { judge_fitness, ..names };
+        let (mut judge, mut calibration, mut names) = (None, JudgeCalibration::default(), names);
+        if let Some(model) = models.judge {
+            let (known, identity) = self.judge(model, &library).await;
+            let calibrated = identity.calibrated(&names.judge);
+            calibration = calibrate::known(self.project, self.resolved, &calibrated);
+            names.judge_fitness = known.fitness().cloned();
+            names.judge_weights = Some(identity.weights().to_owned());
+            names.judge_method = Some(identity.method());
+            judge = Some(Arc::new(known));
+        }
         let watch = Arc::new(self.watch(record));
         let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
         let runner =
             Runner { generator, judge, sut, library, commands, redactor, outages, seed, watch };
-        Ok(Prepared { runner: Arc::new(runner), models: names, capacity })
+        Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
     }
 
-    /// The judge, with what is known of its judgement.
-    async fn judge(&self, model: Arc<dyn ChatModel>, library: &PromptLibrary) -> Judge {
+    /// The judge, with what is known of its judgement, and what makes it this one.
+    async fn judge(
+        &self,
+        model: Arc<dyn ChatModel>,
+        library: &PromptLibrary,
+    ) -> (Judge, JudgeIdentity) {
         let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
         let judge = Judge::new(
             Arc::clone(&model),
@@ -194,7 +208,7 @@ impl Setup<'_> {
         let method = judge.method(library).await;
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
-        match identity.known(environment, AnswerSet::Calibration) {
+        let judge = match identity.known(environment, AnswerSet::Calibration) {
             Some(fitness) => {
                 if !fitness.is_fit(config.judge.min_auc) {
                     let (name, sentence) = (&fitness.model, fitness.sentence());
@@ -206,7 +220,8 @@ impl Setup<'_> {
                 judge.measured(fitness)
             }
             None => judge,
-        }
+        };
+        (judge, identity)
     }
 
     /// The material of cases: the files that the system under test can see, and what was asked
@@ -441,6 +456,7 @@ impl Setup<'_> {
             isolation: runner.sut.isolation(),
             rubric: (&self.resolved.rubric).into(),
             prompt_digests: runner.library.digests().clone(),
+            calibration: prepared.calibration.clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),

@@ -14,6 +14,7 @@ mod run;
 mod workspace;
 
 // A run, from its start to its reports.
+mod calibration;
 mod cassette;
 mod checks;
 mod checks_doc;
@@ -24,6 +25,7 @@ mod generation;
 mod interrupt;
 mod reply_flow;
 mod selftest_run;
+mod statistics;
 mod suite;
 mod suite_check;
 

@@ -18,10 +18,15 @@ use crate::require::{self, Part};
 
 /// The folder of recorded sessions.
 pub(crate) fn sessions() -> Option<PathBuf> {
+    shared_data("sessions")
+}
+
+/// A folder of the data that is no part of the project.
+pub(crate) fn shared_data(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let data = std::env::var_os("SELFTEST_TEST_DATA")
         .map_or_else(|| root.join("../shared/data"), PathBuf::from);
-    let folder = data.join("sessions");
+    let folder = data.join(name);
     let why = format!("no folder {}; set SELFTEST_TEST_DATA", folder.display());
     let found = folder.is_dir().then(|| folder.canonicalize().unwrap());
     require::part(Part::SharedData, found.ok_or(why))

@@ -9,8 +9,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::JudgeCalibration;
 use crate::experiment::Arm;
 use crate::judge::fitness::Fitness;
+use crate::judge::judge_settings::JudgeMethod;
 use crate::outcome::{CaseResult, RunOutcome, Summary};
 use crate::rubric::{Category, Rubric};
 use crate::sut::Isolation;
@@ -91,6 +93,13 @@ pub struct RunModels {
     /// How well the judge tells good from bad; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_fitness: Option<Fitness>,
+    /// Digest of the judge's weights, or its name where nobody tells one; absent in reports of
+    /// versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_weights: Option<String>,
+    /// How the judge was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_method: Option<JudgeMethod>,
     /// Answers, for the `chat` adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sut: Option<String>,
@@ -203,6 +212,8 @@ pub struct RunHeader {
     pub rubric: RubricDocument,
     /// SHA-256 of each prompt template by path.
     pub prompt_digests: std::collections::BTreeMap<String, String>,
+    /// The judge held against labels, where anyone gave some.
+    pub calibration: JudgeCalibration,
     /// The suite; absent where a generator makes the cases.
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.

@@ -17,6 +17,8 @@ pub mod evals;
 
 pub mod outcome;
 
+pub mod calibration;
+
 pub mod experiment;
 
 pub mod event;

@@ -10,25 +10,43 @@ pub mod score;
 
 mod agreement;
 mod auc;
+mod bootstrap;
 mod fisher;
 mod holm;
 mod interval;
 mod logistic;
 mod mean;
 mod paired;
+mod pass_at_k;
+mod permutation;
+mod power;
+mod ppi;
 mod quantile;
 mod ranks;
+mod reliability;
+mod ridge;
+#[cfg(test)]
+mod simulation;
+mod variance;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use auc::{Auc, auc};
+pub use bootstrap::bootstrap_mean;
 pub use fisher::fisher_exact;
 pub use holm::holm;
 pub use interval::{Interval, wilson, wilson_clustered};
 pub use logistic::{Logistic, logistic};
 pub use mean::{mean, mean_interval};
 pub use paired::{PairedDifference, paired_difference, sign_test};
+pub use pass_at_k::{PassAtK, Share, pass_at_k};
+pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};
+pub use power::{Effect, WANTED_POWER, detectable_difference};
+pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, Trust, corrected_rate};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
+pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
+pub use ridge::{RidgeLogistic, is_separable, leave_one_out};
+pub use variance::{VarianceComponents, variance_components};
 
 /// Half the width of a two-sided 95 % interval, in standard errors.
 const Z: f64 = 1.959_963_984_540_054;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use selftest_harness::calibration::CalibratedJudge;
 use selftest_harness::judge::fitness::Fitness;
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
@@ -68,6 +69,27 @@ impl JudgeIdentity {
             prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
             rules_digest,
             rubric_digest: rubric.digest(),
+        }
+    }
+
+    /// Digest of the weights, or the model's name where nobody tells one.
+    pub(in crate::command) fn weights(&self) -> &str {
+        &self.weights
+    }
+
+    /// How the judge is asked.
+    pub(in crate::command) const fn method(&self) -> JudgeMethod {
+        self.method
+    }
+
+    /// The same of a calibration on labels.
+    pub(in crate::command) fn calibrated(&self, model: &str) -> CalibratedJudge {
+        CalibratedJudge {
+            model: model.to_owned(),
+            weights: self.weights.clone(),
+            method: Some(self.method),
+            prompt_digest: self.prompt_digest.clone(),
+            rubric_digest: self.rubric_digest.clone(),
         }
     }
 

@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 
 use crate::cli::{ExperimentArgs, GlobalArgs};
+use crate::command::compare::print_plan;
 use crate::command::context::Project;
 use crate::command::experiment::Experiment;
 use crate::command::failure::Failure;
-use crate::command::run::{cancel_on_interrupt, flags};
+use crate::command::named_run::report;
+use crate::command::run::{cancel_on_interrupt, flags, planned};
 use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
+use crate::config::Resolved;
 use crate::exit::Exit;
-use selftest_harness::experiment::Conclusion;
-use selftest_harness::report::Style;
+use selftest_harness::experiment::power::PowerPlan;
+use selftest_harness::experiment::{Arm, Conclusion};
 use selftest_harness::report::comparison::experiment::text;
+use selftest_harness::report::{Style, comparison};
 use selftest_harness::sut::skill::Skill;
 use selftest_text::one_line;
 
@@ -46,6 +50,9 @@ pub(super) async fn execute(
                 .hint(Some("`selftest skills experiment SKILL --suite FILE` names one")));
         }
     };
+    if told.power {
+        return plan(&project, &resolved, told, json);
+    }
     let experiment = Experiment {
         project: &project,
         resolved: &resolved,
@@ -81,6 +88,27 @@ pub(super) async fn execute(
     }
     let worse = found.analysis.conclusion == Conclusion::Harms;
     Ok(if worse && told.fail_if_worse { Exit::Failed } else { Exit::Passed })
+}
+
+/// Says what the experiment can find, by the noise of the latest run.
+fn plan(
+    project: &Project,
+    resolved: &Resolved,
+    told: &ExperimentArgs,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let suite = SuiteFile::load(project, &told.suite)?;
+    let plan = planned(&told.run(), &resolved.config, Some(&suite))?;
+    let cases = plan.len() / told.repeats as usize;
+    if cases == 0 {
+        eprint("nothing to run: no case was selected\n");
+        return Ok(Exit::NothingRan);
+    }
+    // Without any run the noise is assumed, and the plan says so.
+    let latest = report(project, resolved, "latest").ok();
+    let trials = latest.map(|report| comparison::trials(&report, Arm::Control));
+    let cases = u32::try_from(cases).unwrap_or(u32::MAX);
+    print_plan(&PowerPlan::new(cases, told.repeats, &trials.unwrap_or_default()), json)
 }
 
 /// The skill that the user names, and its file.

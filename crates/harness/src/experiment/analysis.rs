@@ -6,16 +6,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::{Comparison, Decided, Measure, mean};
-use super::conclusion::{Conclusion, conclude};
+use super::conclusion::{Conclusion, Scope, conclude};
+use super::these_cases::TheseCases;
 use super::{Arms, Trial};
-use selftest_stats::holm;
 use selftest_stats::score::Score;
+use selftest_stats::{CaseTrials, holm};
 
 /// What the trials of an experiment say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Analysis {
     /// What follows.
     pub conclusion: Conclusion,
+    /// How far that reaches; absent where there is not enough evidence.
+    #[serde(default)]
+    pub scope: Option<Scope>,
+    /// Whether the arms differ on these very cases, by the trials within each.
+    #[serde(default)]
+    pub these_cases: TheseCases,
     /// All trials of each arm.
     pub trials: Arms<u32>,
     /// Trials without a verdict. They count in no average.
@@ -75,10 +82,15 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
         }
     }
     let (mut cases, mut unpaired) = (Vec::new(), Arms::<Vec<String>>::default());
+    let (mut scores, mut passes) = (Vec::new(), Vec::new());
     for name in order {
         let arms = &of_case[name];
         match (arms.control.is_empty(), arms.treatment.is_empty()) {
-            (false, false) => cases.push(paired(name, arms)),
+            (false, false) => {
+                cases.push(paired(name, arms));
+                scores.push(values(arms, |trial| trial.overall.map(Score::get)));
+                passes.push(values(arms, passed));
+            }
             (_, true) => unpaired.control.push(name.to_owned()),
             (true, _) => unpaired.treatment.push(name.to_owned()),
         }
@@ -90,8 +102,12 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
     let mut pass_rate = Comparison::of(&of(|case| case.pass_rate));
     let corrected = holm(&[score.p_value, pass_rate.p_value]);
     (score.p_value, pass_rate.p_value) = (corrected[0], corrected[1]);
+    let these_cases = TheseCases::of(&scores, &passes);
+    let (conclusion, scope) = conclude(&these_cases, &score, &pass_rate);
     Analysis {
-        conclusion: conclude(&score, &pass_rate),
+        conclusion,
+        scope,
+        these_cases,
         trials: total,
         unscored,
         broken,
@@ -104,6 +120,16 @@ pub fn analyse(trials: &[Trial]) -> Analysis {
     }
 }
 
+/// The values of the trials that have one.
+fn values(trials: &Arms<Vec<&Trial>>, value: fn(&Trial) -> Option<f64>) -> CaseTrials {
+    let of = |trials: &Vec<&Trial>| trials.iter().filter_map(|trial| value(trial)).collect();
+    CaseTrials { control: of(&trials.control), treatment: of(&trials.treatment) }
+}
+
+fn passed(trial: &Trial) -> Option<f64> {
+    trial.pass.map(|pass| f64::from(u8::from(pass)))
+}
+
 fn paired(name: &str, trials: &Arms<Vec<&Trial>>) -> PairedCase {
     let means = |value: fn(&Trial) -> Option<f64>| {
         trials.as_ref().map(|trials| mean(trials.iter().filter_map(|trial| value(trial))))
@@ -113,7 +139,7 @@ fn paired(name: &str, trials: &Arms<Vec<&Trial>>) -> PairedCase {
         case: name.to_owned(),
         trials: trials.as_ref().map(|trials| u32::try_from(trials.len()).unwrap_or(u32::MAX)),
         score,
-        pass_rate: means(|trial| trial.pass.map(|pass| f64::from(u8::from(pass)))),
+        pass_rate: means(passed),
         duration_ms: means(|trial| trial.duration_ms.map(real)),
         tokens: means(|trial| trial.tokens.map(real)),
         decided: score.both().map(Decided::of),

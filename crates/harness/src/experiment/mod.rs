@@ -6,7 +6,9 @@
 mod analysis;
 mod comparison;
 mod conclusion;
+pub mod power;
 mod sentence;
+mod these_cases;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +17,9 @@ use selftest_stats::score::Score;
 
 pub use analysis::{Analysis, PairedCase, analyse};
 pub use comparison::{Comparison, Decided, Measure};
-pub use conclusion::Conclusion;
-pub use sentence::{Names, signed};
+pub use conclusion::{Conclusion, Scope};
+pub use sentence::{MIN_CASES, Names, p_value, signed};
+pub use these_cases::TheseCases;
 
 /// Which side of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -5,18 +5,20 @@ use std::cmp::Ordering;
 use super::Arms;
 use super::analysis::Analysis;
 use super::comparison::Comparison;
-use super::conclusion::Conclusion;
-use selftest_stats::Interval;
+use super::conclusion::{Conclusion, Scope};
+use super::these_cases::TheseCases;
+use selftest_stats::{Interval, PermutationTest};
 
-/// With fewer cases that differ, no result is beyond chance: 2 · (1/2)^7, twice for Holm's
-/// correction, is the first below 0.05.
-const MIN_CASES: u32 = 7;
+/// With fewer cases that differ, nothing is beyond chance for cases like these: 2 · (1/2)^7, twice
+/// for Holm's correction, is the first below 0.05.
+pub const MIN_CASES: u32 = 7;
 
 /// Names of the arms in a sentence, such as `B` and `A`.
 pub type Names<'a> = Arms<&'a str>;
 
 impl Analysis {
-    /// The conclusion in one plain sentence.
+    /// The conclusion in plain words: one sentence, and a second one where it does not reach
+    /// beyond the cases that were run.
     pub fn sentence(&self, names: Names<'_>) -> String {
         let Arms { control, treatment } = names;
         let comparative = match self.conclusion {
@@ -26,6 +28,14 @@ impl Analysis {
                 return format!("Not enough evidence: {}.", self.why_not());
             }
         };
+        if self.scope == Some(Scope::TheseCases) {
+            return format!(
+                "{treatment} is {comparative} than {control} on these cases, beyond chance: {}. \
+                 For cases like these there is not enough evidence: {}.",
+                self.within(),
+                self.why_not()
+            );
+        }
         let by_score = self.score.direction() != Ordering::Equal;
         let (comparison, numbers) = if by_score {
             (&self.score, scores(&self.score))
@@ -33,16 +43,37 @@ impl Analysis {
             (&self.pass_rate, passes(&self.pass_rate))
         };
         format!(
-            "{treatment} is {comparative} than {control} beyond chance: {numbers}, {} ({}).",
+            "{treatment} is {comparative} than {control} beyond chance, on these cases and on cases \
+             like these: {numbers}, {} ({}).",
             record(comparison),
             p_value(comparison.p_value)
         )
     }
 
+    /// `overall +0.10 (p = 0.004), passes +10 points (p = 0.012)`: what the permutation test found
+    /// beyond chance.
+    fn within(&self) -> String {
+        let TheseCases { score, pass_rate } = self.these_cases;
+        let [by_score, by_passes] = self.these_cases.directions();
+        let score = score.filter(|_| by_score != Ordering::Equal);
+        let pass_rate = pass_rate.filter(|_| by_passes != Ordering::Equal);
+        tested(score, "overall", pass_rate, "passes")
+    }
+
+    /// The permutation test in one line; `None` where no case was tested.
+    pub fn within_cases(&self) -> Option<String> {
+        let TheseCases { score, pass_rate } = self.these_cases;
+        score.or(pass_rate)?;
+        let tested = tested(score, "score", pass_rate, "passed");
+        Some(format!("on these cases, by permutation of their trials: {tested}"))
+    }
+
     fn why_not(&self) -> String {
         let (score, pass_rate) = (&self.score, &self.pass_rate);
-        let opposed = score.direction().reverse() == pass_rate.direction();
-        if score.direction() != Ordering::Equal && opposed {
+        let opposed =
+            |[one, other]: [Ordering; 2]| one != Ordering::Equal && one.reverse() == other;
+        let of_cases = [score.direction(), pass_rate.direction()];
+        if opposed(of_cases) || opposed(self.these_cases.directions()) {
             return format!(
                 "scores and passes contradict each other: {}; {}",
                 scores(score),
@@ -59,8 +90,14 @@ impl Analysis {
         }
         if most < MIN_CASES {
             let verb = if most == 1 { "differs" } else { "differ" };
+            // More repeats are a way out for these cases only.
+            let repeats = match self.conclusion {
+                Conclusion::NotEnoughEvidence => ", or more repeats of each,",
+                Conclusion::Helps | Conclusion::Harms => "",
+            };
             return format!(
-                "{} {verb}, and it takes at least {MIN_CASES} to tell a difference from chance: {}",
+                "{} {verb}, and it takes at least {MIN_CASES}{repeats} to tell a difference from \
+                 chance: {}",
                 cases(most),
                 scores(score)
             );
@@ -72,6 +109,21 @@ impl Analysis {
             p_value(score.p_value)
         )
     }
+}
+
+fn tested(
+    score: Option<PermutationTest>,
+    score_name: &str,
+    pass_rate: Option<PermutationTest>,
+    pass_name: &str,
+) -> String {
+    let score = score.map(|PermutationTest { difference, p_value: p, .. }| {
+        format!("{score_name} {} ({})", signed(difference, 2), p_value(p))
+    });
+    let pass_rate = pass_rate.map(|PermutationTest { difference, p_value: p, .. }| {
+        format!("{pass_name} {} points ({})", signed(100.0 * difference, 0), p_value(p))
+    });
+    score.into_iter().chain(pass_rate).collect::<Vec<_>>().join(", ")
 }
 
 /// `overall +0.12, 95 % interval +0.05 to +0.19`.
@@ -103,7 +155,8 @@ fn cases(count: u32) -> String {
     if count == 1 { "1 case".to_owned() } else { format!("{count} cases") }
 }
 
-fn p_value(p: f64) -> String {
+/// `p = 0.012`, or `p < 0.001`.
+pub fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 

@@ -45,6 +45,7 @@ fn breaking() -> Vec<Trial> {
         let case = format!("case-{case}");
         [
             trial(&case, Arm::Control, Some(0.8), Some(true)),
+            trial(&case, Arm::Control, Some(0.8), Some(true)),
             trial(&case, Arm::Treatment, Some(0.8), Some(true)),
             trial(&case, Arm::Treatment, None, Some(false)),
         ]
@@ -155,6 +156,46 @@ fn conclusions() {
     }
 }
 
+/// Five cases of twenty repeats, none of which passes without the change and all with it.
+fn few_cases_often() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for case in 0..5 {
+        for _ in 0..20 {
+            let case = format!("case-{case}");
+            trials.push(trial(&case, Arm::Control, Some(0.2), Some(false)));
+            trials.push(trial(&case, Arm::Treatment, Some(0.9), Some(true)));
+        }
+    }
+    trials
+}
+
+#[test]
+fn how_far_a_conclusion_reaches() {
+    let found = analyse(&few_cases_often());
+    assert_eq!((found.conclusion, found.scope), (Conclusion::Helps, Some(Scope::TheseCases)));
+    let test = found.these_cases.pass_rate.unwrap();
+    assert!(test.p_value < 0.001 && near(Some(test.difference), 1.0), "{test:?}");
+    assert_eq!(found.pass_rate.direction(), std::cmp::Ordering::Equal, "five cases are few");
+    let found = analyse(&scored(&better()));
+    assert_eq!(found.scope, Some(Scope::CasesLikeThese));
+    // By hand: 2 of 2^7 sign flips, twice for scores and passes.
+    assert!(near(found.these_cases.score.map(|test| test.p_value), 4.0 / 128.0), "{found:?}");
+    assert_eq!(analyse(&scored(&noise())).scope, None);
+    // One trial against two, the unlucky one of which broke: with the labels drawn anew two cases of
+    // three look so. The sign test alone would take nine losses of nine for proof.
+    let mut uneven = breaking();
+    uneven.retain({
+        let mut position = 0;
+        move |_| {
+            position += 1;
+            position % 4 != 1
+        }
+    });
+    let found = analyse(&uneven);
+    assert!(found.pass_rate.p_value < 0.05, "{found:?}");
+    assert_eq!(found.conclusion, Conclusion::NotEnoughEvidence);
+}
+
 #[test]
 fn sentences() {
     let all = [
@@ -166,29 +207,40 @@ fn sentences() {
         scored(&noise()),
         breaking(),
         contradicting(),
+        few_cases_often(),
         Vec::new(),
     ];
     let all: Vec<String> = all.iter().map(|trials| analyse(trials).sentence(NAMES)).collect();
     insta::assert_snapshot!(all.join("\n"));
 }
 
-/// A change that does nothing must be said to do something in at most one experiment of twenty.
+/// A change that does nothing must be said to do something in at most one experiment of twenty,
+/// whatever the number of cases and repeats.
 #[test]
 fn a_change_that_does_nothing_is_seldom_said_to_do_something() {
     let mut state = 7_u64;
     // Lehmer's generator: a test needs no better one.
-    let mut twentieth = || {
+    let mut draw = |below: u64| {
         state = state * 48_271 % 2_147_483_647;
-        f64::from(u32::try_from(state % 21).unwrap()) / 20.0
+        u32::try_from(state % below).unwrap()
     };
-    for cases in [7, 12, 30] {
-        let wrong = (0..1_000)
+    for (cases, repeats) in [(5, 5), (8, 3), (12, 1), (30, 2)] {
+        let wrong = (0..2_000)
             .filter(|_| {
-                let pairs: Vec<_> = (0..cases).map(|_| (twentieth(), twentieth())).collect();
-                analyse(&scored(&pairs)).conclusion != Conclusion::NotEnoughEvidence
+                let mut trials = Vec::new();
+                for case in 0..cases {
+                    // Unlike cases, whose trials are all of one kind.
+                    let level = draw(12);
+                    for arm in [Arm::Control, Arm::Treatment].repeat(repeats) {
+                        let overall = f64::from(level + draw(9)) / 20.0;
+                        let case = format!("case-{case}");
+                        trials.push(trial(&case, arm, Some(overall), Some(overall >= 0.5)));
+                    }
+                }
+                analyse(&trials).conclusion != Conclusion::NotEnoughEvidence
             })
             .count();
-        assert!(wrong <= 50, "{wrong} of 1000 with {cases} cases");
+        assert!(wrong <= 100, "{wrong} of 2000 with {cases} cases of {repeats} trials");
     }
 }
 

@@ -2,6 +2,7 @@
 //! Pure: no clock, no files, no models.
 
 pub mod case;
+pub mod repeats;
 pub mod summary;
 
 pub use case::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, StepKind, case_name};

@@ -3,6 +3,7 @@
 
 use super::wording;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
+use crate::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
 use crate::outcome::{CaseResult, CaseStatus, Step};
 use crate::rubric;
 use crate::scenario::TaskStatus;
@@ -212,6 +213,11 @@ pub(super) struct Repeated<'a> {
 }
 
 impl Repeated<'_> {
+    /// `PASS`, `FAIL`, or `FLAKY` where trials disagree.
+    pub(super) fn result(&self) -> RepeatedResult {
+        RepeatedResult::of(self.passed, self.decided)
+    }
+
     /// `4 of 5`, and how many trials have no verdict.
     pub(super) fn passed_words(&self) -> String {
         let Self { passed, decided, trials, .. } = self;
@@ -220,6 +226,19 @@ impl Repeated<'_> {
             unscored => format!("{passed} of {decided}, {unscored} without a verdict"),
         }
     }
+}
+
+/// The repeated cases in numbers; `None` in a run without repeats.
+pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<Repeats> {
+    let trials: Vec<RepeatedTrial<'a>> = cases
+        .filter(|case| case.repeat.is_some())
+        .map(|case| {
+            let pass = case.status().0.pass();
+            let score = case.weakest_step().and_then(Step::overall).filter(|_| pass.is_some());
+            RepeatedTrial { id: &case.scenario.id, pass, score: score.map(Score::get) }
+        })
+        .collect();
+    (!trials.is_empty()).then(|| Repeats::of(trials))
 }
 
 /// The cases in the order of their first trials; empty for a run without repeats.
@@ -282,6 +301,10 @@ mod tests {
         let found = repeated(&readings);
         let words: Vec<String> = found.iter().map(Repeated::passed_words).collect();
         assert_eq!(words, ["1 of 2, 1 without a verdict", "0 of 0, 2 without a verdict"]);
+        assert_eq!(
+            [found[0].result(), found[1].result()].map(RepeatedResult::label),
+            ["FLAKY", "UNSCORED"]
+        );
         assert_eq!(found[0].mean, Some(fixture::score(0.75)));
         assert_eq!(found[0].lowest, Some(fixture::score(0.5)));
         assert_eq!((found[1].mean, found[1].highest), (None, None));

@@ -10,6 +10,7 @@ use selftest_text::wording as text;
 use super::case_view::{self, CaseView, MAX_EXCERPT, Repeated};
 use super::document::RunEnd;
 use super::{recommendations, wording};
+use crate::calibration::RunCalibration;
 use crate::event::RunHeader;
 use crate::judge::Verdict;
 use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
@@ -42,9 +43,13 @@ struct Page<'a> {
     header: &'a RunHeader,
     summary: &'a Summary,
     end: Option<&'a RunEnd>,
+    /// The pass rate as labels correct it, in a line.
+    calibration: Option<String>,
     json_link: &'a str,
     cases: &'a [CaseView<'a>],
     repeated: Vec<Repeated<'a>>,
+    /// What the repeats amount to, in sentences.
+    repeats: Vec<String>,
     /// Cases with more than one step.
     flows: Vec<&'a CaseView<'a>>,
     unscored: Vec<&'a CaseView<'a>>,
@@ -64,6 +69,8 @@ pub(super) struct RunView<'a> {
     pub(super) warnings: &'a [String],
     /// Absent while the run goes on.
     pub(super) end: Option<&'a RunEnd>,
+    /// The pass rate as labels correct it.
+    pub(super) calibration: Option<RunCalibration>,
     /// From the Markdown file to the JSON file.
     pub(super) json_link: &'a str,
 }
@@ -81,8 +88,12 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         header: view.header,
         summary: view.summary,
         end: view.end,
+        calibration: view.calibration.as_ref().map(RunCalibration::sentence),
         json_link: view.json_link,
         repeated: case_view::repeated(&cases),
+        repeats: case_view::repeats(view.cases.iter().copied())
+            .map(|repeats| repeats.sentences())
+            .unwrap_or_default(),
         flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
         unscored: cases.iter().filter(is_told).collect(),
         not_run: case_view::not_run(&cases),

@@ -7,8 +7,10 @@ pub mod comparison;
 pub mod document;
 pub mod files;
 pub mod freeze;
+pub mod labelling;
 pub mod observer;
 pub mod progress;
+pub mod reliability;
 pub mod terminal;
 
 mod archive;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::case_view;
 use super::document::{CaseDocument, Host, ReportDocument, RunEnd};
 use super::markdown::{self, RunView};
+use crate::calibration::{JudgeCalibration, RunCalibration};
 use crate::event::{RunEvent, RunEventKind, RunHeader};
 use crate::outcome::{CaseResult, Summary};
 
@@ -82,8 +84,23 @@ impl RunState {
         let header = self.header.as_ref()?;
         let end = self.end.as_ref();
         let host = self.host.clone();
-        let head = ReportDocument::head(header, &self.summary, &self.warnings, end, host);
+        let head = ReportDocument {
+            repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
+            calibration: self.calibration(header),
+            ..ReportDocument::head(header, &self.summary, &self.warnings, end, host)
+        };
         Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+    }
+
+    /// The pass rate as labels correct it.
+    fn calibration(&self, header: &RunHeader) -> Option<RunCalibration> {
+        if header.calibration == JudgeCalibration::None {
+            return None;
+        }
+        let results = self.cases.values().map(|case| &*case.result);
+        let judged: Vec<_> =
+            results.map(|case| (case.name(), case.status().0, &case.steps[..])).collect();
+        header.calibration.apply(header.run_id.as_str(), &judged)
     }
 
     fn with_cases(&self, mut text: String) -> String {
@@ -115,6 +132,7 @@ impl RunState {
             summary: &self.summary,
             warnings: &self.warnings,
             end: self.end.as_ref(),
+            calibration: self.calibration(header),
             json_link,
         }))
     }

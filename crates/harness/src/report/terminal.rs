@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::case_view::{CaseView, Repeated, not_run, repeated};
+use super::case_view::{self, CaseView, Repeated, not_run, repeated};
 use super::files::ReportPaths;
 
 use super::wording;
@@ -77,6 +77,7 @@ pub fn closing(
     if let Some(words) = wording::interval(summary) {
         lines.push(style.paint(Colour::Faint, &words));
     }
+    lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
     for (reason, names) in not_run(&cases) {
         let count = plural(names.len() as u64, "case");
         lines.push(format!("{count} not run: {}", escape::terminal(reason, REASON)));
@@ -99,6 +100,16 @@ pub fn closing(
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The pass rate as labels correct it; none where nobody has labelled anything.
+fn corrected(header: &RunHeader, cases: &[CaseView<'_>]) -> Option<String> {
+    let judged: Vec<_> = cases
+        .iter()
+        .map(|case| (case.name().to_owned(), case.status, &case.result.steps[..]))
+        .collect();
+    let found = header.calibration.apply(header.run_id.as_str(), &judged)?;
+    Some(escape::terminal(&found.sentence(), 400))
 }
 
 /// Names of the columns.
@@ -149,8 +160,9 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
 fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let line = |case: &Repeated<'_>| {
         format!(
-            "{}: {} passed, mean score {} ({} to {})",
+            "{}: {}, {} passed, mean score {} ({} to {})",
             escape::terminal(case.id, 64),
+            case.result().label(),
             case.passed_words(),
             wording::score(case.mean),
             wording::score(case.lowest),
@@ -160,7 +172,9 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let lines: Vec<String> = repeated(cases).iter().map(line).collect();
     let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "Over all repeats"));
     let gap = heading.as_ref().map(|_| String::new());
-    gap.into_iter().chain(heading).chain(lines).collect()
+    let found = case_view::repeats(cases.iter().map(|case| case.result));
+    let sentences = found.map(|found| found.sentences()).unwrap_or_default();
+    gap.into_iter().chain(heading).chain(lines).chain(sentences).collect()
 }
 
 fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Whether a difference is beyond chance is decided by `experiment`.
 
+pub mod aa;
 pub mod experiment;
 mod text;
 
@@ -98,15 +99,18 @@ impl<'a> CaseNames<'a> {
             .cases
             .iter()
             .filter(|case| !matches!(case.status, CaseStatus::Skipped | CaseStatus::NotRun));
-        ran.map(|case| Trial {
+        ran.map(|case| self.trial(case, arm)).collect()
+    }
+
+    fn trial(&self, case: &CaseDocument, arm: Arm) -> Trial {
+        Trial {
             case: self.name(case, arm),
             arm,
             overall: case.scores.overall,
             pass: case.pass,
             duration_ms: duration(case),
             tokens: tokens(case),
-        })
-        .collect()
+        }
     }
 
     fn name(&self, case: &CaseDocument, arm: Arm) -> String {
@@ -223,6 +227,41 @@ mod tests {
         assert!(only_b[0].starts_with("safety_floor (") && only_b[0] != only_a[0], "{only_b:?}");
         assert_eq!(only_b[1..], ["generation (no prompt in B)"]);
         assert!(analysis.cases.iter().all(|case| case.case != "skipped"));
+    }
+
+    #[test]
+    fn a_run_against_itself() {
+        let mut report = report();
+        assert_eq!(aa::against_itself(&report), None, "no repeats");
+        let first = report.cases[0].clone();
+        report.cases.clear();
+        report.summary.repeats = Some(5);
+        for case in 0..6 {
+            for repeat in 1..=5 {
+                let mut trial = first.clone();
+                trial.prompt = Some(format!("Explain number {case}"));
+                trial.id = format!("case-{case}");
+                trial.repeat = Some(repeat);
+                // One trial of the first case fails.
+                let fails = case == 0 && repeat == 2;
+                trial.pass = Some(!fails);
+                trial.scores.overall = Some(fixture::score(if fails { 0.5 } else { 0.9 }));
+                report.cases.push(trial);
+            }
+        }
+        let found = aa::against_itself(&report).unwrap();
+        assert_eq!((found.cases, found.repeats, found.pairs), (6, 2, 12));
+        assert_eq!((found.flips, found.flaky), (1, 1));
+        assert_eq!(found.analysis.trials, Arms { control: 12, treatment: 12 });
+        insta::assert_snapshot!(aa::text(&found, Style { terminal: false, colour: false }));
+        // Halves that differ, though nothing was changed.
+        for case in report.cases.iter_mut().filter(|case| case.repeat.is_some_and(|n| n % 2 == 0)) {
+            case.scores.overall = Some(fixture::score(0.1));
+            case.pass = Some(false);
+        }
+        let found = aa::against_itself(&report).unwrap();
+        assert!(found.sentence.starts_with("One half is worse than the other one"), "{found:?}");
+        assert!(found.sentence.contains("Nothing was changed"), "{found:?}");
     }
 
     #[test]

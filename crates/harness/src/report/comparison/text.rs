@@ -49,6 +49,7 @@ pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> S
     ] {
         text.extend(line.map(|line| format!("{line}{rest}\n")));
     }
+    text.extend(analysis.within_cases().map(|line| format!("{line}\n")));
     for (counts, what) in [
         (&analysis.unscored, "without a verdict, in no average"),
         (&analysis.broken, "failed before they could be judged, in no average of scores"),

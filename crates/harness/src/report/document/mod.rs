@@ -16,8 +16,10 @@ use serde_json::Value;
 pub use case::CaseDocument;
 pub use scores::Scores;
 
+use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
+use crate::outcome::repeats::Repeats;
 use crate::outcome::{RunOutcome, Summary};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
@@ -57,6 +59,12 @@ pub struct ReportDocument {
     pub experiment: Option<ExperimentRun>,
     /// Counts over the cases.
     pub summary: Summary,
+    /// Repeated cases over all their trials; absent in a run without repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
+    /// The pass rate as labels correct it; absent where nobody has labelled anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<RunCalibration>,
     /// Models by role.
     pub models: RunModels,
     /// The system under test in a few words.
@@ -132,6 +140,8 @@ impl ReportDocument {
             suite: header.suite.clone(),
             experiment: header.experiment.clone(),
             summary: summary.clone(),
+            repeats: None,
+            calibration: None,
             models: header.models.clone(),
             sut: header.sut.clone(),
             isolation: header.isolation.clone(),

@@ -1,0 +1,462 @@
+//! The calibration of a judge: a penalised logistic regression from what it said to the label, and
+//! how good that is on labels that it has not seen.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::judge::judge_settings::JudgeMethod;
+use selftest_stats::{
+    Interval, ReliabilityBin, RidgeLogistic, brier_score, cohen_kappa, constant_brier,
+    is_separable, leave_one_out, reliability,
+};
+
+/// Version of the file. Grows when a key changes its meaning or goes away.
+pub const CALIBRATION_VERSION: u32 = 1;
+
+/// Fewest labels for a calibration, and fewest of either kind.
+pub const MIN_LABELS: usize = 20;
+const MIN_OF_A_KIND: usize = 3;
+
+/// The penalty on weights, in standard deviations: that of a prior of deviation 1.
+const PENALTY: f64 = 1.0;
+
+/// The share of right answers that is wanted outside of the abstain band, and the most answers that
+/// may fall into it.
+const WANTED_ACCURACY: f64 = 0.9;
+const MAX_ABSTAINED: f64 = 0.5;
+
+/// What makes two judges the same: a calibration holds for this one alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CalibratedJudge {
+    /// Full name of the model.
+    pub model: String,
+    /// Digest of its weights, or its name where nobody tells one.
+    pub weights: String,
+    /// How it was asked.
+    pub method: Option<JudgeMethod>,
+    /// Digest of the prompt that asks it.
+    pub prompt_digest: String,
+    /// Digest of the rubric.
+    pub rubric_digest: String,
+}
+
+impl CalibratedJudge {
+    /// What is different about another judge, in a word; `None` where it is the same.
+    pub fn changed(&self, now: &Self) -> Option<&'static str> {
+        if self.model != now.model || self.weights != now.weights {
+            Some("model")
+        } else if self.method != now.method {
+            Some("method")
+        } else if self.prompt_digest != now.prompt_digest {
+            Some("prompt")
+        } else if self.rubric_digest != now.rubric_digest {
+            Some("rubric")
+        } else {
+            None
+        }
+    }
+}
+
+/// An answer with its label and what the judge said of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelledAnswer {
+    /// The run.
+    pub run_id: String,
+    /// Name of the case.
+    pub case: String,
+    /// Whether the label is good.
+    pub is_good: bool,
+    /// Whether it passed by the judge.
+    pub passed: bool,
+    /// Numbers of what the judge said.
+    pub features: Vec<f64>,
+}
+
+/// A labelled answer as the calibration keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldOut {
+    /// The run.
+    pub run_id: String,
+    /// Name of the case.
+    pub case: String,
+    /// Whether the label is good.
+    pub is_good: bool,
+    /// The probability of that by a fit on all the other labels.
+    pub probability: f64,
+}
+
+/// An agreement with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agreement {
+    /// Cohen's kappa.
+    pub kappa: f64,
+    /// Its 95 % interval.
+    pub interval: Interval,
+}
+
+/// A calibration with all that says how good it is. Every such figure is by leave-one-out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// Version of this format; 1.
+    pub version: u32,
+    /// The judge that it holds for.
+    pub judge: CalibratedJudge,
+    /// Names of the numbers that the fit takes.
+    pub features: Vec<String>,
+    /// The fit on all labels.
+    pub fit: RidgeLogistic,
+    /// The penalty on its weights.
+    pub penalty: f64,
+    /// Labels, and how many of them are good.
+    pub labels: u32,
+    /// Good ones among them.
+    pub good: u32,
+    /// Whether some weighted sum of the numbers tells all labels apart: then the penalty alone
+    /// bounds the weights, and the probabilities are no more than a guess.
+    pub is_separable: bool,
+    /// Mean squared error of the probabilities; 0 is perfect.
+    pub brier: f64,
+    /// That of a constant prediction, which the judge must beat to be of use.
+    pub constant_brier: f64,
+    /// From this probability on an answer counts as good: where both kinds of errors are rarest.
+    pub threshold: f64,
+    /// Between these probabilities the judge is better not believed; absent where no such band
+    /// with at most half of the answers leaves nine of ten right.
+    pub abstain: Option<Interval>,
+    /// The share of labelled answers in that band.
+    pub abstained: f64,
+    /// The share of right answers outside of it.
+    pub accuracy: f64,
+    /// Agreement with the labels at that threshold; absent where chance explains all.
+    pub agreement: Option<Agreement>,
+    /// Agreement of the judge as it is, without calibration.
+    pub raw_agreement: Option<Agreement>,
+    /// How often answers of about equal probability are good.
+    pub reliability: Vec<ReliabilityBin>,
+    /// The labelled answers.
+    pub answers: Vec<HeldOut>,
+}
+
+/// Why there is no calibration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CalibrateError {
+    /// There are too few labels.
+    #[error("{0} labels are too few to calibrate a judge, expected {MIN_LABELS} or more")]
+    TooFew(usize),
+    /// All labels are the same.
+    #[error("all {labels} labels are {word}: nothing tells good answers from bad ones")]
+    AllEqual {
+        /// How many.
+        labels: usize,
+        /// `good` or `bad`.
+        word: &'static str,
+    },
+    /// Nearly all labels are the same.
+    #[error("only {found} of {labels} labels are {word}, expected {MIN_OF_A_KIND} or more")]
+    TooFewOfAKind {
+        /// How many.
+        found: usize,
+        /// All labels.
+        labels: usize,
+        /// `good` or `bad`.
+        word: &'static str,
+    },
+    /// The judge did not say the same numbers of each answer.
+    #[error("the judge's scores cannot be put side by side: {0}")]
+    Unlike(&'static str),
+}
+
+/// Calibrates a judge on labelled answers.
+pub fn calibrate(
+    judge: CalibratedJudge,
+    features: Vec<String>,
+    answers: &[LabelledAnswer],
+) -> Result<Calibration, CalibrateError> {
+    let total = answers.len();
+    let good = answers.iter().filter(|answer| answer.is_good).count();
+    let (found, word) = if good < total - good { (good, "good") } else { (total - good, "bad") };
+    let other = if word == "good" { "bad" } else { "good" };
+    match found {
+        0 if total > 0 => return Err(CalibrateError::AllEqual { labels: total, word: other }),
+        _ if total < MIN_LABELS => return Err(CalibrateError::TooFew(total)),
+        _ if found < MIN_OF_A_KIND => {
+            return Err(CalibrateError::TooFewOfAKind { found, labels: total, word });
+        }
+        _ => {}
+    }
+    let rows: Vec<Vec<f64>> = answers.iter().map(|answer| answer.features.clone()).collect();
+    let labels: Vec<bool> = answers.iter().map(|answer| answer.is_good).collect();
+    if rows.iter().any(|row| row.len() != features.len()) {
+        return Err(CalibrateError::Unlike("they have other categories"));
+    }
+    let unlike = CalibrateError::Unlike("a score is not a number");
+    let fit = RidgeLogistic::fit(&rows, &labels, PENALTY).ok_or_else(|| unlike.clone())?;
+    let held_out = leave_one_out(&rows, &labels, PENALTY).ok_or_else(|| unlike.clone())?;
+    let forecasts: Vec<(f64, bool)> =
+        held_out.iter().copied().zip(labels.iter().copied()).collect();
+    let threshold = fitting_threshold(&forecasts);
+    let band = abstain_band(&forecasts, threshold);
+    let outside: Vec<&(f64, bool)> =
+        forecasts.iter().filter(|(p, _)| band.is_none_or(|band| is_outside(*p, band))).collect();
+    let right = outside.iter().filter(|(p, label)| (*p >= threshold) == *label).count();
+    let pairs = |said: &dyn Fn(usize) -> bool| -> Vec<(u8, u8)> {
+        labels.iter().enumerate().map(|(i, label)| (u8::from(said(i)), u8::from(*label))).collect()
+    };
+    let agreement = |pairs: &[(u8, u8)]| {
+        cohen_kappa(pairs).map(|found| Agreement { kappa: found.kappa, interval: found.interval })
+    };
+    let (brier, constant) =
+        brier_score(&forecasts).zip(constant_brier(&labels)).ok_or_else(|| unlike.clone())?;
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let share = |part: usize, of: usize| f64::from(count(part)) / f64::from(count(of).max(1));
+    Ok(Calibration {
+        version: CALIBRATION_VERSION,
+        judge,
+        features,
+        fit,
+        penalty: PENALTY,
+        labels: count(total),
+        good: count(good),
+        is_separable: is_separable(&rows, &labels),
+        brier,
+        constant_brier: constant,
+        threshold,
+        abstain: band,
+        abstained: share(total - outside.len(), total),
+        accuracy: share(right, outside.len()),
+        agreement: agreement(&pairs(&|i| forecasts[i].0 >= threshold)),
+        raw_agreement: agreement(&pairs(&|i| answers[i].passed)),
+        reliability: reliability(&forecasts, if total < 100 { 5 } else { 10 }),
+        answers: answers
+            .iter()
+            .zip(&held_out)
+            .map(|(answer, probability)| HeldOut {
+                run_id: answer.run_id.clone(),
+                case: answer.case.clone(),
+                is_good: answer.is_good,
+                probability: *probability,
+            })
+            .collect(),
+    })
+}
+
+/// The threshold at which the shares of good and of bad answers that are called so have the
+/// greatest sum (Youden, "Index for rating diagnostic tests", 1950); of several the one nearest to
+/// one half.
+fn fitting_threshold(forecasts: &[(f64, bool)]) -> f64 {
+    let mut sorted: Vec<f64> = forecasts.iter().map(|(p, _)| *p).collect();
+    sorted.sort_by(f64::total_cmp);
+    let between = sorted.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));
+    let share = |label: bool, threshold: f64| {
+        let own = forecasts.iter().filter(|(_, is_good)| *is_good == label);
+        let (right, all) = own.fold((0_u32, 0_u32), |(right, all), (p, _)| {
+            (right + u32::from((*p >= threshold) == label), all + 1)
+        });
+        f64::from(right) / f64::from(all.max(1))
+    };
+    let rated = between.map(|at| (share(true, at) + share(false, at), at));
+    let better = |a: &(f64, f64), b: &(f64, f64)| {
+        a.0.total_cmp(&b.0).then((b.1 - 0.5).abs().total_cmp(&(a.1 - 0.5).abs()))
+    };
+    rated.max_by(better).map_or(0.5, |(_, at)| at)
+}
+
+/// The narrowest band around the threshold outside of which so many answers are right as wanted.
+fn abstain_band(forecasts: &[(f64, bool)], threshold: f64) -> Option<Interval> {
+    let mut nearest: Vec<(f64, bool)> = forecasts
+        .iter()
+        .map(|(p, label)| ((p - threshold).abs(), (*p >= threshold) == *label))
+        .collect();
+    nearest.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all = nearest.len();
+    let most = (0..=all).take_while(|out| ratio(*out, all) <= MAX_ABSTAINED);
+    for abstained in most {
+        let rest = &nearest[abstained..];
+        let right = rest.iter().filter(|(_, right)| *right).count();
+        if ratio(right, rest.len()) >= WANTED_ACCURACY {
+            let half = if abstained == 0 { 0.0 } else { nearest[abstained - 1].0 };
+            return Some(Interval {
+                low: (threshold - half).max(0.0),
+                high: (threshold + half).min(1.0),
+            });
+        }
+    }
+    None
+}
+
+fn is_outside(probability: f64, band: Interval) -> bool {
+    // A band without width holds nothing.
+    band.high <= band.low || probability < band.low || probability > band.high
+}
+
+fn ratio(part: usize, all: usize) -> f64 {
+    let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    count(part) / count(all.max(1))
+}
+
+impl Calibration {
+    /// Whether the judge, with this calibration, predicts labels better than a constant would.
+    pub fn beats_constant(&self) -> bool {
+        self.brier < self.constant_brier
+    }
+
+    /// The calibration for people.
+    pub fn text(&self) -> String {
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        let kappa = |agreement: Option<Agreement>| match agreement {
+            Some(Agreement { kappa, interval: Interval { low, high } }) => {
+                format!("{kappa:.2} [{low:.2}, {high:.2}]")
+            }
+            None => "none, chance explains it all".to_owned(),
+        };
+        let mut text = format!(
+            "{} labels of answers that {} judged, {} good\n",
+            self.labels,
+            selftest_text::escape::terminal(&self.judge.model, 200),
+            self.good
+        );
+        let better = if self.beats_constant() { "" } else { ": the judge is of no use here" };
+        text += &format!(
+            "  Brier score      {:.3}; a constant prediction has {:.3}{better}\n",
+            self.brier, self.constant_brier
+        );
+        text += &format!(
+            "  kappa            {}; without calibration {}\n",
+            kappa(self.agreement),
+            kappa(self.raw_agreement)
+        );
+        text += &format!("  threshold        {:.2}\n", self.threshold);
+        text += &match self.abstain {
+            Some(Interval { low, high }) if high > low => format!(
+                "  abstain          between {low:.2} and {high:.2}: {} of the answers; {} of the \
+                 others are right\n",
+                percent(self.abstained),
+                percent(self.accuracy)
+            ),
+            Some(_) => {
+                format!("  abstain          never: {} of all are right\n", percent(self.accuracy))
+            }
+            None => format!(
+                "  abstain          no band leaves nine of ten right; {} of all are\n",
+                percent(self.accuracy)
+            ),
+        };
+        if self.is_separable {
+            text += "  note: the judge's scores tell all labels apart; the penalty alone keeps the \
+                     weights finite, more labels would say more\n";
+        }
+        for bin in &self.reliability {
+            text += &format!(
+                "  from {:.1}: {} answers, predicted {}, good {} ({} to {})\n",
+                bin.from,
+                bin.count,
+                percent(bin.forecast),
+                percent(bin.observed),
+                percent(bin.interval.low),
+                percent(bin.interval.high)
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn judge() -> CalibratedJudge {
+        CalibratedJudge {
+            model: "scripted/judge".to_owned(),
+            weights: "digest".to_owned(),
+            method: Some(JudgeMethod::Verdict),
+            prompt_digest: "prompt".to_owned(),
+            rubric_digest: "rubric".to_owned(),
+        }
+    }
+
+    /// Answers whose label follows what the judge said, but for every `wrong`-th.
+    pub(crate) fn answers(count: usize, wrong: usize) -> Vec<LabelledAnswer> {
+        (0..count)
+            .map(|number| {
+                let said = f64::from(u32::try_from(number * 7 % 11).unwrap()) - 5.0;
+                let is_wrong = wrong > 0 && number % wrong == wrong - 1;
+                LabelledAnswer {
+                    run_id: "run".to_owned(),
+                    case: format!("case-{number}"),
+                    is_good: (said > 0.0) != is_wrong,
+                    passed: said > -3.0,
+                    features: vec![said, 1.0],
+                }
+            })
+            .collect()
+    }
+
+    pub(crate) fn calibrated(count: usize, wrong: usize) -> Calibration {
+        let features = vec!["score".to_owned(), "least".to_owned()];
+        calibrate(judge(), features, &answers(count, wrong)).unwrap()
+    }
+
+    #[test]
+    fn a_judge_of_use_beats_the_constant() {
+        let found = calibrated(110, 10);
+        assert!(found.beats_constant() && !found.is_separable, "{found:?}");
+        let (own, raw) = (found.agreement.unwrap(), found.raw_agreement.unwrap());
+        assert!(own.kappa > raw.kappa && own.interval.low > 0.5, "{own:?} {raw:?}");
+        assert!((0.3..0.7).contains(&found.threshold), "{}", found.threshold);
+        assert!(found.fit.weights[0] > 0.0 && found.fit.weights[1] == 0.0);
+        assert_eq!(found.reliability.iter().map(|bin| bin.count).sum::<u32>(), 110);
+        insta::assert_snapshot!(found.text());
+    }
+
+    #[test]
+    fn a_separable_set_is_told() {
+        let found = calibrated(40, 0);
+        assert!(found.is_separable && found.fit.weights[0].is_finite());
+        assert!(found.text().contains("tell all labels apart"));
+        assert!(found.abstain.is_some_and(|band| band.low >= band.high), "{:?}", found.abstain);
+        assert_eq!(found.accuracy, 1.0);
+    }
+
+    #[test]
+    fn what_cannot_be_calibrated_says_why() {
+        let with = |answers: Vec<LabelledAnswer>| {
+            let features = vec!["score".to_owned(), "least".to_owned()];
+            calibrate(judge(), features, &answers).unwrap_err()
+        };
+        assert_eq!(with(answers(MIN_LABELS - 1, 0)), CalibrateError::TooFew(MIN_LABELS - 1));
+        assert_eq!(with(Vec::new()), CalibrateError::TooFew(0));
+        let mut equal = answers(30, 0);
+        for answer in &mut equal {
+            answer.is_good = true;
+        }
+        assert_eq!(with(equal.clone()), CalibrateError::AllEqual { labels: 30, word: "good" });
+        equal[0].is_good = false;
+        let few = CalibrateError::TooFewOfAKind { found: 1, labels: 30, word: "bad" };
+        assert_eq!(with(equal), few);
+        let mut ragged = answers(30, 5);
+        ragged[3].features.pop();
+        assert!(matches!(with(ragged), CalibrateError::Unlike(_)));
+    }
+
+    type Change = fn(&mut CalibratedJudge);
+
+    #[test]
+    fn another_judge_is_noticed() {
+        let changes: [(&str, Change); 4] = [
+            ("model", |judge| judge.weights.push('x')),
+            ("method", |judge| judge.method = Some(JudgeMethod::Probability)),
+            ("prompt", |judge| judge.prompt_digest.push('x')),
+            ("rubric", |judge| judge.rubric_digest.push('x')),
+        ];
+        for (what, change) in changes {
+            let mut other = judge();
+            change(&mut other);
+            assert_eq!(judge().changed(&other), Some(what));
+        }
+        assert_eq!(judge().changed(&judge()), None);
+    }
+}

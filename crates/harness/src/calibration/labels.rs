@@ -1,0 +1,280 @@
+//! Labels that people gave to the answers of a run. Bound to the run, the case and the answer, so
+//! that none is ever taken for that of another.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::outcome::Step;
+use crate::scenario::suite::case_digest;
+use crate::scenario::{GeneratedCase, Scenario};
+use selftest_text::{digest, one_line};
+
+/// Version of the file. Grows when a key changes its meaning or goes away.
+pub const LABELS_VERSION: u32 = 1;
+
+/// What a person says of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Label {
+    /// It is as it should be.
+    Good,
+    /// It is not.
+    Bad,
+}
+
+/// An answer that can be labelled, by what makes it this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerId {
+    /// Name of the case: its id, and in a run with repeats which one it is.
+    pub case: String,
+    /// Digest of what was said and expected.
+    pub case_digest: String,
+    /// Digest of what was answered.
+    pub answer_digest: String,
+}
+
+impl AnswerId {
+    /// The id of what was answered in a case; `None` where nothing was.
+    pub fn of(
+        name: String,
+        scenario: &Scenario,
+        generated: &GeneratedCase,
+        steps: &[Step],
+    ) -> Option<Self> {
+        let answers: Vec<&str> =
+            steps.iter().filter_map(|step| Some(step.reply.as_ref()?.output.as_str())).collect();
+        (!answers.is_empty()).then(|| Self {
+            case: name,
+            case_digest: case_digest(scenario, generated),
+            answer_digest: digest::of_json(&serde_json::json!(answers)),
+        })
+    }
+}
+
+/// The labels of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabelFile {
+    /// Version of this format; 1.
+    pub version: u32,
+    /// The run whose answers they are of.
+    pub run_id: String,
+    /// In the order in which they were given.
+    pub labels: Vec<AnswerLabel>,
+}
+
+/// One label.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerLabel {
+    /// Name of the case.
+    pub case: String,
+    /// Digest of the case; absent in labels that were written by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_digest: Option<String>,
+    /// Digest of the answer; absent in labels that were written by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_digest: Option<String>,
+    /// The label.
+    pub label: Label,
+}
+
+/// Why labels cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LabelFault {
+    /// They are not written as labels are.
+    #[error("expected labels as JSON: {0}")]
+    Malformed(String),
+    /// They are of answers of another run.
+    #[error("the labels are of {found}, expected those of {expected}")]
+    OtherRun {
+        /// The run that is labelled.
+        expected: String,
+        /// The run that the labels name.
+        found: String,
+    },
+    /// The run has no such case, or no answer to it.
+    #[error("the label of `{0}` is of no answer of this run")]
+    UnknownCase(String),
+    /// The run has a case of that name, but something else was said or expected in it.
+    #[error("the label of `{0}` is of another case of that name")]
+    OtherCase(String),
+    /// The same case, but another answer.
+    #[error("the label of `{0}` is of another answer")]
+    OtherAnswer(String),
+    /// One answer is called good and bad.
+    #[error("the labels of `{0}` contradict each other")]
+    Contradiction(String),
+}
+
+/// Labels as a script hands them over: those of a label file, or only a list of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenLabels {
+    #[serde(default, rename = "version")]
+    _version: Option<u32>,
+    #[serde(default)]
+    run_id: Option<String>,
+    labels: Vec<AnswerLabel>,
+}
+
+impl LabelFile {
+    /// No labels yet.
+    pub fn new(run_id: &str) -> Self {
+        Self { version: LABELS_VERSION, run_id: run_id.to_owned(), labels: Vec::new() }
+    }
+
+    /// Reads labels for a run: a label file, or a list of `{"case": …, "label": "good"}`.
+    pub fn parse(text: &str, run_id: &str) -> Result<Self, LabelFault> {
+        let malformed = |error: &dyn std::fmt::Display| {
+            LabelFault::Malformed(one_line(&error.to_string(), 300))
+        };
+        let value: Value = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+        let value = match value {
+            Value::Array(_) => serde_json::json!({ "labels": value }),
+            other => other,
+        };
+        let given: GivenLabels =
+            serde_json::from_value(value).map_err(|error| malformed(&error))?;
+        match given.run_id {
+            Some(found) if found != run_id => Err(LabelFault::OtherRun {
+                expected: run_id.to_owned(),
+                found: one_line(&found, 100),
+            }),
+            _ => Ok(Self { labels: given.labels, ..Self::new(run_id) }),
+        }
+    }
+
+    /// The same labels bound to the answers of the run, each answer once.
+    pub fn bound(self, answers: &[AnswerId]) -> Result<Self, LabelFault> {
+        let known: BTreeMap<&str, &AnswerId> =
+            answers.iter().map(|answer| (answer.case.as_str(), answer)).collect();
+        let mut bound = Self::new(&self.run_id);
+        for given in self.labels {
+            let name = || one_line(&given.case, 200);
+            let answer =
+                known.get(given.case.as_str()).ok_or_else(|| LabelFault::UnknownCase(name()))?;
+            let differs = |given: &Option<String>, own: &String| {
+                given.as_ref().is_some_and(|given| given != own)
+            };
+            if differs(&given.case_digest, &answer.case_digest) {
+                return Err(LabelFault::OtherCase(name()));
+            }
+            if differs(&given.answer_digest, &answer.answer_digest) {
+                return Err(LabelFault::OtherAnswer(name()));
+            }
+            bound.add(answer, given.label)?;
+        }
+        Ok(bound)
+    }
+
+    /// Adds a label. The same one again changes nothing, another one is a contradiction.
+    pub fn add(&mut self, answer: &AnswerId, label: Label) -> Result<(), LabelFault> {
+        match self.of(&answer.case) {
+            Some(known) if known != label => {
+                return Err(LabelFault::Contradiction(one_line(&answer.case, 200)));
+            }
+            Some(_) => {}
+            None => self.labels.push(AnswerLabel {
+                case: answer.case.clone(),
+                case_digest: Some(answer.case_digest.clone()),
+                answer_digest: Some(answer.answer_digest.clone()),
+                label,
+            }),
+        }
+        Ok(())
+    }
+
+    /// The label of a case.
+    pub fn of(&self, case: &str) -> Option<Label> {
+        self.labels.iter().find(|known| known.case == case).map(|known| known.label)
+    }
+}
+
+/// The answers in the order in which they are labelled: any beginning of it is a random choice, as
+/// a corrected pass rate needs it; the same order each time.
+pub fn labelling_order(run_id: &str, answers: &mut [AnswerId]) {
+    answers.sort_by_cached_key(|answer| {
+        digest::of_bytes(format!("{run_id} {}", answer.case).as_bytes())
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = "selftest-20260206-1234-bcdfgh";
+
+    fn answer(case: &str) -> AnswerId {
+        let digest = |what: &str| format!("{what} of {case}");
+        AnswerId {
+            case: case.to_owned(),
+            case_digest: digest("case"),
+            answer_digest: digest("answer"),
+        }
+    }
+
+    #[test]
+    fn labels_are_read_and_bound() {
+        let answers = [answer("a"), answer("b #2")];
+        let list = r#"[{"case": "a", "label": "good"}, {"case": "b #2", "label": "bad"}]"#;
+        let found = LabelFile::parse(list, RUN).unwrap().bound(&answers).unwrap();
+        assert_eq!((found.of("a"), found.of("b #2")), (Some(Label::Good), Some(Label::Bad)));
+        assert_eq!(found.of("b"), None);
+        // What was written is read again.
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(LabelFile::parse(&text, RUN).unwrap().bound(&answers).unwrap(), found);
+    }
+
+    #[test]
+    fn every_wrong_label_is_named() {
+        let fault = |labels: &str| {
+            LabelFile::parse(labels, RUN).and_then(|file| file.bound(&[answer("a")])).unwrap_err()
+        };
+        let name = || "a".to_owned();
+        for (labels, expected) in [
+            (
+                r#"{"run_id": "other", "labels": []}"#,
+                LabelFault::OtherRun { expected: RUN.to_owned(), found: "other".to_owned() },
+            ),
+            (r#"[{"case": "x", "label": "good"}]"#, LabelFault::UnknownCase("x".to_owned())),
+            (
+                r#"[{"case": "a", "case_digest": "no", "label": "good"}]"#,
+                LabelFault::OtherCase(name()),
+            ),
+            (
+                r#"[{"case": "a", "answer_digest": "no", "label": "good"}]"#,
+                LabelFault::OtherAnswer(name()),
+            ),
+            (
+                r#"[{"case": "a", "label": "good"}, {"case": "a", "label": "bad"}]"#,
+                LabelFault::Contradiction(name()),
+            ),
+        ] {
+            assert_eq!(fault(labels), expected);
+        }
+        for broken in ["", "{", "3", r#"[{"case": "a"}]"#, r#"[{"case": "a", "label": "fine"}]"#] {
+            assert!(matches!(fault(broken), LabelFault::Malformed(_)), "{broken}");
+        }
+        // Twice the same is no contradiction.
+        let twice = r#"[{"case": "a", "label": "bad"}, {"case": "a", "label": "bad"}]"#;
+        let found = LabelFile::parse(twice, RUN).unwrap().bound(&[answer("a")]).unwrap();
+        assert_eq!(found.labels.len(), 1);
+    }
+
+    #[test]
+    fn the_order_is_mixed_and_stays() {
+        let names: Vec<String> = (0..40).map(|number| format!("case-{number:02}")).collect();
+        let mut answers: Vec<AnswerId> = names.iter().map(|name| answer(name)).collect();
+        let before = answers.clone();
+        labelling_order(RUN, &mut answers);
+        assert_ne!(answers, before);
+        let first = answers.clone();
+        answers.reverse();
+        labelling_order(RUN, &mut answers);
+        assert_eq!(answers, first);
+    }
+}

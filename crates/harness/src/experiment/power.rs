@@ -1,0 +1,243 @@
+//! Before a run: how many cases and repeats a difference needs. From the noise of a run that was
+//! made, or, without one, from what is assumed and said.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::conclusion::ALPHA;
+use super::{MIN_CASES, Trial, signed};
+use selftest_stats::score::Score;
+use selftest_stats::{Effect, WANTED_POWER, detectable_difference, variance_components};
+use selftest_text::wording::{cases, percent, plural};
+
+/// Differences that plans are made for, in scores and in shares of passed trials.
+const DIFFERENCES: [f64; 3] = [0.05, 0.1, 0.2];
+const PASS_DIFFERENCES: [f64; 3] = [0.1, 0.2, 0.4];
+/// Repeats of each case that are laid side by side.
+const REPEATS: [u32; 4] = [1, 3, 5, 10];
+/// Taken for the deviation of the trials of a case where no run has shown it.
+const ASSUMED_DEVIATION: f64 = 0.1;
+const ASSUMED_PASS_DEVIATION: f64 = 0.4;
+
+/// How much trials of one case differ from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TrialNoise {
+    /// The standard deviation.
+    pub deviation: f64,
+    /// Whether repeats of a run have shown it; otherwise it is assumed.
+    pub is_measured: bool,
+}
+
+/// What a comparison of so many cases and repeats can find.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PowerPlan {
+    /// Cases of the plan.
+    pub cases: u32,
+    /// Trials of each case in each arm.
+    pub repeats: u32,
+    /// The chance to find a difference that is there, which is planned for.
+    pub power: f64,
+    /// Of scores.
+    pub score: MeasurePlan,
+    /// Of passed and not passed.
+    pub pass_rate: MeasurePlan,
+}
+
+/// The plan for one measure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MeasurePlan {
+    /// The noise that it is for.
+    pub noise: TrialNoise,
+    /// The smallest difference that the plan finds on these cases; absent where it finds none.
+    pub detectable: Option<f64>,
+    /// How many cases differences need.
+    pub needs: Vec<Need>,
+}
+
+/// How many cases a difference needs with so many repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Need {
+    /// The difference.
+    pub difference: f64,
+    /// Trials of each case in each arm.
+    pub repeats: u32,
+    /// Cases for a conclusion on these cases; absent where ten thousand are not enough.
+    pub these_cases: Option<usize>,
+    /// Cases for one on cases like these, where the true differences of the cases deviate by as
+    /// much as they are in the mean.
+    pub cases_like_these: Option<usize>,
+}
+
+impl PowerPlan {
+    /// A plan for so many cases and repeats, with the noise of these trials.
+    pub fn new(cases: u32, repeats: u32, trials: &[Trial]) -> Self {
+        let passed = |trial: &Trial| Some(f64::from(u8::from(trial.pass?)));
+        let score = noise(trials, |trial| trial.overall.map(Score::get), ASSUMED_DEVIATION);
+        let pass_rate = noise(trials, passed, ASSUMED_PASS_DEVIATION);
+        let plan = |noise: TrialNoise, differences: [f64; 3]| MeasurePlan {
+            noise,
+            detectable: detectable_difference(
+                noise.deviation,
+                ALPHA / 2.0,
+                cases as usize,
+                repeats as usize,
+            ),
+            needs: differences
+                .iter()
+                .flat_map(|difference| REPEATS.map(|repeats| need(noise, *difference, repeats)))
+                .collect(),
+        };
+        Self {
+            cases,
+            repeats,
+            power: WANTED_POWER,
+            score: plan(score, DIFFERENCES),
+            pass_rate: plan(pass_rate, PASS_DIFFERENCES),
+        }
+    }
+
+    /// The plan for people.
+    pub fn text(&self) -> String {
+        let scores = |value: f64| signed(value, 2);
+        let points = |value: f64| format!("{} points", signed(100.0 * value, 0));
+        let plan = format!("{} × {}", cases(self.cases), plural(self.repeats, "trial"));
+        let mut text = format!("{plan} in each arm:\n");
+        let (score, pass_rate) = (&self.score, &self.pass_rate);
+        text += &found("score", score, scores);
+        text += &found("passed", pass_rate, points);
+        text += &format!(
+            "\nCases needed to find a difference with {} % probability, on these cases (and on \
+             cases like these):\n\n{:<20}",
+            percent(self.power),
+            "trials of each case"
+        );
+        text.extend(REPEATS.map(|repeats| format!("{repeats:>14}")));
+        text.push('\n');
+        text += &rows("score", score, scores);
+        text += &rows("passed", pass_rate, points);
+        text
+    }
+}
+
+/// The trials' noise, or an assumption where no case was repeated.
+fn noise(trials: &[Trial], value: fn(&Trial) -> Option<f64>, assumed: f64) -> TrialNoise {
+    let mut of_case: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
+    for trial in trials {
+        of_case.entry(&trial.case).or_default().extend(value(trial).map(|value| vec![value]));
+    }
+    let cases: Vec<Vec<Vec<f64>>> = of_case.into_values().collect();
+    let measured = variance_components(&cases).repeats.map(f64::sqrt);
+    TrialNoise { deviation: measured.unwrap_or(assumed), is_measured: measured.is_some() }
+}
+
+fn need(noise: TrialNoise, difference: f64, repeats: u32) -> Need {
+    // Two tests, of scores and of passes, share the five percent.
+    let alpha = ALPHA / 2.0;
+    let even = Effect { difference, within: noise.deviation, between: 0.0, alpha };
+    let uneven = Effect { between: difference, ..even };
+    let repeated = repeats as usize;
+    let these_cases = even.cases_for_these(repeated);
+    let cases_like_these = uneven.cases_for_cases_like_these(repeated);
+    Need { difference, repeats, these_cases, cases_like_these }
+}
+
+fn found(name: &str, plan: &MeasurePlan, shown: impl Fn(f64) -> String) -> String {
+    let noise = &plan.noise;
+    let source = if noise.is_measured { "as measured" } else { "assumed, no case was repeated" };
+    let finds = match plan.detectable {
+        Some(difference) => format!("finds {} or more on these cases", shown(difference)),
+        None => "finds no difference, however large".to_owned(),
+    };
+    format!("  {name}: {finds}; trials deviate by {:.2} ({source})\n", noise.deviation)
+}
+
+fn rows(name: &str, plan: &MeasurePlan, shown: impl Fn(f64) -> String) -> String {
+    let count = |cases: Option<usize>| cases.map_or("-".to_owned(), |cases| cases.to_string());
+    let mut text = String::new();
+    for needs in plan.needs.chunks(REPEATS.len()) {
+        let Some(first) = needs.first() else { continue };
+        text += &format!("{:<20}", format!("{name} {}", shown(first.difference)));
+        for need in needs {
+            let (these, like) = (count(need.these_cases), count(need.cases_like_these));
+            text += &format!("{:>14}", format!("{these} ({like})"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Why a suite of so many cases can never show anything, or only with repeats; `None` where it can
+/// as it is.
+pub fn never_concludes(count: usize) -> Option<String> {
+    if count >= MIN_CASES as usize || count == 0 {
+        return None;
+    }
+    // The least p-value of so many cases and trials: 2 of all labellings, twice for scores and passes.
+    let least = |repeats: u32| {
+        let labellings: f64 =
+            (1..=repeats).map(|place| f64::from(repeats + place) / f64::from(place)).product();
+        4.0 / labellings.powi(i32::try_from(count).unwrap_or(i32::MAX))
+    };
+    let repeats = (1..=20).find(|repeats| least(*repeats) <= ALPHA)?;
+    let suite = plural(count as u64, "case");
+    let on_these = match repeats {
+        1 => String::new(),
+        _ => format!(", and on these cases only with --repeats {repeats} or more"),
+    };
+    Some(format!(
+        "{suite}: comparisons of this suite can never conclude for cases like these, which takes at \
+         least {MIN_CASES}{on_these}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Arm;
+
+    fn trials() -> Vec<Trial> {
+        let trial = |case: u32, repeat: u32| Trial {
+            case: format!("case-{case}"),
+            arm: Arm::Control,
+            overall: Score::new(0.5 + 0.1 * f64::from((case + repeat) % 3)).ok(),
+            pass: Some(!(case + repeat).is_multiple_of(3)),
+            duration_ms: None,
+            tokens: None,
+        };
+        (0..8).flat_map(|case| (0..3).map(move |repeat| trial(case, repeat))).collect()
+    }
+
+    #[test]
+    fn a_plan_from_a_run() {
+        let plan = PowerPlan::new(8, 3, &trials());
+        // 0.5, 0.6 and 0.7 in each case: a deviation of 0.1.
+        assert!((plan.score.noise.deviation - 0.1).abs() < 1e-9, "{plan:?}");
+        assert!(plan.score.noise.is_measured && plan.pass_rate.noise.is_measured);
+        insta::assert_snapshot!(plan.text());
+    }
+
+    #[test]
+    fn a_plan_without_a_run_says_what_it_assumes() {
+        let plan = PowerPlan::new(2, 1, &[]);
+        assert!(!plan.score.noise.is_measured);
+        assert_eq!(plan.score.detectable, None, "two trials have four labellings");
+        let text = plan.text();
+        assert!(text.contains("finds no difference, however large"), "{text}");
+        assert!(text.contains("assumed, no case was repeated"), "{text}");
+    }
+
+    #[test]
+    fn small_suites_are_told() {
+        assert_eq!(never_concludes(7), None);
+        let five = never_concludes(5).unwrap();
+        assert!(
+            five.contains("takes at least 7, and on these cases only with --repeats 2"),
+            "{five}"
+        );
+        let one = never_concludes(1).unwrap();
+        assert!(one.contains("with --repeats 5 or more"), "{one}");
+        let six = never_concludes(6).unwrap();
+        assert!(six.contains("with --repeats 2"), "{six}");
+    }
+}

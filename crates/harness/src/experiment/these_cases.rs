@@ -1,0 +1,46 @@
+//! Do the arms differ on the very cases that were run? By the trials within each case; says
+//! nothing of other cases.
+
+use std::cmp::Ordering;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::conclusion::ALPHA;
+use selftest_stats::{CaseTrials, MIN_DRAWS, PermutationTest, holm, permutation_test};
+
+/// Where relabellings are drawn, the same ones each time: who asks again gets the same answer.
+const SEED: u64 = 0;
+
+/// Permutation tests within the cases, with Holm's correction for the two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TheseCases {
+    /// Of the overall scores; absent where no case has one in both arms.
+    pub score: Option<PermutationTest>,
+    /// Of passed and not passed.
+    pub pass_rate: Option<PermutationTest>,
+}
+
+impl TheseCases {
+    /// Of the scores and passes of the trials of each case.
+    pub(super) fn of(scores: &[CaseTrials], passes: &[CaseTrials]) -> Self {
+        let mut score = permutation_test(scores, SEED, MIN_DRAWS);
+        let mut pass_rate = permutation_test(passes, SEED, MIN_DRAWS);
+        let p_of = |test: &Option<PermutationTest>| test.map_or(1.0, |test| test.p_value);
+        let corrected = holm(&[p_of(&score), p_of(&pass_rate)]);
+        for (test, p_value) in [&mut score, &mut pass_rate].into_iter().zip(corrected) {
+            if let Some(test) = test {
+                test.p_value = p_value;
+            }
+        }
+        Self { score, pass_rate }
+    }
+
+    /// Which way scores and passes differ beyond chance; `Equal` where that is not shown.
+    pub(super) fn directions(&self) -> [Ordering; 2] {
+        [self.score, self.pass_rate].map(|test| match test {
+            Some(test) if test.p_value <= ALPHA => test.difference.total_cmp(&0.0),
+            _ => Ordering::Equal,
+        })
+    }
+}

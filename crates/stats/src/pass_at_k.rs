@@ -1,0 +1,97 @@
+//! pass@k and pass^k: does one of k trials pass, do all of k trials pass?
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Interval, mean, mean_interval, real};
+
+/// Both over the cases that have at least k trials.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PassAtK {
+    /// How many trials are looked at together.
+    pub k: u32,
+    /// Cases with at least so many trials.
+    pub cases: u32,
+    /// pass@k: the chance that at least one of k trials passes, as a mean over the cases.
+    pub any: Share,
+    /// pass^k: the chance that all k trials pass.
+    pub all: Share,
+}
+
+/// A mean of shares over cases.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// The mean.
+    pub mean: f64,
+    /// Its 95 % interval over cases like these, by Student's t cut to 0 and 1; absent with fewer
+    /// than two cases, and where all cases have the same share.
+    pub interval: Option<Interval>,
+}
+
+/// Unbiased estimates of both from the trials of each case, `(passed, trials)`; `None` where no
+/// case has k trials, or where k is 0.
+///
+/// Of a case with n trials, c of them passed: `1 - C(n - c, k) / C(n, k)` (Chen et al., "Evaluating
+/// large language models trained on code", arXiv 2107.03374) and `C(c, k) / C(n, k)` (Yao et al.,
+/// "τ-bench", arXiv 2406.12045). The interval is over the means of the cases (Miller, "Adding error
+/// bars to evals", arXiv 2411.00640).
+pub fn pass_at_k(cases: &[(u32, u32)], k: u32) -> Option<PassAtK> {
+    let known = cases.iter().filter(|(passed, trials)| k > 0 && *trials >= k && passed <= trials);
+    let (any, all): (Vec<f64>, Vec<f64>) = known
+        .map(|&(passed, trials)| {
+            (1.0 - all_of(trials - passed, trials, k), all_of(passed, trials, k))
+        })
+        .unzip();
+    let cut = |Interval { low, high }| Interval { low: low.max(0.0), high: high.min(1.0) };
+    let share = |values: &[f64]| {
+        Some(Share { mean: mean(values)?, interval: mean_interval(values).map(cut) })
+    };
+    let cases = u32::try_from(any.len()).unwrap_or(u32::MAX);
+    Some(PassAtK { k, cases, any: share(&any)?, all: share(&all)? })
+}
+
+/// `C(of, k) / C(total, k)`: the chance that k of all are among some of them.
+fn all_of(of: u32, total: u32, k: u32) -> f64 {
+    (0..k).map(|drawn| real(of.saturating_sub(drawn) as usize) / f64::from(total - drawn)).product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        // Five trials, two passed. Of ten pairs three have none that passed, one has both.
+        let found = pass_at_k(&[(2, 5)], 2).unwrap();
+        assert!((found.any.mean - 0.7).abs() < 1e-12 && (found.all.mean - 0.1).abs() < 1e-12);
+        assert_eq!(found.any.interval, None, "one case");
+        let one = pass_at_k(&[(2, 5), (5, 5)], 1).unwrap();
+        assert_eq!(one.any.mean, one.all.mean);
+        assert!((one.any.mean - 0.7).abs() < 1e-12);
+        assert!(one.any.interval.unwrap().high <= 1.0);
+        let all = pass_at_k(&[(2, 5), (5, 5), (0, 5)], 5).unwrap();
+        assert!((all.any.mean - 2.0 / 3.0).abs() < 1e-12);
+        assert!((all.all.mean - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    /// The reference code of the paper: `1 - prod(1 - k / arange(n - c + 1, n + 1))`.
+    #[test]
+    fn as_the_papers_program_computes_it() {
+        for (passed, trials, k) in [(13, 200, 1), (13, 200, 10), (13, 200, 100), (0, 9, 3)] {
+            let product: f64 =
+                (trials - passed + 1..=trials).map(|n| 1.0 - f64::from(k) / f64::from(n)).product();
+            let expected = if trials - passed < k { 1.0 } else { 1.0 - product };
+            let found = pass_at_k(&[(passed, trials)], k).unwrap().any.mean;
+            assert!((found - expected).abs() < 1e-12, "{passed} of {trials}, {k}: {found}");
+        }
+    }
+
+    #[test]
+    fn cases_with_fewer_trials_do_not_count() {
+        let found = pass_at_k(&[(1, 1), (1, 4), (4, 4)], 3).unwrap();
+        assert_eq!(found.cases, 2);
+        for (cases, k) in [(&[][..], 1), (&[(1, 2)], 3), (&[(1, 2)], 0), (&[(3, 2)], 1)] {
+            assert_eq!(pass_at_k(cases, k), None);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Before a run: what chance it has to show a difference, and how many cases and repeats that
+//! takes.
+
+use statrs::distribution::{ContinuousCDF as _, Normal};
+use statrs::function::factorial::ln_binomial;
+
+use super::{real, sign_test};
+
+/// The chance to find a difference that is there, which a plan should have.
+pub const WANTED_POWER: f64 = 0.8;
+
+/// Most cases that a plan names.
+const MAX_CASES: usize = 10_000;
+
+/// A difference that is looked for, and the noise around it. All in the unit of the scores.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effect {
+    /// The mean over the cases of the true differences.
+    pub difference: f64,
+    /// The standard deviation of the trials of one case.
+    pub within: f64,
+    /// The standard deviation of the true differences of the cases around their mean.
+    pub between: f64,
+    /// The chance of a false alarm that each test is allowed.
+    pub alpha: f64,
+}
+
+impl Effect {
+    /// The power of the permutation test over trials, for these cases: by the normal approximation,
+    /// within two percent of simulations from eight cases on.
+    ///
+    /// Relabelled trials vary more than trials do, by the difference itself.
+    pub fn power_for_these(&self, cases: usize, repeats: usize) -> f64 {
+        let trials = real(cases * repeats);
+        let arm = real(repeats);
+        if trials < 1.0 || least_permutation_p(cases, repeats) > self.alpha {
+            return 0.0;
+        }
+        let error = (2.0 * self.within.powi(2) / trials).sqrt();
+        let shift = (self.difference.powi(2) + self.between.powi(2)) / 4.0;
+        let pooled = self.within.powi(2) + shift * 2.0 * arm / (2.0 * arm - 1.0);
+        let bar = quantile(1.0 - self.alpha / 2.0) * (2.0 * pooled / trials).sqrt();
+        let beyond = self.difference.abs() - bar;
+        if error < 1e-12 { f64::from(u8::from(beyond > 0.0)) } else { cdf(beyond / error) }
+    }
+
+    /// The power of the sign test over cases, for cases like these; exact for normal noise. That
+    /// the interval has to agree is left out, since the sign test asks for more.
+    pub fn power_for_cases_like_these(&self, cases: usize, repeats: usize) -> f64 {
+        let error =
+            (self.between.powi(2) + 2.0 * self.within.powi(2) / real(repeats.max(1))).sqrt();
+        let win = if error < 1e-12 { 1.0 } else { cdf(self.difference.abs() / error) };
+        let n = cases as u64;
+        let chance = |wins: u64| {
+            let (won, lost) = (real_of(wins), real_of(n - wins));
+            let ln = |share: f64, count: f64| if count > 0.0 { count * share.ln() } else { 0.0 };
+            (ln_binomial(n, wins) + ln(win, won) + ln(1.0 - win, lost)).exp()
+        };
+        let is_found = |wins: u64| {
+            let counts = u32::try_from(wins).ok().zip(u32::try_from(n - wins).ok());
+            counts.is_some_and(|(wins, lost)| sign_test(wins, lost) <= self.alpha)
+        };
+        if n == 0 || !is_found(n) {
+            return 0.0;
+        }
+        // The p-value falls with the wins: once found, always found.
+        let (mut missed, mut found) = (n / 2, n);
+        while found - missed > 1 {
+            let middle = u64::midpoint(missed, found);
+            if is_found(middle) { found = middle } else { missed = middle }
+        }
+        (found..=n).map(chance).sum::<f64>().min(1.0)
+    }
+
+    /// The fewest cases with which the permutation test has [`WANTED_POWER`]; `None` where even ten
+    /// thousand are not enough.
+    pub fn cases_for_these(&self, repeats: usize) -> Option<usize> {
+        fewest(|cases| self.power_for_these(cases, repeats))
+    }
+
+    /// The same of the sign test.
+    pub fn cases_for_cases_like_these(&self, repeats: usize) -> Option<usize> {
+        fewest(|cases| self.power_for_cases_like_these(cases, repeats))
+    }
+}
+
+/// The least p-value that so few trials can have at all: two of all labellings.
+fn least_permutation_p(cases: usize, repeats: usize) -> f64 {
+    let repeats = repeats as u64;
+    2.0 * (-real(cases) * ln_binomial(2 * repeats, repeats)).exp()
+}
+
+/// The fewest cases with the wanted power, one fewer of which has not: that of an exact test falls
+/// here and there from one number of cases to the next.
+fn fewest(power: impl Fn(usize) -> f64) -> Option<usize> {
+    let is_enough = |cases: usize| power(cases) >= WANTED_POWER;
+    let mut high = 1;
+    while !is_enough(high) {
+        high *= 2;
+        if high > MAX_CASES {
+            return None;
+        }
+    }
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = usize::midpoint(low, high);
+        if is_enough(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
+}
+
+/// The smallest difference that so many cases and repeats find with [`WANTED_POWER`], by the
+/// permutation test; `None` where even a difference of 1 is not found.
+pub fn detectable_difference(within: f64, alpha: f64, cases: usize, repeats: usize) -> Option<f64> {
+    let power = |difference: f64| {
+        Effect { difference, within, between: 0.0, alpha }.power_for_these(cases, repeats)
+    };
+    if power(1.0) < WANTED_POWER {
+        return None;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if power(middle) < WANTED_POWER { low = middle } else { high = middle }
+    }
+    Some(high)
+}
+
+fn cdf(x: f64) -> f64 {
+    Normal::standard().cdf(x)
+}
+
+fn quantile(share: f64) -> f64 {
+    Normal::standard().inverse_cdf(share)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of cases are far below 2^53")]
+fn real_of(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TENTH: Effect = Effect { difference: 0.1, within: 0.1, between: 0.0, alpha: 0.05 };
+
+    #[test]
+    fn the_permutation_test_is_as_simulated() {
+        // The figure for 8 cases of 3 trials, simulated: 0.88.
+        let power = TENTH.power_for_these(8, 3);
+        assert!((power - 0.88).abs() < 0.02, "{power}");
+        assert!(TENTH.power_for_these(8, 6) > power && TENTH.power_for_these(16, 3) > power);
+        // Five cases of one trial have 32 labellings, two of which are extreme: 0.0625.
+        assert_eq!(TENTH.power_for_these(5, 1), 0.0);
+        let none = Effect { difference: 0.0, ..TENTH };
+        assert!((none.power_for_these(1_000, 5) - 0.025).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_sign_test_by_hand() {
+        // P(win) = Φ(0.1 / √(0.02 / 1)) = 0.7602; 8 cases need 8 wins: 0.7602^8.
+        let power = TENTH.power_for_cases_like_these(8, 1);
+        let win = cdf(0.1 / 0.02_f64.sqrt());
+        assert!((power - win.powi(8)).abs() < 1e-9, "{power}");
+        // 9 cases: 8 or 9 wins, p = 0.039.
+        let power = TENTH.power_for_cases_like_these(9, 1);
+        assert!((power - (win.powi(9) + 9.0 * win.powi(8) * (1.0 - win))).abs() < 1e-9);
+        // The figure for 8 × 3 by the present test, simulated with Holm: 0.42.
+        let power = Effect { alpha: 0.025, ..TENTH }.power_for_cases_like_these(8, 3);
+        assert!((power - 0.42).abs() < 0.05, "{power}");
+        assert_eq!(TENTH.power_for_cases_like_these(0, 1), 0.0);
+    }
+
+    #[test]
+    fn as_many_cases_as_it_takes() {
+        let these = TENTH.cases_for_these(3).unwrap();
+        assert!((6..=8).contains(&these), "{these}");
+        assert!(TENTH.cases_for_these(1).unwrap() > these);
+        let like_these = TENTH.cases_for_cases_like_these(3).unwrap();
+        assert!(like_these > these, "{like_these}");
+        assert!(TENTH.power_for_cases_like_these(like_these, 3) >= WANTED_POWER);
+        let nothing = Effect { difference: 0.0, ..TENTH };
+        assert_eq!(nothing.cases_for_these(5), None);
+        assert_eq!(nothing.cases_for_cases_like_these(5), None);
+        // More repeats do not help where the cases themselves differ.
+        let uneven = Effect { between: 0.3, ..TENTH };
+        assert!(uneven.cases_for_cases_like_these(1_000).unwrap() > 40);
+    }
+
+    #[test]
+    fn the_detectable_difference_is_detected() {
+        let found = detectable_difference(0.1, 0.05, 8, 3).unwrap();
+        let power = Effect { difference: found, ..TENTH }.power_for_these(8, 3);
+        assert!((power - WANTED_POWER).abs() < 1e-6, "{found}: {power}");
+        assert_eq!(detectable_difference(0.1, 0.05, 1, 1), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! Prediction-powered inference: a pass rate from few labels of people and many verdicts of a
+//! judge whose errors those labels show.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Interval, Z, mean, real};
+
+/// Fewest labels for a corrected pass rate: from here on its interval holds what it says, below it
+/// does not. Simulated for judges from perfect to useless, see the tests.
+pub const MIN_CORRECTION_LABELS: usize = 80;
+
+/// Fewest labels of either kind.
+const MIN_OF_A_KIND: usize = 2;
+
+/// How much a judge is believed beside the labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// As much as gives the shortest interval: for labels of a random choice of the same answers.
+    Tuned,
+    /// Wholly, so that the labels say only how it errs: for labels of other answers, a different
+    /// share of which may have been good.
+    Whole,
+}
+
+/// A pass rate that was corrected by labels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CorrectedRate {
+    /// The corrected pass rate, 0 to 1.
+    pub rate: f64,
+    /// Its 95 % interval, over cases like these.
+    pub interval: Interval,
+    /// How much the judge is believed: 0 takes the labels alone, 1 takes it for as good as labels.
+    pub lambda: f64,
+    /// The labels.
+    pub labels: u32,
+    /// The verdicts without a label.
+    pub unlabelled: u32,
+}
+
+/// Corrects the rate of a judge. `labelled` are pairs of a label and what the judge said of the same
+/// answer, 0 to 1, of a random choice of answers; `unlabelled` is what it said of the others. `None`
+/// ("uncalibrated") with fewer than [`MIN_CORRECTION_LABELS`] labels, with fewer than two of
+/// either kind, or where a value is not finite.
+///
+/// Angelopoulos et al., "Prediction-powered inference" (2023, arXiv 2301.09633), with lambda
+/// chosen as in "PPI++" (2023, arXiv 2311.01453). The paper's normal interval is too short where
+/// labels are few or the judge is nearly perfect. So the variance counts two labels more, on which
+/// the judge said nothing, and the interval is Wilson's (1927), of as many cases as would give
+/// this variance.
+pub fn corrected_rate(
+    labelled: &[(bool, f64)],
+    unlabelled: &[f64],
+    trust: Trust,
+) -> Option<CorrectedRate> {
+    let good = labelled.iter().filter(|(label, _)| *label).count();
+    let is_enough =
+        labelled.len() >= MIN_CORRECTION_LABELS && good.min(labelled.len() - good) >= MIN_OF_A_KIND;
+    let said: Vec<f64> = labelled.iter().map(|(_, said)| *said).collect();
+    let labels: Vec<f64> = labelled.iter().map(|(label, _)| f64::from(u8::from(*label))).collect();
+    let all = [&said[..], unlabelled].concat();
+    if !is_enough || all.iter().any(|said| !said.is_finite()) {
+        return None;
+    }
+    let (n, others) = (real(labelled.len()), real(unlabelled.len()));
+    let (label_mean, said_mean, all_mean) = (mean(&labels)?, mean(&said)?, mean(&all)?);
+    let variance =
+        all.iter().map(|said| (said - all_mean).powi(2)).sum::<f64>() / (real(all.len()) - 1.0);
+    let pairs = || labels.iter().zip(&said).map(|(y, f)| (y - label_mean, f - said_mean));
+    let covariance = pairs().map(|(y, f)| y * f).sum::<f64>() / (n - 1.0);
+    let lambda = match trust {
+        // Without verdicts beyond the labels there is nothing to believe.
+        _ if others == 0.0 => 0.0,
+        Trust::Whole => 1.0,
+        Trust::Tuned if variance <= 1e-12 => 0.0,
+        Trust::Tuned => (covariance / ((1.0 + n / others) * variance)).clamp(0.0, 1.0),
+    };
+    let rest = mean(unlabelled).map_or(0.0, |rest| rest - said_mean);
+    let rate = (label_mean + lambda * rest).clamp(0.0, 1.0);
+    let inner = rate.clamp(0.5 / n, 1.0 - 0.5 / n);
+    let bernoulli = inner * (1.0 - inner);
+    let residuals: f64 = pairs().map(|(y, f)| (y - lambda * f).powi(2)).sum();
+    let freedom = n - if lambda > 0.0 { 2.0 } else { 1.0 };
+    let of_labels = (residuals + 2.0 * bernoulli) / (freedom + 2.0) / n;
+    let of_judge = if others > 0.0 { lambda * lambda * variance / others } else { 0.0 };
+    let interval = wilson_of(inner, (bernoulli / (of_labels + of_judge)).min(n + others));
+    // An estimate at the very edge lies within its interval.
+    let interval = Interval { low: interval.low.min(rate), high: interval.high.max(rate) };
+    let count = |values: usize| u32::try_from(values).unwrap_or(u32::MAX);
+    let (labels, unlabelled) = (count(labelled.len()), count(unlabelled.len()));
+    Some(CorrectedRate { rate, interval, lambda, labels, unlabelled })
+}
+
+/// Wilson's interval of a rate seen in so many cases, which need not be a whole number.
+fn wilson_of(rate: f64, n: f64) -> Interval {
+    let scale = 1.0 + Z * Z / n;
+    let centre = (rate + Z * Z / (2.0 * n)) / scale;
+    let half = Z / scale * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt();
+    Interval { low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::Noise;
+
+    /// A judge by its known error rates.
+    #[derive(Debug, Clone, Copy)]
+    enum Simulated {
+        /// Says yes or no: how often it does so to a good answer, how often no to a bad one.
+        Verdicts(f64, f64),
+        /// Says probabilities, whose log-odds are so far apart.
+        Probabilities(f64),
+    }
+
+    impl Simulated {
+        fn say(self, is_good: bool, noise: &mut Noise) -> f64 {
+            match self {
+                Self::Verdicts(yes_to_good, no_to_bad) => {
+                    let yes = if is_good { yes_to_good } else { 1.0 - no_to_bad };
+                    f64::from(u8::from(noise.chance(yes)))
+                }
+                Self::Probabilities(apart) => {
+                    let shift = if is_good { apart } else { 0.0 };
+                    1.0 / (1.0 + (-(shift - 0.5 + noise.normal())).exp())
+                }
+            }
+        }
+    }
+
+    /// How many of so many draws the interval covers the truth, and how wide it is in the mean.
+    fn coverage(
+        (judge, trust): (Simulated, Trust),
+        truth: f64,
+        sizes: (usize, usize),
+        draws: u32,
+    ) -> (f64, f64) {
+        let mut noise = Noise::new(2023);
+        let (mut covered, mut given, mut width) = (0_u32, 0_u32, 0.0);
+        for _ in 0..draws {
+            let mut answer = || {
+                let is_good = noise.chance(truth);
+                (is_good, judge.say(is_good, &mut noise))
+            };
+            let labelled: Vec<(bool, f64)> = (0..sizes.0).map(|_| answer()).collect();
+            let others: Vec<f64> = (0..sizes.1).map(|_| answer().1).collect();
+            let Some(found) = corrected_rate(&labelled, &others, trust) else { continue };
+            given += 1;
+            covered += u32::from((found.interval.low..=found.interval.high).contains(&truth));
+            width += found.interval.high - found.interval.low;
+        }
+        assert!(given > draws / 2, "too few draws are calibrated: {given}");
+        (f64::from(covered) / f64::from(given), width / f64::from(given))
+    }
+
+    /// The bar: 10,000 draws each, judges with known error rates, from the least number of
+    /// labels on.
+    #[test]
+    fn the_interval_covers_the_truth() {
+        use Simulated::{Probabilities, Verdicts};
+        for judge in [
+            // As published: nearly all good answers pass, and most of the bad ones.
+            (Verdicts(0.96, 0.25), Trust::Tuned),
+            (Verdicts(0.9, 0.8), Trust::Tuned),
+            (Verdicts(0.7, 0.6), Trust::Tuned),
+            (Probabilities(2.0), Trust::Tuned),
+            (Verdicts(0.96, 0.25), Trust::Whole),
+            (Verdicts(0.9, 0.8), Trust::Whole),
+            (Probabilities(2.0), Trust::Whole),
+        ] {
+            for truth in [0.5, 0.7, 0.85] {
+                for sizes in
+                    [(MIN_CORRECTION_LABELS, 100), (MIN_CORRECTION_LABELS, 500), (200, 500)]
+                {
+                    let (found, _) = coverage(judge, truth, sizes, 10_000);
+                    let holds = (0.935..=0.965).contains(&found);
+                    assert!(holds, "{judge:?}, {truth}, {sizes:?}: {found}");
+                }
+            }
+        }
+    }
+
+    /// Labels of a time when half of the answers were good say how the judge errs, not how many
+    /// are good now.
+    #[test]
+    fn labels_of_other_answers_do_not_pull_the_rate_towards_theirs() {
+        let mut noise = Noise::new(5);
+        let judge = Simulated::Verdicts(0.9, 0.9);
+        let mut answer = |truth: f64| {
+            let is_good = noise.chance(truth);
+            (is_good, judge.say(is_good, &mut noise))
+        };
+        let labelled: Vec<(bool, f64)> = (0..20_000).map(|_| answer(0.5)).collect();
+        let others: Vec<f64> = (0..20_000).map(|_| answer(0.6).1).collect();
+        let whole = corrected_rate(&labelled, &others, Trust::Whole).unwrap();
+        assert!((whole.rate - 0.58).abs() < 0.015, "{whole:?}");
+        let tuned = corrected_rate(&labelled, &others, Trust::Tuned).unwrap();
+        assert!(tuned.rate < whole.rate && tuned.lambda < 1.0, "{tuned:?}");
+    }
+
+    #[test]
+    fn a_good_judge_makes_it_narrower_and_a_useless_one_no_wider() {
+        let width = |judge| coverage((judge, Trust::Tuned), 0.7, (100, 1_000), 200).1;
+        let useless = width(Simulated::Verdicts(0.5, 0.5));
+        assert!(width(Simulated::Verdicts(0.95, 0.9)) < 0.7 * useless);
+        assert!((useless - 0.178).abs() < 0.005, "Wilson's of a hundred labels: {useless}");
+    }
+
+    #[test]
+    fn a_biased_judge_is_corrected() {
+        // Of the bad answers three quarters pass; 60 of 100 labels are good.
+        let labelled = |good: usize, bad_yes: usize| {
+            let mut pairs = vec![(true, 1.0); good];
+            pairs.extend(vec![(false, 1.0); bad_yes]);
+            pairs.extend(vec![(false, 0.0); 100 - good - bad_yes]);
+            pairs
+        };
+        let others: Vec<f64> = (0..1_000).map(|index| f64::from(u8::from(index < 900))).collect();
+        let found = corrected_rate(&labelled(60, 30), &others, Trust::Tuned).unwrap();
+        assert!((found.rate - 0.6).abs() < 1e-9, "{found:?}");
+        assert!(found.lambda > 0.0 && found.interval.low > 0.5 && found.interval.high < 0.7);
+    }
+
+    #[test]
+    fn too_little_is_uncalibrated() {
+        let pair = |index: usize| (index.is_multiple_of(2), 1.0);
+        let few: Vec<(bool, f64)> = (0..MIN_CORRECTION_LABELS - 1).map(pair).collect();
+        assert_eq!(corrected_rate(&few, &[1.0], Trust::Tuned), None);
+        assert_eq!(corrected_rate(&[], &[], Trust::Tuned), None);
+        let equal = vec![(true, 1.0); 200];
+        assert_eq!(corrected_rate(&equal, &[1.0; 9], Trust::Tuned), None);
+        let enough: Vec<(bool, f64)> = (0..100).map(pair).collect();
+        assert_eq!(corrected_rate(&enough, &[f64::NAN], Trust::Tuned), None);
+        let constant = corrected_rate(&enough, &[1.0; 50], Trust::Tuned).unwrap();
+        assert_eq!((constant.lambda, constant.rate), (0.0, 0.5));
+        let alone = corrected_rate(&enough, &[], Trust::Tuned).unwrap();
+        assert_eq!((alone.rate, alone.unlabelled), (0.5, 0));
+    }
+}

@@ -1,0 +1,102 @@
+//! Are probabilities what they say? Brier score and reliability bins.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Interval, mean, real, wilson};
+
+/// The mean squared difference of probability and outcome: 0 is perfect, 0.25 is what a constant
+/// one half gives; `None` of nothing, or where a probability is not finite.
+///
+/// Brier, "Verification of forecasts expressed in terms of probability" (1950).
+pub fn brier_score(forecasts: &[(f64, bool)]) -> Option<f64> {
+    let squares: Vec<f64> = forecasts
+        .iter()
+        .map(|(probability, outcome)| (probability - f64::from(u8::from(*outcome))).powi(2))
+        .collect();
+    mean(&squares)
+}
+
+/// The Brier score of the constant predictor, each forecast of which is the share of the other
+/// labels that are good: what a judge must beat to be of use. `None` with fewer than two labels.
+pub fn constant_brier(labels: &[bool]) -> Option<f64> {
+    let n = real(labels.len());
+    let good = real(labels.iter().filter(|label| **label).count());
+    let forecasts: Vec<(f64, bool)> = labels
+        .iter()
+        .map(|label| ((good - f64::from(u8::from(*label))) / (n - 1.0), *label))
+        .collect();
+    brier_score(&forecasts).filter(|_| labels.len() > 1)
+}
+
+/// Forecasts that are about equal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReliabilityBin {
+    /// From this probability up to the next bin.
+    pub from: f64,
+    /// How many forecasts.
+    pub count: u32,
+    /// The mean of their probabilities.
+    pub forecast: f64,
+    /// The share that was good.
+    pub observed: f64,
+    /// The 95 % interval of that share.
+    pub interval: Interval,
+}
+
+/// The forecasts in so many bins of equal width, without the empty ones. Values outside of 0 to 1
+/// are left out.
+pub fn reliability(forecasts: &[(f64, bool)], bins: u32) -> Vec<ReliabilityBin> {
+    let width = 1.0 / f64::from(bins.max(1));
+    let of_bin = |bin: u32| {
+        let (from, to) = (f64::from(bin) * width, f64::from(bin + 1) * width);
+        let is_last = bin + 1 == bins;
+        let inside: Vec<&(f64, bool)> = forecasts
+            .iter()
+            .filter(|(p, _)| *p >= from && (*p < to || is_last && *p <= 1.0))
+            .collect();
+        let count = u32::try_from(inside.len()).ok()?;
+        let good = u32::try_from(inside.iter().filter(|(_, good)| *good).count()).ok()?;
+        let probabilities: Vec<f64> = inside.iter().map(|(p, _)| *p).collect();
+        Some(ReliabilityBin {
+            from,
+            count,
+            forecast: mean(&probabilities)?,
+            observed: f64::from(good) / f64::from(count),
+            interval: wilson(good, count)?,
+        })
+    };
+    (0..bins).filter_map(of_bin).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        // scikit-learn's help of `brier_score_loss`: 0.0375.
+        let forecasts = [(0.1, false), (0.9, true), (0.8, true), (0.3, false)];
+        assert!((brier_score(&forecasts).unwrap() - 0.0375).abs() < 1e-12);
+        assert_eq!(brier_score(&[]), None);
+        assert_eq!(brier_score(&[(f64::NAN, true)]), None);
+        // Two of four: of the other three one third has the same label.
+        let constant = constant_brier(&[true, true, false, false]).unwrap();
+        assert!((constant - 4.0 / 9.0).abs() < 1e-12);
+        assert_eq!(constant_brier(&[true]), None);
+        assert_eq!(constant_brier(&[true; 9]), Some(0.0));
+    }
+
+    #[test]
+    fn every_forecast_is_in_one_bin() {
+        let forecasts: Vec<(f64, bool)> =
+            (0..=100).map(|percent| (f64::from(percent) / 100.0, percent > 50)).collect();
+        let bins = reliability(&forecasts, 5);
+        assert_eq!(bins.iter().map(|bin| bin.count).sum::<u32>(), 101);
+        assert_eq!(bins.len(), 5);
+        assert_eq!((bins[0].observed, bins[4].observed), (0.0, 1.0));
+        assert!(bins.windows(2).all(|pair| pair[0].forecast < pair[1].forecast));
+        assert!(reliability(&[(0.5, true)], 10).len() == 1 && reliability(&[], 10).is_empty());
+        assert!(reliability(&[(1.5, true), (f64::NAN, true)], 4).is_empty());
+    }
+}

@@ -1,0 +1,291 @@
+//! Logistic regression on several numbers, held in bounds by a penalty.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{mean, real};
+
+/// Steps of Newton's method, and of halving one.
+const MAX_STEPS: u32 = 100;
+const MAX_HALVINGS: u32 = 30;
+
+/// `P(label) = σ(intercept + Σ weight · x)`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RidgeLogistic {
+    /// The log-odds of the label where all numbers are 0.
+    pub intercept: f64,
+    /// One for each number, in its own unit.
+    pub weights: Vec<f64>,
+}
+
+impl RidgeLogistic {
+    /// The greatest likelihood less `penalty / 2 · Σ weight²`, with weights in standard deviations
+    /// of their numbers; the intercept goes free. Finite even where the labels are perfectly
+    /// separable. `None` without both labels, where a row has another length than the first, or
+    /// where a number is not finite.
+    ///
+    /// Hoerl and Kennard (1970); for logistic regression le Cessie and van Houwelingen, "Ridge
+    /// estimators in logistic regression" (1992).
+    pub fn fit(rows: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Self> {
+        let width = rows.first()?.len();
+        let is_sound = rows.len() == labels.len()
+            && labels.contains(&true)
+            && labels.contains(&false)
+            && rows.iter().all(|row| row.len() == width && row.iter().all(|x| x.is_finite()));
+        if !is_sound {
+            return None;
+        }
+        let columns = (0..width).map(|column| {
+            let values: Vec<f64> = rows.iter().map(|row| row[column]).collect();
+            let centre = mean(&values)?;
+            let squares = values.iter().map(|value| (value - centre).powi(2)).sum::<f64>();
+            Some((centre, (squares / real(rows.len())).sqrt()))
+        });
+        let columns: Vec<(f64, f64)> = columns.collect::<Option<_>>()?;
+        // A number that is the same everywhere says nothing and gets no weight.
+        let standard = |x: f64, (centre, scale): (f64, f64)| {
+            if scale > 1e-12 { (x - centre) / scale } else { 0.0 }
+        };
+        let design: Vec<Vec<f64>> = rows
+            .iter()
+            .map(|row| {
+                let standardised = row.iter().zip(&columns).map(|(x, of)| standard(*x, *of));
+                std::iter::once(1.0).chain(standardised).collect()
+            })
+            .collect();
+        let found = newton(&design, labels, penalty.max(1e-9))?;
+        let (mut intercept, mut weights) = (found[0], Vec::with_capacity(width));
+        for (weight, (centre, scale)) in found[1..].iter().zip(&columns) {
+            let weight = if *scale > 1e-12 { weight / scale } else { 0.0 };
+            intercept -= weight * centre;
+            weights.push(weight);
+        }
+        let fitted = Self { intercept, weights };
+        let is_finite = fitted.weights.iter().chain([&fitted.intercept]).all(|x| x.is_finite());
+        is_finite.then_some(fitted)
+    }
+
+    /// The log-odds of the label; numbers without a weight count nothing.
+    pub fn log_odds(&self, row: &[f64]) -> f64 {
+        let weighted = self.weights.iter().zip(row).map(|(weight, x)| weight * x);
+        self.intercept + weighted.sum::<f64>()
+    }
+
+    /// The probability of the label.
+    pub fn probability(&self, row: &[f64]) -> f64 {
+        sigmoid(self.log_odds(row))
+    }
+}
+
+/// For each row the probability of its label by a fit on all the others: what the fit says of
+/// answers that it has not seen. `None` with fewer than two of either label, as for
+/// [`RidgeLogistic::fit`].
+///
+/// Stone, "Cross-validatory choice and assessment of statistical predictions" (1974).
+pub fn leave_one_out(rows: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>> {
+    let without = |left_out: usize| {
+        let kept = |index: &usize| *index != left_out;
+        let others: Vec<Vec<f64>> =
+            (0..rows.len()).filter(kept).map(|index| rows[index].clone()).collect();
+        let of_others: Vec<bool> =
+            (0..labels.len()).filter(kept).map(|index| labels[index]).collect();
+        let fit = RidgeLogistic::fit(&others, &of_others, penalty)?;
+        Some(fit.probability(&rows[left_out]))
+    };
+    (0..rows.len()).map(without).collect()
+}
+
+/// Whether some weighted sum of the numbers tells all labels apart. Then the likelihood alone has
+/// no greatest value, and what bounds the weights is the penalty.
+pub fn is_separable(rows: &[Vec<f64>], labels: &[bool]) -> bool {
+    let Some(fit) = RidgeLogistic::fit(rows, labels, 1e-6) else { return false };
+    let of = |label: bool| {
+        let rows = rows.iter().zip(labels).filter(move |(_, own)| **own == label);
+        rows.map(|(row, _)| fit.log_odds(row))
+    };
+    of(true).fold(f64::MAX, f64::min) > of(false).fold(f64::MIN, f64::max)
+}
+
+/// The minimum of the penalised negative log-likelihood, which is convex, by Newton's method with
+/// steps halved until they gain.
+fn newton(design: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>> {
+    let width = design.first()?.len();
+    let mut at = vec![0.0; width];
+    let mut loss = loss_of(design, labels, penalty, &at);
+    for _ in 0..MAX_STEPS {
+        let mut gradient: Vec<f64> = at.iter().map(|weight| penalty * weight).collect();
+        gradient[0] = 0.0;
+        let mut hessian = vec![vec![0.0; width]; width];
+        for (place, row) in hessian.iter_mut().enumerate() {
+            row[place] = if place == 0 { 1e-9 } else { penalty };
+        }
+        for (row, label) in design.iter().zip(labels) {
+            let p = sigmoid(dot(row, &at));
+            let (miss, weight) = (p - f64::from(u8::from(*label)), p * (1.0 - p));
+            for (i, x) in row.iter().enumerate() {
+                gradient[i] += miss * x;
+                for (j, y) in row[..=i].iter().enumerate() {
+                    hessian[i][j] += weight * x * y;
+                }
+            }
+        }
+        let step = solve(hessian, gradient)?;
+        let mut size = 1.0;
+        let mut gained = None;
+        for _ in 0..MAX_HALVINGS {
+            let next: Vec<f64> = at.iter().zip(&step).map(|(at, step)| at - size * step).collect();
+            let reached = loss_of(design, labels, penalty, &next);
+            if reached <= loss {
+                gained = Some((next, reached));
+                break;
+            }
+            size /= 2.0;
+        }
+        let Some((next, reached)) = gained else { break };
+        let is_done = loss - reached < 1e-12 * (1.0 + loss);
+        (at, loss) = (next, reached);
+        if is_done {
+            break;
+        }
+    }
+    Some(at)
+}
+
+fn loss_of(design: &[Vec<f64>], labels: &[bool], penalty: f64, at: &[f64]) -> f64 {
+    let of_row = |(row, label): (&Vec<f64>, &bool)| {
+        let odds = if *label { dot(row, at) } else { -dot(row, at) };
+        // `ln(1 + exp(-odds))` without overflow.
+        (-odds).max(0.0) + (-odds.abs()).exp().ln_1p()
+    };
+    let misfit: f64 = design.iter().zip(labels).map(of_row).sum();
+    misfit + penalty / 2.0 * at[1..].iter().map(|weight| weight * weight).sum::<f64>()
+}
+
+/// Solves by Cholesky's decomposition; only the lower half of the matrix is read.
+fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
+    let n = right.len();
+    for i in 0..n {
+        for j in 0..=i {
+            let sum: f64 = (0..j).map(|k| matrix[i][k] * matrix[j][k]).sum();
+            let rest = matrix[i][j] - sum;
+            if i == j {
+                matrix[i][i] = (rest > 0.0).then(|| rest.sqrt())?;
+            } else {
+                matrix[i][j] = rest / matrix[j][j];
+            }
+        }
+    }
+    for i in 0..n {
+        let sum: f64 = (0..i).map(|k| matrix[i][k] * right[k]).sum();
+        right[i] = (right[i] - sum) / matrix[i][i];
+    }
+    for i in (0..n).rev() {
+        let sum: f64 = (i + 1..n).map(|k| matrix[k][i] * right[k]).sum();
+        right[i] = (right[i] - sum) / matrix[i][i];
+    }
+    Some(right)
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn sigmoid(odds: f64) -> f64 {
+    1.0 / (1.0 + (-odds).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logistic;
+    use crate::simulation::Noise;
+
+    fn simulated(count: usize) -> (Vec<Vec<f64>>, Vec<bool>) {
+        let mut noise = Noise::new(4);
+        (0..count)
+            .map(|_| {
+                let row = vec![noise.normal(), 3.0 * noise.normal(), 7.0];
+                let p = sigmoid(0.5 + 2.0 * row[0] - 0.5 * row[1]);
+                (row, noise.chance(p))
+            })
+            .unzip()
+    }
+
+    #[test]
+    fn known_weights_are_found() {
+        let (rows, labels) = simulated(20_000);
+        let found = RidgeLogistic::fit(&rows, &labels, 1e-6).unwrap();
+        for (found, expected) in found.weights.iter().zip([2.0, -0.5, 0.0]) {
+            assert!((found - expected).abs() < 0.1, "{found} for {expected}");
+        }
+        assert!((found.intercept - 0.5).abs() < 0.1, "{found:?}");
+    }
+
+    #[test]
+    fn of_one_number_it_is_the_other_curve() {
+        let (rows, labels) = simulated(5_000);
+        let one: Vec<Vec<f64>> = rows.iter().map(|row| vec![row[0]]).collect();
+        let pairs: Vec<(f64, bool)> =
+            one.iter().zip(&labels).map(|(row, label)| (row[0], *label)).collect();
+        let (found, other) =
+            (RidgeLogistic::fit(&one, &labels, 1e-9).unwrap(), logistic(&pairs).unwrap());
+        assert!((found.weights[0] - other.slope).abs() < 0.01, "{found:?} {other:?}");
+        assert!((found.intercept - other.intercept).abs() < 0.01, "{found:?} {other:?}");
+    }
+
+    /// At the minimum the gradient is 0: the condition that defines the estimate, checked by
+    /// numbers that the fit does not use.
+    #[test]
+    fn no_nearby_weights_are_likelier() {
+        let (rows, labels) = simulated(60);
+        let columns: Vec<Vec<f64>> =
+            rows.iter().map(|row| vec![1.0, row[0], row[1] / 3.0]).collect();
+        let at = newton(&columns, &labels, 1.0).unwrap();
+        let least = loss_of(&columns, &labels, 1.0, &at);
+        for place in 0..3 {
+            for step in [-1e-3, 1e-3] {
+                let mut near = at.clone();
+                near[place] += step;
+                assert!(loss_of(&columns, &labels, 1.0, &near) > least);
+            }
+        }
+    }
+
+    #[test]
+    fn a_separable_set_stays_finite_and_is_told() {
+        let rows: Vec<Vec<f64>> = (0..20).map(|x| vec![f64::from(x), 1.0]).collect();
+        let labels: Vec<bool> = (0..20).map(|x| x >= 10).collect();
+        let found = RidgeLogistic::fit(&rows, &labels, 1.0).unwrap();
+        assert!(found.weights[0] > 0.0 && found.weights[0] < 10.0, "{found:?}");
+        assert!(is_separable(&rows, &labels));
+        let mut mixed = labels.clone();
+        mixed.swap(3, 15);
+        assert!(!is_separable(&rows, &mixed));
+    }
+
+    #[test]
+    fn leaving_one_out_is_worse_than_the_fit_itself() {
+        let (rows, labels) = simulated(40);
+        let held_out = leave_one_out(&rows, &labels, 1.0).unwrap();
+        let fit = RidgeLogistic::fit(&rows, &labels, 1.0).unwrap();
+        let brier = |said: Vec<f64>| {
+            let pairs: Vec<(f64, bool)> = said.into_iter().zip(labels.iter().copied()).collect();
+            crate::brier_score(&pairs).unwrap()
+        };
+        let own = brier(rows.iter().map(|row| fit.probability(row)).collect());
+        assert!(brier(held_out) > own);
+    }
+
+    #[test]
+    fn nonsense_has_no_fit() {
+        let rows = vec![vec![1.0], vec![2.0], vec![3.0]];
+        assert_eq!(RidgeLogistic::fit(&rows, &[true; 3], 1.0), None);
+        assert_eq!(RidgeLogistic::fit(&[], &[], 1.0), None);
+        assert_eq!(RidgeLogistic::fit(&rows, &[true, false], 1.0), None);
+        let ragged = vec![vec![1.0], vec![2.0, 3.0]];
+        assert_eq!(RidgeLogistic::fit(&ragged, &[true, false], 1.0), None);
+        let infinite = vec![vec![1.0], vec![f64::NAN]];
+        assert_eq!(RidgeLogistic::fit(&infinite, &[true, false], 1.0), None);
+        assert_eq!(leave_one_out(&rows, &[true, false, false], 1.0), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! Random numbers for tests that simulate. No part of the library.
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng as _, SeedableRng as _};
+
+/// A seeded source of noise.
+pub(crate) struct Noise(Xoshiro256PlusPlus);
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// From 0 up to 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        f64::from(u32::try_from(self.0.next_u64() >> 32).unwrap()) / 4_294_967_296.0
+    }
+
+    /// Box and Muller (1958).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+        self.uniform() < probability
+    }
+}

@@ -1,0 +1,40 @@
+//! `selftest aa`: the same cases twice, to see how much differs where nothing was changed.
+
+use std::io::IsTerminal as _;
+
+use anyhow::anyhow;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::named_run::report;
+use super::{print, run};
+use crate::cli::{AaArgs, GlobalArgs};
+use crate::exit::Exit;
+use selftest_harness::report::Style;
+use selftest_harness::report::comparison::aa::{against_itself, text};
+
+pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let named = match &args.run {
+        Some(named) => named.clone(),
+        None => match run::run(&args.run(), global, false).await? {
+            (Exit::Passed, Some(id)) => id.to_string(),
+            (exit, _) => return Ok(exit),
+        },
+    };
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let report = report(&project, &resolved, &named)?;
+    let found = against_itself(&report).ok_or_else(|| {
+        Failure::usage(anyhow!("{} has no case with two trials", report.run_id)).hint(Some(
+            "run a suite with --repeats 2 or more, or let this do it: `selftest aa --suite FILE`",
+        ))
+    })?;
+    if args.json {
+        print(&format!("{:#}\n", serde_json::json!(found)))?;
+    } else {
+        let is_terminal = std::io::stdout().is_terminal();
+        let colour = is_terminal && !project.environment.no_color;
+        print(&text(&found, Style { terminal: is_terminal, colour }))?;
+    }
+    Ok(Exit::Passed)
+}

@@ -1,0 +1,186 @@
+//! `selftest calibrate`: the judge held against the labels of people. Keeps the calibration beside
+//! the reports, and finds it again for a run by the same judge.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::label;
+use super::named_run::report;
+use super::{eprint, print};
+use crate::cli::{CalibrateArgs, GlobalArgs};
+use crate::config::Resolved;
+use crate::exit::Exit;
+use selftest_harness::calibration::fit::CALIBRATION_VERSION;
+use selftest_harness::calibration::{
+    CalibratedJudge, Calibration, JudgeCalibration, LabelledAnswer, calibrate,
+};
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::labelling::{answers, judge, labelled};
+use selftest_harness::report::reliability;
+use selftest_text::file;
+use selftest_text::wording::plural;
+
+/// The calibration, within the folder of the labels.
+const FILE: &str = "calibration.json";
+/// The reliability curve, within the folder of the Markdown reports.
+const PICTURE: &str = "calibration.svg";
+
+pub(super) fn execute(args: &CalibrateArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let (json_folder, markdown_folder) = project.report_folders(&resolved);
+    let runs = runs(args, &json_folder)?;
+    if runs.is_empty() {
+        eprint("nothing to calibrate on: no run has labels, `selftest label latest` gives some\n");
+        return Ok(Exit::NothingRan);
+    }
+    let (mut all, mut features, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+    let mut of: Option<(CalibratedJudge, String)> = None;
+    for run in &runs {
+        let report = report(&project, &resolved, run)?;
+        // A run that is named twice has its labels once.
+        if reports.iter().any(|known: &ReportDocument| known.run_id == report.run_id) {
+            continue;
+        }
+        let (found, names) = of_run(&report, &json_folder)?;
+        let this = judge(&report);
+        match &of {
+            Some((known, first)) => {
+                if let Some(what) = known.changed(&this) {
+                    let error =
+                        anyhow!("{} was judged with another {what} than {first}", report.run_id);
+                    return Err(Failure::usage(error).hint(Some(
+                        "name runs by one judge: `selftest calibrate --runs RUN,RUN`",
+                    )));
+                }
+            }
+            None => of = Some((this, report.run_id.to_string())),
+        }
+        if !names.is_empty() {
+            features = names;
+        }
+        all.extend(found);
+        reports.push(report);
+    }
+    let Some((judge, _)) = of else { return Ok(Exit::NothingRan) };
+    let found = calibrate(judge, features, &all).map_err(|error| {
+        Failure::usage(anyhow!("{error}"))
+            .hint(Some("label more answers, of other runs too: `selftest label RUN`"))
+    })?;
+    let picture = reliability::render(&found)
+        .map_err(|error| Failure::setup(anyhow!("cannot render the curve: {error}")))?;
+    let files = [
+        (kept(&json_folder), format!("{:#}\n", serde_json::json!(found))),
+        (markdown_folder.join(PICTURE), picture),
+    ];
+    for (path, text) in &files {
+        write(path, text)?;
+    }
+    if args.json {
+        print(&format!("{:#}\n", serde_json::json!(found)))?;
+    } else {
+        let known = JudgeCalibration::Known(Arc::new(found.clone()));
+        print(&found.text())?;
+        for report in &reports {
+            print(&of_report(&known, report))?;
+        }
+    }
+    for (path, _) in &files {
+        eprint(&format!("{}\n", path.display()));
+    }
+    Ok(Exit::Passed)
+}
+
+/// The runs that the user names, or every run with labels.
+fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, Failure> {
+    if !args.runs.is_empty() {
+        return Ok(args.runs.clone());
+    }
+    let folder = json_folder.join(label::FOLDER);
+    let entries = match std::fs::read_dir(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| {
+            Failure::setup(anyhow!("cannot list {}: {error}", folder.display()))
+        })?,
+    };
+    let names = entries.filter_map(|entry| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        name.strip_suffix(".json")
+            .filter(|_| name != FILE && !name.starts_with('.'))
+            .map(str::to_owned)
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The labelled answers of a run with what the judge said of them.
+fn of_run(
+    report: &ReportDocument,
+    json_folder: &Path,
+) -> Result<(Vec<LabelledAnswer>, Vec<String>), Failure> {
+    let file = label::path(json_folder, report.run_id.as_str());
+    let labels = label::read(&file, report, &answers(report))?;
+    let (found, names, unscored) = labelled(report, &labels);
+    if unscored > 0 {
+        eprint(&format!(
+            "note: {} of {} without a verdict of the judge, left out\n",
+            plural(unscored as u64, "label"),
+            report.run_id
+        ));
+    }
+    Ok((found, names))
+}
+
+/// What the calibration makes of the pass rate of a run that was labelled.
+fn of_report(known: &JudgeCalibration, report: &ReportDocument) -> String {
+    let cases: Vec<_> =
+        report.cases.iter().map(|case| (case.name(), case.status, &case.steps[..])).collect();
+    let sentence = known.apply(report.run_id.as_str(), &cases).map(|found| found.sentence());
+    format!("{}: {}\n", report.run_id, sentence.unwrap_or_default())
+}
+
+fn kept(json_folder: &Path) -> PathBuf {
+    json_folder.join(label::FOLDER).join(FILE)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder
+        .and_then(|()| file::replace(path, "calibrate", text))
+        .map_err(|error| Failure::setup(anyhow!("cannot write {}: {error}", path.display())))
+}
+
+/// What is known of a judge before its run. A calibration of another one is dropped, and the
+/// reason told.
+pub(super) fn known(
+    project: &Project,
+    resolved: &Resolved,
+    now: &CalibratedJudge,
+) -> JudgeCalibration {
+    let path = kept(&project.report_folders(resolved).0);
+    let Ok(text) = std::fs::read(&path) else { return JudgeCalibration::None };
+    let dropped = |why: String| {
+        let why = format!("{why}, so that the calibration of the judge is dropped");
+        eprint(&format!(
+            "warning: {why}\nhint: label answers of this judge and run `selftest calibrate`\n"
+        ));
+        JudgeCalibration::Dropped(why)
+    };
+    match serde_json::from_slice::<Calibration>(&text) {
+        Ok(found) if found.version != CALIBRATION_VERSION => {
+            dropped(format!("{} is of another version", path.display()))
+        }
+        Ok(found) => match found.judge.changed(now) {
+            Some(what) => {
+                dropped(format!("the judge has another {what} than when it was labelled"))
+            }
+            None => JudgeCalibration::Known(Arc::new(found)),
+        },
+        Err(error) => dropped(format!("{} is unreadable: {error}", path.display())),
+    }
+}

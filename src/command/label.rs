@@ -1,0 +1,176 @@
+//! `selftest label`: what people say of the answers of a run, kept beside its report.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use console::{Key, Term};
+
+use super::context::Project;
+use super::failure::Failure;
+use super::named_run::report;
+use super::{eprint, print};
+use crate::cli::{GlobalArgs, LabelArgs};
+use crate::exit::Exit;
+use selftest_harness::calibration::labels::AnswerId;
+use selftest_harness::calibration::{Label, LabelFile};
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::labelling::{answers, shown};
+use selftest_text::escape::terminal;
+use selftest_text::file;
+use selftest_text::wording::plural;
+
+/// The folder of the labels, within that of the JSON reports.
+pub(super) const FOLDER: &str = "labels";
+/// Most bytes of labels.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// What `--from` calls stdin.
+const STDIN: &str = "-";
+
+pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    let report = report(&project, &resolved, &args.run)?;
+    let answers = answers(&report);
+    if answers.is_empty() {
+        eprint(&format!("nothing to label: {} has no answer\n", report.run_id));
+        return Ok(Exit::NothingRan);
+    }
+    let file = path(&project.report_folders(&resolved).0, report.run_id.as_str());
+    let mut labels = read(&file, &report, &answers)?;
+    let before = labels.labels.len();
+    match &args.from {
+        Some(from) => {
+            let named = from.display().to_string();
+            let wrong = |error: &dyn std::fmt::Display| Failure::usage(anyhow!("{named}: {error}"));
+            let text = given(&project, from).map_err(|error| wrong(&error))?;
+            let found = LabelFile::parse(&text, report.run_id.as_str())
+                .and_then(|found| found.bound(&answers))
+                .map_err(|error| {
+                    wrong(&error).hint(Some(
+                        "name cases as the report does, `id` or with repeats `id #2`, each with \
+                         \"label\": \"good\" or \"bad\"",
+                    ))
+                })?;
+            for label in &found.labels {
+                let Some(answer) = answers.iter().find(|answer| answer.case == label.case) else {
+                    continue;
+                };
+                labels.add(answer, label.label).map_err(|error| {
+                    let kept = file.display();
+                    wrong(&error).hint(Some(format!("the label that is kept is in {kept}")))
+                })?;
+            }
+            write(&file, &labels)?;
+        }
+        None => ask(&report, &answers, &mut labels, &file)?,
+    }
+    let (new, all) = (labels.labels.len() - before, labels.labels.len());
+    eprint(&format!(
+        "{} new, {all} of {} answers labelled: {}\n",
+        plural(new as u64, "label"),
+        answers.len(),
+        file.display()
+    ));
+    if args.json {
+        print(&format!("{:#}\n", serde_json::json!(labels)))?;
+    }
+    Ok(Exit::Passed)
+}
+
+/// Where the labels of a run are kept. The name of a run holds no separator, by its type.
+pub(super) fn path(json_folder: &Path, run_id: &str) -> PathBuf {
+    json_folder.join(FOLDER).join(format!("{run_id}.json"))
+}
+
+/// The labels that are kept of a run, each of an answer that it has.
+pub(super) fn read(
+    file: &Path,
+    report: &ReportDocument,
+    answers: &[AnswerId],
+) -> Result<LabelFile, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Failure::usage(anyhow!("{}: {error}", file.display()))
+            .hint(Some("correct the file, or remove it to label the run anew"))
+    };
+    let run_id = report.run_id.as_str();
+    match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(LabelFile::new(run_id)),
+        Err(error) => Err(unreadable(&error)),
+        Ok(text) => LabelFile::parse(&text, run_id)
+            .and_then(|labels| labels.bound(answers))
+            .map_err(|error| unreadable(&error)),
+    }
+}
+
+fn given(project: &Project, from: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    if from == Path::new(STDIN) {
+        std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text)?;
+    } else {
+        let open = std::fs::File::open(project.path(from))?;
+        open.take(MAX_BYTES).read_to_string(&mut text)?;
+    }
+    Ok(text)
+}
+
+fn write(file: &Path, labels: &LabelFile) -> Result<(), Failure> {
+    let text = format!("{:#}\n", serde_json::json!(labels));
+    let folder = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder
+        .and_then(|()| file::replace(file, &labels.run_id, &text))
+        .map_err(|error| Failure::setup(anyhow!("cannot write {}: {error}", file.display())))
+}
+
+/// Shows every answer without a label and waits for a key. Each label is kept at once.
+fn ask(
+    report: &ReportDocument,
+    answers: &[AnswerId],
+    labels: &mut LabelFile,
+    file: &Path,
+) -> Result<(), Failure> {
+    let open: Vec<&AnswerId> =
+        answers.iter().filter(|answer| labels.of(&answer.case).is_none()).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Failure::usage(anyhow!("labelling takes a terminal"))
+            .hint(Some("hand labels over with --from FILE, or --from - for stdin")));
+    }
+    let term = Term::stdout();
+    let failed = |error: std::io::Error| Failure::setup(anyhow!("the terminal: {error}"));
+    for (position, answer) in open.iter().enumerate() {
+        let Some(text) = shown(report, answer) else { continue };
+        let done = answers.len() - open.len() + position + 1;
+        print(&format!(
+            "\n--- {done} of {}: {}\n{text}",
+            answers.len(),
+            terminal(&answer.case, 200)
+        ))?;
+        print("g good, b bad, s skip, q quit: ")?;
+        let label = loop {
+            match term.read_key().map_err(failed)? {
+                Key::Char('g' | 'G') => break Some(Label::Good),
+                Key::Char('b' | 'B') => break Some(Label::Bad),
+                Key::Char('s' | 'S') => break None,
+                Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => {
+                    print("quit\n")?;
+                    return Ok(());
+                }
+                _ => {}
+            }
+        };
+        let word = match label {
+            Some(Label::Good) => "good",
+            Some(Label::Bad) => "bad",
+            None => "skipped",
+        };
+        print(&format!("{word}\n"))?;
+        if let Some(label) = label {
+            labels.add(answer, label).map_err(|error| Failure::usage(anyhow!("{error}")))?;
+            write(file, labels)?;
+        }
+    }
+    Ok(())
+}
