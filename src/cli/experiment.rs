@@ -24,6 +24,10 @@ pub struct ExperimentArgs {
         help_heading = "What to run"
     )]
     pub repeats: u32,
+    /// Write the results into this folder too, as skill-creator reads them: grading.json,
+    /// timing.json, eval_metadata.json, benchmark.json
+    #[arg(long, value_name = "DIR", help_heading = "What to write")]
+    pub skill_creator: Option<PathBuf>,
     /// Exit 1 when it is worse with the skill, beyond chance
     #[arg(long, help_heading = "What passes")]
     pub fail_if_worse: bool,
@@ -45,6 +49,7 @@ impl ExperimentArgs {
             suite,
             repeats,
             fail_if_worse: false,
+            skill_creator: None,
             power: false,
             trials: TrialArgs::default(),
         }

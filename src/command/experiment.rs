@@ -45,6 +45,8 @@ pub(super) struct Experiment<'a> {
 /// The result.
 pub(super) struct Conducted {
     pub(super) found: SkillExperiment,
+    /// The reports of both arms.
+    pub(super) reports: Arms<ReportDocument>,
     /// Reports that could not be written.
     pub(super) faults: Vec<String>,
     pub(super) is_interrupted: bool,
@@ -132,7 +134,8 @@ impl Experiment<'_> {
         let of_models = [&executed.control.1, &executed.treatment.1];
         let lacks_model =
             of_models.into_iter().any(|summary| summary.count(CaseStatus::NotRun) > 0);
-        Ok(Some(Conducted { found, faults, is_interrupted, lacks_model }))
+        let reports = Arms { control, treatment };
+        Ok(Some(Conducted { found, reports, faults, is_interrupted, lacks_model }))
     }
 }
 

@@ -30,6 +30,7 @@ mod settings;
 mod setup;
 mod signals;
 mod since;
+mod skill_creator;
 mod skills;
 mod suite;
 mod suite_file;

@@ -12,12 +12,15 @@ use super::context::Project;
 use super::failure::Failure;
 use super::named_run;
 use super::setup::Setup;
+use super::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use super::suite_file::SuiteFile;
 use super::{eprint, print};
 use crate::cli::{Format, GlobalArgs, RunArgs};
 use crate::config::{Config, Flag};
 use crate::exit::Exit;
 use selftest_harness::event::Observer;
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::skill_creator::Configuration;
 use selftest_harness::report::{ProgressObserver, ReportFiles, ReportObserver, Style, terminal};
 use selftest_harness::run::execute::execute as execute_plan;
 use selftest_harness::run::observe;
@@ -83,6 +86,18 @@ pub(super) async fn run(
     // The observers only write files; nothing else is left to do on this thread.
     let faults = tokio::task::block_in_place(|| observer_thread.finish());
 
+    if let Some(folder) = &args.skill_creator {
+        let text = document.json_text().unwrap_or_default();
+        let report: ReportDocument = serde_json::from_str(&text)
+            .map_err(|error| Failure::setup(anyhow!("the report of the run: {error}")))?;
+        let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
+        let (skill, name) = match skill {
+            Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
+            None => ("none", WITHOUT_SKILL),
+        };
+        let configuration = Configuration { name, report: &report };
+        skill_creator::write(&project, folder, skill, &[configuration])?;
+    }
     match args.format {
         _ if !prints => {}
         Format::Json => print(&document.json_text().unwrap_or_default())?,

@@ -1,5 +1,7 @@
 //! `--suite evals.json`: the file of cases of a skill, run as it is, with and without the skill.
 
+use serde_json::{Value, json};
+
 use crate::run::Run;
 use crate::workspace::{NOBODY, Workspace};
 
@@ -88,7 +90,7 @@ fn an_experiment_tries_the_skill_around_the_cases() {
         ])
         .run()
         .exit(0);
-    let found: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
     let rate = &found["pass_rate"]["mean"];
     assert_eq!((&rate["control"], &rate["treatment"]), (&0.0.into(), &1.0.into()), "{found:#}");
     assert!(!run.stdout.contains("SAW"), "{found:#}");
@@ -111,4 +113,35 @@ fn a_file_without_cases_is_refused() {
     let missing = r#"{"evals": [{"id": 1, "prompt": "x", "files": ["gone.txt"], "expectations": ["contains \"x\""]}]}"#;
     let run = workspace(missing, "copy").args(["--suite", EVALS]).run().exit(2);
     let _ = run.one_error(&["case 1 needs the file `gone.txt`"]);
+}
+
+#[test]
+fn results_are_what_skill_creator_reads() {
+    let workspace = workspace(CASES, "copy");
+    let run = workspace
+        .clone()
+        .args(["skills", "experiment", "--suite", EVALS, "--repeats", "2", "--skill-creator", "it"])
+        .run()
+        .exit(0);
+    let json = |path: &str| serde_json::from_str::<Value>(&run.read(path)).unwrap();
+    let grading = json("it/eval-1/with_skill/run-1/grading.json");
+    let summary = json!({"passed": 1, "failed": 0, "total": 1, "pass_rate": 1.0});
+    assert_eq!(grading["summary"], summary);
+    assert_eq!(grading["expectations"][0]["text"], "The answer contains \"Ahoy\"");
+    let metadata = json("it/eval-1/eval_metadata.json");
+    assert_eq!((&metadata["eval_id"], &metadata["prompt"]), (&1.into(), &"Greet me".into()));
+    assert_eq!(metadata, json("it/eval-1/without_skill/run-2/eval_metadata.json"));
+    assert!(json("it/eval-2/with_skill/run-2/timing.json")["duration_ms"].is_u64());
+    assert!(run.read("it/eval-1/with_skill/run-1/outputs/answer.md").contains("Ahoy"));
+    // Nothing was decided of the third: no verdict in a format that has no word for it.
+    assert!(!workspace.path("it/eval-3/with_skill/run-1/grading.json").exists());
+    let benchmark = json("it/benchmark.json");
+    assert_eq!(benchmark["metadata"]["evals_run"], json!([1, 2, 3]));
+    assert_eq!(benchmark["metadata"]["runs_per_configuration"], 2);
+    let summary = &benchmark["run_summary"];
+    assert_eq!(summary["with_skill"]["pass_rate"]["mean"], 1.0);
+    assert_eq!(summary["delta"]["pass_rate"], "+0.50", "{summary:#}");
+    assert_eq!(benchmark["runs"].as_array().unwrap().len(), 8);
+    let notes = benchmark["notes"].to_string();
+    assert!(notes.contains("eval 3, with_skill, run 1: nothing was decided"), "{notes}");
 }

@@ -36,7 +36,7 @@ pub use fisher::fisher_exact;
 pub use holm::holm;
 pub use interval::{Interval, wilson, wilson_clustered};
 pub use logistic::{Logistic, logistic};
-pub use mean::{mean, mean_interval};
+pub use mean::{mean, mean_interval, standard_deviation};
 pub use paired::{PairedDifference, paired_difference, sign_test};
 pub use pass_at_k::{PassAtK, Share, pass_at_k};
 pub use permutation::{CaseTrials, MIN_DRAWS, PermutationTest, permutation_test};

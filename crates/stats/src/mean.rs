@@ -10,6 +10,14 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     mean.is_finite().then_some(mean)
 }
 
+/// The sample's standard deviation, over `n - 1`; `None` with fewer than two values, or where one
+/// is not finite.
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let centre = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
+    Some((squares / (real(values.len()) - 1.0)).sqrt()).filter(|deviation| deviation.is_finite())
+}
+
 /// The 95 % interval of the mean of the population that the values come from. `None` with fewer
 /// than two values or one that is not finite, and where all are the same: the interval would have
 /// no width and say nothing.

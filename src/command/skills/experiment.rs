@@ -12,13 +12,15 @@ use crate::command::experiment::Experiment;
 use crate::command::failure::Failure;
 use crate::command::named_run::report;
 use crate::command::run::{cancel_on_interrupt, flags, planned};
+use crate::command::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
 use crate::config::Resolved;
 use crate::exit::Exit;
 use selftest_harness::experiment::power::PowerPlan;
-use selftest_harness::experiment::{Arm, Conclusion};
+use selftest_harness::experiment::{Arm, Arms, Conclusion};
 use selftest_harness::report::comparison::experiment::text;
+use selftest_harness::report::skill_creator::Configuration;
 use selftest_harness::report::{Style, comparison};
 use selftest_harness::sut::skill::Skill;
 use selftest_text::one_line;
@@ -68,6 +70,14 @@ pub(super) async fn execute(
         return Ok(Exit::NothingRan);
     };
     let found = &conducted.found;
+    if let Some(folder) = &told.skill_creator {
+        let Arms { control, treatment } = &conducted.reports;
+        let arms = [
+            Configuration { name: WITH_SKILL, report: treatment },
+            Configuration { name: WITHOUT_SKILL, report: control },
+        ];
+        skill_creator::write(&project, folder, &found.skill, &arms)?;
+    }
     if json {
         print(&format!("{:#}\n", serde_json::json!(found)))?;
     } else {

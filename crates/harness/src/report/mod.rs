@@ -11,6 +11,7 @@ pub mod labelling;
 pub mod observer;
 pub mod progress;
 pub mod reliability;
+pub mod skill_creator;
 pub mod terminal;
 
 mod archive;
