@@ -151,6 +151,9 @@ pub enum Command {
         /// Print JSON instead of text
         #[arg(long)]
         json: bool,
+        /// Print Markdown instead of text, for a comment beside a change
+        #[arg(long, conflicts_with_all = ["json", "power"])]
+        markdown: bool,
         /// Exit 1 when the second run is worse beyond chance
         #[arg(long)]
         fail_if_worse: bool,
@@ -394,6 +397,7 @@ mod tests {
             "selftest compare a.json latest --fail-if-worse",
             "selftest suite check skills/a/evals/evals.json skills --json -v",
             "selftest compare latest --power --json",
+            "selftest compare a.json latest --markdown",
             "selftest aa latest --json",
             "selftest aa --suite a.yaml --repeats 4 --seed 7",
             "selftest label latest --from labels.json --json",

@@ -15,6 +15,25 @@ use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Conclusion};
 use selftest_harness::report::{Style, comparison};
 
+/// How a comparison is printed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Format {
+    Text,
+    Json,
+    Markdown,
+}
+
+impl Format {
+    /// By the flags, of which at most one is given.
+    pub(super) const fn of(json: bool, markdown: bool) -> Self {
+        match (json, markdown) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Markdown,
+            (false, false) => Self::Text,
+        }
+    }
+}
+
 /// Says what a comparison of two runs like this one can find.
 pub(super) fn plan(run: &str, json: bool, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
@@ -43,13 +62,18 @@ pub(super) fn print_plan(plan: &PowerPlan, json: bool) -> Result<Exit, Failure> 
 
 pub(super) fn execute(
     runs: [&str; 2],
-    json: bool,
+    format: Format,
     fail_if_worse: bool,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(Vec::new())?;
-    let [a, b] = runs.map(|run| report(&project, &resolved, run));
+    // Reading takes most of the time, and large reports most of that.
+    let (a, b) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| report(&project, &resolved, runs[0]));
+        let b = report(&project, &resolved, runs[1]);
+        (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), b)
+    });
     let (a, b) = (a?, b?);
     let found = comparison::compare(&a, &b).ok_or_else(|| {
         let error = anyhow!("no case of {} is in {}: nothing to compare", a.run_id, b.run_id);
@@ -59,14 +83,16 @@ pub(super) fn execute(
             a.run_id
         )))
     })?;
-    if json {
-        print(&format!("{:#}\n", serde_json::json!(found)))?;
-    } else {
-        let style = Style {
-            terminal: std::io::stdout().is_terminal(),
-            colour: std::io::stdout().is_terminal() && !project.environment.no_color,
-        };
-        print(&comparison::text(&found, style))?;
+    match format {
+        Format::Json => print(&format!("{:#}\n", serde_json::json!(found)))?,
+        Format::Markdown => print(&comparison::markdown(&found))?,
+        Format::Text => {
+            let style = Style {
+                terminal: std::io::stdout().is_terminal(),
+                colour: std::io::stdout().is_terminal() && !project.environment.no_color,
+            };
+            print(&comparison::text(&found, style))?;
+        }
     }
     let worse = found.analysis.conclusion == Conclusion::Harms;
     Ok(if worse && fail_if_worse { Exit::Failed } else { Exit::Passed })

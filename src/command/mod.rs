@@ -73,8 +73,11 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Init) => init::execute(&global),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
         Some(Command::Suite { action }) => suite::execute(&action, &global),
-        Some(Command::Compare { a, b, power: _, json, fail_if_worse }) => match b {
-            Some(b) => compare::execute([&a, &b], json, fail_if_worse, &global),
+        Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {
+            Some(b) => {
+                let format = compare::Format::of(json, markdown);
+                compare::execute([&a, &b], format, fail_if_worse, &global)
+            }
             // The command line has a second run, or asks for the power of a comparison.
             None => compare::plan(&a, json, &global),
         },

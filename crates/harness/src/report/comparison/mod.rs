@@ -4,6 +4,7 @@
 
 pub mod aa;
 pub mod experiment;
+mod markdown;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use crate::report::document::{CaseDocument, ReportDocument};
 use crate::scenario::suite::case_digest;
 use selftest_models::Usage;
 
+pub use markdown::markdown;
 pub use text::{Labels, analysis_text, text};
 
 /// Names of the runs.
@@ -280,6 +282,13 @@ mod tests {
         let text = text(&found, style);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_comparison_as_markdown() {
+        let mut other = other();
+        other.models.judge = fixture::HOSTILE.to_owned();
+        insta::assert_snapshot!(markdown(&compare(&report(), &other).unwrap()));
     }
 
     #[test]

@@ -32,23 +32,7 @@ pub fn text(found: &RunComparison, style: Style) -> String {
 pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {
     let mut text = table(analysis, labels, style);
     text.push('\n');
-    let score = |value: f64| format!("{value:.2}");
-    let percent = |share: f64| format!("{} %", selftest_text::wording::percent(share));
-    let seconds = |value: f64| format!("{:.1} s", value / 1000.0);
-    let count = |value: f64| format!("{value:.0}");
-    let decided = |comparison: &Comparison| {
-        let Comparison { wins, ties, losses, .. } = comparison;
-        format!("; {wins} better, {ties} the same, {losses} worse")
-    };
-    let (scores, passes) = (&analysis.score, &analysis.pass_rate);
-    for (line, rest) in [
-        (line("score", &scores.measure, score, (1.0, 2, "")), decided(scores)),
-        (line("passed", &passes.measure, percent, (100.0, 0, " points")), decided(passes)),
-        (line("time", &analysis.duration_ms, seconds, (0.001, 1, " s")), String::new()),
-        (line("tokens", &analysis.tokens, count, (1.0, 0, "")), String::new()),
-    ] {
-        text.extend(line.map(|line| format!("{line}{rest}\n")));
-    }
+    text.extend(measures(analysis).map(|line| format!("{line}\n")));
     text.extend(analysis.within_cases().map(|line| format!("{line}\n")));
     for (counts, what) in [
         (&analysis.unscored, "without a verdict, in no average"),
@@ -75,6 +59,26 @@ pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> S
         }
     }
     text
+}
+
+/// A line for each measure that cases have in both arms.
+pub(super) fn measures(analysis: &Analysis) -> impl Iterator<Item = String> {
+    let score = |value: f64| format!("{value:.2}");
+    let percent = |share: f64| format!("{} %", selftest_text::wording::percent(share));
+    let seconds = |value: f64| format!("{:.1} s", value / 1000.0);
+    let count = |value: f64| format!("{value:.0}");
+    let decided = |comparison: &Comparison| {
+        let Comparison { wins, ties, losses, .. } = comparison;
+        format!("; {wins} better, {ties} the same, {losses} worse")
+    };
+    let (scores, passes) = (&analysis.score, &analysis.pass_rate);
+    let lines = [
+        (line("score", &scores.measure, score, (1.0, 2, "")), decided(scores)),
+        (line("passed", &passes.measure, percent, (100.0, 0, " points")), decided(passes)),
+        (line("time", &analysis.duration_ms, seconds, (0.001, 1, " s")), String::new()),
+        (line("tokens", &analysis.tokens, count, (1.0, 0, "")), String::new()),
+    ];
+    lines.into_iter().filter_map(|(line, rest)| Some(format!("{}{rest}", line?)))
 }
 
 /// The conclusion as the last line.

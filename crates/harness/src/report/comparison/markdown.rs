@@ -1,0 +1,58 @@
+//! A comparison as Markdown, for a comment beside a change. Pure; the texts in it are foreign and
+//! escaped.
+
+use super::RunComparison;
+use super::text::measures;
+use crate::experiment::{Decided, signed};
+use selftest_text::escape::inline;
+
+/// Bytes of a name, and of a sentence.
+const NAME: usize = 120;
+const WORDS: usize = 1_000;
+/// Cases in the table, those that differ most first.
+const MAX_ROWS: usize = 50;
+
+/// The conclusion first, then the runs, the differences with their intervals and p-values, and the
+/// cases that differ.
+pub fn markdown(found: &RunComparison) -> String {
+    let analysis = &found.analysis;
+    let mut text = format!("**{}**\n\n", inline(&found.sentence, WORDS));
+    for (name, side) in [("A", &found.a), ("B", &found.b)] {
+        text += &format!(
+            "- {name}: {}, {}, judged by {}\n",
+            inline(&side.run_id, NAME),
+            inline(&side.system_under_test, NAME),
+            inline(&side.judge, NAME)
+        );
+    }
+    text.extend(measures(analysis).map(|line| format!("- {line}\n")));
+    text.extend(analysis.within_cases().map(|line| format!("- {line}\n")));
+    text.extend(found.remarks.iter().map(|remark| format!("- note: {}\n", inline(remark, WORDS))));
+    let mut differing: Vec<_> = analysis
+        .cases
+        .iter()
+        .filter(|case| matches!(case.decided, Some(Decided::Win | Decided::Loss)))
+        .filter_map(|case| Some((case, case.score.both()?)))
+        .collect();
+    differing.sort_by(|(_, a), (_, b)| {
+        let size = |score: &crate::experiment::Arms<f64>| (score.treatment - score.control).abs();
+        size(b).total_cmp(&size(a))
+    });
+    if differing.is_empty() {
+        return text;
+    }
+    text += "\n| Case | A | B | Difference |\n|------|---|---|------------|\n";
+    for (case, score) in differing.iter().take(MAX_ROWS) {
+        text += &format!(
+            "| {} | {:.2} | {:.2} | {} |\n",
+            inline(&case.case, NAME),
+            score.control,
+            score.treatment,
+            signed(score.treatment - score.control, 2)
+        );
+    }
+    if differing.len() > MAX_ROWS {
+        text += &format!("\n{} more cases differ.\n", differing.len() - MAX_ROWS);
+    }
+    text
+}
