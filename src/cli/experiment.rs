@@ -25,7 +25,7 @@ pub struct ExperimentArgs {
     )]
     pub repeats: u32,
     /// Write the results into this folder too, as skill-creator reads them: grading.json,
-    /// timing.json, eval_metadata.json, benchmark.json
+    /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
     /// Exit 1 when it is worse with the skill, beyond chance

@@ -51,7 +51,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub suite: Option<PathBuf>,
     /// Write the results into this folder too, as skill-creator reads them: grading.json,
-    /// timing.json, eval_metadata.json, benchmark.json
+    /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
     /// Run each case of the suite so many times

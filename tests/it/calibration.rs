@@ -9,6 +9,8 @@ use crate::real_sessions::shared_data;
 use crate::report::Report;
 use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
 
+const SUITE: &str = "config/suites/mine.yaml";
+
 /// The human's winner, and the judge's with the answers in both orders.
 type Winners = (u8, Option<u8>, Option<u8>);
 
@@ -35,7 +37,11 @@ fn script() -> Script {
 /// A project with a run of so many cases.
 fn project(cases: usize, server: &ModelServer) -> (Workspace, Report) {
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(cases))).server(server);
-    let run = workspace.clone().args(["--full", "--format=json", "--exit-zero"]).run().exit(0);
+    let _ = workspace.clone().args(["--full", "--exit-zero"]).run().exit(0);
+    let _ = workspace.clone().args(["freeze", "latest", "--output", SUITE]).run().exit(0);
+    let workspace = workspace.judged_only(SUITE);
+    let run = workspace.clone().args(["--suite", SUITE, "--format=json", "--exit-zero"]);
+    let run = run.run().exit(0);
     let report = run.stdout_report();
     (workspace, report)
 }
@@ -77,7 +83,8 @@ fn a_judge_is_calibrated_on_labels_and_later_runs_are_corrected() {
     }
 
     // The next run gives both rates. Of the judge's 60 of 90 some were wrong.
-    let again = workspace.clone().args(["--full", "--format=json", "--exit-zero"]).run().exit(0);
+    let again =
+        workspace.clone().args(["--suite", SUITE, "--format=json", "--exit-zero"]).run().exit(0);
     let again = again.stdout_report();
     let corrected = &again.0["calibration"];
     assert_eq!((&corrected["state"], &corrected["own_labels"]), (&json!("calibrated"), &json!(0)));
@@ -89,7 +96,7 @@ fn a_judge_is_calibrated_on_labels_and_later_runs_are_corrected() {
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("prompts/judge/rubric.md"),
     );
     let changed = workspace.file("prompts/judge/rubric.md", rubric.unwrap() + "\nBe fair.\n");
-    let run = changed.args(["--full", "--format=json", "--exit-zero"]).run().exit(0);
+    let run = changed.args(["--suite", SUITE, "--format=json", "--exit-zero"]).run().exit(0);
     let run = run.stderr_contains("the judge has another prompt than when it was labelled");
     assert_eq!(run.stdout_report().0["calibration"]["state"], "uncalibrated");
 }
@@ -106,7 +113,8 @@ fn few_labels_are_uncalibrated() {
     let _ = run.stdout_contains("pass rate uncalibrated: 30 labels");
     let run = workspace.clone().args(["--full", "--exit-zero"]).run().exit(0);
     let _ = run.stdout_contains("pass rate uncalibrated: 30 labels");
-    let run = workspace.clone().args(["--full", "--format=json", "--exit-zero"]).run().exit(0);
+    let run =
+        workspace.clone().args(["--suite", SUITE, "--format=json", "--exit-zero"]).run().exit(0);
     let page = run.read(&format!("docs/reports/selftest/{}.md", run.stdout_report().run_id()));
     assert!(page.contains("pass rate uncalibrated: 30 labels"), "{page}");
     // Unlike judges are not mixed.
@@ -114,7 +122,8 @@ fn few_labels_are_uncalibrated() {
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("prompts/judge/rubric.md"),
     );
     let changed = workspace.file("prompts/judge/rubric.md", rubric.unwrap() + "\nBe fair.\n");
-    let run = changed.clone().args(["--full", "--format=json", "--exit-zero"]).run().exit(0);
+    let run =
+        changed.clone().args(["--suite", SUITE, "--format=json", "--exit-zero"]).run().exit(0);
     let other = labels(&run.stdout_report());
     let changed = changed.file("labels.json", other.to_string());
     let latest = run.stdout_report().run_id();

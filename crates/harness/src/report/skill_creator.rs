@@ -129,7 +129,7 @@ impl Graded {
                 asked.into_iter().find(|one| one.answer.question.expectation == Some(number));
             match asked.map(|one| one.probability.get()) {
                 Some(yes) => {
-                    graded.add(expectation.clone(), yes >= MET, format!("P(yes) {yes:.2}"))
+                    graded.add(expectation.clone(), yes >= MET, format!("P(yes) {yes:.2}"));
                 }
                 None => graded.undecided.push(expectation.clone()),
             }

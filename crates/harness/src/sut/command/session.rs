@@ -166,7 +166,7 @@ impl CommandSession {
         let redactor = &self.setup.host.redactor;
         let tool_calls = line.tool_calls.map(|calls| {
             let kept = calls.into_iter().take(MAX_TOOL_CALLS);
-            kept.map(|call| redacted(call, redactor)).collect()
+            kept.map(|call| redacted(&call, redactor)).collect()
         });
         let output = redactor.apply(&line.output);
         Ok(SutReply { tool_calls, tokens: line.tokens, ..SutReply::new(line.status, output) })
@@ -276,7 +276,7 @@ impl SutSession for CommandSession {
     }
 }
 
-fn redacted(call: ToolCall, redactor: &Redactor) -> ToolCall {
+fn redacted(call: &ToolCall, redactor: &Redactor) -> ToolCall {
     let name = redactor.apply(&call.name).into_owned();
     let text = call.arguments.to_string();
     // Text of which nothing is redacted is the same JSON again.
