@@ -138,8 +138,8 @@ impl Workspace {
             in_checks = line.trim() == "checks:" || in_checks && line.starts_with("      - {");
             !in_checks
         });
-        let kept: String = kept.map(|line| format!("{line}\n")).collect();
-        self.file(suite, kept)
+        let kept: Vec<&str> = kept.collect();
+        self.file(suite, kept.join("\n"))
     }
 
     /// The server stands for OpenAI and for Ollama.

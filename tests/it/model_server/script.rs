@@ -351,9 +351,9 @@ fn formed(request: &str) -> String {
     } else if asks("number only") {
         "80".to_owned()
     } else if asks("bullet list of 2") {
-        lines[..2].iter().map(|line| format!("- {line}\n")).collect()
+        format!("- {}", lines[..2].join("\n- "))
     } else if asks("bullet list of 3") {
-        lines.iter().map(|line| format!("- {line}\n")).collect()
+        format!("- {}", lines.join("\n- "))
     } else {
         lines.join("\n")
     }
