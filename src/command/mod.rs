@@ -31,6 +31,7 @@ mod setup;
 mod signals;
 mod since;
 mod skill_creator;
+mod skill_file;
 mod skills;
 mod suite;
 mod suite_file;

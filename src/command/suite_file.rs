@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::skills::experiment::{FILE as SKILL_FILE, read_skill};
+use super::skill_file::{FILE as SKILL_FILE, read_skill};
 use crate::config;
 use selftest_harness::evals::folder::{self, SkillFolder};
 use selftest_harness::event::SuiteRun;

@@ -12,6 +12,7 @@ pub mod scenario;
 
 pub mod judge;
 pub mod sut;
+mod task_status;
 
 pub mod evals;
 

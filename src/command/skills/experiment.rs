@@ -1,6 +1,6 @@
 //! `selftest skills experiment`: the same cases with and without a skill.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -13,6 +13,7 @@ use crate::command::failure::Failure;
 use crate::command::named_run::report;
 use crate::command::run::{cancel_on_interrupt, flags, planned};
 use crate::command::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
+use crate::command::skill_file::{FILE, read_skill};
 use crate::command::suite_file::SuiteFile;
 use crate::command::{eprint, print};
 use crate::config::Resolved;
@@ -25,10 +26,6 @@ use selftest_harness::report::{Style, comparison};
 use selftest_harness::sut::skill::Skill;
 use selftest_text::one_line;
 
-/// Most bytes of a skill's text.
-const MAX_SKILL_BYTES: u64 = 1 << 18;
-/// Name of a skill's file.
-pub(in crate::command) const FILE: &str = "SKILL.md";
 /// Where skills are found by name.
 const FOLDERS: [&str; 2] = [".claude/skills", "skills"];
 
@@ -134,24 +131,6 @@ fn find(project: &Project, named: &str) -> Result<(Skill, PathBuf), Failure> {
         ))));
     };
     Ok((Skill { name: shown, ..read_skill(&file)? }, file))
-}
-
-/// Reads a skill, under the name of its folder.
-pub(in crate::command) fn read_skill(file: &Path) -> Result<Skill, Failure> {
-    let unreadable = |why: String| Failure::usage(anyhow!("cannot read {}: {why}", file.display()));
-    let mut text = String::new();
-    let read = std::fs::File::open(file)
-        .and_then(|open| open.take(MAX_SKILL_BYTES + 1).read_to_string(&mut text));
-    read.map_err(|error| unreadable(error.to_string()))?;
-    if text.len() as u64 > MAX_SKILL_BYTES {
-        return Err(unreadable(format!("it is over {MAX_SKILL_BYTES} bytes")));
-    }
-    if text.trim().is_empty() {
-        return Err(unreadable("it is empty".to_owned()));
-    }
-    let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
-    let name = one_line(&folder.to_string_lossy(), 200);
-    Ok(Skill { name, text })
 }
 
 /// The part of a skill to hide: its whole folder, which may hold more of it, unless the project lies

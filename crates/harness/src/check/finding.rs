@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Check, Observation, decide};
 use selftest_stats::score::Score;
 
 /// Most bytes of the sentence of a finding.
@@ -68,24 +67,4 @@ pub struct CheckSummary {
     pub score: Option<Score>,
     /// One for each check, in order.
     pub findings: Vec<Finding>,
-}
-
-/// Decides all checks of a case.
-pub fn decide_all(checks: &[Check], observation: &Observation<'_>) -> CheckSummary {
-    let findings: Vec<Finding> = checks.iter().map(|check| decide(check, observation)).collect();
-    let (mut held, mut decided) = (0.0, 0.0);
-    for (check, finding) in checks.iter().zip(&findings) {
-        let weight = check.weight.get();
-        match finding.outcome {
-            CheckOutcome::Held => {
-                held += weight;
-                decided += weight;
-            }
-            CheckOutcome::Failed => decided += weight,
-            CheckOutcome::Undecided => {}
-        }
-    }
-    let score = (decided > 0.0).then(|| Score::new(held / decided).ok()).flatten();
-    let outcome = findings.iter().map(|finding| finding.outcome).reduce(CheckOutcome::and);
-    CheckSummary { outcome, score, findings }
 }

@@ -9,7 +9,7 @@ use super::{
     Bounds, Check, CommandCheck, FileContains, Globs, JsonCheck, Occurrences, Pattern, Seconds,
     Similar, Text, ToolCalled, Tools,
 };
-use crate::scenario::TaskStatus;
+use crate::task_status::TaskStatus;
 
 /// A demand that needs no model. "The answer" is the last one of the case.
 #[derive(Debug, Clone, PartialEq, Serialize, strum::IntoStaticStr, strum::VariantNames)]

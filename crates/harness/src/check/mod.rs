@@ -12,6 +12,7 @@ mod kind;
 mod observation;
 mod parameters;
 mod pattern;
+pub mod questions;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -23,8 +24,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use bounds::{Bounds, Seconds};
-pub use decide::decide;
-pub use finding::{CheckOutcome, CheckSummary, Finding, decide_all};
+pub use decide::{decide, decide_all};
+pub use finding::{CheckOutcome, CheckSummary, Finding};
 pub use json::{JsonCheck, JsonSchemaCheck};
 pub use kind::CheckKind;
 pub use observation::{CommandEnd, CommandRun, FileContent, FileReport, Observation, ToolCall};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::CommandCheck;
-use crate::scenario::TaskStatus;
+use crate::task_status::TaskStatus;
 
 /// What was observed of one case. `None` is "the adapter does not report it", which no check may
 /// take for "it did not happen".

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::scenario::TaskStatus;
+use crate::task_status::TaskStatus;
 
 fn check(value: &Value) -> Check {
     read(value).unwrap_or_else(|faults| panic!("{value}: {faults:?}"))

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::assertion::{self, Found};
-use super::dialect::{FLOW_KEYS, PROMPT_KEYS};
+use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
 use super::{
     Decider, Demand, EvalCase, EvalFile, EvalsFile, FileLookup, FilePlace, RoutingCase, ShellLine,
 };
@@ -16,30 +16,6 @@ use crate::sut::project::path_fault;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-/// Keys behind which demands stand.
-pub(super) const DEMAND_KEYS: [&str; 21] = [
-    "expectations",
-    "assertions",
-    "checks",
-    "expected_behavior",
-    "expected_behaviors",
-    "expected_behaviour",
-    "scorers",
-    "criteria",
-    "success_criteria",
-    "must_have",
-    "must_not_have",
-    "anti_expectations",
-    "expect",
-    "fail",
-    "deterministic_assertions",
-    "rubric",
-    "expected_calls",
-    "expected_script",
-    "tests",
-    "validation",
-    "graders",
-];
 /// Keys of a good answer.
 const REFERENCE_KEYS: [&str; 7] = [
     "expected_output",

@@ -46,6 +46,30 @@ impl Dialect {
 pub(super) const PROMPT_KEYS: [&str; 7] =
     ["prompt", "input", "question", "query", "user_request", "brief", "task"];
 
+/// Keys behind which demands stand.
+pub(super) const DEMAND_KEYS: [&str; 21] = [
+    "expectations",
+    "assertions",
+    "checks",
+    "expected_behavior",
+    "expected_behaviors",
+    "expected_behaviour",
+    "scorers",
+    "criteria",
+    "success_criteria",
+    "must_have",
+    "must_not_have",
+    "anti_expectations",
+    "expect",
+    "fail",
+    "deterministic_assertions",
+    "rubric",
+    "expected_calls",
+    "expected_script",
+    "tests",
+    "validation",
+    "graders",
+];
 /// The keys of several messages.
 pub(super) const FLOW_KEYS: [&str; 4] = ["query_flow", "messages", "turns", "conversation"];
 
@@ -108,7 +132,7 @@ fn of_object<'a>(
 fn is_trigger_list(items: &[Value]) -> bool {
     let is_trigger = |item: &Value| {
         item.get("should_trigger").is_some_and(Value::is_boolean)
-            && !super::case::DEMAND_KEYS.iter().any(|key| item.get(*key).is_some())
+            && !DEMAND_KEYS.iter().any(|key| item.get(*key).is_some())
     };
     !items.is_empty() && items.iter().all(is_trigger)
 }

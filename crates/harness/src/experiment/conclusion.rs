@@ -14,12 +14,10 @@ use std::cmp::Ordering;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ALPHA;
 use super::comparison::Comparison;
 use super::these_cases::TheseCases;
 use selftest_stats::Interval;
-
-/// Chance of a conclusion where the change does nothing.
-pub(super) const ALPHA: f64 = 0.05;
 
 /// What an experiment amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -21,6 +21,9 @@ pub use conclusion::{Conclusion, Scope};
 pub use sentence::{MIN_CASES, Names, p_value, signed};
 pub use these_cases::TheseCases;
 
+/// Chance of a conclusion where the change does nothing.
+const ALPHA: f64 = 0.05;
+
 /// Which side of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

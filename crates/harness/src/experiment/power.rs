@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::conclusion::ALPHA;
+use super::ALPHA;
 use super::{MIN_CASES, Trial, signed};
 use selftest_stats::score::Score;
 use selftest_stats::{Effect, WANTED_POWER, detectable_difference, variance_components};

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conclusion::ALPHA;
+use super::ALPHA;
 use selftest_stats::{CaseTrials, MIN_DRAWS, PermutationTest, holm, permutation_test};
 
 /// Where relabellings are drawn, the same ones each time: who asks again gets the same answer.

@@ -134,7 +134,7 @@ mod tests {
     fn rules(output: &str, expected: TaskStatus) -> Vec<(String, f64)> {
         let mut evidence = evidence(output);
         evidence.expected_status = expected;
-        evidence.question_count = crate::scenario::questions::count_questions(output);
+        evidence.question_count = crate::check::questions::count_questions(output);
         let said = by_rule(&Rubric::default(), &evidence);
         said.into_iter().map(|(question, sure)| (question.category, sure)).collect()
     }

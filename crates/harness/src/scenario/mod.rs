@@ -9,7 +9,6 @@ pub mod generate;
 pub mod generator_settings;
 pub mod ground;
 pub mod kind;
-pub mod questions;
 pub mod rejection;
 pub mod safety;
 pub mod suite;
@@ -19,28 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Check;
+pub use crate::task_status::TaskStatus;
 use selftest_stats::score::{Score, Strictness};
-
-/// How a task of the system under test stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[derive(strum::Display, strum::IntoStaticStr)]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
-pub enum TaskStatus {
-    /// It asks something back.
-    AwaitingResponse,
-    /// It is done.
-    Complete,
-    /// It could not do the task.
-    Error,
-}
-
-impl TaskStatus {
-    /// The specified word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// One step of a reply flow: what is said, and how the task should stand afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

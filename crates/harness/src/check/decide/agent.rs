@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::answer::{counted, equal};
 use super::{Statement, named, quoted};
 use crate::check::{Bounds, Observation, Pattern, Seconds, Text, ToolCall, ToolCalled, Tools};
-use crate::scenario::TaskStatus;
+use crate::task_status::TaskStatus;
 use selftest_text::wording::plural;
 
 const TOOLS: &str = "calls of tools";

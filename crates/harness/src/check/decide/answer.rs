@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{Statement, named, quoted};
+use crate::check::questions::count_questions;
 use crate::check::{Bounds, JsonCheck, Observation, Occurrences, Pattern, Similar, Text};
-use crate::scenario::questions::count_questions;
 use selftest_text::wording::plural;
 
 /// Most characters of an answer that is compared letter by letter.

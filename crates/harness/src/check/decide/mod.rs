@@ -8,7 +8,8 @@ mod files;
 use selftest_text::escape::terminal;
 
 use super::finding::MAX_SENTENCE;
-use super::{Check, CheckKind, CheckOutcome, Finding, Observation};
+use super::{Check, CheckKind, CheckOutcome, CheckSummary, Finding, Observation};
+use selftest_stats::score::Score;
 
 /// Most bytes of foreign text that is quoted in a sentence.
 const MAX_QUOTE: usize = 80;
@@ -28,6 +29,26 @@ pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
         return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
     }
     finding
+}
+
+/// Decides all checks of a case.
+pub fn decide_all(checks: &[Check], observation: &Observation<'_>) -> CheckSummary {
+    let findings: Vec<Finding> = checks.iter().map(|check| decide(check, observation)).collect();
+    let (mut held, mut decided) = (0.0, 0.0);
+    for (check, finding) in checks.iter().zip(&findings) {
+        let weight = check.weight.get();
+        match finding.outcome {
+            CheckOutcome::Held => {
+                held += weight;
+                decided += weight;
+            }
+            CheckOutcome::Failed => decided += weight,
+            CheckOutcome::Undecided => {}
+        }
+    }
+    let score = (decided > 0.0).then(|| Score::new(held / decided).ok()).flatten();
+    let outcome = findings.iter().map(|finding| finding.outcome).reduce(CheckOutcome::and);
+    CheckSummary { outcome, score, findings }
 }
 
 /// A fact, and whether it is as the check demands. Negation turns the demand around and leaves the
