@@ -5,6 +5,8 @@
 //! database or of the command line. `run` and `report` do not know each other: what happens is
 //! told as events, which reports observe.
 
+mod task_status;
+
 pub mod check;
 pub mod prompts;
 pub mod rubric;
@@ -12,7 +14,6 @@ pub mod scenario;
 
 pub mod judge;
 pub mod sut;
-mod task_status;
 
 pub mod evals;
 
