@@ -27,8 +27,8 @@ pub struct Analysis {
     pub trials: Arms<u32>,
     /// Trials without a verdict. They count in no average.
     pub unscored: Arms<u32>,
-    /// Trials that failed before they could be judged, as by a timeout. They count as not passed
-    /// and in no average of scores.
+    /// Trials that were decided without a score, as by a check or a timeout. They count in no
+    /// average of scores.
     pub broken: Arms<u32>,
     /// Overall scores, 0.0 to 1.0.
     pub score: Comparison,

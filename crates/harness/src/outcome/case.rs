@@ -285,7 +285,7 @@ impl CaseResult {
 impl CheckResult {
     /// For reports: what is demanded and what happened.
     pub fn describe(&self) -> String {
-        format!("check {}: {}", self.check, self.finding.sentence)
+        format!("check “{}”: {}", self.check, self.finding.sentence)
     }
 }
 

@@ -63,6 +63,11 @@ pub fn files(skill: &str, configurations: &[Configuration<'_>]) -> BTreeMap<Path
             runs.push(BenchmarkRun { id, name, number, graded, timing, case });
         }
     }
+    for Configuration { name, .. } in configurations {
+        if !runs.iter().any(|run| run.name == *name && run.timing.tokens.is_some()) {
+            notes.push(format!("{name}: tokens are not reported, 0 stands for unknown"));
+        }
+    }
     let benchmark = benchmark(skill, configurations, &ids, &runs, &notes);
     found.insert(PathBuf::from("benchmark.json"), text(&benchmark));
     found

@@ -130,7 +130,7 @@ fn remarks(details: &Value) -> Vec<String> {
     let mut remarks: Vec<String> =
         suite.iter().map(|suite| one_line(&format!("Suite {}", wording::suite(suite)))).collect();
     for (key, what) in
-        [("unscored", "without a verdict"), ("broken", "that failed before they could be judged")]
+        [("unscored", "without a verdict"), ("broken", "that were decided without a score")]
     {
         if let Some(Arms { control, treatment }) = part::<Arms<u64>>(details, key)
             && (control > 0 || treatment > 0)

@@ -36,7 +36,10 @@ pub fn analysis_text(analysis: &Analysis, labels: Labels<'_>, style: Style) -> S
     text.extend(analysis.within_cases().map(|line| format!("{line}\n")));
     for (counts, what) in [
         (&analysis.unscored, "without a verdict, in no average"),
-        (&analysis.broken, "failed before they could be judged, in no average of scores"),
+        (
+            &analysis.broken,
+            "decided without a score (by a check, a status or a timeout), in no average of scores",
+        ),
     ] {
         if counts.control + counts.treatment > 0 {
             text += &format!(
