@@ -346,7 +346,10 @@ mod tests {
             let other = permutation_test(&mirrored, 3, 0).unwrap();
             prop_assert!(one.p_value > 0.0 && one.p_value <= 1.0);
             prop_assert!((one.difference + other.difference).abs() < 1e-12);
-            prop_assert!((one.p_value - other.p_value).abs() < 1e-12, "{one:?} {other:?}");
+            // Drawn relabellings of unequal arms are not the mirrored ones: five standard errors of
+            // the difference of two shares.
+            let error = if one.exact { 1e-12 } else { 5.0 * (0.5 / f64::from(one.relabellings)).sqrt() };
+            prop_assert!((one.p_value - other.p_value).abs() < error, "{one:?} {other:?}");
         }
     }
 }

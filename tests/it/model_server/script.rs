@@ -302,12 +302,13 @@ pub(crate) fn drafted(call: &Call) -> Value {
     })
 }
 
-/// A prompt like no other, with hints.
+/// A prompt like no other, with hints. It asks for no form: a drawn form would then be counted in
+/// some runs and not in others.
 pub(crate) fn generated(call: &Call) -> Value {
     let text = call.text();
     let asks = [ASK_BACK, "vague", "reorgani"].iter().any(|sign| text.contains(sign));
     let please = if asks { format!(" Please {ASK_BACK} first.") } else { String::new() };
-    grounded(call, &format!("Explain {} in three lines.{please}", words(call.number)))
+    grounded(call, &format!("Explain {} to a newcomer.{please}", words(call.number)))
 }
 
 /// A reply with this prompt, and with a quote from the text that the call shows.
