@@ -1,6 +1,8 @@
 //! Saves the results of reading files, and decides between files that hold the same session: the one
-//! with more messages counts, of equals the one that was there first.
+//! with more messages counts, of equals the one whose path comes first. The order in which files are
+//! read must not matter: threads read them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,8 @@ pub struct Lost {
     pub file: String,
     /// The file whose grade is.
     pub kept: String,
+    /// Whether the file is left without any grade.
+    pub was_last: bool,
 }
 
 impl Store {
@@ -39,8 +43,8 @@ impl Store {
     ///
     /// The grades of a file replace those that it had before; a session that it no longer holds
     /// loses its grade, unless the file is now [`FileOutcome::Unreadable`]. Where several files
-    /// hold a session, the grade with more messages is kept, of equals the one that is there;
-    /// every grade that is not kept is returned, and a file that has no other is recorded as
+    /// hold a session, the grade with more messages is kept, of equals the one whose path comes
+    /// first; every grade that is not kept is returned, and a file that has no other is recorded as
     /// [`FileOutcome::Duplicate`], whether it came before or now. When a session loses its grade,
     /// files that had lost against it are to be read again: [`Store::known_files`] leaves them
     /// out.
@@ -78,16 +82,18 @@ async fn save(
     let (mut graded, mut winner) = (0, None);
     for (session_id, grade) in largest(&result.grades) {
         if let Some((other, messages)) = other_holder(writing, &session_id, &path).await? {
-            let wins = messages < i64::try_from(grade.details.messages).unwrap_or(i64::MAX);
+            let own = i64::try_from(grade.details.messages).unwrap_or(i64::MAX);
+            let wins = (own, Reverse(&path)) > (messages, Reverse(&other));
             let (file, kept) = if wins { (&other, &path) } else { (&path, &other) };
             let why = bound::text(&format!("session {session_id} is graded from {kept}"), TEXT);
             let (file, kept) = (file.clone(), kept.clone());
-            lost.push(Lost { session_id: session_id.clone(), file, kept });
+            let session_id = session_id.clone();
+            let was_last = wins && displace(writing, &other, &why).await?;
+            lost.push(Lost { session_id, file, kept, was_last });
             if !wins {
                 winner = Some(why);
                 continue;
             }
-            displace(writing, &other, &why).await?;
         }
         let kept = GradeRecord { session_file: path.clone(), ..grade.clone() };
         writing.execute(GradeRecord::upsert("session_id"), kept.values()).await?;
@@ -98,6 +104,8 @@ async fn save(
     if file.outcome == FileOutcome::Graded && graded == 0 && winner.is_some() {
         file.outcome = FileOutcome::Duplicate;
         file.reason = winner;
+        let own = lost.iter_mut().rfind(|lost| lost.file == path);
+        own.into_iter().for_each(|lost| lost.was_last = true);
     }
     if file.outcome != FileOutcome::Unreadable && !before.is_empty() {
         forget(writing, &path, &before).await?;
@@ -140,14 +148,16 @@ fn largest(grades: &[GradeRecord]) -> BTreeMap<String, &GradeRecord> {
     largest
 }
 
-/// Notes at a file that one of its grades gave way to that of another file.
-async fn displace(writing: &mut Writing, path: &str, reason: &str) -> Result<(), StoreError> {
+/// Notes at a file that one of its grades gave way to that of another file. Whether it was its last.
+async fn displace(writing: &mut Writing, path: &str, reason: &str) -> Result<bool, StoreError> {
     let query = "UPDATE session_files SET graded = graded - 1, \
                  outcome = CASE WHEN graded = 1 THEN 'duplicate' ELSE outcome END, \
                  reason = CASE WHEN graded = 1 THEN $2 ELSE reason END \
                  WHERE path = $1 AND graded > 0";
     let values = [path.to_value(MAX_PATH), reason.to_value(TEXT)];
-    writing.execute(query, values).await.map(drop)
+    writing.execute(query, values).await?;
+    let query = "SELECT 1 FROM session_files WHERE path = $1 AND graded = 0";
+    Ok(!writing.fetch(query, [path.to_value(MAX_PATH)]).await?.is_empty())
 }
 
 /// Makes the grades of a file give way to any other.

@@ -59,7 +59,7 @@ use scan::{Examined, Task, Wanted};
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
 use selftest_sessions::Found;
-use selftest_store::{FileOutcome, FileResult, KnownFile, Store, StoreError};
+use selftest_store::{FileOutcome, FileResult, KnownFile, Lost, Store, StoreError};
 use selftest_text::redact::Redactor;
 pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 
@@ -133,6 +133,7 @@ impl Scan {
     pub const MAX_GRADES: usize = 10_000;
     /// Skipped files that are named.
     pub const MAX_SKIPPED: usize = 1000;
+    const DUPLICATE: &str = "another file holds the same session, at least as long";
 }
 
 /// Which of the files that a scan finds are read.
@@ -309,7 +310,7 @@ impl SelfGrader {
         observer: &mut dyn ScanObserver,
     ) -> Result<(), StoreError> {
         let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
-        let mut examined = Vec::new();
+        let (mut examined, mut graded) = (Vec::new(), HashSet::new());
         while results.recv_many(&mut examined, BATCH).await > 0 {
             for one in examined.drain(..) {
                 match one {
@@ -324,9 +325,15 @@ impl SelfGrader {
                 }
             }
             let lost = self.store.save(&batch).await?;
+            for earlier in lost.iter().filter(|lost| graded.contains(&lost.file)) {
+                scan.take_back(earlier);
+            }
             let lost: HashSet<(&str, &str)> =
                 lost.iter().map(|lost| (lost.session_id.as_str(), lost.file.as_str())).collect();
             for result in batch.drain(..) {
+                if !result.grades.is_empty() {
+                    graded.insert(result.file.path.clone());
+                }
                 scan.add(result, &lost, &self.wanted());
             }
         }
@@ -354,8 +361,7 @@ impl Scan {
         }
         let (count, why) = match file.outcome {
             FileOutcome::Graded if all_lost => {
-                let why = "another file holds the same session, at least as long".to_owned();
-                (&mut self.duplicate, Some(why))
+                (&mut self.duplicate, Some(Self::DUPLICATE.to_owned()))
             }
             FileOutcome::Graded => (&mut self.graded, None),
             FileOutcome::NotGradable => (&mut self.not_gradable, file.reason),
@@ -366,6 +372,23 @@ impl Scan {
         *count += 1;
         if let Some(why) = why.filter(|_| self.skipped.len() < Self::MAX_SKIPPED) {
             self.skipped.push((file.path, why));
+        }
+    }
+
+    /// A file that was added before has lost a grade to one that was read after it.
+    fn take_back(&mut self, lost: &Lost) {
+        let is_lost = |grade: &GradeRecord| {
+            grade.session_id == lost.session_id && grade.session_file == lost.file
+        };
+        let before = self.grades.len();
+        self.grades.retain(|grade| !is_lost(grade));
+        self.sessions -= (before - self.grades.len()) as u64;
+        if lost.was_last {
+            self.graded -= 1;
+            self.duplicate += 1;
+            if self.skipped.len() < Self::MAX_SKIPPED {
+                self.skipped.push((lost.file.clone(), Self::DUPLICATE.to_owned()));
+            }
         }
     }
 }

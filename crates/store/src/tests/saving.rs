@@ -7,6 +7,7 @@ on_every_engine! {
     grades_and_files_come_back_as_they_were,
     grading_again_changes_the_row_and_adds_none,
     the_file_with_more_of_a_session_counts_in_whatever_order,
+    of_two_equal_files_the_first_path_counts_in_whatever_order,
     a_file_with_another_session_stays_graded,
     a_session_twice_in_one_file_is_one,
     a_session_that_left_its_file_loses_its_grade_to_whoever_else_holds_it,
@@ -27,7 +28,8 @@ async fn file_of(store: &Store, session_id: &str) -> Option<String> {
 }
 
 fn lost(session_id: &str, file: &str, kept: &str) -> Lost {
-    Lost { session_id: session_id.to_owned(), file: file.to_owned(), kept: kept.to_owned() }
+    let (session_id, file, kept) = (session_id.to_owned(), file.to_owned(), kept.to_owned());
+    Lost { session_id, file, kept, was_last: true }
 }
 
 async fn grades_and_files_come_back_as_they_were(on: &Databases) {
@@ -63,7 +65,7 @@ async fn the_file_with_more_of_a_session_counts_in_whatever_order(on: &Databases
         let files = [
             session("/s/short.json", "a", 3),
             session("/s/long.json", "a", 9),
-            session("/s/equal.json", "a", 9),
+            session("/s/same.json", "a", 9),
         ];
         let mut all = Vec::new();
         for batch in files.chunks(if in_one_batch { 3 } else { 1 }) {
@@ -71,17 +73,28 @@ async fn the_file_with_more_of_a_session_counts_in_whatever_order(on: &Databases
         }
         assert_eq!(
             all,
-            [
-                lost("a", "/s/short.json", "/s/long.json"),
-                lost("a", "/s/equal.json", "/s/long.json")
-            ]
+            [lost("a", "/s/short.json", "/s/long.json"), lost("a", "/s/same.json", "/s/long.json")]
         );
         assert_eq!(file_of(&store, "a").await.unwrap(), "/s/long.json");
         assert_eq!(outcome(&store, "/s/short.json").await, (FileOutcome::Duplicate, 0));
         assert_eq!(outcome(&store, "/s/long.json").await, (FileOutcome::Graded, 1));
-        assert_eq!(outcome(&store, "/s/equal.json").await, (FileOutcome::Duplicate, 0));
+        assert_eq!(outcome(&store, "/s/same.json").await, (FileOutcome::Duplicate, 0));
         let reason = store.file("/s/short.json").await.unwrap().unwrap().reason.unwrap();
         assert_eq!(reason, "session a is graded from /s/long.json");
+    }
+}
+
+async fn of_two_equal_files_the_first_path_counts_in_whatever_order(on: &Databases) {
+    for turn in 0..2 {
+        let store = on.store().await;
+        let mut files = [session("/s/a.json", "s", 9), session("/s/b.json", "s", 9)];
+        files.rotate_left(turn);
+        let mut all = Vec::new();
+        for one in &files {
+            all.extend(store.save(std::slice::from_ref(one)).await.unwrap());
+        }
+        assert_eq!(all, [lost("s", "/s/b.json", "/s/a.json")]);
+        assert_eq!(outcome(&store, "/s/b.json").await, (FileOutcome::Duplicate, 0));
     }
 }
 
