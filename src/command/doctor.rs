@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::context::Project;
 use super::failure::Failure;
 use super::judge::fitness::{FETCH_JUDGE, JudgeIdentity};
-use super::judge::{QUICK, bar as bar_of};
 use super::model::FetchBar;
 use super::print;
 use super::setup::Setup;
@@ -18,7 +17,6 @@ use crate::config::{Config, Environment, Resolved};
 use crate::exit::Exit;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::bench;
 use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
@@ -195,7 +193,10 @@ async fn ready(
 }
 
 async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Findings) {
-    let needed = config.judge.max_prompt_tokens + config.judge.max_tokens;
+    let judge = &config.judge;
+    let thinking = if judge.think == Some(true) { judge.think_tokens } else { 0 };
+    let answer = judge.max_tokens.saturating_add(thinking);
+    let needed = judge.max_prompt_tokens.saturating_add(answer);
     let window = config.models.context_tokens;
     let what = "context";
     match model.context_limit().await {
@@ -204,7 +205,7 @@ async fn check_context(model: &dyn ChatModel, config: &Config, findings: &mut Fi
             &format!("{} takes {limit} tokens, the judge may need {needed}", model.id()),
             Some(format!(
                 "lower judge.max_prompt_tokens to {}, or choose another judge",
-                limit.saturating_sub(config.judge.max_tokens)
+                limit.saturating_sub(answer)
             )),
         ),
         _ if window < needed => findings.bad(
@@ -242,15 +243,8 @@ async fn judgement_of(
             FETCH_JUDGE,
         ),
         None => {
-            let set = AnswerSet::Calibration;
-            let progress = bar_of(environment, QUICK.count(set), "known answers");
-            let answers = bench::measure(judge, library, set, QUICK, |_| progress.inc(1)).await;
-            progress.finish_and_clear();
-            let (right, pairs) = bench::pairs(&answers);
-            let detail = format!(
-                "not measured; of {pairs} pairs of a good and a bad answer, {right} are told \
-                 apart. `selftest judge bench` measures it"
-            );
+            let impression = identity.impression(environment, judge, library).await;
+            let detail = format!("not measured; {impression}. `selftest judge bench` measures it");
             findings.good(what, detail);
         }
     }

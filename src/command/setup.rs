@@ -20,6 +20,8 @@ use crate::config::{self, Resolved};
 use selftest_harness::calibration::JudgeCalibration;
 use selftest_harness::event::{RunConfig, RunHeader, RunModels};
 use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::fitness::Impression;
+use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::{
     EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
@@ -109,6 +111,7 @@ impl Models {
             generator: self.generator.as_ref().map(name),
             judge: self.judge.as_ref().map_or_else(|| NO_JUDGE.to_owned(), name),
             judge_fitness: None,
+            judge_impression: None,
             judge_weights: None,
             judge_method: None,
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
@@ -177,10 +180,11 @@ impl Setup<'_> {
             .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
         let (mut judge, mut calibration, mut names) = (None, JudgeCalibration::default(), names);
         if let Some(model) = models.judge {
-            let (known, identity) = self.judge(model, &library).await;
+            let (known, identity, impression) = self.judge(model, &library).await;
             let calibrated = identity.calibrated(&names.judge);
             calibration = calibrate::known(self.project, self.resolved, &calibrated);
             names.judge_fitness = known.fitness().cloned();
+            names.judge_impression = impression;
             names.judge_weights = Some(identity.weights().to_owned());
             names.judge_method = Some(identity.method());
             judge = Some(Arc::new(known));
@@ -197,17 +201,17 @@ impl Setup<'_> {
         &self,
         model: Arc<dyn ChatModel>,
         library: &PromptLibrary,
-    ) -> (Judge, JudgeIdentity) {
+    ) -> (Judge, JudgeIdentity, Option<Impression>) {
         let (config, rubric) = (&self.resolved.config, &self.resolved.rubric);
-        let judge = Judge::new(
-            Arc::clone(&model),
-            config.judge.clone(),
-            config.models.context_tokens,
-            rubric.clone(),
-        );
+        let judge_by = |settings| {
+            let context_tokens = config.models.context_tokens;
+            Judge::new(Arc::clone(&model), settings, context_tokens, rubric.clone())
+        };
+        let judge = judge_by(config.judge.clone());
         let method = judge.method(library).await;
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
+        let mut impression = None;
         let judge = match identity.known(environment, AnswerSet::Calibration) {
             Some(fitness) => {
                 if !fitness.is_fit(config.judge.min_auc) {
@@ -219,9 +223,19 @@ impl Setup<'_> {
                 }
                 judge.measured(fitness)
             }
+            // A recording holds the calls of its run alone.
+            None if config.judge.first_impression
+                && identity.has_weights(&*model)
+                && self.args.record.is_none() =>
+            {
+                let silent = judge_by(JudgeSettings { explain: false, ..config.judge.clone() });
+                let environment = &self.project.environment;
+                impression = Some(identity.impression(environment, &silent, library).await);
+                judge
+            }
             None => judge,
         };
-        (judge, identity)
+        (judge, identity, impression)
     }
 
     /// The material of cases: the files that the system under test can see, and what was asked

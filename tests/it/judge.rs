@@ -31,6 +31,42 @@ fn answer_of(call: &Call) -> String {
 }
 
 #[test]
+fn a_judge_that_nobody_measured_is_shown_a_few_known_answers_once() {
+    let bad = bad_answers();
+    let server = ModelServer::script()
+        .ollama_version("0.32.15")
+        .question(move |call| yes_or_no(if bad.contains(&answer_of(call)) { 0.2 } else { 0.9 }))
+        .start();
+    let with = |impression: &str| {
+        let yaml = config(OLLAMA, CLEAR).replace("first_impression: false", impression);
+        let workspace = Workspace::new().config(yaml).env("OLLAMA_HOST", server.ollama_host());
+        workspace.args(["--exit-zero"])
+    };
+    let questions = || server.calls(Role::Question).len();
+
+    let silent = with("first_impression: false").run().exit(0);
+    let own = questions();
+    assert!(!silent.stderr.contains("not measured"), "{}", silent.stderr);
+
+    let workspace = with("first_impression: true");
+    let run = workspace.run().exit(0);
+    let run = run.stderr_contains("not measured; tells 8 of 8 pairs of a good and a bad answer");
+    let markdown = run.markdown();
+    assert!(markdown.contains("on a first impression it tells 8 of 8 pairs"), "{markdown}");
+    let report = run.report();
+    let impression = &report.0["models"]["judge_impression"];
+    assert_eq!(impression, &serde_json::json!({ "right": 8, "pairs": 8 }));
+    let with_impression = questions() - own;
+    assert!(with_impression > 2 * own, "{with_impression} of {own}");
+
+    // It is kept, and a doctor tells the same.
+    let _ = workspace.run().exit(0);
+    assert_eq!(questions(), own + with_impression + own);
+    let doctor = workspace.args(["doctor"]).run();
+    assert!(doctor.stdout.contains("not measured; tells 8 of 8 pairs"), "{}", doctor.stdout);
+}
+
+#[test]
 fn a_judge_that_knows_is_told_from_one_that_guesses() {
     let bad = bad_answers();
     let server = ModelServer::script()

@@ -315,3 +315,12 @@ fn offline_means_that_nothing_is_fetched() {
         .exit(5);
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
 }
+
+#[test]
+fn a_call_of_the_assistant_that_brought_no_answer_stands_in_the_report() {
+    let server = ModelServer::script().sut(|_| "I would rather not.").start();
+    let report = Workspace::simple(&server).run().report();
+    let call = &report.0["cases"][0]["evidence"]["failed_call"];
+    assert_eq!(call["raw_reply"], "I would rather not.", "{call}");
+    assert!(call["request"].is_object(), "{call}");
+}

@@ -53,7 +53,7 @@ pub(crate) fn config(model: &str, scenarios: &str) -> String {
         "version: 1\n\
          models: {{ max_retries: 0, restart_seconds: 0 }}\n\
          generator: {{ model: \"{model}\" }}\n\
-         judge: {{ model: \"{model}\" }}\n\
+         judge: {{ model: \"{model}\", first_impression: false }}\n\
          sut: {{ chat: {{ model: \"{model}\" }} }}\n\
          scenarios:\n{scenarios}"
     )

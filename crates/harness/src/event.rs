@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration::JudgeCalibration;
 use crate::experiment::Arm;
-use crate::judge::fitness::Fitness;
+use crate::judge::fitness::{Fitness, Impression};
 use crate::judge::judge_settings::JudgeMethod;
 use crate::outcome::{CaseResult, RunOutcome, Summary};
 use crate::rubric::{Category, Rubric};
@@ -93,6 +93,9 @@ pub struct RunModels {
     /// How well the judge tells good from bad; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_fitness: Option<Fitness>,
+    /// The first impression of a judge that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_impression: Option<Impression>,
     /// Digest of the judge's weights, or its name where nobody tells one; absent in reports of
     /// versions that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,11 +12,12 @@ use super::breaker::{Breaker, Outages, Patience};
 use super::cassette::{Cassette, Numbering, Recorder};
 use super::embedded::EmbeddedModel;
 use super::guarded::{Gate, Guarded};
+use super::model_files::{self, CatalogueEntry};
 use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
 use super::openai::{self, OpenAiModel};
-use super::{ChatModel, ModelError, model_files};
+use super::{ChatModel, ModelError};
 use selftest_text::redact::Redactor;
 
 /// Calls at once where the server queues them anyway.
@@ -273,8 +274,8 @@ impl Locator {
             ModelName::Embedded(model) => {
                 // Before anything is fetched for an engine that is not there.
                 if !cfg!(feature = "embedded") {
-                    let model =
-                        EmbeddedModel::new(name.to_string(), PathBuf::new(), &self.settings);
+                    let (id, cache) = (name.to_string(), &self.environment.cache_folder);
+                    let model = EmbeddedModel::new(id, PathBuf::new(), cache, &self.settings);
                     model.check().await?;
                 }
                 let located = model_files::locate(model, &self.environment)?;
@@ -286,8 +287,12 @@ impl Locator {
                 }
                 let progress = |progress| fetch.progress(progress);
                 let file = model_files::ensure(model, &self.environment, &progress).await?;
+                let cache = &self.environment.cache_folder;
+                if let Some(entry) = CatalogueEntry::named(model) {
+                    entry.verify(&file, cache).await?;
+                }
                 let endpoint = format!("embedded:{}", file.display());
-                let model = EmbeddedModel::new(name.to_string(), file, &self.settings);
+                let model = EmbeddedModel::new(name.to_string(), file, cache, &self.settings);
                 Provider { model, endpoint, calls: LOCAL_CALLS }
             }
             ModelName::Cassette(folder) => {

@@ -3,12 +3,17 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::{QUICK, bar};
+use crate::config::Environment;
 use selftest_harness::calibration::CalibratedJudge;
-use selftest_harness::judge::fitness::Fitness;
+use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::bench;
+use selftest_harness::judge::fitness::{Fitness, Impression};
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::{probability, prompt, rule};
@@ -25,6 +30,9 @@ const SHIPPED: &str = include_str!("../../../crates/harness/calibration/measured
 const FOLDER: &str = "judges";
 /// Longest mean time of an answer, in seconds, with which `auto` takes a judge.
 const MAX_SECONDS: f64 = 30.0;
+
+/// Longest time that a first impression takes from a run.
+const IMPRESSION_LIMIT: Duration = Duration::from_secs(20);
 
 /// For people who have no fit judge. Which model is fit is for the measurement to say.
 pub(in crate::command) const FETCH_JUDGE: &str = "fetch a larger judge, `ollama pull qwen3:1.7b` \
@@ -125,6 +133,57 @@ impl JudgeIdentity {
         }
         let known = Known { judge: self.clone(), fitness: fitness.clone() };
         std::fs::write(file, format!("{:#}\n", json!(known)))
+    }
+}
+
+/// The first impression of a judge that nobody has measured: kept, because it takes a while.
+#[derive(Debug, Serialize, Deserialize)]
+struct KnownImpression {
+    judge: JudgeIdentity,
+    impression: Impression,
+}
+
+impl JudgeIdentity {
+    /// Whether it is known which weights judge. Those behind a mere name may change, and asking
+    /// them may cost money.
+    pub(in crate::command) fn has_weights(&self, model: &dyn ChatModel) -> bool {
+        self.weights != model.id()
+    }
+
+    /// What a few known answers say of this judge: as it was, else asked now, for at most
+    /// [`IMPRESSION_LIMIT`].
+    pub(in crate::command) async fn impression(
+        &self,
+        environment: &Environment,
+        judge: &Judge,
+        library: &PromptLibrary,
+    ) -> Impression {
+        let key = digest::of_json(&json!([self, "impression"]));
+        let folder = environment.models.cache_folder.join(FOLDER).join("impressions");
+        let file = folder.join(format!("{key}.json"));
+        let kept = std::fs::read(&file).ok();
+        let kept = kept.and_then(|bytes| serde_json::from_slice::<KnownImpression>(&bytes).ok());
+        if let Some(kept) = kept.filter(|kept| kept.judge == *self) {
+            return kept.impression;
+        }
+        let set = AnswerSet::Calibration;
+        let progress = bar(environment, QUICK.count(set), "known answers");
+        let mut answers = Vec::new();
+        let measured = bench::measure(judge, library, set, QUICK, |answer| {
+            progress.inc(1);
+            answers.push(answer.clone());
+        });
+        // What was answered in time counts.
+        let _ = tokio::time::timeout(IMPRESSION_LIMIT, measured).await;
+        progress.finish_and_clear();
+        let impression = bench::pairs(&answers);
+        let known = KnownImpression { judge: self.clone(), impression };
+        if impression.pairs > 0 {
+            // Without it the next run asks again.
+            let _ = std::fs::create_dir_all(&folder)
+                .and_then(|()| std::fs::write(&file, format!("{:#}\n", json!(known))));
+        }
+        impression
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::ask::Judge;
-use super::fitness::{Estimate, Fitness};
+use super::fitness::{Estimate, Fitness, Impression};
 use super::judge_settings::JudgeMethod;
 use super::known_answers::{AnswerSet, Attack, Fault, KnownCase};
 use super::probability::{AnsweredBy, Scale};
@@ -181,18 +181,18 @@ pub async fn measure(
 }
 
 /// How many pairs of a good and a bad answer to the same request there are, and in how many of
-/// them the good one scores higher: `(right, pairs)`.
-pub fn pairs(answers: &[BenchAnswer]) -> (u32, u32) {
+/// them the good one scores higher. A pair with an answer that got no score does not count.
+pub fn pairs(answers: &[BenchAnswer]) -> Impression {
     let (mut right, mut pairs) = (0, 0);
     for good in answers.iter().filter(|answer| answer.fault.is_none()) {
         for bad in answers.iter().filter(|bad| bad.case == good.case && bad.fault.is_some()) {
-            pairs += 1;
             if let Some((good, bad)) = good.overall().zip(bad.overall()) {
+                pairs += 1;
                 right += u32::from(good > bad);
             }
         }
     }
-    (right, pairs)
+    Impression { right, pairs }
 }
 
 /// The scale on which the log-odds of these answers become probabilities; none without both kinds.

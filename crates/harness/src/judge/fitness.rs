@@ -52,6 +52,26 @@ pub struct Fitness {
     pub scale: Option<Scale>,
 }
 
+/// The first impression of a judge, from a few known answers. It says something to people and
+/// decides nothing: so few answers have no interval worth the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Impression {
+    /// Pairs of a good and a bad answer to the same request in which the good one scores higher.
+    pub right: u32,
+    /// All pairs of which it scored both.
+    pub pairs: u32,
+}
+
+impl std::fmt::Display for Impression {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { right, pairs } = self;
+        if *pairs == 0 {
+            return formatter.write_str("scores no pair of a good and a bad answer in time");
+        }
+        write!(formatter, "tells {right} of {pairs} pairs of a good and a bad answer apart")
+    }
+}
+
 impl Fitness {
     /// Whether the judge may count: the lower end of the interval reaches the bar. Too few answers
     /// for an interval say nothing against it. Rules do not count: a model that guesses must not

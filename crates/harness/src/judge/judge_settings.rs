@@ -45,6 +45,10 @@ pub struct JudgeSettings {
     /// known answers: the lower end of its 95 % interval. Below it nothing is scored.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_auc: f64,
+    /// Whether a judge that was never measured is first shown a few known answers, for at most 20
+    /// seconds. Reports say how it did; it decides nothing. Asked of judges whose weights are
+    /// known, and kept until they change.
+    pub first_impression: bool,
     /// Most probability, 0 to 1, that an answer to a yes/no question may leave to other words.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_neither: f64,
@@ -68,6 +72,7 @@ impl Default for JudgeSettings {
             max_prompt_tokens: 6000,
             method: JudgeMethod::Auto,
             min_auc: 0.7,
+            first_impression: true,
             max_neither: 0.95,
             explain: true,
             think: None,

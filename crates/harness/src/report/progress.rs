@@ -119,6 +119,8 @@ impl ProgressObserver {
         let mut judge = escape::terminal(&header.models.judge, REASON);
         if let Some(fitness) = &header.models.judge_fitness {
             judge += &format!(" ({})", fitness.sentence());
+        } else if let Some(impression) = header.models.judge_impression {
+            judge += &format!(" (not measured; {impression})");
         }
         let sut = escape::terminal(&header.sut, REASON);
         let line = format!(

@@ -103,6 +103,27 @@ struct Try {
     passage: Passage,
     form: Option<Form>,
     examples: Vec<Example>,
+    seed: u64,
+    /// Why the reply of the try before was not used.
+    rejected: Option<String>,
+}
+
+/// The outcome of one try.
+enum Outcome {
+    Usable(GeneratedCase),
+    /// A reply that cannot be used: the next try may bring another.
+    Rejected(String),
+    /// An error of the model, which ends the case.
+    Failed(String),
+}
+
+impl Outcome {
+    fn why(&self) -> Option<&str> {
+        match self {
+            Self::Usable(_) => None,
+            Self::Rejected(why) | Self::Failed(why) => Some(why),
+        }
+    }
 }
 
 /// A reply of the generator. The names on the wire sort into the order in which they are best
@@ -216,21 +237,14 @@ impl Generator {
         let mut last = None;
         if let Some(name) = template_name(library, scenario) {
             for number in 1..=self.settings.max_attempts {
-                let attempt = Try::new(scenario, sources, seed(number));
-                match self
-                    .ask(
-                        library,
-                        &name,
-                        scenario,
-                        &attempt,
-                        last.as_deref(),
-                        seed(number),
-                        attempts,
-                    )
-                    .await?
-                {
-                    Ok(case) => return Ok(Made::new(case, None)),
-                    Err(why) => {
+                let attempt = Try::new(scenario, sources, seed(number), last.take());
+                let (call, outcome) = self.ask(library, &name, scenario, &attempt).await?;
+                let rejected = outcome.why().map(str::to_owned);
+                attempts.push(GenerationAttempt { call, rejected });
+                match outcome {
+                    Outcome::Usable(case) => return Ok(Made::new(case, None)),
+                    Outcome::Failed(why) => return Err(why),
+                    Outcome::Rejected(why) => {
                         on_rejected(number, &why);
                         last = Some(why);
                     }
@@ -260,24 +274,20 @@ impl Generator {
         Ok(Made::new(case, why))
     }
 
-    /// One try: an error of the model ends the case, a reply that cannot be used does not.
-    #[expect(clippy::too_many_arguments, reason = "what differs from try to try")]
+    /// One try with this template. The error is one of the template.
     async fn ask(
         &self,
         library: &PromptLibrary,
         name: &str,
         scenario: &Scenario,
         attempt: &Try,
-        rejected: Option<&str>,
-        seed: u64,
-        attempts: &mut Vec<GenerationAttempt>,
-    ) -> Result<Result<GeneratedCase, String>, String> {
+    ) -> Result<(CallRecord, Outcome), String> {
         let excerpt = &attempt.passage.excerpt;
         let values = Values {
             description: &scenario.description,
             expected_status: scenario.expected_status.as_str(),
             project_files: &self.material.project_files,
-            rejected,
+            rejected: attempt.rejected.as_deref(),
             path: &excerpt.path,
             excerpt: &excerpt.text,
             form: attempt.form.map(Form::words),
@@ -286,7 +296,7 @@ impl Generator {
         let rendered = library.render(name, &values).map_err(|error| error.to_string())?;
         let told = Told::new(&rendered, attempt);
         let GeneratorSettings { temperature, max_tokens, think, think_tokens, .. } = self.settings;
-        let sampling = Sampling { temperature, max_tokens, seed };
+        let sampling = Sampling { temperature, max_tokens, seed: attempt.seed };
         let schema = ReplySchema {
             name: "generated_case",
             schema: Arc::new(reply_schema(&attempt.passage.quotes)),
@@ -295,15 +305,14 @@ impl Generator {
             .thinking(Thinking::configured(think, think_tokens));
         let (call, reply) = call(&*self.model, &request).await;
         // The transport has retried already.
-        let (usable, broken) = match &reply {
-            Ok(reply) => (self.accept(reply, attempt, &told), None),
-            Err(error) => {
-                let why = format!("{}: {error}", self.model.id());
-                (Err(why.clone()), Some(why))
-            }
+        let outcome = match &reply {
+            Ok(reply) => match self.accept(reply, attempt, &told) {
+                Ok(case) => Outcome::Usable(case),
+                Err(why) => Outcome::Rejected(why),
+            },
+            Err(error) => Outcome::Failed(format!("{}: {error}", self.model.id())),
         };
-        attempts.push(GenerationAttempt { call, rejected: usable.as_ref().err().cloned() });
-        broken.map_or(Ok(usable), Err)
+        Ok((call, outcome))
     }
 
     /// Reads a reply, and holds it against the rules, the excerpt and the earlier prompts.
@@ -386,12 +395,12 @@ impl Told {
 }
 
 impl Try {
-    fn new(scenario: &Scenario, sources: &Sources, seed: u64) -> Self {
+    fn new(scenario: &Scenario, sources: &Sources, seed: u64, rejected: Option<String>) -> Self {
         let (kind, mut draw) = (Kind::of(scenario), Draw::new(seed));
         let passage = sources.passage(&mut draw);
         let form = kind.form(&passage, &mut draw);
         let examples = example::examples(kind, form, &mut draw);
-        Self { kind, passage, form, examples }
+        Self { kind, passage, form, examples, seed, rejected }
     }
 
     /// The case of a reply: with quotes that are there, and a request that says what it is about.
@@ -569,7 +578,7 @@ mod tests {
         let text = "# Usage\n\n## Ports\n\nThe server listens on port 7700 by default.\n";
         let source = Source { path: "docs/usage.md".to_owned(), text: text.to_owned() };
         let scenario = serde_json::from_value(scenario).unwrap();
-        Try::new(&scenario, &Sources::new([source]), 2)
+        Try::new(&scenario, &Sources::new([source]), 2, None)
     }
 
     fn reply(prompt: &str, facts: &[&str]) -> GeneratedReply {

@@ -16,7 +16,8 @@ use crate::check::FileReport;
 use crate::scenario::TaskStatus;
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::{
-    ChatModel, ChatRequest, Finish, Message, ModelError, ReplySchema, Sampling, Thinking, call,
+    CallRecord, ChatModel, ChatReply, ChatRequest, Finish, Message, ModelError, ReplySchema,
+    Sampling, Thinking, call,
 };
 
 /// The assistant's template, path under `prompts/`.
@@ -118,6 +119,7 @@ impl SystemUnderTest for ChatSut {
                 seed: task.seed,
                 conversation: Vec::new(),
                 cut: None,
+                failed: None,
             };
             Ok(Box::new(session) as Box<dyn SutSession>)
         })
@@ -131,6 +133,8 @@ struct ChatSession {
     conversation: Vec<Message>,
     /// The beginning of an answer that a limit cut.
     cut: Option<String>,
+    /// The call that brought no answer.
+    failed: Option<Box<CallRecord>>,
 }
 
 /// Bytes of a cut answer that are kept.
@@ -146,11 +150,36 @@ impl ChatSession {
         let request = ChatRequest::structured(conversation, schema, sampling, context_tokens)
             .thinking(Thinking::configured(think, think_tokens));
         let (call, reply) = call(&*assistant.model, &request).await;
+        match self.read(&request, reply) {
+            Ok((answer, text)) => {
+                self.conversation.push(Message::assistant(text));
+                // It has no tools, and says so: a check on tools is decided.
+                let tokens = call.usage.prompt_tokens.zip(call.usage.completion_tokens);
+                Ok(SutReply {
+                    tokens: tokens.map(|(prompt, completion)| prompt + completion),
+                    tool_calls: Some(Vec::new()),
+                    call: Some(call),
+                    ..SutReply::new(answer.status, answer.output)
+                })
+            }
+            Err(error) => {
+                self.failed = Some(Box::new(call));
+                Err(error)
+            }
+        }
+    }
+
+    /// The answer in a reply, and the reply's text.
+    fn read(
+        &mut self,
+        request: &ChatRequest,
+        reply: Result<ChatReply, ModelError>,
+    ) -> Result<(Answer, String), SutError> {
         let reply = reply.map_err(|error| match error {
             ModelError::PromptTooLong { .. } => SutError::Cut { what: error.to_string() },
             error => SutError::of_model(&error),
         })?;
-        if reply.prompt_was_cut(&request) {
+        if reply.prompt_was_cut(request) {
             let what = "the server cut the prompt: it counted fewer tokens than the prompt has";
             return Err(SutError::Cut { what: what.to_owned() });
         }
@@ -158,7 +187,8 @@ impl ChatSession {
             Finish::Stop => {}
             Finish::Length => {
                 self.cut = Some(selftest_text::one_line(&reply.text, KEPT_OF_CUT));
-                let what = format!("the answer was cut by sut.chat.max_tokens ({max_tokens})");
+                let limit = self.assistant.settings.max_tokens;
+                let what = format!("the answer was cut by sut.chat.max_tokens ({limit})");
                 return Err(SutError::Cut { what });
             }
             Finish::Refusal(words) => {
@@ -168,19 +198,11 @@ impl ChatSession {
                 return Err(SutError::failed(format!("the answer ended with `{word}`")));
             }
         }
-        let answer: Answer = serde_json::from_str(reply.text.trim()).map_err(|error| {
+        let answer = serde_json::from_str(reply.text.trim()).map_err(|error| {
             let start = selftest_text::one_line(&reply.text, 120);
             SutError::failed(format!("the answer is not {{output, status}}: {error}: {start}"))
         })?;
-        self.conversation.push(Message::assistant(reply.text));
-        // It has no tools, and says so: a check on tools is decided.
-        let tokens = call.usage.prompt_tokens.zip(call.usage.completion_tokens);
-        Ok(SutReply {
-            tokens: tokens.map(|(prompt, completion)| prompt + completion),
-            tool_calls: Some(Vec::new()),
-            call: Some(call),
-            ..SutReply::new(answer.status, answer.output)
-        })
+        Ok((answer, reply.text))
     }
 }
 
@@ -224,6 +246,7 @@ impl SutSession for ChatSession {
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
         let notes = self.cut.map(|text| format!("what there is of the cut answer: {text}"));
         let notes = notes.into_iter().collect();
-        Box::pin(async { SutEvidence { notes, ..SutEvidence::default() } })
+        let failed_call = self.failed;
+        Box::pin(async { SutEvidence { notes, failed_call, ..SutEvidence::default() } })
     }
 }

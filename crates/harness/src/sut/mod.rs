@@ -106,7 +106,7 @@ impl SutReply {
 }
 
 /// The traces of a session: kept in the report, bounded and redacted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SutEvidence {
     /// The program's stderr, bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +117,9 @@ pub struct SutEvidence {
     /// Anything else worth knowing, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
+    /// The call of the built-in assistant's model that brought no answer: raw reply or error.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failed_call: Option<Box<CallRecord>>,
 }
 
 /// The protections against harm by the system under test, as far as this system can enforce it.

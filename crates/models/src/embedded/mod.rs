@@ -42,6 +42,9 @@ use crate::{ChatModel, ChatReply, ChatRequest, ModelError};
 pub struct EmbeddedModel {
     id: String,
     file: PathBuf,
+    /// Where the digest of the file is kept.
+    #[cfg(feature = "embedded")]
+    cache_folder: PathBuf,
     #[cfg(feature = "embedded")]
     worker: worker::Worker,
 }
@@ -51,11 +54,19 @@ impl EmbeddedModel {
     ///
     /// Of the settings, `context_tokens` bounds prompt and reply together (the context that the
     /// model was trained with bounds it too), and `total_seconds` one call once its turn has come.
-    pub fn new(id: String, file: PathBuf, settings: &ModelSettings) -> Arc<Self> {
+    /// The digest of the file is kept in `cache_folder`.
+    pub fn new(
+        id: String,
+        file: PathBuf,
+        cache_folder: &Path,
+        settings: &ModelSettings,
+    ) -> Arc<Self> {
         #[cfg(not(feature = "embedded"))]
-        let _ = settings;
+        let _ = (settings, cache_folder);
         Arc::new(Self {
             id,
+            #[cfg(feature = "embedded")]
+            cache_folder: cache_folder.to_owned(),
             #[cfg(feature = "embedded")]
             worker: worker::Worker::new(file.clone(), settings.context_tokens, settings.total()),
             file,
@@ -94,7 +105,9 @@ impl ChatModel for EmbeddedModel {
     }
 
     fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
-        Box::pin(async { crate::model_files::sha256(self.file.clone()).await.ok() })
+        Box::pin(async {
+            crate::model_files::recorded_sha256(&self.file, &self.cache_folder).await.ok()
+        })
     }
 }
 
@@ -134,7 +147,8 @@ mod absent_tests {
     #[tokio::test]
     async fn a_build_without_the_engine_says_so() {
         let settings = ModelSettings::default();
-        let model = EmbeddedModel::new("embedded/x".to_owned(), "x.gguf".into(), &settings);
+        let model =
+            EmbeddedModel::new("embedded/x".to_owned(), "x.gguf".into(), Path::new("."), &settings);
         let error = model.check().await.unwrap_err();
         assert_eq!(error.to_string(), "this build has no embedded engine");
         assert!(error.hint().unwrap().contains("default features"));

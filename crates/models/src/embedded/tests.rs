@@ -21,7 +21,8 @@ async fn model() -> &'static EmbeddedModel {
 }
 
 fn open(file: PathBuf, settings: &ModelSettings) -> Arc<EmbeddedModel> {
-    EmbeddedModel::new("embedded/test".to_owned(), file, settings)
+    let cache = std::env::temp_dir().join("selftest-embedded-tests");
+    EmbeddedModel::new("embedded/test".to_owned(), file, &cache, settings)
 }
 
 fn request(system: &str, user: &str) -> ChatRequest {

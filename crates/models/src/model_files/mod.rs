@@ -5,13 +5,14 @@
 mod file;
 mod pip;
 mod pull;
+mod recorded;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "embedded")]
-pub(crate) use file::sha256;
 pub use pull::pull;
+#[cfg(feature = "embedded")]
+pub(crate) use recorded::recorded_sha256;
 
 use crate::ModelError;
 use crate::model_settings::ModelEnvironment;
@@ -122,6 +123,27 @@ impl CatalogueEntry {
     /// Whether using it fetches it. The large ones are fetched by those only who ask for it.
     pub fn is_fetched_by_use(&self) -> bool {
         matches!(self.source, Source::Package(_))
+    }
+
+    /// Refuses weights of this name that are not those that were published under it. Of what a hub
+    /// has, the digest is the hub's to change: it is compared when fetched.
+    ///
+    /// # Errors
+    /// Where the file has another digest, or cannot be read.
+    pub(crate) async fn verify(&self, file: &Path, cache: &Path) -> Result<(), ModelError> {
+        let Source::Package(package) = self.source else { return Ok(()) };
+        if file != self.file_in(cache) {
+            return Ok(());
+        }
+        let actual = recorded::recorded_sha256(file, cache).await?;
+        if actual == package.file_sha256 {
+            return Ok(());
+        }
+        let (file, expected) = (file.display(), package.file_sha256);
+        Err(failed(
+            format!("{file} has SHA-256 {actual}, but {} is {expected}", self.title),
+            "remove the file, then it is fetched again; a file of your own is used by its path",
+        ))
     }
 
     /// Its file in a cache folder, there or not.

@@ -289,3 +289,22 @@ async fn the_default_weights_are_what_was_published() {
     let Source::Package(default) = CATALOGUE[0].source else { panic!("no package") };
     assert_eq!(super::file::sha256(file).await.unwrap(), default.file_sha256);
 }
+
+#[tokio::test]
+async fn weights_that_were_changed_are_not_loaded_under_the_published_name() {
+    let cache = tempfile::tempdir().unwrap();
+    let entry = entry();
+    let file = entry.file_in(cache.path());
+    fs::write(&file, MEMBER).unwrap();
+    entry.verify(&file, cache.path()).await.unwrap();
+
+    // As long as the real ones, so that the size says nothing.
+    fs::write(&file, MEMBER.replace("not", "now")).unwrap();
+    let error = entry.verify(&file, cache.path()).await.unwrap_err().to_string();
+    assert!(error.contains("but Tiny is"), "{error}");
+
+    // A file of one's own may be anything.
+    let own = cache.path().join("own.gguf");
+    fs::write(&own, "x").unwrap();
+    entry.verify(&own, cache.path()).await.unwrap();
+}

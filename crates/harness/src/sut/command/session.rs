@@ -270,7 +270,7 @@ impl SutSession for CommandSession {
             }
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());
-            SutEvidence { stderr, exit: self.exit, notes }
+            SutEvidence { stderr, exit: self.exit, notes, failed_call: None }
         }
         .boxed()
     }

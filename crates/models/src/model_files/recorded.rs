@@ -1,0 +1,99 @@
+//! Digests of weight files, kept beside the weights in the cache folder: a gigabyte is not read
+//! again at every start.
+//!
+//! A record holds for as long as size, time of change and, on Unix, device and inode are the same.
+//! A broken or missing record only costs time.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::file::sha256;
+use crate::ModelError;
+use selftest_text::digest;
+
+/// Folder of the records in the cache folder.
+const FOLDER: &str = "digests";
+
+/// What must not have changed since the file was digested.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    bytes: u64,
+    changed_nanoseconds: u128,
+    inode: Option<(u64, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Digested {
+    stamp: Stamp,
+    sha256: String,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Option<Self> {
+        #[cfg(unix)]
+        let inode = {
+            use std::os::unix::fs::MetadataExt as _;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        #[cfg(not(unix))]
+        let inode = None;
+        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(Self { bytes: metadata.len(), changed_nanoseconds: changed.as_nanos(), inode })
+    }
+}
+
+/// Lower-case hexadecimal SHA-256 of a file, read only if it has changed since the last time.
+pub(crate) async fn recorded_sha256(file: &Path, cache: &Path) -> Result<String, ModelError> {
+    let stamp = fs::metadata(file).ok().as_ref().and_then(Stamp::of);
+    let record = record_of(file, cache);
+    let known = fs::read(&record).ok();
+    let known = known.and_then(|bytes| serde_json::from_slice::<Digested>(&bytes).ok());
+    if let Some(known) = known.filter(|known| Some(&known.stamp) == stamp.as_ref()) {
+        return Ok(known.sha256);
+    }
+    let sha256 = sha256(file.to_owned()).await?;
+    if let Some(stamp) = stamp {
+        let digested = Digested { stamp, sha256: sha256.clone() };
+        if let (Some(folder), Ok(bytes)) = (record.parent(), serde_json::to_vec(&digested)) {
+            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&record, bytes));
+        }
+    }
+    Ok(sha256)
+}
+
+fn record_of(file: &Path, cache: &Path) -> PathBuf {
+    let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let name = digest::of_bytes(path.as_os_str().as_encoded_bytes());
+    cache.join(FOLDER).join(format!("{name}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_changed_file_is_read_again_and_a_broken_record_costs_time_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, cache) = (folder.path().join("x.gguf"), folder.path().join("cache"));
+        fs::write(&file, "one").unwrap();
+        let first = recorded_sha256(&file, &cache).await.unwrap();
+        assert_eq!(first, digest::of_bytes(b"one"));
+
+        // Whatever the record says is believed while nothing has changed.
+        let record = record_of(&file, &cache);
+        let forged = fs::read_to_string(&record).unwrap().replace(&first, "kept");
+        fs::write(&record, forged).unwrap();
+        assert_eq!(recorded_sha256(&file, &cache).await.unwrap(), "kept");
+
+        fs::write(&file, "other").unwrap();
+        let other = digest::of_bytes(b"other");
+        assert_eq!(recorded_sha256(&file, &cache).await.unwrap(), other);
+        fs::write(&record, "{").unwrap();
+        assert_eq!(recorded_sha256(&file, &cache).await.unwrap(), other);
+        fs::remove_file(&file).unwrap();
+        assert!(recorded_sha256(&file, &cache).await.is_err());
+    }
+}
