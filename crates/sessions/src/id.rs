@@ -1,6 +1,7 @@
 //! Ids of records as numbers.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde_json::Number;
 use twox_hash::XxHash3_64;
@@ -30,6 +31,9 @@ impl From<&str> for Id {
         Id(XxHash3_64::oneshot(text.as_bytes()).max(1))
     }
 }
+
+/// Something about each record. An id is a hash already, so that a quick hasher does.
+pub(super) type ById<T> = HashMap<Id, T, foldhash::fast::RandomState>;
 
 deserialize_any_json!(Id);
 

@@ -21,8 +21,21 @@ pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 /// The lines of a stream, or files that hold one record each.
 pub(super) struct Lines<'s> {
     input: Input<'s>,
+    /// A line that does not lie in the stream's buffer as a whole, or a file.
     line: Vec<u8>,
+    /// Bytes of the buffer that the line before took.
+    taken: usize,
     number: u64,
+}
+
+/// The place of a line.
+enum Place {
+    /// The first so many bytes of the stream's buffer, without the line break behind them.
+    Buffer(usize),
+    /// [`Lines::line`].
+    Own { unended: bool },
+    /// Skipped: too long, or gone.
+    Lost,
 }
 
 enum Input<'s> {
@@ -48,47 +61,96 @@ pub(super) struct Line<'a> {
 impl<'s> Lines<'s> {
     pub(super) fn new(input: Box<dyn Read + 's>) -> Self {
         let input = Input::Stream(BufReader::with_capacity(CHUNK, input));
-        Self { input, line: Vec::new(), number: 0 }
+        Self { input, line: Vec::new(), taken: 0, number: 0 }
     }
 
     /// Each of the files as one line, whatever line breaks are in it.
     pub(super) fn of_files(files: &'s [PathBuf]) -> Self {
-        Self { input: Input::Files(files.iter()), line: Vec::new(), number: 0 }
+        Self { input: Input::Files(files.iter()), line: Vec::new(), taken: 0, number: 0 }
     }
 
     /// The next line that is not blank. One that is too long, or a file that is gone by now, is
     /// skipped and counted.
     pub(super) fn next(&mut self, notes: &mut Notes) -> io::Result<Option<Line<'_>>> {
-        let limit = MAX_LINE as u64 + 1;
         loop {
-            self.line.clear();
-            let (mut unended, mut is_lost) = (false, false);
-            match &mut self.input {
-                Input::Stream(input) => {
-                    if input.by_ref().take(limit).read_until(b'\n', &mut self.line)? == 0 {
-                        return Ok(None);
-                    }
-                    unended = self.line.pop_if(|byte| *byte == b'\n').is_none();
-                    if self.line.len() > MAX_LINE {
-                        input.skip_until(b'\n')?;
-                    }
-                }
-                Input::Files(files) => {
-                    let Some(path) = files.next() else { return Ok(None) };
-                    let file = File::open(path);
-                    let read = file.and_then(|file| file.take(limit).read_to_end(&mut self.line));
-                    is_lost = read.is_err();
-                }
-            }
+            let Some(place) = self.find()? else { return Ok(None) };
             self.number += 1;
-            if is_lost || self.line.len() > MAX_LINE {
-                notes.bad_records += 1;
-            } else if !without_mark(&self.line).iter().all(u8::is_ascii_whitespace) {
-                let bytes = without_mark(&self.line);
+            let (is_blank, unended) = match place {
+                Place::Lost => {
+                    notes.bad_records += 1;
+                    continue;
+                }
+                Place::Buffer(length) => (is_blank(&self.buffer()[..length]), false),
+                Place::Own { unended } => (is_blank(&self.line), unended),
+            };
+            if !is_blank {
+                let bytes = match place {
+                    Place::Buffer(length) => &self.buffer()[..length],
+                    _ => &self.line,
+                };
+                let bytes = without_mark(bytes);
                 return Ok(Some(Line { number: self.number, bytes, unended }));
             }
         }
     }
+
+    fn buffer(&self) -> &[u8] {
+        match &self.input {
+            Input::Stream(input) => input.buffer(),
+            Input::Files(_) => &[],
+        }
+    }
+
+    /// The place of the next line. Most lie in the buffer as a whole and are not copied.
+    fn find(&mut self) -> io::Result<Option<Place>> {
+        let (taken, line) = (std::mem::take(&mut self.taken), &mut self.line);
+        line.clear();
+        let input = match &mut self.input {
+            Input::Stream(input) => input,
+            Input::Files(files) => {
+                let Some(path) = files.next() else { return Ok(None) };
+                let limit = MAX_LINE as u64 + 1;
+                let read = File::open(path).and_then(|file| file.take(limit).read_to_end(line));
+                let is_lost = read.is_err() || line.len() > MAX_LINE;
+                return Ok(Some(if is_lost { Place::Lost } else { Place::Own { unended: false } }));
+            }
+        };
+        input.consume(taken);
+        loop {
+            let buffer = match input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                buffer => buffer?,
+            };
+            let end = memchr::memchr(b'\n', buffer);
+            let (part, length) = (&buffer[..end.unwrap_or(buffer.len())], buffer.len());
+            if line.is_empty()
+                && let Some(end) = end
+            {
+                self.taken = end + 1;
+                return Ok(Some(Place::Buffer(end)));
+            }
+            if length == 0 {
+                let is_end = line.is_empty();
+                return Ok((!is_end).then_some(Place::Own { unended: true }));
+            }
+            line.extend_from_slice(part);
+            let read = part.len() + usize::from(end.is_some());
+            input.consume(read);
+            if line.len() > MAX_LINE {
+                if end.is_none() {
+                    input.skip_until(b'\n')?;
+                }
+                return Ok(Some(Place::Lost));
+            }
+            if end.is_some() {
+                return Ok(Some(Place::Own { unended: false }));
+            }
+        }
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    without_mark(line).iter().all(u8::is_ascii_whitespace)
 }
 
 impl<'l> Line<'l> {

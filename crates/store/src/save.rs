@@ -104,8 +104,9 @@ async fn save(
     if file.outcome == FileOutcome::Graded && graded == 0 && winner.is_some() {
         file.outcome = FileOutcome::Duplicate;
         file.reason = winner;
-        let own = lost.iter_mut().rfind(|lost| lost.file == path);
-        own.into_iter().for_each(|lost| lost.was_last = true);
+        if let Some(own) = lost.iter_mut().rfind(|lost| lost.file == path) {
+            own.was_last = true;
+        }
     }
     if file.outcome != FileOutcome::Unreadable && !before.is_empty() {
         forget(writing, &path, &before).await?;

@@ -13,6 +13,7 @@ use super::constraint::Constraints;
 use super::conversation::{self, Prompt};
 use super::draft::Draft;
 use super::interrupt::Interrupt;
+use super::kept_states::KeptStates;
 use super::llama::{Context, Model, Token};
 use super::prefixes::Prefixes;
 use super::sampler::Sampler;
@@ -53,6 +54,15 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
     })
 }
 
+/// How long the state after a prefix is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// With the process: it may say what a project says.
+    InMemory,
+    /// On disk: it holds nothing but a text of ours.
+    FromRunToRun,
+}
+
 /// A loaded model with its context and what it remembers between calls.
 pub(super) struct Engine<'model> {
     model: &'model Model,
@@ -62,6 +72,7 @@ pub(super) struct Engine<'model> {
     limit: usize,
     turns: Turns,
     prefixes: Prefixes,
+    kept: KeptStates,
     constraints: Option<Constraints>,
     /// The segments that the context holds, where it can go back to the end of each.
     held: Vec<Vec<Token>>,
@@ -74,6 +85,7 @@ impl<'model> Engine<'model> {
     pub(super) fn new(
         model: &'model Model,
         file: &Path,
+        cache_folder: &Path,
         context_tokens: u32,
     ) -> Result<Self, ModelError> {
         let limit = match model.trained_context() {
@@ -95,6 +107,7 @@ impl<'model> Engine<'model> {
             limit: limit as usize,
             turns: Turns::at(file),
             prefixes: Prefixes::default(),
+            kept: KeptStates::of(file, cache_folder, limit as usize),
             constraints: None,
             held: Vec::new(),
             answers: None,
@@ -140,7 +153,7 @@ impl<'model> Engine<'model> {
         let mut sampler = Sampler::new(&request.sampling);
         let mut draft = Draft::new(self.model, self.matcher(request)?, most);
 
-        self.enter(&prompt.prefix, interrupt)?;
+        self.enter(&prompt.prefix, Keep::InMemory, interrupt)?;
         let mut undecoded = prompt.rest;
         let finish = loop {
             undecoded.extend(draft.add_forced()?);
@@ -192,7 +205,8 @@ impl<'model> Engine<'model> {
             same
         } else {
             drop(held);
-            self.enter(&shared[0], interrupt)?;
+            // What all questions share is the rubric.
+            self.enter(&shared[0], Keep::FromRunToRun, interrupt)?;
             1
         };
         for segment in shared[start..].iter().filter(|segment| !segment.is_empty()) {
@@ -249,8 +263,13 @@ impl<'model> Engine<'model> {
         self.constraints.insert(constraints).matcher(schema).map(Some)
     }
 
-    /// Brings the context to the state after the prefix, from memory where possible.
-    fn enter(&mut self, prefix: &[Token], interrupt: &Interrupt) -> Result<(), ModelError> {
+    /// Brings the context to the state after the prefix, from memory or disk where possible.
+    fn enter(
+        &mut self,
+        prefix: &[Token],
+        keep: Keep,
+        interrupt: &Interrupt,
+    ) -> Result<(), ModelError> {
         self.held.clear();
         self.forget()?;
         if prefix.is_empty() {
@@ -262,9 +281,23 @@ impl<'model> Engine<'model> {
             }
             self.forget()?;
         }
+        let on_disk = match keep {
+            Keep::InMemory => None,
+            Keep::FromRunToRun => self.kept.load(prefix),
+        };
+        if let Some(state) = on_disk {
+            if self.context.restore(&state) {
+                self.prefixes.insert(prefix.to_vec(), state);
+                return Ok(());
+            }
+            self.forget()?;
+        }
         self.decode(prefix, interrupt)?;
         // A state that cannot be kept costs time, nothing else.
         if let Some(state) = self.context.state() {
+            if keep == Keep::FromRunToRun {
+                self.kept.save(prefix, &state);
+            }
             self.prefixes.insert(prefix.to_vec(), state);
         }
         Ok(())

@@ -223,6 +223,15 @@ pub(super) struct Context<'model> {
 pub(super) struct State(Vec<u8>);
 
 impl State {
+    /// A state that [`State::as_bytes`] told, by this version of llama.cpp.
+    pub(super) fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Size in memory.
     pub(super) fn bytes(&self) -> usize {
         self.0.len()

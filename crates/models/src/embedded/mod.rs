@@ -15,6 +15,8 @@ mod engine;
 #[cfg(feature = "embedded")]
 mod interrupt;
 #[cfg(feature = "embedded")]
+mod kept_states;
+#[cfg(feature = "embedded")]
 mod llama;
 #[cfg(feature = "embedded")]
 mod prefixes;
@@ -54,7 +56,7 @@ impl EmbeddedModel {
     ///
     /// Of the settings, `context_tokens` bounds prompt and reply together (the context that the
     /// model was trained with bounds it too), and `total_seconds` one call once its turn has come.
-    /// The digest of the file is kept in `cache_folder`.
+    /// Its digest and the states of judges' rubrics are kept in `cache_folder`.
     pub fn new(
         id: String,
         file: PathBuf,
@@ -68,7 +70,7 @@ impl EmbeddedModel {
             #[cfg(feature = "embedded")]
             cache_folder: cache_folder.to_owned(),
             #[cfg(feature = "embedded")]
-            worker: worker::Worker::new(file.clone(), settings.context_tokens, settings.total()),
+            worker: worker::Worker::new(file.clone(), cache_folder.to_owned(), settings),
             file,
         })
     }

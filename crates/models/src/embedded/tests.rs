@@ -88,7 +88,7 @@ async fn a_reply_does_not_depend_on_the_number_of_threads() {
         name: "test".to_owned(),
     };
     let texts = [1, 2].map(|threads| {
-        let mut engine = engine::Engine::new(&model, &file, 2048).unwrap();
+        let mut engine = engine::Engine::new(&model, &file, &std::env::temp_dir(), 2048).unwrap();
         engine.reply_with(threads, &asked, &interrupt()).unwrap().text
     });
     assert_eq!(texts[0], texts[1]);
@@ -217,6 +217,38 @@ async fn the_first_token_is_the_same_whatever_was_asked_before() {
     // An ordinary call in between leaves nothing of the state.
     model.chat(&request("Reply.", "x")).await.unwrap();
     assert_eq!(ask(sky, "Is the sky blue?").await, alone);
+}
+
+#[tokio::test]
+async fn a_state_kept_on_disk_gives_the_same_probabilities() {
+    let cache = TempDir::new().unwrap();
+    let file = default_for_tests().await;
+    let settings = ModelSettings::default();
+    let messages = [
+        Message::system("You judge answers. Say yes or no. ".repeat(8)),
+        Message::user("The sky is blue today.\nIs the sky blue?"),
+    ];
+    let asked = ChatRequest::first_token(messages, vec![6, 23], 1, 8192);
+    let states = cache.path().join("states");
+    let ask = async || {
+        // Another process, as far as the engine can tell.
+        let id = "embedded/test".to_owned();
+        let model = EmbeddedModel::new(id, file.clone(), cache.path(), &settings);
+        model.chat(&asked).await.unwrap().first_token.unwrap()
+    };
+    let first = ask().await;
+    let kept: Vec<_> = fs::read_dir(&states).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(ask().await, first, "from disk");
+    let length = fs::metadata(&kept[0]).unwrap().len();
+    fs::File::options().write(true).open(&kept[0]).unwrap().set_len(length / 2).unwrap();
+    assert_eq!(ask().await, first, "from a torn file");
+    assert_eq!(fs::metadata(&kept[0]).unwrap().len(), length, "and written again");
+
+    // A text that may be a project's stays in memory.
+    let model = EmbeddedModel::new("x".to_owned(), file.clone(), cache.path(), &settings);
+    model.chat(&request("The project says: hunter2.", "x")).await.unwrap();
+    assert_eq!(fs::read_dir(&states).unwrap().count(), 1);
 }
 
 #[tokio::test]

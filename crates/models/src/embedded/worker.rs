@@ -11,11 +11,13 @@ use tokio::sync::oneshot;
 
 use super::engine::{self, Engine};
 use super::interrupt::Interrupt;
+use crate::model_settings::ModelSettings;
 use crate::{ChatReply, ChatRequest, ModelError};
 
 /// Starts its thread with the first job; dropping it ends the thread and waits for it.
 pub(super) struct Worker {
     file: PathBuf,
+    cache_folder: PathBuf,
     context_tokens: u32,
     call_limit: Duration,
     running: Mutex<Option<Running>>,
@@ -43,8 +45,9 @@ impl Drop for CancelOnDrop {
 
 impl Worker {
     /// A worker for this file; nothing is started.
-    pub(super) fn new(file: PathBuf, context_tokens: u32, call_limit: Duration) -> Self {
-        Self { file, context_tokens, call_limit, running: Mutex::new(None) }
+    pub(super) fn new(file: PathBuf, cache_folder: PathBuf, settings: &ModelSettings) -> Self {
+        let (context_tokens, call_limit) = (settings.context_tokens, settings.total());
+        Self { file, cache_folder, context_tokens, call_limit, running: Mutex::new(None) }
     }
 
     /// Loads the file, where that has not been done: how many tokens prompt and reply may have
@@ -75,11 +78,11 @@ impl Worker {
 
     fn start(&self) -> Result<Running, ModelError> {
         let (jobs, queue) = channel();
-        let (file, context_tokens, limit) =
-            (self.file.clone(), self.context_tokens, self.call_limit);
+        let (file, cache) = (self.file.clone(), self.cache_folder.clone());
+        let (context_tokens, limit) = (self.context_tokens, self.call_limit);
         let thread = Builder::new()
             .name("embedded-model".to_owned())
-            .spawn(move || work(&file, context_tokens, limit, &queue))
+            .spawn(move || work(&file, &cache, context_tokens, limit, &queue))
             .map_err(|error| {
                 ModelError::engine(format!("cannot start the engine's thread: {error}"), None)
             })?;
@@ -100,10 +103,16 @@ impl Drop for Worker {
     }
 }
 
-fn work(file: &Path, context_tokens: u32, limit: Duration, queue: &Receiver<Job>) {
+fn work(
+    file: &Path,
+    cache_folder: &Path,
+    context_tokens: u32,
+    limit: Duration,
+    queue: &Receiver<Job>,
+) {
     let model = engine::load(file);
-    let mut engine =
-        model.as_ref().map_err(Clone::clone).and_then(|m| Engine::new(m, file, context_tokens));
+    let opened = |model| Engine::new(model, file, cache_folder, context_tokens);
+    let mut engine = model.as_ref().map_err(Clone::clone).and_then(opened);
     // An answer that nobody waits for is no error.
     for job in queue {
         match (job, &mut engine) {

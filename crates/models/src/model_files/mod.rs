@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub use pull::pull;
 #[cfg(feature = "embedded")]
-pub(crate) use recorded::recorded_sha256;
+pub(crate) use recorded::{file_stamp, recorded_sha256};
 
 use crate::ModelError;
 use crate::model_settings::ModelEnvironment;

@@ -45,6 +45,13 @@ impl Stamp {
     }
 }
 
+/// One line that changes when the file does; none of a file that is not there.
+#[cfg(feature = "embedded")]
+pub(crate) fn file_stamp(file: &Path) -> Option<String> {
+    let stamp = fs::metadata(file).ok().as_ref().and_then(Stamp::of)?;
+    Some(format!("{stamp:?}"))
+}
+
 /// Lower-case hexadecimal SHA-256 of a file, read only if it has changed since the last time.
 pub(crate) async fn recorded_sha256(file: &Path, cache: &Path) -> Result<String, ModelError> {
     let stamp = fs::metadata(file).ok().as_ref().and_then(Stamp::of);

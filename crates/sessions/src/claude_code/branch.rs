@@ -1,9 +1,9 @@
 //! Which records belong to the session as it went on: rewinds and retries leave branches behind
 //! in the file, and resumed sessions begin with copies. Knows ids only, no text.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use crate::id::Id;
+use crate::id::{ById, Id};
 
 /// Role of a record in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ struct Node {
 #[derive(Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    places: HashMap<Id, u32>,
+    places: ById<u32>,
     last_main: Option<u32>,
     last_firm: Option<u32>,
 }

@@ -10,13 +10,12 @@ mod said;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::mem;
 
 use super::ReadError;
 use super::event::{Event, Mark, Origin, Role, ToolCall, Usage};
 use super::feed::Feed;
-use super::id::Id;
+use super::id::{ById, Id};
 use super::source::Source;
 use super::text::Text;
 use super::wire::Object;
@@ -64,7 +63,7 @@ struct Reader {
     /// Whether the whole file is one subagent's; unknown before the first message.
     is_subagent: Option<bool>,
     /// Tokens that were counted for each API message: its lines repeat and raise them.
-    counted: HashMap<Id, Usage>,
+    counted: ById<Usage>,
     /// A compaction was reported and its summary is to come.
     at_summary: bool,
 }
