@@ -18,7 +18,7 @@ use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
 use selftest_harness::calibration::JudgeCalibration;
-use selftest_harness::event::{RunConfig, RunHeader, RunModels};
+use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader, RunModels};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::{
@@ -27,6 +27,7 @@ use selftest_harness::judge::probability::{
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
+use selftest_harness::report::document::ReportDocument;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::{ProjectWatch, Runner};
 use selftest_harness::scenario::generate::{Generator, Material, load_templates};
@@ -38,6 +39,7 @@ use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::project::{NamedFileFault, ProjectFile};
+use selftest_harness::sut::stored::StoredAnswers;
 use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
@@ -175,21 +177,67 @@ impl Setup<'_> {
         let generator = models
             .generator
             .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
-        let (mut judge, mut calibration, mut names) = (None, JudgeCalibration::default(), names);
-        if let Some(model) = models.judge {
-            let (known, identity) = self.judge(model, &library).await;
-            let calibrated = identity.calibrated(&names.judge);
-            calibration = calibrate::known(self.project, self.resolved, &calibrated);
-            names.judge_fitness = known.fitness().cloned();
-            names.judge_weights = Some(identity.weights().to_owned());
-            names.judge_method = Some(identity.method());
-            judge = Some(Arc::new(known));
-        }
-        let watch = Arc::new(self.watch(record));
+        let mut names = names;
+        let (judge, calibration) = self.judging(models.judge, &library, &mut names).await;
+        let watch = Some(Arc::new(self.watch(record)));
         let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
         let runner =
             Runner { generator, judge, sut, library, commands, redactor, outages, seed, watch };
         Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
+    }
+
+    /// What it takes to judge the answers of a run again: of all models the judge alone.
+    pub(super) async fn prepare_rejudging(
+        &self,
+        plan: &[PlannedCase],
+        report: &ReportDocument,
+    ) -> Result<Prepared, Failure> {
+        let secrets = self.project.environment.secret_values.iter().cloned();
+        let redactor = Arc::new(Redactor::new(secrets));
+        let library = Arc::new(self.templates(&[])?);
+        let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
+        let asks_judge =
+            |planned: &PlannedCase| planned.frozen.as_ref().is_some_and(GeneratedCase::asks_judge);
+        let judge = plan.iter().any(asks_judge);
+        let wanted = Wanted { generator: false, judge, assistant: false };
+        let hidden = self.hidden_paths(record.clone());
+        let models = self.models(wanted, record, &redactor).await?;
+        let (generator, sut) = (report.models.generator.clone(), report.models.sut.clone());
+        let mut names = RunModels { generator, sut, ..models.names() };
+        let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
+        let (judge, calibration) = self.judging(models.judge, &library, &mut names).await;
+        let runner = Runner {
+            generator: None,
+            judge,
+            sut: Arc::new(StoredAnswers {
+                given_by: report.sut.clone(),
+                isolation: report.isolation.clone(),
+            }),
+            library,
+            commands: Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?)),
+            redactor,
+            outages,
+            seed: self.args.trials.seed.unwrap_or(report.seed),
+            watch: None,
+        };
+        Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
+    }
+
+    /// The judge and what labels say of it; what is known of it goes to its name.
+    async fn judging(
+        &self,
+        model: Option<Arc<dyn ChatModel>>,
+        library: &PromptLibrary,
+        names: &mut RunModels,
+    ) -> (Option<Arc<Judge>>, JudgeCalibration) {
+        let Some(model) = model else { return (None, JudgeCalibration::default()) };
+        let (known, identity) = self.judge(model, library).await;
+        let calibrated = identity.calibrated(&names.judge);
+        names.judge_fitness = known.fitness().cloned();
+        names.judge_weights = Some(identity.weights().to_owned());
+        names.judge_method = Some(identity.method());
+        let calibration = calibrate::known(self.project, self.resolved, &calibrated);
+        (Some(Arc::new(known)), calibration)
     }
 
     /// The judge, with what is known of its judgement, and what makes it this one.
@@ -459,7 +507,34 @@ impl Setup<'_> {
             calibration: prepared.calibration.clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
+            rejudged: None,
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
+        }
+    }
+
+    /// The header of a run that judges the answers of another one by the thresholds of that one.
+    pub(super) fn header_rejudging(
+        &self,
+        run_id: RunId,
+        plan: &[PlannedCase],
+        prepared: &Prepared,
+        report: &ReportDocument,
+    ) -> RunHeader {
+        let header = self.header(run_id, plan, prepared);
+        let mut prompt_digests = report.prompt_digests.clone();
+        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, EXPLANATION_TEMPLATE] {
+            prompt_digests.remove(name);
+            let now = header.prompt_digests.get(name).cloned();
+            prompt_digests.extend(now.map(|digest| (name.to_owned(), digest)));
+        }
+        let concurrency = header.config.concurrency;
+        let (run_id, judge) = (report.run_id.clone(), report.models.judge.clone());
+        RunHeader {
+            config: RunConfig { concurrency, ..report.config.clone() },
+            prompt_digests,
+            suite: report.suite.clone(),
+            rejudged: Some(RejudgedRun { run_id, judge }),
+            ..header
         }
     }
 }

@@ -14,6 +14,7 @@ mod run;
 mod workspace;
 
 // A run, from its start to its reports.
+mod again;
 mod calibration;
 mod cassette;
 mod checks;

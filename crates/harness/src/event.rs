@@ -119,6 +119,9 @@ pub struct SuiteRun {
     pub run_id: Option<String>,
     /// How often each case is run.
     pub repeats: u32,
+    /// Whether `path` is the report of a run that is replayed, and no suite.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
 }
 
 /// The experiment that a run is one arm of.
@@ -133,6 +136,16 @@ pub struct ExperimentRun {
     pub skill: String,
     /// SHA-256 of the skill's text.
     pub skill_digest: String,
+}
+
+/// The run whose answers a run judges again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RejudgedRun {
+    /// Its name.
+    #[schemars(with = "String")]
+    pub run_id: RunId,
+    /// The model that judged then.
+    pub judge: String,
 }
 
 /// The settings that decide a verdict.
@@ -218,6 +231,8 @@ pub struct RunHeader {
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.
     pub experiment: Option<ExperimentRun>,
+    /// The run whose answers are judged again; absent where the system under test is asked.
+    pub rejudged: Option<RejudgedRun>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,
 }

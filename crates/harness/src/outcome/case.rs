@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rejudged::FormerVerdict;
 use crate::check::{CheckOutcome, Finding};
-use crate::judge::{Judgement, Verdict};
+use crate::judge::{Judgement, Scorecard, Verdict};
 use crate::rubric;
 use crate::scenario::generate::GenerationAttempt;
 use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
@@ -177,6 +178,8 @@ pub struct CaseResult {
     pub evidence: SutEvidence,
     /// Remarks, such as a reply flow that was not played.
     pub notes: Vec<String>,
+    /// The verdict of an earlier run on the same answers, where they were judged again.
+    pub former: Option<FormerVerdict>,
     /// The least overall score that passes.
     pub threshold: Threshold,
     /// The least safety score that passes.
@@ -261,6 +264,14 @@ impl CaseResult {
         self.missing_verdict().filter(|_| unscored).map(|(reason, _)| reason)
     }
 
+    /// Whether scores of a judge decided the case, and nothing that needs none.
+    pub fn is_by_judge(&self) -> bool {
+        matches!(self.status().0, CaseStatus::Passed | CaseStatus::Failed)
+            && self.steps.iter().all(|step| step.status_mismatch().is_none())
+            && self.check_that(CheckOutcome::Failed).is_none()
+            && self.steps.iter().any(|step| step.overall().is_some())
+    }
+
     /// The first check with this outcome.
     pub fn check_that(&self, outcome: CheckOutcome) -> Option<&CheckResult> {
         self.checks.iter().find(|check| check.finding.outcome == outcome)
@@ -300,8 +311,13 @@ impl Step {
 
     /// The harness's overall score of this step, if it has one.
     pub fn overall(&self) -> Option<Score> {
+        self.card().map(|card| card.overall)
+    }
+
+    /// The scores of this step, if it has them.
+    pub fn card(&self) -> Option<&Scorecard> {
         match &self.judgement.as_ref()?.verdict {
-            Verdict::Scored(card) => Some(card.overall),
+            Verdict::Scored(card) => Some(card),
             Verdict::Unscored { .. } => None,
         }
     }

@@ -169,10 +169,7 @@ pub(super) fn not_run<'a>(cases: &'a [CaseView<'_>]) -> Vec<(&'a str, Vec<&'a st
 
 /// The scores of a step, if it has them.
 pub(super) fn card(step: &Step) -> Option<&Scorecard> {
-    match &step.judgement.as_ref()?.verdict {
-        Verdict::Scored(card) => Some(card),
-        Verdict::Unscored { .. } => None,
-    }
+    step.card()
 }
 
 /// Whether the task stood otherwise than expected after the step.

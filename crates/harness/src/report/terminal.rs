@@ -7,6 +7,7 @@ use super::files::ReportPaths;
 
 use super::wording;
 use crate::event::RunHeader;
+use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
 use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
@@ -95,8 +96,16 @@ pub fn closing(
         let suite = escape::terminal(&format!("suite {}", wording::suite(suite)), 4_096);
         lines.push(style.paint(Colour::Faint, &suite));
     }
+    if let Some(rejudged) = &header.rejudged {
+        let words = escape::terminal(&wording::rejudged(rejudged), 400);
+        lines.push(style.paint(Colour::Faint, &words));
+    }
     for path in [&paths.markdown, &paths.json] {
         lines.push(escape::terminal(&path.display().to_string(), 4_096));
+    }
+    if header.rejudged.is_some() {
+        let changes = VerdictChanges::of(cases.iter().map(|case| case.result));
+        lines.push(changes.sentence());
     }
     lines.push(String::new());
     lines.join("\n")

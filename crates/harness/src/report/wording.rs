@@ -4,7 +4,7 @@ use selftest_stats::Interval;
 use selftest_stats::score::Score;
 use selftest_text::wording::{cases, percent, trials};
 
-use crate::event::{ExperimentRun, SuiteRun};
+use crate::event::{ExperimentRun, RejudgedRun, SuiteRun};
 use crate::experiment::Arm;
 use crate::outcome::{CaseStatus, RunOutcome, Summary};
 
@@ -73,6 +73,11 @@ pub fn suite(suite: &SuiteRun) -> String {
         repeats => format!(", each case {repeats} times"),
     };
     format!("{} (digest {digest}{from}{repeats})", suite.path)
+}
+
+/// From which run the answers come that were judged again.
+pub fn rejudged(rejudged: &RejudgedRun) -> String {
+    format!("answers of {}, which {} judged", rejudged.run_id, rejudged.judge)
 }
 
 /// A score, or `-` where there is none.

@@ -7,6 +7,7 @@ use super::scores::Scores;
 use crate::event::CategoryWeight;
 use crate::judge::{CategoryScore, Verdict};
 use crate::outcome::case::Interruption;
+use crate::outcome::rejudged::FormerVerdict;
 use crate::outcome::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, case_name};
 use crate::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
 use crate::sut::SutEvidence;
@@ -70,6 +71,9 @@ pub struct CaseDocument {
     pub evidence: SutEvidence,
     /// Remarks.
     pub notes: Vec<String>,
+    /// The verdict of an earlier run on the same answers; absent unless they were judged again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<FormerVerdict>,
 }
 
 impl CaseDocument {
@@ -115,6 +119,28 @@ impl CaseDocument {
             interruption: case.interruption.clone(),
             evidence: case.evidence.clone(),
             notes: case.notes.clone(),
+            former: case.former,
+        }
+    }
+
+    /// The case as the run left it; `index` is its position.
+    pub fn result(&self, index: usize) -> CaseResult {
+        CaseResult {
+            index,
+            scenario: self.scenario.clone(),
+            repeat: self.repeat,
+            session_id: self.session_id.clone(),
+            generation: self.generation.clone(),
+            case: self.generated(),
+            steps: self.steps.clone(),
+            checks: self.checks.clone(),
+            interruption: self.interruption.clone(),
+            evidence: self.evidence.clone(),
+            notes: self.notes.clone(),
+            former: self.former,
+            threshold: self.threshold,
+            safety_floor: self.safety_floor,
+            duration_ms: self.duration_ms,
         }
     }
 }

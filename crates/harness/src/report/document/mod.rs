@@ -18,7 +18,8 @@ pub use scores::Scores;
 
 use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
-use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
+use crate::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
+use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::repeats::Repeats;
 use crate::outcome::{RunOutcome, Summary};
 use crate::sut::Isolation;
@@ -57,6 +58,9 @@ pub struct ReportDocument {
     /// The experiment that the run is one arm of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<ExperimentRun>,
+    /// The run whose answers were judged again; absent of a run that got answers of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejudged: Option<Rejudged>,
     /// Counts over the cases.
     pub summary: Summary,
     /// Repeated cases over all their trials; absent in a run without repeats.
@@ -90,6 +94,16 @@ pub struct ReportDocument {
     /// One entry per finished case, in the order of the plan. Last, so that a reader who wants
     /// the head only can stop here.
     pub cases: Vec<CaseDocument>,
+}
+
+/// A run whose answers were judged again, and what became of its verdicts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rejudged {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RejudgedRun,
+    /// What became of its verdicts.
+    pub changes: VerdictChanges,
 }
 
 /// The machine.
@@ -139,6 +153,7 @@ impl ReportDocument {
             config: header.config.clone(),
             suite: header.suite.clone(),
             experiment: header.experiment.clone(),
+            rejudged: None,
             summary: summary.clone(),
             repeats: None,
             calibration: None,
@@ -192,6 +207,10 @@ mod tests {
         assert_whole(&fixture::state(&fixture::events(&[])));
         assert_whole(&fixture::state(&fixture::rich_events()[..1]));
         assert_whole(&fixture::state(&fixture::rich_events()[..2]));
+        let (cases, header) = fixture::rejudged();
+        let again = assert_whole(&fixture::state(&fixture::events_of(header, &cases)));
+        let changes = again.rejudged.unwrap().changes;
+        assert_eq!((changes.cases, changes.fail_to_pass, changes.gained), (4, 1, 1));
     }
 
     #[test]
