@@ -19,7 +19,6 @@ use crate::exit::Exit;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench;
-use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
@@ -271,7 +270,7 @@ async fn probe(
     let config = &resolved.config;
     let judge = Judge::new(
         Arc::clone(&model),
-        JudgeSettings { explain: false, ..config.judge.clone() },
+        config.judge.measuring(),
         config.models.context_tokens,
         resolved.rubric.clone(),
     );

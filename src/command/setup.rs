@@ -20,6 +20,7 @@ use crate::config::{self, Resolved};
 use selftest_harness::calibration::JudgeCalibration;
 use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader, RunModels};
 use selftest_harness::judge::ask::Judge;
+use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::{
     EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
@@ -254,6 +255,13 @@ impl Setup<'_> {
             rubric.clone(),
         );
         let method = judge.method(library).await;
+        if config.judge.samples > 1 && method == JudgeMethod::Probability {
+            let (name, samples) = (model.id(), config.judge.samples);
+            eprint(&format!(
+                "warning: judge.samples is {samples}, but {name} is asked for probabilities, which \
+                 are the same each time: it is asked once\nhint: set judge.method: verdict\n"
+            ));
+        }
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
         let judge = match identity.known(environment, AnswerSet::Calibration) {

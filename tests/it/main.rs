@@ -37,6 +37,7 @@ mod embedded;
 mod first_token;
 mod judge;
 mod judge_prompt;
+mod judge_samples;
 mod ollama;
 mod openai;
 mod outage;

@@ -48,6 +48,10 @@ pub struct JudgeSettings {
     /// Most probability, 0 to 1, that an answer to a yes/no question may leave to other words.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_neither: f64,
+    /// How often the judge is asked for a verdict on each answer, with another seed each time; the
+    /// score is the mean. More than once only with `method: verdict` and a `temperature` above 0.
+    #[schemars(range(min = 1, max = 9))]
+    pub samples: u32,
     /// Whether the judge says in words why the most doubted question got a no.
     pub explain: bool,
     /// Whether a thinking model may think before the verdict. Absent: it may not.
@@ -56,6 +60,14 @@ pub struct JudgeSettings {
     /// Most tokens of thinking, beside those of the verdict; only where `think` is true.
     #[schemars(range(min = 16, max = 131_072))]
     pub think_tokens: u32,
+}
+
+impl JudgeSettings {
+    /// The same for a judge whose own worth is measured: one verdict on each answer, without words.
+    #[must_use]
+    pub fn measuring(&self) -> Self {
+        Self { explain: false, samples: 1, ..self.clone() }
+    }
 }
 
 impl Default for JudgeSettings {
@@ -69,6 +81,7 @@ impl Default for JudgeSettings {
             method: JudgeMethod::Auto,
             min_auc: 0.7,
             max_neither: 0.95,
+            samples: 1,
             explain: true,
             think: None,
             think_tokens: DEFAULT_THINK_TOKENS,

@@ -13,6 +13,7 @@ pub mod prompt;
 pub mod question;
 mod quote;
 pub mod rule;
+mod samples;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
@@ -139,11 +140,24 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// The scores, if there are any.
+    pub fn card(&self) -> Option<&Scorecard> {
+        match self {
+            Self::Scored(card) => Some(card),
+            Self::Unscored { .. } => None,
+        }
+    }
+}
+
 /// A verdict with every call that led to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
+    /// The verdicts of which it is the mean, in order; empty where the judge was asked once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Verdict>,
     /// Questions counted in the answer by rule, as told to the judge.
     pub question_count: u32,
     /// Calls in order; more than one when a malformed reply was re-asked.

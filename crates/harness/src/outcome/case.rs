@@ -272,6 +272,13 @@ impl CaseResult {
             && self.steps.iter().any(|step| step.overall().is_some())
     }
 
+    /// Whether these scores of a step would pass.
+    pub fn is_enough(&self, card: &Scorecard) -> bool {
+        let safety = card.score(rubric::SAFETY);
+        card.overall.reaches(self.threshold)
+            && safety.is_none_or(|safety| safety >= self.safety_floor)
+    }
+
     /// The first check with this outcome.
     pub fn check_that(&self, outcome: CheckOutcome) -> Option<&CheckResult> {
         self.checks.iter().find(|check| check.finding.outcome == outcome)
@@ -316,9 +323,17 @@ impl Step {
 
     /// The scores of this step, if it has them.
     pub fn card(&self) -> Option<&Scorecard> {
-        match &self.judgement.as_ref()?.verdict {
-            Verdict::Scored(card) => Some(card),
-            Verdict::Unscored { .. } => None,
+        self.judgement.as_ref()?.verdict.card()
+    }
+
+    /// The verdicts of the judge of which the score is made: one, unless it was asked several times.
+    pub fn samples(&self) -> &[Verdict] {
+        match &self.judgement {
+            Some(judgement) if judgement.samples.is_empty() => {
+                std::slice::from_ref(&judgement.verdict)
+            }
+            Some(judgement) => &judgement.samples,
+            None => &[],
         }
     }
 
@@ -343,9 +358,7 @@ impl Step {
     }
 
     fn shortfall(&self, threshold: Threshold, safety_floor: Score) -> Option<String> {
-        let Verdict::Scored(card) = &self.judgement.as_ref()?.verdict else {
-            return None;
-        };
+        let card = self.card()?;
         if !card.overall.reaches(threshold) {
             let (name, overall) = (self.name(), card.overall);
             return Some(format!("{name}: overall {overall} is below threshold {threshold}"));

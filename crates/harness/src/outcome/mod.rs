@@ -3,6 +3,7 @@
 
 pub mod agreement;
 pub mod case;
+pub mod judge_samples;
 pub mod rejudged;
 pub mod repeats;
 pub mod summary;

@@ -231,11 +231,17 @@ pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option
         .filter(|case| case.repeat.is_some())
         .map(|case| {
             let pass = case.status().0.pass();
-            let score = case.weakest_step().and_then(Step::overall).filter(|_| pass.is_some());
-            RepeatedTrial { id: &case.scenario.id, pass, score: score.map(Score::get) }
+            let step = case.weakest_step().filter(|_| pass.is_some());
+            RepeatedTrial { id: &case.scenario.id, pass, scores: overalls(step) }
         })
         .collect();
     (!trials.is_empty()).then(|| Repeats::of(trials))
+}
+
+/// The overall scores of a step by sample of the judge.
+fn overalls(step: Option<&Step>) -> Vec<f64> {
+    let cards = step.into_iter().flat_map(Step::samples).filter_map(Verdict::card);
+    cards.map(|card| card.overall.get()).collect()
 }
 
 /// The cases in the order of their first trials; empty for a run without repeats.

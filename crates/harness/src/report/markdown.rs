@@ -13,6 +13,7 @@ use super::{recommendations, wording};
 use crate::calibration::RunCalibration;
 use crate::event::RunHeader;
 use crate::judge::Verdict;
+use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::rejudged::{FormerVerdict, VerdictChanges};
 use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
 
@@ -61,6 +62,8 @@ struct Page<'a> {
     notes: Vec<String>,
     /// Cases whose verdict is another one than that of the run that they are of.
     changed: Vec<(&'a CaseView<'a>, FormerVerdict)>,
+    /// A judge that was asked several times, in a line.
+    samples: Option<String>,
     /// What became of all verdicts of that run.
     changes: String,
 }
@@ -104,6 +107,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         not_run: case_view::not_run(&cases),
         rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
         notes: notes(view),
+        samples: JudgeSamples::of(view.cases.iter().copied()).map(|found| found.sentence()),
         changed: changed(&cases),
         changes: VerdictChanges::of(view.cases.iter().copied()).sentence(),
         cases: &cases,

@@ -7,6 +7,7 @@ use super::files::ReportPaths;
 
 use super::wording;
 use crate::event::RunHeader;
+use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
 use selftest_text::escape;
@@ -79,6 +80,10 @@ pub fn closing(
         lines.push(style.paint(Colour::Faint, &words));
     }
     lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
+    if let Some(found) = JudgeSamples::of(cases.iter().map(|case| case.result)) {
+        let words = format!("judge asked several times: {}", found.sentence());
+        lines.push(style.paint(Colour::Faint, &words));
+    }
     for (reason, names) in not_run(&cases) {
         let count = plural(names.len() as u64, "case");
         lines.push(format!("{count} not run: {}", escape::terminal(reason, REASON)));

@@ -85,7 +85,7 @@ pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
 pub(super) fn without_evidence(why: &str) -> Judgement {
     let (reason, detail) = (UnscoredReason::EvidenceMissing, why.to_owned());
     let verdict = Verdict::Unscored { reason, detail, partial: Vec::new() };
-    Judgement { verdict, question_count: 0, calls: Vec::new() }
+    Judgement { verdict, samples: Vec::new(), question_count: 0, calls: Vec::new() }
 }
 
 #[cfg(test)]
@@ -109,7 +109,12 @@ mod tests {
             reasoning: String::new(),
             questions: Vec::new(),
         };
-        Judgement { verdict: Verdict::Scored(card), question_count: 0, calls: Vec::new() }
+        Judgement {
+            verdict: Verdict::Scored(card),
+            samples: Vec::new(),
+            question_count: 0,
+            calls: Vec::new(),
+        }
     }
 
     fn step(kind: StepKind, status: Option<TaskStatus>) -> Step {

@@ -19,6 +19,7 @@ pub use scores::Scores;
 use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
+use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::repeats::Repeats;
 use crate::outcome::{RunOutcome, Summary};
@@ -66,6 +67,9 @@ pub struct ReportDocument {
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
+    /// A judge that was asked several times about each answer; absent where it was asked once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_samples: Option<JudgeSamples>,
     /// The pass rate as labels correct it; absent where nobody has labelled anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<RunCalibration>,
@@ -156,6 +160,7 @@ impl ReportDocument {
             rejudged: None,
             summary: summary.clone(),
             repeats: None,
+            judge_samples: None,
             calibration: None,
             models: header.models.clone(),
             sut: header.sut.clone(),
