@@ -170,13 +170,15 @@ async fn check_models(project: &Project, resolved: &Resolved, findings: &mut Fin
             Err(error) => findings.bad(what, &error, error.hint()),
         }
     }
-    match ready(&mut locator, &config.judge.model, &fetch).await {
-        Ok(model) => {
-            findings.good("judge model", model.id());
-            check_context(&*model, config, findings).await;
-            probe(project, resolved, model, findings).await;
+    for name in config.judge.models() {
+        match ready(&mut locator, name, &fetch).await {
+            Ok(model) => {
+                findings.good("judge model", model.id());
+                check_context(&*model, config, findings).await;
+                probe(project, resolved, model, findings).await;
+            }
+            Err(error) => findings.bad("judge model", &error, error.hint()),
         }
-        Err(error) => findings.bad("judge model", &error, error.hint()),
     }
     for line in locator.chosen() {
         findings.good("chosen", line.clone());

@@ -195,6 +195,11 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     set("/generator/model", "--generator-model", text(&args.generator_model));
     set("/judge/model", "--judge-model", text(&args.trials.judge_model));
     set("/sut/chat/model", "--sut-model", text(&args.trials.sut_model));
+    // Who is named on the command line judges alone.
+    let alone = args.trials.judge_model.as_ref().map(|_| "--judge-model");
+    if let Some(flag) = alone.or(args.trials.model.as_ref().map(|_| "--model")) {
+        set("/judge/panel", flag, Some(json!([])));
+    }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
     set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));
     set("/timeout_seconds", "--timeout", args.trials.timeout.map(|value| json!(value)));

@@ -17,11 +17,12 @@ use super::model::FetchBar;
 use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
-use selftest_harness::calibration::JudgeCalibration;
-use selftest_harness::event::{RejudgedRun, RunConfig, RunHeader, RunModels};
+use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
+use selftest_harness::event::{PanelMember, RejudgedRun, RunConfig, RunHeader, RunModels};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
+use selftest_harness::judge::panel::Panel;
 use selftest_harness::judge::probability::{
     EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
 };
@@ -88,14 +89,17 @@ struct Wanted {
     assistant: bool,
 }
 
+/// Between the names of judges that judge together.
+const TOGETHER: &str = " + ";
+
 /// The name of the judge in reports of a run that needs none.
 const NO_JUDGE: &str = "none";
 
 /// The models of a run, found and checked.
 struct Models {
     generator: Option<Arc<dyn ChatModel>>,
-    /// Absent where checks alone decide.
-    judge: Option<Arc<dyn ChatModel>>,
+    /// Empty where checks alone decide.
+    judges: Vec<Arc<dyn ChatModel>>,
     /// The built-in assistant, where it is the system under test.
     chat: Option<(Arc<dyn ChatModel>, ChatSettings)>,
     /// Which models `auto` chose, and why.
@@ -106,14 +110,23 @@ struct Models {
 }
 
 impl Models {
+    /// All judges in one line.
+    fn judge_names(&self) -> String {
+        if self.judges.is_empty() {
+            return NO_JUDGE.to_owned();
+        }
+        self.judges.iter().map(|model| model.id()).collect::<Vec<_>>().join(TOGETHER)
+    }
+
     fn names(&self) -> RunModels {
         let name = |model: &Arc<dyn ChatModel>| model.id().to_owned();
         RunModels {
             generator: self.generator.as_ref().map(name),
-            judge: self.judge.as_ref().map_or_else(|| NO_JUDGE.to_owned(), name),
+            judge: self.judge_names(),
             judge_fitness: None,
             judge_weights: None,
             judge_method: None,
+            panel: Vec::new(),
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
         }
@@ -179,7 +192,7 @@ impl Setup<'_> {
             .generator
             .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
         let mut names = names;
-        let (judge, calibration) = self.judging(models.judge, &library, &mut names).await;
+        let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
         let watch = Some(Arc::new(self.watch(record)));
         let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
         let runner =
@@ -206,7 +219,7 @@ impl Setup<'_> {
         let (generator, sut) = (report.models.generator.clone(), report.models.sut.clone());
         let mut names = RunModels { generator, sut, ..models.names() };
         let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
-        let (judge, calibration) = self.judging(models.judge, &library, &mut names).await;
+        let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
         let runner = Runner {
             generator: None,
             judge,
@@ -224,21 +237,54 @@ impl Setup<'_> {
         Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
     }
 
-    /// The judge and what labels say of it; what is known of it goes to its name.
+    /// The judges and what labels say of them; what is known of them goes to their names.
     async fn judging(
         &self,
-        model: Option<Arc<dyn ChatModel>>,
+        models: Vec<Arc<dyn ChatModel>>,
         library: &PromptLibrary,
         names: &mut RunModels,
-    ) -> (Option<Arc<Judge>>, JudgeCalibration) {
-        let Some(model) = model else { return (None, JudgeCalibration::default()) };
-        let (known, identity) = self.judge(model, library).await;
-        let calibrated = identity.calibrated(&names.judge);
-        names.judge_fitness = known.fitness().cloned();
-        names.judge_weights = Some(identity.weights().to_owned());
-        names.judge_method = Some(identity.method());
+    ) -> Result<(Option<Arc<Panel>>, JudgeCalibration), Failure> {
+        let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
+        for model in models {
+            let name = model.id().to_owned();
+            let (judge, identity) = self.judge(model, library).await;
+            let weights = identity.weights().to_owned();
+            if let Some(other) = members.iter().find(|member| member.weights == weights) {
+                return Err(same_judge(&[other.model.clone(), name]));
+            }
+            let (method, fitness) = (identity.method(), judge.fitness().cloned());
+            members.push(PanelMember { model: name, weights, method, fitness });
+            judges.push(Arc::new(judge));
+        }
+        let rubric = &self.resolved.rubric;
+        let Some(panel) = Panel::new(judges, rubric.clone()) else {
+            return Ok((None, JudgeCalibration::default()));
+        };
+        let weights: Vec<&str> = members.iter().map(|member| member.weights.as_str()).collect();
+        let weights = weights.join(TOGETHER);
+        let method = members.first().map(|member| member.method);
+        // Of judges that are asked in different ways there is no one method.
+        let method = method.filter(|one| members.iter().all(|member| member.method == *one));
+        let template = match method {
+            Some(JudgeMethod::Probability) => QUESTIONS_TEMPLATE,
+            _ => JUDGE_TEMPLATE,
+        };
+        let calibrated = CalibratedJudge {
+            model: names.judge.clone(),
+            weights: weights.clone(),
+            method,
+            prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
+            rubric_digest: rubric.digest(),
+        };
+        names.judge_weights = Some(weights);
+        names.judge_method = method;
+        if let [alone] = &members[..] {
+            names.judge_fitness.clone_from(&alone.fitness);
+        } else {
+            names.panel = members;
+        }
         let calibration = calibrate::known(self.project, self.resolved, &calibrated);
-        (Some(Arc::new(known)), calibration)
+        Ok((Some(Arc::new(panel)), calibration))
     }
 
     /// The judge, with what is known of its judgement, and what makes it this one.
@@ -387,11 +433,14 @@ impl Setup<'_> {
         } else {
             None
         };
-        let judge = if wanted.judge {
-            Some(locator.model(&config.judge.model, &fetch).await?)
-        } else {
-            None
-        };
+        let mut judges: Vec<Arc<dyn ChatModel>> = Vec::new();
+        for name in config.judge.models().into_iter().filter(|_| wanted.judge) {
+            let judge = locator.model(name, &fetch).await?;
+            if judges.iter().any(|other| other.id() == judge.id()) {
+                return Err(same_judge(&[judge.id().to_owned()]));
+            }
+            judges.push(judge);
+        }
         let chat = match &config.sut.chat {
             Some(settings) if wanted.assistant => {
                 Some((locator.model(&settings.model, &fetch).await?, settings.clone()))
@@ -401,14 +450,14 @@ impl Setup<'_> {
         for line in locator.chosen() {
             eprint(&format!("model {line}\n"));
         }
-        let all = generator.iter().chain(&judge).chain(chat.as_ref().map(|(model, _)| model));
+        let all = generator.iter().chain(&judges).chain(chat.as_ref().map(|(model, _)| model));
         check_once(all).await?;
         // Waiting for a place at its model must not count as the assistant's time.
         let capacity = chat
             .as_ref()
             .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
         let (chosen, outages) = (locator.chosen().to_vec(), locator.outages());
-        Ok(Models { generator, judge, chat, chosen, outages, capacity })
+        Ok(Models { generator, judges, chat, chosen, outages, capacity })
     }
 
     /// Watches the project, but for the folders that a run itself writes to.
@@ -425,7 +474,8 @@ impl Setup<'_> {
         let config = &self.resolved.config;
         let chat = config.sut.chat.as_ref().map(|chat| &chat.model);
         let generator = self.suite.is_none().then_some(&config.generator.model);
-        let names = generator.into_iter().chain([&config.judge.model]).chain(chat);
+        let named = generator.into_iter().chain(chat).map(String::as_str);
+        let names = named.chain(config.judge.models());
         names
             .filter_map(|name| match ModelName::parse(name) {
                 Ok(ModelName::Cassette(folder)) => Some(self.project.path(&folder)),
@@ -545,6 +595,13 @@ impl Setup<'_> {
             ..header
         }
     }
+}
+
+/// A panel of one model under two names, or under one.
+fn same_judge(names: &[String]) -> Failure {
+    let names = names.join("` and `");
+    Failure::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
+        .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
 }
 
 /// Checks each model once, however many roles it has.

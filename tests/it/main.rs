@@ -41,6 +41,7 @@ mod judge_samples;
 mod ollama;
 mod openai;
 mod outage;
+mod panel;
 mod transport;
 
 // Systems under test.

@@ -100,11 +100,28 @@ pub struct RunModels {
     /// How the judge was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_method: Option<JudgeMethod>,
+    /// The judges, where several judge every answer; `judge` then names them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub panel: Vec<PanelMember>,
     /// Answers, for the `chat` adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sut: Option<String>,
     /// How names such as `auto` were resolved, one line each.
     pub chosen: Vec<String>,
+}
+
+/// One judge of a panel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PanelMember {
+    /// Full name of the model.
+    pub model: String,
+    /// Digest of its weights, or its name where nobody tells one.
+    pub weights: String,
+    /// How it was asked.
+    pub method: JudgeMethod,
+    /// How well it tells good from bad; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fitness: Option<Fitness>,
 }
 
 /// The suite whose cases a run plays.

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use selftest_harness::calibration::CalibratedJudge;
 use selftest_harness::judge::fitness::Fitness;
 use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
@@ -80,17 +79,6 @@ impl JudgeIdentity {
     /// How the judge is asked.
     pub(in crate::command) const fn method(&self) -> JudgeMethod {
         self.method
-    }
-
-    /// The same of a calibration on labels.
-    pub(in crate::command) fn calibrated(&self, model: &str) -> CalibratedJudge {
-        CalibratedJudge {
-            model: model.to_owned(),
-            weights: self.weights.clone(),
-            method: Some(self.method),
-            prompt_digest: self.prompt_digest.clone(),
-            rubric_digest: self.rubric_digest.clone(),
-        }
     }
 
     fn file(&self, environment: &ModelEnvironment, set: AnswerSet) -> PathBuf {

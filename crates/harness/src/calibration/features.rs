@@ -74,6 +74,7 @@ pub(super) mod tests {
             judgement: Some(Judgement {
                 verdict,
                 samples: Vec::new(),
+                panel: Vec::new(),
                 question_count: 0,
                 calls: Vec::new(),
             }),

@@ -135,9 +135,7 @@ impl Judge {
                             break;
                         }
                     }
-                    pooled(self.reader.rubric(), &samples).unwrap_or_else(|| {
-                        unscored(UnscoredReason::CantTell, "the samples have no mean")
-                    })
+                    pooled(self.reader.rubric(), &samples).unwrap_or_else(no_mean)
                 }
                 JudgeMethod::Probability | JudgeMethod::Auto => {
                     self.questions(library, evidence, &mut calls).await
@@ -147,7 +145,8 @@ impl Judge {
         if samples.len() < 2 {
             samples.clear();
         }
-        Judgement { verdict, samples, question_count: evidence.question_count, calls }
+        let panel = Vec::new();
+        Judgement { verdict, samples, panel, question_count: evidence.question_count, calls }
     }
 
     /// A verdict by yes/no questions.
@@ -224,6 +223,11 @@ impl Judge {
             .await
             .unwrap_or_else(|AskError { reason, detail, .. }| unscored(reason, &detail))
     }
+}
+
+/// Of verdicts that hold no common scores.
+pub(super) fn no_mean() -> Verdict {
+    unscored(UnscoredReason::CantTell, "the verdicts have no mean")
 }
 
 fn unscored(reason: UnscoredReason, detail: &str) -> Verdict {

@@ -27,6 +27,10 @@ pub struct JudgeSettings {
     /// The model; `auto`, `provider/model`, or a bare name that `auto` resolves.
     #[schemars(length(min = 1))]
     pub model: String,
+    /// Unlike models that all judge every answer, instead of `model`; the mean of their scores counts.
+    /// Two or more, or none.
+    #[schemars(length(max = 7), inner(length(min = 1)))]
+    pub panel: Vec<String>,
     /// Sampling temperature; 0.0 is deterministic.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
@@ -63,6 +67,15 @@ pub struct JudgeSettings {
 }
 
 impl JudgeSettings {
+    /// Names of the models that judge: those of the panel, or the one.
+    pub fn models(&self) -> Vec<&str> {
+        if self.panel.is_empty() {
+            vec![self.model.as_str()]
+        } else {
+            self.panel.iter().map(String::as_str).collect()
+        }
+    }
+
     /// The same for a judge whose own worth is measured: one verdict on each answer, without words.
     #[must_use]
     pub fn measuring(&self) -> Self {
@@ -74,6 +87,7 @@ impl Default for JudgeSettings {
     fn default() -> Self {
         Self {
             model: "auto".to_owned(),
+            panel: Vec::new(),
             temperature: 0.0,
             max_tokens: 1000,
             max_reasks: 2,

@@ -8,6 +8,7 @@ pub mod bench;
 pub mod fitness;
 pub mod judge_settings;
 pub mod known_answers;
+pub mod panel;
 pub mod probability;
 pub mod prompt;
 pub mod question;
@@ -22,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rubric::Rubric;
+use panel::PanelVerdict;
 use probability::{AnsweredBy, QuestionAnswer, Scale};
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
@@ -158,6 +160,9 @@ pub struct Judgement {
     /// The verdicts of which it is the mean, in order; empty where the judge was asked once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Verdict>,
+    /// What each judge of a panel says, in its order; empty of a judge alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub panel: Vec<PanelVerdict>,
     /// Questions counted in the answer by rule, as told to the judge.
     pub question_count: u32,
     /// Calls in order; more than one when a malformed reply was re-asked.

@@ -21,6 +21,18 @@ pub(super) fn pooled(rubric: &Rubric, samples: &[Verdict]) -> Option<Verdict> {
         let scored = samples.iter().find(|sample| sample.card().is_some());
         return scored.or_else(|| samples.first()).cloned();
     }
+    let mean = mean_card(rubric, &cards, String::new())?;
+    let distance = |card: &&&Scorecard| (card.overall.get() - mean.overall.get()).abs();
+    let typical = cards.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    Some(Verdict::Scored(Scorecard { reasoning: typical.reasoning.clone(), ..mean }))
+}
+
+/// The mean of scores by category, with these words; `None` without any.
+pub(super) fn mean_card(
+    rubric: &Rubric,
+    cards: &[&Scorecard],
+    reasoning: String,
+) -> Option<Scorecard> {
     let (mut categories, mut weighted) = (Vec::new(), Vec::new());
     for category in rubric.categories() {
         let scores = cards.iter().map(|card| card.score(&category.id).map(Score::get));
@@ -30,10 +42,7 @@ pub(super) fn pooled(rubric: &Rubric, samples: &[Verdict]) -> Option<Verdict> {
         categories.push(CategoryScore { category: category.id.clone(), score: Some(score) });
     }
     let overall = Score::weighted(weighted);
-    let distance = |card: &&&Scorecard| (card.overall.get() - overall.get()).abs();
-    let typical = cards.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-    let reasoning = typical.reasoning.clone();
-    Some(Verdict::Scored(Scorecard { categories, overall, reasoning, questions: Vec::new() }))
+    Some(Scorecard { categories, overall, reasoning, questions: Vec::new() })
 }
 
 #[cfg(test)]

@@ -326,6 +326,16 @@ impl Step {
         self.judgement.as_ref()?.verdict.card()
     }
 
+    /// The verdicts of each judge that was asked several times about the answer.
+    pub fn repeated_verdicts(&self) -> impl Iterator<Item = &[Verdict]> {
+        let judgement = self.judgement.iter();
+        let all = judgement.flat_map(|judgement| {
+            let of_panel = judgement.panel.iter().map(|judge| &judge.samples[..]);
+            std::iter::once(&judgement.samples[..]).chain(of_panel)
+        });
+        all.filter(|samples| samples.len() > 1)
+    }
+
     /// The verdicts of the judge of which the score is made: one, unless it was asked several times.
     pub fn samples(&self) -> &[Verdict] {
         match &self.judgement {

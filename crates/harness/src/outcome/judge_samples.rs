@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::case::CaseResult;
+use super::case::{CaseResult, Step};
 use crate::judge::Verdict;
 use selftest_stats::variance_components;
 use selftest_text::wording::plural;
@@ -13,7 +13,7 @@ use selftest_text::wording::plural;
 /// The samples of the judge over a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgeSamples {
-    /// Answers about which the judge was asked more than once.
+    /// Answers about which a judge was asked more than once; with a panel, once for each judge.
     pub answers: u32,
     /// Verdicts on them.
     pub samples: u32,
@@ -32,11 +32,11 @@ impl JudgeSamples {
         let (mut answers, mut samples, mut unscored, mut split) = (0, 0, 0, 0);
         let mut scores: Vec<Vec<f64>> = Vec::new();
         for case in cases {
-            for step in case.steps.iter().filter(|step| step.samples().len() > 1) {
+            for samples_of_one in case.steps.iter().flat_map(Step::repeated_verdicts) {
                 answers += 1;
-                samples += step.samples().len();
-                let cards: Vec<_> = step.samples().iter().filter_map(Verdict::card).collect();
-                unscored += step.samples().len() - cards.len();
+                samples += samples_of_one.len();
+                let cards: Vec<_> = samples_of_one.iter().filter_map(Verdict::card).collect();
+                unscored += samples_of_one.len() - cards.len();
                 let pass = |card: &&_| case.is_enough(card);
                 split += u32::from(cards.iter().any(pass) && !cards.iter().all(pass));
                 scores.push(cards.iter().map(|card| card.overall.get()).collect());

@@ -4,6 +4,7 @@
 pub mod agreement;
 pub mod case;
 pub mod judge_samples;
+pub mod panel;
 pub mod rejudged;
 pub mod repeats;
 pub mod summary;

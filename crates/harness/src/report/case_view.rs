@@ -3,6 +3,7 @@
 
 use super::wording;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
+use crate::outcome::panel::{PanelVote, is_disputed, votes};
 use crate::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
 use crate::outcome::{CaseResult, CaseStatus, Step};
 use crate::rubric;
@@ -20,6 +21,8 @@ pub(super) struct CaseView<'a> {
     /// Name of the case.
     name: String,
     pub(super) status: CaseStatus,
+    /// What each judge of a panel says of it.
+    pub(super) votes: Vec<PanelVote>,
     /// Why, unless passed.
     pub(super) reason: Option<String>,
 }
@@ -27,11 +30,17 @@ pub(super) struct CaseView<'a> {
 impl<'a> CaseView<'a> {
     pub(super) fn new(result: &'a CaseResult) -> Self {
         let (status, reason) = result.status();
-        Self { result, name: result.name(), status, reason }
+        Self { result, name: result.name(), status, votes: votes(result), reason }
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The word in tables, marked where the judges of a panel disagree.
+    pub(super) fn label(&self) -> String {
+        let mark = if is_disputed(&self.votes) { " (disputed)" } else { "" };
+        format!("{}{mark}", self.status.label())
     }
 
     /// Whether the case was not run, or not to its end, for no fault of anyone in it.

@@ -14,6 +14,7 @@ use crate::calibration::RunCalibration;
 use crate::event::RunHeader;
 use crate::judge::Verdict;
 use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::{PanelAgreement, is_disputed};
 use crate::outcome::rejudged::{FormerVerdict, VerdictChanges};
 use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
 
@@ -62,6 +63,10 @@ struct Page<'a> {
     notes: Vec<String>,
     /// Cases whose verdict is another one than that of the run that they are of.
     changed: Vec<(&'a CaseView<'a>, FormerVerdict)>,
+    /// How far the judges of a panel agree, in sentences; empty where one judged.
+    panel: Vec<String>,
+    /// Cases on which they do not.
+    disputed: Vec<&'a CaseView<'a>>,
     /// A judge that was asked several times, in a line.
     samples: Option<String>,
     /// What became of all verdicts of that run.
@@ -107,6 +112,10 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         not_run: case_view::not_run(&cases),
         rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
         notes: notes(view),
+        panel: PanelAgreement::of(view.cases.iter().copied())
+            .map(|panel| panel.sentences())
+            .unwrap_or_default(),
+        disputed: cases.iter().filter(|case| is_disputed(&case.votes)).collect(),
         samples: JudgeSamples::of(view.cases.iter().copied()).map(|found| found.sentence()),
         changed: changed(&cases),
         changes: VerdictChanges::of(view.cases.iter().copied()).sentence(),
@@ -210,6 +219,13 @@ mod tests {
         let gone = fixture::state(&fixture::events(&fixture::cases_without_a_model()));
         insta::assert_snapshot!("report_without_a_model", markdown(&gone));
         insta::assert_snapshot!("report_empty", markdown(&fixture::state(&fixture::events(&[]))));
+    }
+
+    #[test]
+    fn a_run_that_a_panel_judged() {
+        let text = markdown(&fixture::state(&fixture::events(&fixture::cases_of_a_panel())));
+        let section = text.split("## Results").nth(1).unwrap();
+        insta::assert_snapshot!(section.split("## Failed Cases").next().unwrap().trim());
     }
 
     #[test]

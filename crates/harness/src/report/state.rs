@@ -9,6 +9,7 @@ use super::markdown::{self, RunView};
 use crate::calibration::{JudgeCalibration, RunCalibration};
 use crate::event::{RunEvent, RunEventKind, RunHeader};
 use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::{CaseResult, Summary};
 
@@ -88,6 +89,7 @@ impl RunState {
         let host = self.host.clone();
         let head = ReportDocument {
             repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
+            panel: PanelAgreement::of(self.cases.values().map(|case| &*case.result)),
             judge_samples: JudgeSamples::of(self.cases.values().map(|case| &*case.result)),
             calibration: self.calibration(header),
             rejudged: self.rejudged(header),

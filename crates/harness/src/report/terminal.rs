@@ -8,6 +8,7 @@ use super::files::ReportPaths;
 use super::wording;
 use crate::event::RunHeader;
 use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
 use selftest_text::escape;
@@ -80,6 +81,10 @@ pub fn closing(
         lines.push(style.paint(Colour::Faint, &words));
     }
     lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
+    if let Some(panel) = PanelAgreement::of(cases.iter().map(|case| case.result)) {
+        let sentences = panel.sentences().into_iter();
+        lines.extend(sentences.map(|words| format!("panel: {}", escape::terminal(&words, 1_000))));
+    }
     if let Some(found) = JudgeSamples::of(cases.iter().map(|case| case.result)) {
         let words = format!("judge asked several times: {}", found.sentence());
         lines.push(style.paint(Colour::Faint, &words));
@@ -141,7 +146,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
                 case.task_status_word().to_owned(),
                 wording::score(case.score()),
                 case.result.threshold.to_string(),
-                case.status.label().to_owned(),
+                case.label(),
                 selftest_text::wording::duration(case.result.duration_ms),
             ]
         })

@@ -80,6 +80,15 @@ pub fn rejudged(rejudged: &RejudgedRun) -> String {
     format!("answers of {}, which {} judged", rejudged.run_id, rejudged.judge)
 }
 
+/// What a judge of a panel says of a case.
+pub const fn vote(pass: Option<bool>) -> &'static str {
+    match pass {
+        Some(true) => "pass",
+        Some(false) => "fail",
+        None => "no score",
+    }
+}
+
 /// A score, or `-` where there is none.
 pub fn score(score: Option<Score>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| score.to_string())

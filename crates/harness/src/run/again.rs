@@ -72,8 +72,12 @@ pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
     if is_about_files && grounds.excerpts.is_empty() {
         return Some("it does not keep the excerpts of files that the judge saw");
     }
-    let cards = stored.steps.iter().filter_map(Step::card);
-    let asked = cards.flat_map(|card| &card.questions);
+    let judged = stored.steps.iter().filter_map(|step| step.judgement.as_ref());
+    let verdicts = judged.flat_map(|judgement| {
+        let of_panel = judgement.panel.iter().map(|judge| &judge.verdict);
+        std::iter::once(&judgement.verdict).chain(of_panel)
+    });
+    let asked = verdicts.filter_map(Verdict::card).flat_map(|card| &card.questions);
     let asked = asked.filter_map(|question| question.answer.question.expectation).max();
     if asked.is_some_and(|number| number as usize > grounds.expectations.len()) {
         return Some("it does not keep the expectations that the judge was asked about");
@@ -85,7 +89,13 @@ pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
 pub(super) fn without_evidence(why: &str) -> Judgement {
     let (reason, detail) = (UnscoredReason::EvidenceMissing, why.to_owned());
     let verdict = Verdict::Unscored { reason, detail, partial: Vec::new() };
-    Judgement { verdict, samples: Vec::new(), question_count: 0, calls: Vec::new() }
+    Judgement {
+        verdict,
+        samples: Vec::new(),
+        panel: Vec::new(),
+        question_count: 0,
+        calls: Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +122,7 @@ mod tests {
         Judgement {
             verdict: Verdict::Scored(card),
             samples: Vec::new(),
+            panel: Vec::new(),
             question_count: 0,
             calls: Vec::new(),
         }

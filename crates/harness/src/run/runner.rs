@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::judge::ask::Judge;
+use crate::judge::panel::Panel;
 use crate::scenario::generate::Generator;
 use crate::sut::SystemUnderTest;
 use crate::sut::command::CommandRunner;
@@ -18,7 +18,7 @@ pub struct Runner {
     /// Invents prompts; absent where all cases are frozen.
     pub generator: Option<Generator>,
     /// Judges answers; absent where checks alone decide.
-    pub judge: Option<Arc<Judge>>,
+    pub judge: Option<Arc<Panel>>,
     /// Answers.
     pub sut: Arc<dyn SystemUnderTest>,
     /// All templates, loaded.

@@ -20,6 +20,7 @@ use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
 use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::repeats::Repeats;
 use crate::outcome::{RunOutcome, Summary};
@@ -67,6 +68,9 @@ pub struct ReportDocument {
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
+    /// How far the judges of a panel agree; absent where one judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<PanelAgreement>,
     /// A judge that was asked several times about each answer; absent where it was asked once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_samples: Option<JudgeSamples>,
@@ -160,6 +164,7 @@ impl ReportDocument {
             rejudged: None,
             summary: summary.clone(),
             repeats: None,
+            panel: None,
             judge_samples: None,
             calibration: None,
             models: header.models.clone(),
@@ -212,6 +217,13 @@ mod tests {
         assert_whole(&fixture::state(&fixture::events(&[])));
         assert_whole(&fixture::state(&fixture::rich_events()[..1]));
         assert_whole(&fixture::state(&fixture::rich_events()[..2]));
+        let panel = assert_whole(&fixture::state(&fixture::events(&fixture::cases_of_a_panel())));
+        let found = panel.panel.unwrap();
+        assert_eq!((found.cases, found.unanimous), (3, 2), "silence is no vote");
+        assert_eq!(found.disputed, ["case-1"]);
+        assert_eq!([0, 1].map(|judge| found.judges[judge].unscored), [1, 0]);
+        assert_eq!(found.pairs[0].agreement.map(|found| found.same), Some(2));
+        assert_eq!([0, 1].map(|case| panel.cases[case].disputed), [false, true]);
         let (cases, header) = fixture::rejudged();
         let again = assert_whole(&fixture::state(&fixture::events_of(header, &cases)));
         let changes = again.rejudged.unwrap().changes;
