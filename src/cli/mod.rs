@@ -1,6 +1,7 @@
 //! The command line: clap structs only. Help, man page and completions come from here.
 
 mod aa;
+mod again;
 mod experiment;
 mod grade;
 mod improve;
@@ -23,6 +24,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 
 use crate::exit;
 pub use aa::AaArgs;
+pub use again::{RejudgeArgs, ReplayArgs};
 pub use experiment::ExperimentArgs;
 pub use grade::{
     DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
@@ -160,6 +162,14 @@ pub enum Command {
     },
     /// Run the same cases twice and say how much differs where nothing was changed
     Aa(Box<AaArgs>),
+    /// Judge the answers of a run again, with the judge of today or another one: neither generator nor
+    /// system under test is asked. The result is a run of its own
+    #[command(after_help = exit::TABLE)]
+    Rejudge(RejudgeArgs),
+    /// Run the cases of a run again, with its seed unless --seed names another and with the settings of
+    /// today, and compare both runs
+    #[command(after_help = REPLAY_EXITS)]
+    Replay(Box<ReplayArgs>),
     /// Say which answers of a run are good and which are bad, without seeing the judge's verdicts
     #[command(after_help = LABEL_KEYS)]
     Label(LabelArgs),
@@ -323,6 +333,15 @@ Exit codes:
   1  with --fail-if-worse: the second run is worse beyond chance
   2  wrong usage, or no case is in both runs";
 
+const REPLAY_EXITS: &str = "\
+Exit codes:
+  0    compared, whatever the result
+  1    with --fail-if-worse: the run is worse now, beyond chance
+  2    wrong usage, or the cases of the run cannot be run again
+  4    nothing ran
+  5    a model or the system under test could not be used
+  130  interrupted";
+
 const LABEL_KEYS: &str = "\
 Keys, one for each answer:
   g    good
@@ -400,6 +419,8 @@ mod tests {
             "selftest compare a.json latest --markdown",
             "selftest aa latest --json",
             "selftest aa --suite a.yaml --repeats 4 --seed 7",
+            "selftest rejudge latest --judge ollama/x --format json --exit-zero",
+            "selftest replay latest --fail-if-worse --repeats 3 --seed 7",
             "selftest label latest --from labels.json --json",
             "selftest calibrate --runs latest,b.json --json",
             "selftest skills record --skill x --version 2 --status success --session s --time-ms 9",

@@ -13,6 +13,7 @@ use crate::cli::GlobalArgs;
 use crate::exit::Exit;
 use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Conclusion};
+use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{Style, comparison};
 
 /// How a comparison is printed.
@@ -74,8 +75,18 @@ pub(super) fn execute(
         let b = report(&project, &resolved, runs[1]);
         (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), b)
     });
-    let (a, b) = (a?, b?);
-    let found = comparison::compare(&a, &b).ok_or_else(|| {
+    show(&project, &a?, &b?, format, fail_if_worse)
+}
+
+/// Compares two reports and prints what was found.
+pub(super) fn show(
+    project: &Project,
+    a: &ReportDocument,
+    b: &ReportDocument,
+    format: Format,
+    fail_if_worse: bool,
+) -> Result<Exit, Failure> {
+    let found = comparison::compare(a, b).ok_or_else(|| {
         let error = anyhow!("no case of {} is in {}: nothing to compare", a.run_id, b.run_id);
         Failure::usage(error).hint(Some(format!(
             "cases are the same where prompt, hints and expectations are: `selftest freeze {}`, \

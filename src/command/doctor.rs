@@ -17,7 +17,6 @@ use crate::config::{Config, Environment, Resolved};
 use crate::exit::Exit;
 use selftest_harness::judge::Verdict;
 use selftest_harness::judge::ask::Judge;
-use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::judge::known_answers::AnswerSet;
 use selftest_harness::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
@@ -169,13 +168,15 @@ async fn check_models(project: &Project, resolved: &Resolved, findings: &mut Fin
             Err(error) => findings.bad(what, &error, error.hint()),
         }
     }
-    match ready(&mut locator, &config.judge.model, &fetch).await {
-        Ok(model) => {
-            findings.good("judge model", model.id());
-            check_context(&*model, config, findings).await;
-            probe(project, resolved, model, findings).await;
+    for name in config.judge.models() {
+        match ready(&mut locator, name, &fetch).await {
+            Ok(model) => {
+                findings.good("judge model", model.id());
+                check_context(&*model, config, findings).await;
+                probe(project, resolved, model, findings).await;
+            }
+            Err(error) => findings.bad("judge model", &error, error.hint()),
         }
-        Err(error) => findings.bad("judge model", &error, error.hint()),
     }
     for line in locator.chosen() {
         findings.good("chosen", line.clone());
@@ -265,7 +266,7 @@ async fn probe(
     let config = &resolved.config;
     let judge = Judge::new(
         Arc::clone(&model),
-        JudgeSettings { explain: false, ..config.judge.clone() },
+        config.judge.measuring(),
         config.models.context_tokens,
         resolved.rubric.clone(),
     );

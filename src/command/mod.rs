@@ -22,6 +22,8 @@ mod mcp;
 mod model;
 mod named_run;
 mod reflect;
+mod rejudge;
+mod replay;
 mod run;
 mod schema;
 mod serve;
@@ -83,6 +85,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             None => compare::plan(&a, json, &global),
         },
         Some(Command::Aa(args)) => runtime()?.block_on(aa::execute(&args, &global)),
+        Some(Command::Rejudge(args)) => runtime()?.block_on(rejudge::execute(&args, &global)),
+        Some(Command::Replay(args)) => runtime()?.block_on(replay::execute(&args, &global)),
         Some(Command::Label(args)) => label::execute(&args, &global),
         Some(Command::Calibrate(args)) => calibrate::execute(&args, &global),
         Some(Command::Doctor { json }) => runtime()?.block_on(doctor::execute(json, &global)),

@@ -1,6 +1,6 @@
 //! A run as the user names it: by its id, its JSON report, or `latest`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
@@ -57,6 +57,15 @@ pub(super) fn report(
     resolved: &Resolved,
     named: &str,
 ) -> Result<ReportDocument, Failure> {
+    found(project, resolved, named).map(|(report, _)| report)
+}
+
+/// The report of the run, and its file.
+pub(super) fn found(
+    project: &Project,
+    resolved: &Resolved,
+    named: &str,
+) -> Result<(ReportDocument, PathBuf), Failure> {
     let (folder, _) = project.report_folders(resolved);
     let runs = RunArchive::new(folder);
     let unreadable = |what: String, error: &dyn std::fmt::Display| {
@@ -71,11 +80,12 @@ pub(super) fn report(
     if let Some(file) = found {
         return runs
             .read(file)
+            .map(|report| (report, file.path().to_owned()))
             .map_err(|error| unreadable(format!("the report of {}", file.run_id), &error));
     }
     let path = project.path(Path::new(named));
     if named != LATEST && path.exists() {
-        return read_report(&path).map_err(|error| {
+        return read_report(&path).map(|report| (report, path.clone())).map_err(|error| {
             unreadable(named.to_owned(), &error).hint(Some(
                 "expected the JSON report of a run, such as reports/selftest/<run id>.json",
             ))

@@ -16,15 +16,19 @@ use super::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use super::suite_file::SuiteFile;
 use super::{eprint, print};
 use crate::cli::{Format, GlobalArgs, RunArgs};
-use crate::config::{Config, Flag};
+use crate::config::{Config, Flag, Resolved};
 use crate::exit::Exit;
-use selftest_harness::event::Observer;
+use selftest_harness::event::{Observer, RunHeader};
+use selftest_harness::outcome::CaseResult;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::skill_creator::Configuration;
-use selftest_harness::report::{ProgressObserver, ReportFiles, ReportObserver, Style, terminal};
-use selftest_harness::run::execute::execute as execute_plan;
+use selftest_harness::report::{
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style, terminal,
+};
+use selftest_harness::run::execute::{Executed, execute as execute_plan};
 use selftest_harness::run::observe;
 use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
+use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
@@ -41,35 +45,85 @@ pub(super) async fn run(
 ) -> Result<(Exit, Option<RunId>), Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(flags(args))?;
+    let suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
+    let conducted = run_cases(&project, &resolved, args, suite.as_ref()).await?;
+    let Some(conducted) = conducted else { return Ok((Exit::NothingRan, None)) };
+    if let Some(folder) = &args.skill_creator {
+        let report = conducted.report()?;
+        let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
+        let (skill, name) = match skill {
+            Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
+            None => ("none", WITHOUT_SKILL),
+        };
+        let configuration = Configuration { name, report: &report };
+        skill_creator::write(&project, folder, skill, &[configuration])?;
+    }
+    if prints {
+        conducted.print(&project, args.format)?;
+    }
+    Ok((conducted.exit(args.exit_zero)?, Some(conducted.header.run_id.clone())))
+}
+
+/// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
+pub(super) async fn run_cases(
+    project: &Project,
+    resolved: &Resolved,
+    args: &RunArgs,
+    suite: Option<&SuiteFile>,
+) -> Result<Option<Conducted>, Failure> {
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
-    let mut plan = planned(args, &resolved.config, suite.as_ref())?;
+    let mut plan = planned(args, &resolved.config, suite)?;
     if plan.is_empty() {
         eprint("nothing to run: no scenario was selected\n");
-        return Ok((Exit::NothingRan, None));
+        return Ok(None);
     }
-
-    let setup =
-        Setup { project: &project, resolved: &resolved, args, suite: suite.as_ref(), hidden: &[] };
+    let setup = Setup { project, resolved, args, suite, hidden: &[] };
     setup.read_named_files(&mut plan)?;
     let run_id = RunId::fresh(selftest_clock::now());
-    let (json_folder, markdown_folder) = project.report_folders(&resolved);
-    let files = ReportFiles::open(&json_folder, &markdown_folder, &run_id)
-        .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
-
+    let files = report_files(project, resolved, &run_id)?;
     let mut prepared = setup.prepare(&plan).await?;
-    if let Some((skill, _)) = suite.as_ref().and_then(|suite| suite.skill.as_ref()) {
+    if let Some((skill, _)) = suite.and_then(|suite| suite.skill.as_ref()) {
         // The cases of a skill are there to try it.
         let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
         prepared.runner = Arc::new(prepared.runner.with_sut(with));
     }
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
-    for line in named_run::changed_models(&project, &resolved, &header.models) {
+    for line in named_run::changed_models(project, resolved, &header.models) {
         eprint(&format!("warning: {line}\n"));
     }
+    Ok(Some(conduct(project, &prepared.runner, header, &plan, files).await))
+}
 
+/// The files that a run writes to, opened before anything is asked.
+pub(super) fn report_files(
+    project: &Project,
+    resolved: &Resolved,
+    run_id: &RunId,
+) -> Result<ReportFiles, Failure> {
+    let (json_folder, markdown_folder) = project.report_folders(resolved);
+    ReportFiles::open(&json_folder, &markdown_folder, run_id)
+        .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))
+}
+
+/// A run that came to its end.
+pub(super) struct Conducted {
+    pub(super) header: Arc<RunHeader>,
+    results: Executed,
+    document: ReportHandle,
+    /// Reports that could not be written.
+    faults: Vec<String>,
+}
+
+/// Runs a plan, shows its progress and writes its reports.
+pub(super) async fn conduct(
+    project: &Project,
+    runner: &Arc<Runner>,
+    header: Arc<RunHeader>,
+    plan: &[PlannedCase],
+    files: ReportFiles,
+) -> Conducted {
     let style = Style {
         terminal: std::io::stderr().is_terminal() && !project.environment.ci,
         colour: std::io::stderr().is_terminal() && !project.environment.no_color,
@@ -80,42 +134,50 @@ pub(super) async fn run(
         vec![Box::new(ProgressObserver::new(style)), Box::new(report)];
     let (events, observer_thread) = observe::spawn_observers(observers);
     let cancel = cancel_on_interrupt();
-    let (cases, summary, outcome) =
-        execute_plan(&prepared.runner, Arc::clone(&header), &plan, &events, cancel).await;
+    let results = execute_plan(runner, Arc::clone(&header), plan, &events, cancel).await;
     drop(events);
     // The observers only write files; nothing else is left to do on this thread.
     let faults = tokio::task::block_in_place(|| observer_thread.finish());
+    Conducted { header, results, document, faults }
+}
 
-    if let Some(folder) = &args.skill_creator {
-        let text = document.json_text().unwrap_or_default();
-        let report: ReportDocument = serde_json::from_str(&text)
-            .map_err(|error| Failure::setup(anyhow!("the report of the run: {error}")))?;
-        let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
-        let (skill, name) = match skill {
-            Some((skill, _)) => (skill.name.as_str(), WITH_SKILL),
-            None => ("none", WITHOUT_SKILL),
-        };
-        let configuration = Configuration { name, report: &report };
-        skill_creator::write(&project, folder, skill, &[configuration])?;
+impl Conducted {
+    /// The results, by case and all together.
+    pub(super) fn cases(&self) -> &[Arc<CaseResult>] {
+        &self.results.0
     }
-    match args.format {
-        _ if !prints => {}
-        Format::Json => print(&document.json_text().unwrap_or_default())?,
-        Format::Human => {
-            let style = Style {
-                terminal: std::io::stdout().is_terminal(),
-                colour: std::io::stdout().is_terminal() && !project.environment.no_color,
-            };
-            print(&terminal::closing(&header, &cases, &summary, outcome, document.paths(), style))?;
+
+    /// The report as other commands read it.
+    pub(super) fn report(&self) -> Result<ReportDocument, Failure> {
+        serde_json::from_str(&self.document.json_text().unwrap_or_default())
+            .map_err(|error| Failure::setup(anyhow!("the report of the run: {error}")))
+    }
+
+    /// Prints the results on stdout.
+    pub(super) fn print(&self, project: &Project, format: Format) -> Result<(), Failure> {
+        match format {
+            Format::Json => print(&self.document.json_text().unwrap_or_default()),
+            Format::Human => {
+                let style = Style {
+                    terminal: std::io::stdout().is_terminal(),
+                    colour: std::io::stdout().is_terminal() && !project.environment.no_color,
+                };
+                let (cases, summary, outcome) = &self.results;
+                let (header, paths) = (&self.header, self.document.paths());
+                print(&terminal::closing(header, cases, summary, *outcome, paths, style))
+            }
         }
     }
-    if !faults.is_empty() {
-        return Err(Failure::setup(anyhow!(faults.join("\n"))));
+
+    /// The exit code of the outcome, or the reports that could not be written.
+    pub(super) fn exit(&self, exit_zero: bool) -> Result<Exit, Failure> {
+        if !self.faults.is_empty() {
+            return Err(Failure::setup(anyhow!(self.faults.join("\n"))));
+        }
+        let exit = Exit::from(self.results.2);
+        let gated = matches!(exit, Exit::Failed | Exit::Inconclusive);
+        Ok(if exit_zero && gated { Exit::Passed } else { exit })
     }
-    let exit = Exit::from(outcome);
-    let gated = matches!(exit, Exit::Failed | Exit::Inconclusive);
-    let exit = if args.exit_zero && gated { Exit::Passed } else { exit };
-    Ok((exit, Some(header.run_id.clone())))
 }
 
 /// The flags that set a key of the configuration, in rising precedence.
@@ -133,6 +195,11 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     set("/generator/model", "--generator-model", text(&args.generator_model));
     set("/judge/model", "--judge-model", text(&args.trials.judge_model));
     set("/sut/chat/model", "--sut-model", text(&args.trials.sut_model));
+    // Who is named on the command line judges alone.
+    let alone = args.trials.judge_model.as_ref().map(|_| "--judge-model");
+    if let Some(flag) = alone.or(args.trials.model.as_ref().map(|_| "--model")) {
+        set("/judge/panel", flag, Some(json!([])));
+    }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
     set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));
     set("/timeout_seconds", "--timeout", args.trials.timeout.map(|value| json!(value)));

@@ -17,18 +17,20 @@ use super::model::FetchBar;
 use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
-use selftest_harness::calibration::JudgeCalibration;
-use selftest_harness::event::{RunConfig, RunHeader, RunModels};
+use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
+use selftest_harness::event::{PanelMember, RejudgedRun, RunConfig, RunHeader, RunModels};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::fitness::Impression;
-use selftest_harness::judge::judge_settings::JudgeSettings;
+use selftest_harness::judge::judge_settings::JudgeMethod;
 use selftest_harness::judge::known_answers::AnswerSet;
+use selftest_harness::judge::panel::Panel;
 use selftest_harness::judge::probability::{
     EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
 };
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
+use selftest_harness::report::document::ReportDocument;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::{ProjectWatch, Runner};
 use selftest_harness::scenario::generate::{Generator, Material, load_templates};
@@ -40,6 +42,7 @@ use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::project::{NamedFileFault, ProjectFile};
+use selftest_harness::sut::stored::StoredAnswers;
 use selftest_harness::sut::sut_settings::ChatSettings;
 use selftest_harness::sut::{SystemUnderTest, project};
 use selftest_models::ChatModel;
@@ -87,14 +90,17 @@ struct Wanted {
     assistant: bool,
 }
 
+/// Between the names of judges that judge together.
+const TOGETHER: &str = " + ";
+
 /// The name of the judge in reports of a run that needs none.
 const NO_JUDGE: &str = "none";
 
 /// The models of a run, found and checked.
 struct Models {
     generator: Option<Arc<dyn ChatModel>>,
-    /// Absent where checks alone decide.
-    judge: Option<Arc<dyn ChatModel>>,
+    /// Empty where checks alone decide.
+    judges: Vec<Arc<dyn ChatModel>>,
     /// The built-in assistant, where it is the system under test.
     chat: Option<(Arc<dyn ChatModel>, ChatSettings)>,
     /// Which models `auto` chose, and why.
@@ -105,15 +111,24 @@ struct Models {
 }
 
 impl Models {
+    /// All judges in one line.
+    fn judge_names(&self) -> String {
+        if self.judges.is_empty() {
+            return NO_JUDGE.to_owned();
+        }
+        self.judges.iter().map(|model| model.id()).collect::<Vec<_>>().join(TOGETHER)
+    }
+
     fn names(&self) -> RunModels {
         let name = |model: &Arc<dyn ChatModel>| model.id().to_owned();
         RunModels {
             generator: self.generator.as_ref().map(name),
-            judge: self.judge.as_ref().map_or_else(|| NO_JUDGE.to_owned(), name),
+            judge: self.judge_names(),
             judge_fitness: None,
             judge_impression: None,
             judge_weights: None,
             judge_method: None,
+            panel: Vec::new(),
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
         }
@@ -178,22 +193,102 @@ impl Setup<'_> {
         let generator = models
             .generator
             .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
-        let (mut judge, mut calibration, mut names) = (None, JudgeCalibration::default(), names);
-        if let Some(model) = models.judge {
-            let (known, identity, impression) = self.judge(model, &library).await;
-            let calibrated = identity.calibrated(&names.judge);
-            calibration = calibrate::known(self.project, self.resolved, &calibrated);
-            names.judge_fitness = known.fitness().cloned();
-            names.judge_impression = impression;
-            names.judge_weights = Some(identity.weights().to_owned());
-            names.judge_method = Some(identity.method());
-            judge = Some(Arc::new(known));
-        }
-        let watch = Arc::new(self.watch(record));
+        let mut names = names;
+        let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
+        let watch = Some(Arc::new(self.watch(record)));
         let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
         let runner =
             Runner { generator, judge, sut, library, commands, redactor, outages, seed, watch };
         Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
+    }
+
+    /// What it takes to judge the answers of a run again: of all models the judge alone.
+    pub(super) async fn prepare_rejudging(
+        &self,
+        plan: &[PlannedCase],
+        report: &ReportDocument,
+    ) -> Result<Prepared, Failure> {
+        let secrets = self.project.environment.secret_values.iter().cloned();
+        let redactor = Arc::new(Redactor::new(secrets));
+        let library = Arc::new(self.templates(&[])?);
+        let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
+        let asks_judge =
+            |planned: &PlannedCase| planned.frozen.as_ref().is_some_and(GeneratedCase::asks_judge);
+        let judge = plan.iter().any(asks_judge);
+        let wanted = Wanted { generator: false, judge, assistant: false };
+        let hidden = self.hidden_paths(record.clone());
+        let models = self.models(wanted, record, &redactor).await?;
+        let (generator, sut) = (report.models.generator.clone(), report.models.sut.clone());
+        let mut names = RunModels { generator, sut, ..models.names() };
+        let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
+        let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
+        let runner = Runner {
+            generator: None,
+            judge,
+            sut: Arc::new(StoredAnswers {
+                given_by: report.sut.clone(),
+                isolation: report.isolation.clone(),
+            }),
+            library,
+            commands: Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?)),
+            redactor,
+            outages,
+            seed: self.args.trials.seed.unwrap_or(report.seed),
+            watch: None,
+        };
+        Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
+    }
+
+    /// The judges and what labels say of them; what is known of them goes to their names.
+    async fn judging(
+        &self,
+        models: Vec<Arc<dyn ChatModel>>,
+        library: &PromptLibrary,
+        names: &mut RunModels,
+    ) -> Result<(Option<Arc<Panel>>, JudgeCalibration), Failure> {
+        let (mut judges, mut members) = (Vec::new(), Vec::<PanelMember>::new());
+        for model in models {
+            let name = model.id().to_owned();
+            let (judge, identity, impression) = self.judge(model, library).await;
+            let weights = identity.weights().to_owned();
+            if let Some(other) = members.iter().find(|member| member.weights == weights) {
+                return Err(same_judge(&[other.model.clone(), name]));
+            }
+            let (method, fitness) = (identity.method(), judge.fitness().cloned());
+            members.push(PanelMember { model: name, weights, method, fitness });
+            // Of one judge: reports show it where they show the measurement of that one.
+            names.judge_impression = impression.filter(|_| members.len() == 1);
+            judges.push(Arc::new(judge));
+        }
+        let rubric = &self.resolved.rubric;
+        let Some(panel) = Panel::new(judges, rubric.clone()) else {
+            return Ok((None, JudgeCalibration::default()));
+        };
+        let weights: Vec<&str> = members.iter().map(|member| member.weights.as_str()).collect();
+        let weights = weights.join(TOGETHER);
+        let method = members.first().map(|member| member.method);
+        // Of judges that are asked in different ways there is no one method.
+        let method = method.filter(|one| members.iter().all(|member| member.method == *one));
+        let template = match method {
+            Some(JudgeMethod::Probability) => QUESTIONS_TEMPLATE,
+            _ => JUDGE_TEMPLATE,
+        };
+        let calibrated = CalibratedJudge {
+            model: names.judge.clone(),
+            weights: weights.clone(),
+            method,
+            prompt_digest: library.digests().get(template).cloned().unwrap_or_default(),
+            rubric_digest: rubric.digest(),
+        };
+        names.judge_weights = Some(weights);
+        names.judge_method = method;
+        if let [alone] = &members[..] {
+            names.judge_fitness.clone_from(&alone.fitness);
+        } else {
+            names.panel = members;
+        }
+        let calibration = calibrate::known(self.project, self.resolved, &calibrated);
+        Ok((Some(Arc::new(panel)), calibration))
     }
 
     /// The judge, with what is known of its judgement, and what makes it this one.
@@ -209,6 +304,13 @@ impl Setup<'_> {
         };
         let judge = judge_by(config.judge.clone());
         let method = judge.method(library).await;
+        if config.judge.samples > 1 && method == JudgeMethod::Probability {
+            let (name, samples) = (model.id(), config.judge.samples);
+            eprint(&format!(
+                "warning: judge.samples is {samples}, but {name} is asked for probabilities, which \
+                 are the same each time: it is asked once\nhint: set judge.method: verdict\n"
+            ));
+        }
         let identity = JudgeIdentity::of(&*model, method, library, rubric).await;
         let environment = &self.project.environment.models;
         let mut impression = None;
@@ -228,7 +330,7 @@ impl Setup<'_> {
                 && identity.has_weights(&*model)
                 && self.args.record.is_none() =>
             {
-                let silent = judge_by(JudgeSettings { explain: false, ..config.judge.clone() });
+                let silent = judge_by(config.judge.measuring());
                 let environment = &self.project.environment;
                 impression = Some(identity.impression(environment, &silent, library).await);
                 judge
@@ -345,11 +447,14 @@ impl Setup<'_> {
         } else {
             None
         };
-        let judge = if wanted.judge {
-            Some(locator.model(&config.judge.model, &fetch).await?)
-        } else {
-            None
-        };
+        let mut judges: Vec<Arc<dyn ChatModel>> = Vec::new();
+        for name in config.judge.models().into_iter().filter(|_| wanted.judge) {
+            let judge = locator.model(name, &fetch).await?;
+            if judges.iter().any(|other| other.id() == judge.id()) {
+                return Err(same_judge(&[judge.id().to_owned()]));
+            }
+            judges.push(judge);
+        }
         let chat = match &config.sut.chat {
             Some(settings) if wanted.assistant => {
                 Some((locator.model(&settings.model, &fetch).await?, settings.clone()))
@@ -359,14 +464,14 @@ impl Setup<'_> {
         for line in locator.chosen() {
             eprint(&format!("model {line}\n"));
         }
-        let all = generator.iter().chain(&judge).chain(chat.as_ref().map(|(model, _)| model));
+        let all = generator.iter().chain(&judges).chain(chat.as_ref().map(|(model, _)| model));
         check_once(all).await?;
         // Waiting for a place at its model must not count as the assistant's time.
         let capacity = chat
             .as_ref()
             .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
         let (chosen, outages) = (locator.chosen().to_vec(), locator.outages());
-        Ok(Models { generator, judge, chat, chosen, outages, capacity })
+        Ok(Models { generator, judges, chat, chosen, outages, capacity })
     }
 
     /// Watches the project, but for the folders that a run itself writes to.
@@ -383,7 +488,8 @@ impl Setup<'_> {
         let config = &self.resolved.config;
         let chat = config.sut.chat.as_ref().map(|chat| &chat.model);
         let generator = self.suite.is_none().then_some(&config.generator.model);
-        let names = generator.into_iter().chain([&config.judge.model]).chain(chat);
+        let named = generator.into_iter().chain(chat).map(String::as_str);
+        let names = named.chain(config.judge.models());
         names
             .filter_map(|name| match ModelName::parse(name) {
                 Ok(ModelName::Cassette(folder)) => Some(self.project.path(&folder)),
@@ -473,9 +579,43 @@ impl Setup<'_> {
             calibration: prepared.calibration.clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
+            rejudged: None,
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
         }
     }
+
+    /// The header of a run that judges the answers of another one by the thresholds of that one.
+    pub(super) fn header_rejudging(
+        &self,
+        run_id: RunId,
+        plan: &[PlannedCase],
+        prepared: &Prepared,
+        report: &ReportDocument,
+    ) -> RunHeader {
+        let header = self.header(run_id, plan, prepared);
+        let mut prompt_digests = report.prompt_digests.clone();
+        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, EXPLANATION_TEMPLATE] {
+            prompt_digests.remove(name);
+            let now = header.prompt_digests.get(name).cloned();
+            prompt_digests.extend(now.map(|digest| (name.to_owned(), digest)));
+        }
+        let concurrency = header.config.concurrency;
+        let (run_id, judge) = (report.run_id.clone(), report.models.judge.clone());
+        RunHeader {
+            config: RunConfig { concurrency, ..report.config.clone() },
+            prompt_digests,
+            suite: report.suite.clone(),
+            rejudged: Some(RejudgedRun { run_id, judge }),
+            ..header
+        }
+    }
+}
+
+/// A panel of one model under two names, or under one.
+fn same_judge(names: &[String]) -> Failure {
+    let names = names.join("` and `");
+    Failure::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
+        .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
 }
 
 /// Checks each model once, however many roles it has.

@@ -15,6 +15,8 @@ use crate::config;
 use selftest_harness::evals::folder::{self, SkillFolder};
 use selftest_harness::event::SuiteRun;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::freeze::{Frozen, freeze};
 use selftest_harness::scenario::suite::Suite;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::{Fixture, FixtureSource};
@@ -31,6 +33,8 @@ pub(super) struct SuiteFile {
     /// As the user named it.
     pub(super) shown: PathBuf,
     pub(super) path: PathBuf,
+    /// Whether the cases are taken from the report of a run.
+    replays: bool,
 }
 
 impl SuiteFile {
@@ -39,7 +43,8 @@ impl SuiteFile {
         let (shown, path) = (path.to_owned(), project.path(path));
         if config::suite::is_ours(&path) {
             let suite = config::suite::load(&project.shown_path(&shown))?;
-            return Ok(Self { suite, fixtures: BTreeMap::new(), skill: None, shown, path });
+            let fixtures = BTreeMap::new();
+            return Ok(Self { suite, fixtures, skill: None, shown, path, replays: false });
         }
         Self::import(shown, path)
     }
@@ -73,7 +78,41 @@ impl SuiteFile {
         }
         let file = around.skill.join(SKILL_FILE);
         let skill = if file.is_file() { Some((read_skill(&file)?, file)) } else { None };
-        Ok(Self { suite: imported.suite, fixtures, skill, shown, path })
+        Ok(Self { suite: imported.suite, fixtures, skill, shown, path, replays: false })
+    }
+
+    /// The cases of a run, from its report; with the files and the skill around them where they came
+    /// from the file of cases of a skill.
+    pub(super) fn replaying(
+        project: &Project,
+        report: &ReportDocument,
+        file: PathBuf,
+    ) -> Result<Self, Failure> {
+        let Frozen { suite, left_out } = freeze(report);
+        if !left_out.is_empty() {
+            eprint(&format!("left out, since no prompt was generated: {}\n", left_out.join(", ")));
+        }
+        let around = match &report.suite {
+            Some(then) if !then.replayed && !config::suite::is_ours(Path::new(&then.path)) => {
+                let around = Self::load(project, Path::new(&then.path))?;
+                if around.suite.digest() != then.digest {
+                    let error = anyhow!(
+                        "{} holds other cases now than in {}",
+                        around.shown.display(),
+                        report.run_id
+                    );
+                    return Err(Failure::usage(error).hint(Some(
+                        "run it anew with --suite, and compare both runs with `selftest compare A B`",
+                    )));
+                }
+                Some(around)
+            }
+            _ => None,
+        };
+        let (fixtures, skill) =
+            around.map(|around| (around.fixtures, around.skill)).unwrap_or_default();
+        let path = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+        Ok(Self { suite, fixtures, skill, shown: file, path, replays: true })
     }
 
     /// The files that a case needs.
@@ -88,6 +127,7 @@ impl SuiteFile {
             digest: self.suite.digest(),
             run_id: self.suite.run_id.clone(),
             repeats,
+            replayed: self.replays,
         }
     }
 

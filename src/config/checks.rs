@@ -13,6 +13,7 @@ use super::document::Config;
 use selftest_grading::grade::quality::{Dimension, QualityWeights};
 use selftest_grading::grade::reflection::{CriteriaFault, ReflectionRules, ReflectionSettings};
 use selftest_harness::check::{self, CheckFault};
+use selftest_harness::judge::judge_settings::{JudgeMethod, JudgeSettings};
 use selftest_harness::rubric::{self, Category, Rubric, RubricError};
 use selftest_harness::scenario::{Scenario, TaskStatus};
 use selftest_harness::sut::project::path_fault;
@@ -30,6 +31,8 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
     faults.extend(quality_weights(&document["grade"]["quality"]["weights"]));
     faults.extend(reflection_criteria(&document["grade"]["reflection"]));
     faults.extend(schedules(&document["jobs"]["schedule"]));
+    faults.extend(judge_samples(&document["judge"]));
+    faults.extend(judge_panel(&document["judge"]["panel"]));
     faults.extend(one_adapter(&document["sut"]));
     if let Some(sut) = read::<SutSettings>(&document["sut"]) {
         let program = sut.command.as_ref().and_then(|command| command.run.first());
@@ -269,6 +272,56 @@ fn schedules(schedules: &Value) -> Vec<Fault> {
         })
     };
     schedules.as_object().into_iter().flatten().filter_map(fault).collect()
+}
+
+/// A panel is of two models or more, and no two of them are one.
+fn judge_panel(panel: &Value) -> Vec<Fault> {
+    let models: Vec<&str> =
+        panel.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if models.len() == 1 {
+        let message = "`judge.panel` has one model only".to_owned();
+        let hint = Some("add another model, or name this one in `judge.model`".to_owned());
+        return vec![Fault { hint, ..value("/judge/panel/0", message, "judges alone") }];
+    }
+    let twice = models.iter().enumerate().filter_map(|(position, model)| {
+        let first = models.iter().take(position).position(|earlier| earlier == model)?;
+        let shown = selftest_text::one_line(model, 60);
+        Some(Fault {
+            first: Some(format!("/judge/panel/{first}")),
+            hint: Some(
+                "name unlike models: the same one agrees with itself, right or wrong".to_owned(),
+            ),
+            ..value(
+                &format!("/judge/panel/{position}"),
+                format!("`judge.panel` has `{shown}` twice"),
+                "judges already",
+            )
+        })
+    });
+    twice.collect()
+}
+
+/// A judge that says the same each time is not worth asking twice.
+fn judge_samples(judge: &Value) -> Option<Fault> {
+    let settings = read::<JudgeSettings>(judge).filter(|settings| settings.samples > 1)?;
+    let (why, hint) = if settings.method == JudgeMethod::Probability {
+        let why = "`judge.method: probability`, whose probabilities are the same each time";
+        (why.to_owned(), "set `judge.method: verdict`, or remove `judge.samples`")
+    } else if settings.temperature <= 0.0 {
+        let why = "`judge.temperature: 0.0`, at which a judge does not sample";
+        (why.to_owned(), "set a `judge.temperature` such as 0.7, or remove `judge.samples`")
+    } else {
+        return None;
+    };
+    let samples = settings.samples;
+    Some(Fault {
+        hint: Some(hint.to_owned()),
+        ..value(
+            "/judge/samples",
+            format!("`judge.samples` is {samples} with {why}"),
+            "would ask the same again",
+        )
+    })
 }
 
 fn one_adapter(sut: &Value) -> Option<Fault> {

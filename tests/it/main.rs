@@ -14,6 +14,7 @@ mod run;
 mod workspace;
 
 // A run, from its start to its reports.
+mod again;
 mod calibration;
 mod cassette;
 mod checks;
@@ -36,9 +37,11 @@ mod embedded;
 mod first_token;
 mod judge;
 mod judge_prompt;
+mod judge_samples;
 mod ollama;
 mod openai;
 mod outage;
+mod panel;
 mod transport;
 
 // Systems under test.

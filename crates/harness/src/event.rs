@@ -103,11 +103,28 @@ pub struct RunModels {
     /// How the judge was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_method: Option<JudgeMethod>,
+    /// The judges, where several judge every answer; `judge` then names them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub panel: Vec<PanelMember>,
     /// Answers, for the `chat` adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sut: Option<String>,
     /// How names such as `auto` were resolved, one line each.
     pub chosen: Vec<String>,
+}
+
+/// One judge of a panel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PanelMember {
+    /// Full name of the model.
+    pub model: String,
+    /// Digest of its weights, or its name where nobody tells one.
+    pub weights: String,
+    /// How it was asked.
+    pub method: JudgeMethod,
+    /// How well it tells good from bad; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fitness: Option<Fitness>,
 }
 
 /// The suite whose cases a run plays.
@@ -122,6 +139,9 @@ pub struct SuiteRun {
     pub run_id: Option<String>,
     /// How often each case is run.
     pub repeats: u32,
+    /// Whether `path` is the report of a run that is replayed, and no suite.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
 }
 
 /// The experiment that a run is one arm of.
@@ -136,6 +156,16 @@ pub struct ExperimentRun {
     pub skill: String,
     /// SHA-256 of the skill's text.
     pub skill_digest: String,
+}
+
+/// The run whose answers a run judges again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RejudgedRun {
+    /// Its name.
+    #[schemars(with = "String")]
+    pub run_id: RunId,
+    /// The model that judged then.
+    pub judge: String,
 }
 
 /// The settings that decide a verdict.
@@ -221,6 +251,8 @@ pub struct RunHeader {
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.
     pub experiment: Option<ExperimentRun>,
+    /// The run whose answers are judged again; absent where the system under test is asked.
+    pub rejudged: Option<RejudgedRun>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,
 }

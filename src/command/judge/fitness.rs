@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::{QUICK, bar};
 use crate::config::Environment;
-use selftest_harness::calibration::CalibratedJudge;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench;
 use selftest_harness::judge::fitness::{Fitness, Impression};
@@ -88,17 +87,6 @@ impl JudgeIdentity {
     /// How the judge is asked.
     pub(in crate::command) const fn method(&self) -> JudgeMethod {
         self.method
-    }
-
-    /// The same of a calibration on labels.
-    pub(in crate::command) fn calibrated(&self, model: &str) -> CalibratedJudge {
-        CalibratedJudge {
-            model: model.to_owned(),
-            weights: self.weights.clone(),
-            method: Some(self.method),
-            prompt_digest: self.prompt_digest.clone(),
-            rubric_digest: self.rubric_digest.clone(),
-        }
     }
 
     fn file(&self, environment: &ModelEnvironment, set: AnswerSet) -> PathBuf {

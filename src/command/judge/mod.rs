@@ -18,7 +18,6 @@ use crate::exit::Exit;
 use fitness::JudgeIdentity;
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::bench::{self, AttackReport, BenchAnswer, BenchReport, Extent};
-use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::judge::known_answers::{AnswerSet, Attack};
 use selftest_harness::judge::probability::TEMPLATE as QUESTIONS;
 use selftest_harness::judge::prompt::TEMPLATE as RUBRIC;
@@ -64,7 +63,7 @@ impl JudgeBench<'_> {
     fn judge(&self, model: &Arc<dyn ChatModel>) -> Judge {
         let config = &self.resolved.config;
         // What is measured here is whether it is fit: it is asked whatever it has shown before.
-        let settings = JudgeSettings { explain: false, ..config.judge.clone() };
+        let settings = config.judge.measuring();
         let rubric = self.resolved.rubric.clone();
         Judge::new(Arc::clone(model), settings, config.models.context_tokens, rubric)
     }

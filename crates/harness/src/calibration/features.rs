@@ -71,7 +71,13 @@ pub(super) mod tests {
             input: "Explain x".to_owned(),
             expected_status: TaskStatus::Complete,
             reply: None,
-            judgement: Some(Judgement { verdict, question_count: 0, calls: Vec::new() }),
+            judgement: Some(Judgement {
+                verdict,
+                samples: Vec::new(),
+                panel: Vec::new(),
+                question_count: 0,
+                calls: Vec::new(),
+            }),
             duration_ms: 1,
         }
     }

@@ -86,6 +86,22 @@ impl CheckKind {
     /// The keys of every kind.
     pub const NAMES: &'static [&'static str] = CheckKind::VARIANTS;
 
+    /// Whether it is about files of the agent or runs a program, so that the answers alone do not
+    /// decide it: what is nested in it is not looked at.
+    pub const fn needs_workspace(&self) -> bool {
+        matches!(
+            self,
+            Self::Command(_)
+                | Self::FileCreated(_)
+                | Self::FileChanged(_)
+                | Self::FileDeleted(_)
+                | Self::FileUnchanged(_)
+                | Self::FileExists(_)
+                | Self::FileContains(_)
+                | Self::OnlyChanges(_)
+        )
+    }
+
     /// The key in a file.
     pub fn name(&self) -> &'static str {
         self.into()

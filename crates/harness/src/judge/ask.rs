@@ -10,6 +10,7 @@ use super::probability::{self, QuestionAnswer, Questioner, Scale};
 use super::prompt::{self, Evidence};
 use super::question::questions;
 use super::rule::by_rule;
+use super::samples::{SEEDS, ends, pooled};
 use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
@@ -116,7 +117,7 @@ impl Judge {
         evidence: &Evidence,
         seed: impl Fn(u32) -> u64,
     ) -> Judgement {
-        let mut calls = Vec::new();
+        let (mut calls, mut samples) = (Vec::new(), Vec::new());
         let unfit = self.fitness.as_ref().filter(|known| !known.is_fit(self.settings.min_auc));
         let verdict = if let Some(known) = unfit {
             let bar = self.settings.min_auc;
@@ -124,13 +125,28 @@ impl Judge {
             unscored(UnscoredReason::JudgeUnfit, &detail)
         } else {
             match self.method(library).await {
-                JudgeMethod::Verdict => self.verdict(library, evidence, seed, &mut calls).await,
+                JudgeMethod::Verdict => {
+                    for sample in 0..self.settings.samples.max(1) {
+                        let seed = |call| seed(sample * SEEDS + call);
+                        let verdict = self.verdict(library, evidence, seed, &mut calls).await;
+                        let ends = ends(&verdict);
+                        samples.push(verdict);
+                        if ends {
+                            break;
+                        }
+                    }
+                    pooled(self.reader.rubric(), &samples).unwrap_or_else(no_mean)
+                }
                 JudgeMethod::Probability | JudgeMethod::Auto => {
                     self.questions(library, evidence, &mut calls).await
                 }
             }
         };
-        Judgement { verdict, question_count: evidence.question_count, calls }
+        if samples.len() < 2 {
+            samples.clear();
+        }
+        let panel = Vec::new();
+        Judgement { verdict, samples, panel, question_count: evidence.question_count, calls }
     }
 
     /// A verdict by yes/no questions.
@@ -207,6 +223,11 @@ impl Judge {
             .await
             .unwrap_or_else(|AskError { reason, detail, .. }| unscored(reason, &detail))
     }
+}
+
+/// Of verdicts that hold no common scores.
+pub(super) fn no_mean() -> Verdict {
+    unscored(UnscoredReason::CantTell, "the verdicts have no mean")
 }
 
 fn unscored(reason: UnscoredReason, detail: &str) -> Verdict {

@@ -27,6 +27,10 @@ pub struct JudgeSettings {
     /// The model; `auto`, `provider/model`, or a bare name that `auto` resolves.
     #[schemars(length(min = 1))]
     pub model: String,
+    /// Unlike models that all judge every answer, instead of `model`; the mean of their scores counts.
+    /// Two or more, or none.
+    #[schemars(length(max = 7), inner(length(min = 1)))]
+    pub panel: Vec<String>,
     /// Sampling temperature; 0.0 is deterministic.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
@@ -52,6 +56,10 @@ pub struct JudgeSettings {
     /// Most probability, 0 to 1, that an answer to a yes/no question may leave to other words.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_neither: f64,
+    /// How often the judge is asked for a verdict on each answer, with another seed each time; the
+    /// score is the mean. More than once only with `method: verdict` and a `temperature` above 0.
+    #[schemars(range(min = 1, max = 9))]
+    pub samples: u32,
     /// Whether the judge says in words why the most doubted question got a no.
     pub explain: bool,
     /// Whether a thinking model may think before the verdict. Absent: it may not.
@@ -62,10 +70,28 @@ pub struct JudgeSettings {
     pub think_tokens: u32,
 }
 
+impl JudgeSettings {
+    /// Names of the models that judge: those of the panel, or the one.
+    pub fn models(&self) -> Vec<&str> {
+        if self.panel.is_empty() {
+            vec![self.model.as_str()]
+        } else {
+            self.panel.iter().map(String::as_str).collect()
+        }
+    }
+
+    /// The same for a judge whose own worth is measured: one verdict on each answer, without words.
+    #[must_use]
+    pub fn measuring(&self) -> Self {
+        Self { explain: false, samples: 1, ..self.clone() }
+    }
+}
+
 impl Default for JudgeSettings {
     fn default() -> Self {
         Self {
             model: "auto".to_owned(),
+            panel: Vec::new(),
             temperature: 0.0,
             max_tokens: 1000,
             max_reasks: 2,
@@ -74,6 +100,7 @@ impl Default for JudgeSettings {
             min_auc: 0.7,
             first_impression: true,
             max_neither: 0.95,
+            samples: 1,
             explain: true,
             think: None,
             think_tokens: DEFAULT_THINK_TOKENS,

@@ -8,11 +8,13 @@ pub mod bench;
 pub mod fitness;
 pub mod judge_settings;
 pub mod known_answers;
+pub mod panel;
 pub mod probability;
 pub mod prompt;
 pub mod question;
 mod quote;
 pub mod rule;
+mod samples;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
@@ -21,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rubric::Rubric;
+use panel::PanelVerdict;
 use probability::{AnsweredBy, QuestionAnswer, Scale};
 use selftest_models::CallRecord;
 use selftest_models::structured::UnscoredReason;
@@ -139,11 +142,27 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// The scores, if there are any.
+    pub fn card(&self) -> Option<&Scorecard> {
+        match self {
+            Self::Scored(card) => Some(card),
+            Self::Unscored { .. } => None,
+        }
+    }
+}
+
 /// A verdict with every call that led to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
+    /// The verdicts of which it is the mean, in order; empty where the judge was asked once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Verdict>,
+    /// What each judge of a panel says, in its order; empty of a judge alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub panel: Vec<PanelVerdict>,
     /// Questions counted in the answer by rule, as told to the judge.
     pub question_count: u32,
     /// Calls in order; more than one when a malformed reply was re-asked.

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rejudged::FormerVerdict;
 use crate::check::{CheckOutcome, Finding};
-use crate::judge::{Judgement, Verdict};
+use crate::judge::{Judgement, Scorecard, Verdict};
 use crate::rubric;
 use crate::scenario::generate::GenerationAttempt;
 use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
@@ -177,6 +178,8 @@ pub struct CaseResult {
     pub evidence: SutEvidence,
     /// Remarks, such as a reply flow that was not played.
     pub notes: Vec<String>,
+    /// The verdict of an earlier run on the same answers, where they were judged again.
+    pub former: Option<FormerVerdict>,
     /// The least overall score that passes.
     pub threshold: Threshold,
     /// The least safety score that passes.
@@ -261,6 +264,21 @@ impl CaseResult {
         self.missing_verdict().filter(|_| unscored).map(|(reason, _)| reason)
     }
 
+    /// Whether scores of a judge decided the case, and nothing that needs none.
+    pub fn is_by_judge(&self) -> bool {
+        matches!(self.status().0, CaseStatus::Passed | CaseStatus::Failed)
+            && self.steps.iter().all(|step| step.status_mismatch().is_none())
+            && self.check_that(CheckOutcome::Failed).is_none()
+            && self.steps.iter().any(|step| step.overall().is_some())
+    }
+
+    /// Whether these scores of a step would pass.
+    pub fn is_enough(&self, card: &Scorecard) -> bool {
+        let safety = card.score(rubric::SAFETY);
+        card.overall.reaches(self.threshold)
+            && safety.is_none_or(|safety| safety >= self.safety_floor)
+    }
+
     /// The first check with this outcome.
     pub fn check_that(&self, outcome: CheckOutcome) -> Option<&CheckResult> {
         self.checks.iter().find(|check| check.finding.outcome == outcome)
@@ -300,9 +318,32 @@ impl Step {
 
     /// The harness's overall score of this step, if it has one.
     pub fn overall(&self) -> Option<Score> {
-        match &self.judgement.as_ref()?.verdict {
-            Verdict::Scored(card) => Some(card.overall),
-            Verdict::Unscored { .. } => None,
+        self.card().map(|card| card.overall)
+    }
+
+    /// The scores of this step, if it has them.
+    pub fn card(&self) -> Option<&Scorecard> {
+        self.judgement.as_ref()?.verdict.card()
+    }
+
+    /// The verdicts of each judge that was asked several times about the answer.
+    pub fn repeated_verdicts(&self) -> impl Iterator<Item = &[Verdict]> {
+        let judgement = self.judgement.iter();
+        let all = judgement.flat_map(|judgement| {
+            let of_panel = judgement.panel.iter().map(|judge| &judge.samples[..]);
+            std::iter::once(&judgement.samples[..]).chain(of_panel)
+        });
+        all.filter(|samples| samples.len() > 1)
+    }
+
+    /// The verdicts of the judge of which the score is made: one, unless it was asked several times.
+    pub fn samples(&self) -> &[Verdict] {
+        match &self.judgement {
+            Some(judgement) if judgement.samples.is_empty() => {
+                std::slice::from_ref(&judgement.verdict)
+            }
+            Some(judgement) => &judgement.samples,
+            None => &[],
         }
     }
 
@@ -327,9 +368,7 @@ impl Step {
     }
 
     fn shortfall(&self, threshold: Threshold, safety_floor: Score) -> Option<String> {
-        let Verdict::Scored(card) = &self.judgement.as_ref()?.verdict else {
-            return None;
-        };
+        let card = self.card()?;
         if !card.overall.reaches(threshold) {
             let (name, overall) = (self.name(), card.overall);
             return Some(format!("{name}: overall {overall} is below threshold {threshold}"));

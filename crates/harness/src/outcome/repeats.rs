@@ -49,14 +49,15 @@ impl RepeatedResult {
 }
 
 /// One trial of a case.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RepeatedTrial<'a> {
     /// Id of the case.
     pub id: &'a str,
     /// Whether it passed; `None` without a verdict.
     pub pass: Option<bool>,
-    /// The overall score, where it has one.
-    pub score: Option<f64>,
+    /// The overall scores that the judge gave; empty without one, several where it was asked several
+    /// times.
+    pub scores: Vec<f64>,
 }
 
 /// A case over all its trials.
@@ -107,7 +108,9 @@ impl Repeats {
             case.decided += u32::from(trial.pass.is_some());
             case.passed += u32::from(trial.pass == Some(true));
             case.result = RepeatedResult::of(case.passed, case.decided);
-            scores[position].extend(trial.score.map(|score| vec![score]));
+            if !trial.scores.is_empty() {
+                scores[position].push(trial.scores);
+            }
         }
         let counts: Vec<(u32, u32)> =
             cases.iter().map(|case| (case.passed, case.decided)).collect();
@@ -159,7 +162,7 @@ mod tests {
     fn trials_that_disagree_make_a_case_flaky() {
         let trial = |id, pass: Option<bool>| {
             let score = pass.map(|pass| if pass { 0.9 } else { 0.5 });
-            RepeatedTrial { id, pass, score }
+            RepeatedTrial { id, pass, scores: score.into_iter().collect() }
         };
         let (yes, no) = (Some(true), Some(false));
         let found = Repeats::of([

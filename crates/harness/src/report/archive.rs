@@ -37,6 +37,13 @@ pub struct RunFile {
     path: PathBuf,
 }
 
+impl RunFile {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 impl RunArchive {
     /// The reports in that folder, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {

@@ -3,6 +3,7 @@
 
 use super::wording;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
+use crate::outcome::panel::{PanelVote, is_disputed, votes};
 use crate::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
 use crate::outcome::{CaseResult, CaseStatus, Step};
 use crate::rubric;
@@ -20,6 +21,8 @@ pub(super) struct CaseView<'a> {
     /// Name of the case.
     name: String,
     pub(super) status: CaseStatus,
+    /// What each judge of a panel says of it.
+    pub(super) votes: Vec<PanelVote>,
     /// Why, unless passed.
     pub(super) reason: Option<String>,
 }
@@ -27,11 +30,17 @@ pub(super) struct CaseView<'a> {
 impl<'a> CaseView<'a> {
     pub(super) fn new(result: &'a CaseResult) -> Self {
         let (status, reason) = result.status();
-        Self { result, name: result.name(), status, reason }
+        Self { result, name: result.name(), status, votes: votes(result), reason }
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The word in tables, marked where the judges of a panel disagree.
+    pub(super) fn label(&self) -> String {
+        let mark = if is_disputed(&self.votes) { " (disputed)" } else { "" };
+        format!("{}{mark}", self.status.label())
     }
 
     /// Whether the case was not run, or not to its end, for no fault of anyone in it.
@@ -169,10 +178,7 @@ pub(super) fn not_run<'a>(cases: &'a [CaseView<'_>]) -> Vec<(&'a str, Vec<&'a st
 
 /// The scores of a step, if it has them.
 pub(super) fn card(step: &Step) -> Option<&Scorecard> {
-    match &step.judgement.as_ref()?.verdict {
-        Verdict::Scored(card) => Some(card),
-        Verdict::Unscored { .. } => None,
-    }
+    step.card()
 }
 
 /// Whether the task stood otherwise than expected after the step.
@@ -234,11 +240,17 @@ pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option
         .filter(|case| case.repeat.is_some())
         .map(|case| {
             let pass = case.status().0.pass();
-            let score = case.weakest_step().and_then(Step::overall).filter(|_| pass.is_some());
-            RepeatedTrial { id: &case.scenario.id, pass, score: score.map(Score::get) }
+            let step = case.weakest_step().filter(|_| pass.is_some());
+            RepeatedTrial { id: &case.scenario.id, pass, scores: overalls(step) }
         })
         .collect();
     (!trials.is_empty()).then(|| Repeats::of(trials))
+}
+
+/// The overall scores of a step by sample of the judge.
+fn overalls(step: Option<&Step>) -> Vec<f64> {
+    let cards = step.into_iter().flat_map(Step::samples).filter_map(Verdict::card);
+    cards.map(|card| card.overall.get()).collect()
 }
 
 /// The cases in the order of their first trials; empty for a run without repeats.

@@ -13,6 +13,9 @@ use super::{recommendations, wording};
 use crate::calibration::RunCalibration;
 use crate::event::RunHeader;
 use crate::judge::Verdict;
+use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::{PanelAgreement, is_disputed};
+use crate::outcome::rejudged::{FormerVerdict, VerdictChanges};
 use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
 
 /// Most bytes of a text within a line.
@@ -58,6 +61,16 @@ struct Page<'a> {
     /// Scenario, number of the try, and why its prompt was not used.
     rejected: Vec<(&'a str, usize, &'a str)>,
     notes: Vec<String>,
+    /// Cases whose verdict is another one than that of the run that they are of.
+    changed: Vec<(&'a CaseView<'a>, FormerVerdict)>,
+    /// How far the judges of a panel agree, in sentences; empty where one judged.
+    panel: Vec<String>,
+    /// Cases on which they do not.
+    disputed: Vec<&'a CaseView<'a>>,
+    /// A judge that was asked several times, in a line.
+    samples: Option<String>,
+    /// What became of all verdicts of that run.
+    changes: String,
 }
 
 /// The facts of a report.
@@ -99,6 +112,13 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         not_run: case_view::not_run(&cases),
         rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
         notes: notes(view),
+        panel: PanelAgreement::of(view.cases.iter().copied())
+            .map(|panel| panel.sentences())
+            .unwrap_or_default(),
+        disputed: cases.iter().filter(|case| is_disputed(&case.votes)).collect(),
+        samples: JudgeSamples::of(view.cases.iter().copied()).map(|found| found.sentence()),
+        changed: changed(&cases),
+        changes: VerdictChanges::of(view.cases.iter().copied()).sentence(),
         cases: &cases,
     };
     page.render().map(|text| format!("{}\n", text.trim_end()))
@@ -117,6 +137,15 @@ impl<'a> Page<'a> {
     fn failed(&self) -> impl Iterator<Item = &'a CaseView<'a>> {
         self.cases.iter().filter(|case| case.status.pass() == Some(false))
     }
+}
+
+/// Cases whose answers were judged otherwise before.
+fn changed<'a>(cases: &'a [CaseView<'a>]) -> Vec<(&'a CaseView<'a>, FormerVerdict)> {
+    let former = |case: &'a CaseView<'a>| {
+        let former = case.result.former?;
+        (former.status != case.status).then_some((case, former))
+    };
+    cases.iter().filter_map(former).collect()
 }
 
 fn counted(names: &[&str]) -> String {
@@ -148,8 +177,15 @@ fn notes(view: &RunView<'_>) -> Vec<String> {
 }
 
 fn rerun(header: &RunHeader) -> String {
+    if let Some(rejudged) = &header.rejudged {
+        return format!("selftest rejudge {} --seed {}", rejudged.run_id, header.seed);
+    }
     let mut command = format!("selftest --seed {}", header.seed);
     let mut ids = header.scenario_ids.as_slice();
+    let replayed = header.suite.as_ref().filter(|suite| suite.replayed);
+    if let Some(run) = replayed.and_then(|suite| suite.run_id.as_ref()) {
+        return format!("selftest replay {run} --seed {}", header.seed);
+    }
     if let Some(suite) = &header.suite {
         command += &format!(" --suite {}", text::word(&suite.path));
         if suite.repeats > 1 {
@@ -183,6 +219,25 @@ mod tests {
         let gone = fixture::state(&fixture::events(&fixture::cases_without_a_model()));
         insta::assert_snapshot!("report_without_a_model", markdown(&gone));
         insta::assert_snapshot!("report_empty", markdown(&fixture::state(&fixture::events(&[]))));
+    }
+
+    #[test]
+    fn a_run_that_a_panel_judged() {
+        let text = markdown(&fixture::state(&fixture::events(&fixture::cases_of_a_panel())));
+        let section = text.split("## Results").nth(1).unwrap();
+        insta::assert_snapshot!(section.split("## Failed Cases").next().unwrap().trim());
+    }
+
+    #[test]
+    fn a_run_of_answers_that_are_judged_again() {
+        let (cases, header) = fixture::rejudged();
+        let text = markdown(&fixture::state(&fixture::events_of(header, &cases)));
+        let section = text.split("## Judged Again").nth(1).unwrap();
+        insta::assert_snapshot!(section.split("## Failed Cases").next().unwrap().trim());
+        assert!(
+            text.contains("run again: selftest rejudge selftest-20260205-0800-vwxyz2 --seed 42"),
+            "{text}"
+        );
     }
 
     #[test]

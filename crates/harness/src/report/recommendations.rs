@@ -221,6 +221,11 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
             UnscoredReason::JudgeUnfit,
             format!("use a judge model that tells good answers from bad ones better than {judge}"),
         ),
+        (
+            UnscoredReason::EvidenceMissing,
+            "run the cases again with selftest replay, since the old report does not hold it"
+                .to_owned(),
+        ),
     ];
     let mut sentences: Vec<String> = advice
         .into_iter()

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::case_view;
-use super::document::{CaseDocument, Host, ReportDocument, RunEnd};
+use super::document::{CaseDocument, Host, Rejudged, ReportDocument, RunEnd};
 use super::markdown::{self, RunView};
 use crate::calibration::{JudgeCalibration, RunCalibration};
 use crate::event::{RunEvent, RunEventKind, RunHeader};
+use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::PanelAgreement;
+use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::{CaseResult, Summary};
 
 /// Bytes of a warning, and how many are kept.
@@ -86,10 +89,20 @@ impl RunState {
         let host = self.host.clone();
         let head = ReportDocument {
             repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
+            panel: PanelAgreement::of(self.cases.values().map(|case| &*case.result)),
+            judge_samples: JudgeSamples::of(self.cases.values().map(|case| &*case.result)),
             calibration: self.calibration(header),
+            rejudged: self.rejudged(header),
             ..ReportDocument::head(header, &self.summary, &self.warnings, end, host)
         };
         Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+    }
+
+    /// The run whose answers were judged again, and what became of its verdicts.
+    fn rejudged(&self, header: &RunHeader) -> Option<Rejudged> {
+        let run = header.rejudged.clone()?;
+        let changes = VerdictChanges::of(self.cases.values().map(|case| &*case.result));
+        Some(Rejudged { run, changes })
     }
 
     /// The pass rate as labels correct it.

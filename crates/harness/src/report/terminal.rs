@@ -7,6 +7,9 @@ use super::files::ReportPaths;
 
 use super::wording;
 use crate::event::RunHeader;
+use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::PanelAgreement;
+use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
 use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
@@ -78,6 +81,14 @@ pub fn closing(
         lines.push(style.paint(Colour::Faint, &words));
     }
     lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
+    if let Some(panel) = PanelAgreement::of(cases.iter().map(|case| case.result)) {
+        let sentences = panel.sentences().into_iter();
+        lines.extend(sentences.map(|words| format!("panel: {}", escape::terminal(&words, 1_000))));
+    }
+    if let Some(found) = JudgeSamples::of(cases.iter().map(|case| case.result)) {
+        let words = format!("judge asked several times: {}", found.sentence());
+        lines.push(style.paint(Colour::Faint, &words));
+    }
     for (reason, names) in not_run(&cases) {
         let count = plural(names.len() as u64, "case");
         lines.push(format!("{count} not run: {}", escape::terminal(reason, REASON)));
@@ -95,8 +106,16 @@ pub fn closing(
         let suite = escape::terminal(&format!("suite {}", wording::suite(suite)), 4_096);
         lines.push(style.paint(Colour::Faint, &suite));
     }
+    if let Some(rejudged) = &header.rejudged {
+        let words = escape::terminal(&wording::rejudged(rejudged), 400);
+        lines.push(style.paint(Colour::Faint, &words));
+    }
     for path in [&paths.markdown, &paths.json] {
         lines.push(escape::terminal(&path.display().to_string(), 4_096));
+    }
+    if header.rejudged.is_some() {
+        let changes = VerdictChanges::of(cases.iter().map(|case| case.result));
+        lines.push(changes.sentence());
     }
     lines.push(String::new());
     lines.join("\n")
@@ -127,7 +146,7 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
                 case.task_status_word().to_owned(),
                 wording::score(case.score()),
                 case.result.threshold.to_string(),
-                case.status.label().to_owned(),
+                case.label(),
                 selftest_text::wording::duration(case.result.duration_ms),
             ]
         })

@@ -4,7 +4,7 @@ use selftest_stats::Interval;
 use selftest_stats::score::Score;
 use selftest_text::wording::{cases, percent, trials};
 
-use crate::event::{ExperimentRun, SuiteRun};
+use crate::event::{ExperimentRun, RejudgedRun, SuiteRun};
 use crate::experiment::Arm;
 use crate::outcome::{CaseStatus, RunOutcome, Summary};
 
@@ -73,6 +73,20 @@ pub fn suite(suite: &SuiteRun) -> String {
         repeats => format!(", each case {repeats} times"),
     };
     format!("{} (digest {digest}{from}{repeats})", suite.path)
+}
+
+/// From which run the answers come that were judged again.
+pub fn rejudged(rejudged: &RejudgedRun) -> String {
+    format!("answers of {}, which {} judged", rejudged.run_id, rejudged.judge)
+}
+
+/// What a judge of a panel says of a case.
+pub const fn vote(pass: Option<bool>) -> &'static str {
+    match pass {
+        Some(true) => "pass",
+        Some(false) => "fail",
+        None => "no score",
+    }
 }
 
 /// A score, or `-` where there is none.

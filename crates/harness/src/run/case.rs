@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::again;
 use super::observe::Events;
+use super::observed::Observed;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use super::seed::{Purpose, derive};
 use crate::check::questions::count_questions;
-use crate::check::{self, CheckOutcome, CommandRun, Observation, ToolCall};
+use crate::check::{self, CheckOutcome, CommandRun};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Evidence, Exchange};
 use crate::outcome::case::Interruption;
@@ -52,22 +54,26 @@ impl CasePlay {
             events,
             session: None,
             remaining: planned.limits.timeout,
-            draft: CaseResult {
-                index: planned.index,
-                scenario: planned.scenario.clone(),
-                repeat: planned.repeat,
-                session_id: session_id.clone(),
-                generation: GenerationRecord::default(),
-                case: planned.frozen.clone(),
-                steps: Vec::new(),
-                checks: Vec::new(),
-                interruption: None,
-                evidence: SutEvidence::default(),
-                notes: Vec::new(),
-                threshold: planned.threshold,
-                safety_floor: planned.limits.safety_floor,
-                duration_ms: 0,
-            },
+            draft: planned.stored.as_ref().map_or_else(
+                || CaseResult {
+                    index: planned.index,
+                    scenario: planned.scenario.clone(),
+                    repeat: planned.repeat,
+                    session_id: session_id.clone(),
+                    generation: GenerationRecord::default(),
+                    case: planned.frozen.clone(),
+                    steps: Vec::new(),
+                    checks: Vec::new(),
+                    interruption: None,
+                    evidence: SutEvidence::default(),
+                    notes: Vec::new(),
+                    former: None,
+                    threshold: planned.threshold,
+                    safety_floor: planned.limits.safety_floor,
+                    duration_ms: 0,
+                },
+                |stored| again::unjudged(stored, planned.index),
+            ),
             task: Task {
                 session_id,
                 task_group_id,
@@ -105,8 +111,32 @@ impl CasePlay {
     pub(super) async fn play(&mut self) {
         self.draft.interruption = match self.runner.outages.first() {
             Some(why) => Some(Interruption::ModelUnavailable(why)),
-            None => self.try_play().await.err(),
+            None => match self.planned.stored.clone() {
+                Some(stored) => {
+                    self.judge_again(&stored).await;
+                    again::interruption(&stored)
+                }
+                None => self.try_play().await.err(),
+            },
         };
+    }
+
+    /// Judges answers that were given before, as far as anything is left to judge.
+    async fn judge_again(&mut self, stored: &CaseResult) {
+        if again::interruption(stored).is_some() {
+            return;
+        }
+        self.draft.checks = again::checks(stored);
+        match (&stored.case, again::missing_evidence(stored)) {
+            (Some(case), None) => self.judge_steps(case).await,
+            (Some(case), Some(_)) if !case.asks_judge() => {}
+            (_, why) => {
+                let why = why.unwrap_or_default();
+                for step in &mut self.draft.steps {
+                    step.judgement = Some(again::without_evidence(why));
+                }
+            }
+        }
     }
 
     async fn try_play(&mut self) -> Result<(), Interruption> {
@@ -119,15 +149,20 @@ impl CasePlay {
         if played.is_ok() {
             self.decide_checks(&case).await;
         }
-        // Nothing that a judge says could matter any more.
-        let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
-        let unavailable = matches!(played, Err(Interruption::ModelUnavailable(_)));
-        if case.asks_judge() && !decided && !unavailable {
-            for number in 0..self.draft.steps.len() {
-                self.judge_step(&case, number).await;
-            }
+        if !matches!(played, Err(Interruption::ModelUnavailable(_))) {
+            self.judge_steps(&case).await;
         }
         played
+    }
+
+    /// Judges every step, unless nothing that a judge says could matter any more.
+    async fn judge_steps(&mut self, case: &GeneratedCase) {
+        let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
+        if case.asks_judge() && !decided {
+            for number in 0..self.draft.steps.len() {
+                self.judge_step(case, number).await;
+            }
+        }
     }
 
     /// The prompt and the reply flow.
@@ -262,9 +297,8 @@ impl CasePlay {
             Some(session) => (session.files(&named).await, session.workspace().map(Path::to_owned)),
             None => (None, None),
         };
-        let replies: Vec<&SutReply> =
-            self.draft.steps.iter().filter_map(|step| step.reply.as_ref()).collect();
-        let Some(last) = replies.last() else { return };
+        let Some(observed) = Observed::of(&self.draft.steps) else { return };
+        let last = observed.last();
         let facts = json!({
             "id": self.draft.name(),
             "prompt": case.prompt,
@@ -278,23 +312,7 @@ impl CasePlay {
             let end = runner.run(command, session, &facts, &last.output, workspace).await;
             runs.push(CommandRun { command: command.clone(), end });
         }
-        let answers: Vec<&str> = replies.iter().map(|reply| reply.output.as_str()).collect();
-        // Known only where each answer says it.
-        let tool_calls: Option<Vec<_>> =
-            replies.iter().map(|reply| reply.tool_calls.clone()).collect();
-        let tool_calls: Option<Vec<ToolCall>> = tool_calls.map(|calls| calls.concat());
-        let spent = self.draft.steps.iter().map(|step| step.duration_ms).sum();
-        let observation = Observation {
-            status: Some(last.status),
-            output: &last.output,
-            answers: &answers,
-            tool_calls: tool_calls.as_deref(),
-            files: files.as_ref(),
-            turns: Some(answers.len() as u64),
-            tokens: replies.iter().map(|reply| reply.tokens).sum(),
-            duration: Some(Duration::from_millis(spent)),
-            commands: &runs,
-        };
+        let observation = observed.observation(files.as_ref(), &runs);
         let findings = check::decide_all(checks, &observation).findings;
         let results = checks
             .iter()

@@ -75,7 +75,9 @@ impl<'a> Execution<'a> {
         if let Some(why) = runner.outages.first() {
             events.emit(RunEventKind::Warning(format!("the run ended early: {why}")));
         }
-        let changed_files = tokio::task::block_in_place(|| runner.watch.detect_changes().1);
+        let changed_files = runner.watch.as_ref().map_or_else(Vec::new, |watch| {
+            tokio::task::block_in_place(|| watch.detect_changes().1)
+        });
         if !changed_files.is_empty() && !runner.sut.can_reach_project() {
             events.emit(RunEventKind::Warning(format!(
                 "files of the project changed during the run, though the system under test \

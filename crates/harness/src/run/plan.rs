@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::outcome::CaseResult;
 use crate::scenario::suite::SuiteCase;
 use crate::scenario::{GeneratedCase, Grounds, Scenario};
 use crate::sut::Fixture;
@@ -65,6 +66,8 @@ pub struct PlannedCase {
     pub grounds: Grounds,
     /// Files that are put into the folder of the system under test.
     pub fixtures: Arc<[Fixture]>,
+    /// The case as it was played before, where its answers are only to be judged again.
+    pub stored: Option<Arc<CaseResult>>,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,
     /// Least overall score that passes.
@@ -105,6 +108,23 @@ pub fn plan_suite(
         }
     });
     Ok(planned.collect())
+}
+
+/// Plans to judge the answers of cases again, by the thresholds that held when they were given;
+/// `defaults` are those of that run.
+pub fn plan_stored(cases: Vec<CaseResult>, defaults: Defaults) -> Vec<PlannedCase> {
+    let planned = cases.into_iter().enumerate().map(|(index, case)| {
+        let planned = planned_case(index, &case.scenario, defaults);
+        PlannedCase {
+            frozen: case.case.clone(),
+            repeat: case.repeat,
+            threshold: case.threshold,
+            limits: Defaults { safety_floor: case.safety_floor, ..planned.limits },
+            stored: Some(Arc::new(case)),
+            ..planned
+        }
+    });
+    planned.collect()
 }
 
 fn select<'a, T>(
@@ -155,6 +175,7 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         frozen: None,
         grounds: scenario.grounds(),
         fixtures: Arc::new([]),
+        stored: None,
         repeat: None,
         threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
         limits,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::judge::ask::Judge;
+use crate::judge::panel::Panel;
 use crate::scenario::generate::Generator;
 use crate::sut::SystemUnderTest;
 use crate::sut::command::CommandRunner;
@@ -18,7 +18,7 @@ pub struct Runner {
     /// Invents prompts; absent where all cases are frozen.
     pub generator: Option<Generator>,
     /// Judges answers; absent where checks alone decide.
-    pub judge: Option<Arc<Judge>>,
+    pub judge: Option<Arc<Panel>>,
     /// Answers.
     pub sut: Arc<dyn SystemUnderTest>,
     /// All templates, loaded.
@@ -31,8 +31,8 @@ pub struct Runner {
     pub outages: Arc<Outages>,
     /// Seed of the run.
     pub seed: u64,
-    /// The project folder as it should stay.
-    pub watch: Arc<ProjectWatch>,
+    /// The project folder as it should stay; absent where nobody is asked who could change it.
+    pub watch: Option<Arc<ProjectWatch>>,
 }
 
 /// The project folder and how it looked last.
@@ -72,15 +72,17 @@ impl Runner {
             redactor: Arc::clone(&self.redactor),
             outages: Arc::clone(&self.outages),
             seed: self.seed,
-            watch: Arc::clone(&self.watch),
+            watch: self.watch.clone(),
         }
     }
 
     /// Files that changed since the last look, when the system under test could have done it.
     pub(super) fn project_changes(&self) -> Vec<String> {
-        if !self.sut.can_reach_project() {
-            return Vec::new();
+        match &self.watch {
+            Some(watch) if self.sut.can_reach_project() => {
+                tokio::task::block_in_place(|| watch.detect_changes().0)
+            }
+            _ => Vec::new(),
         }
-        tokio::task::block_in_place(|| self.watch.detect_changes().0)
     }
 }

@@ -12,6 +12,7 @@ pub mod namespace;
 pub mod project;
 pub mod skill;
 pub mod status;
+pub mod stored;
 pub mod sut_settings;
 
 use std::path::PathBuf;

@@ -55,6 +55,8 @@ pub enum UnscoredReason {
     Unavailable,
     /// The judge cannot tell good answers from bad ones well enough to be asked.
     JudgeUnfit,
+    /// An old report does not hold all that a judge has to see.
+    EvidenceMissing,
 }
 
 impl UnscoredReason {
@@ -67,6 +69,7 @@ impl UnscoredReason {
             UnscoredReason::CantTell => "the model could not tell",
             UnscoredReason::Unavailable => "the model gave no reply",
             UnscoredReason::JudgeUnfit => "the model is not fit to judge",
+            UnscoredReason::EvidenceMissing => "the model could not be shown everything",
         }
     }
 
@@ -79,6 +82,7 @@ impl UnscoredReason {
             UnscoredReason::CantTell => "the judge could not tell",
             UnscoredReason::Unavailable => "the judge gave no reply",
             UnscoredReason::JudgeUnfit => "the judge cannot tell good answers from bad ones",
+            UnscoredReason::EvidenceMissing => "what the judge has to see is not in the report",
         }
     }
 }

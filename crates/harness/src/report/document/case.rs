@@ -7,6 +7,8 @@ use super::scores::Scores;
 use crate::event::CategoryWeight;
 use crate::judge::{CategoryScore, Verdict};
 use crate::outcome::case::Interruption;
+use crate::outcome::panel::{PanelVote, is_disputed, votes};
+use crate::outcome::rejudged::FormerVerdict;
 use crate::outcome::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, case_name};
 use crate::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
 use crate::sut::SutEvidence;
@@ -70,6 +72,15 @@ pub struct CaseDocument {
     pub evidence: SutEvidence,
     /// Remarks.
     pub notes: Vec<String>,
+    /// What each judge of a panel says of the case; absent where one judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<PanelVote>,
+    /// Whether the judges of the panel disagree about whether it passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disputed: bool,
+    /// The verdict of an earlier run on the same answers; absent unless they were judged again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<FormerVerdict>,
 }
 
 impl CaseDocument {
@@ -90,6 +101,7 @@ impl CaseDocument {
         let first = case.steps.first();
         let reply = first.and_then(|step| step.reply.as_ref());
         let generated = case.case.as_ref();
+        let votes = votes(case);
         Self {
             id: case.scenario.id.clone(),
             repeat: case.repeat,
@@ -115,6 +127,30 @@ impl CaseDocument {
             interruption: case.interruption.clone(),
             evidence: case.evidence.clone(),
             notes: case.notes.clone(),
+            disputed: is_disputed(&votes),
+            votes,
+            former: case.former,
+        }
+    }
+
+    /// The case as the run left it; `index` is its position.
+    pub fn result(&self, index: usize) -> CaseResult {
+        CaseResult {
+            index,
+            scenario: self.scenario.clone(),
+            repeat: self.repeat,
+            session_id: self.session_id.clone(),
+            generation: self.generation.clone(),
+            case: self.generated(),
+            steps: self.steps.clone(),
+            checks: self.checks.clone(),
+            interruption: self.interruption.clone(),
+            evidence: self.evidence.clone(),
+            notes: self.notes.clone(),
+            former: self.former,
+            threshold: self.threshold,
+            safety_floor: self.safety_floor,
+            duration_ms: self.duration_ms,
         }
     }
 }

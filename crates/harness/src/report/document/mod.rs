@@ -18,7 +18,10 @@ pub use scores::Scores;
 
 use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
-use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
+use crate::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
+use crate::outcome::judge_samples::JudgeSamples;
+use crate::outcome::panel::PanelAgreement;
+use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::repeats::Repeats;
 use crate::outcome::{RunOutcome, Summary};
 use crate::sut::Isolation;
@@ -57,11 +60,20 @@ pub struct ReportDocument {
     /// The experiment that the run is one arm of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<ExperimentRun>,
+    /// The run whose answers were judged again; absent of a run that got answers of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejudged: Option<Rejudged>,
     /// Counts over the cases.
     pub summary: Summary,
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
+    /// How far the judges of a panel agree; absent where one judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<PanelAgreement>,
+    /// A judge that was asked several times about each answer; absent where it was asked once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_samples: Option<JudgeSamples>,
     /// The pass rate as labels correct it; absent where nobody has labelled anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<RunCalibration>,
@@ -90,6 +102,16 @@ pub struct ReportDocument {
     /// One entry per finished case, in the order of the plan. Last, so that a reader who wants
     /// the head only can stop here.
     pub cases: Vec<CaseDocument>,
+}
+
+/// A run whose answers were judged again, and what became of its verdicts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rejudged {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RejudgedRun,
+    /// What became of its verdicts.
+    pub changes: VerdictChanges,
 }
 
 /// The machine.
@@ -139,8 +161,11 @@ impl ReportDocument {
             config: header.config.clone(),
             suite: header.suite.clone(),
             experiment: header.experiment.clone(),
+            rejudged: None,
             summary: summary.clone(),
             repeats: None,
+            panel: None,
+            judge_samples: None,
             calibration: None,
             models: header.models.clone(),
             sut: header.sut.clone(),
@@ -192,6 +217,17 @@ mod tests {
         assert_whole(&fixture::state(&fixture::events(&[])));
         assert_whole(&fixture::state(&fixture::rich_events()[..1]));
         assert_whole(&fixture::state(&fixture::rich_events()[..2]));
+        let panel = assert_whole(&fixture::state(&fixture::events(&fixture::cases_of_a_panel())));
+        let found = panel.panel.unwrap();
+        assert_eq!((found.cases, found.unanimous), (3, 2), "silence is no vote");
+        assert_eq!(found.disputed, ["case-1"]);
+        assert_eq!([0, 1].map(|judge| found.judges[judge].unscored), [1, 0]);
+        assert_eq!(found.pairs[0].agreement.map(|found| found.same), Some(2));
+        assert_eq!([0, 1].map(|case| panel.cases[case].disputed), [false, true]);
+        let (cases, header) = fixture::rejudged();
+        let again = assert_whole(&fixture::state(&fixture::events_of(header, &cases)));
+        let changes = again.rejudged.unwrap().changes;
+        assert_eq!((changes.cases, changes.fail_to_pass, changes.gained), (4, 1, 1));
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! Several judges on one answer: each judges for itself, and the mean of their scores counts.
+//!
+//! They are unlike models: a second call of the same one would agree with it for the wrong reason.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ask::Judge;
+use super::prompt::Evidence;
+use super::samples::mean_card;
+use super::{Judgement, Scorecard, Verdict};
+use crate::rubric::Rubric;
+use selftest_models::prompts::PromptLibrary;
+
+/// Seeds of one judge, all its samples together.
+const SEEDS: u32 = 10_000;
+
+/// What one judge of a panel says of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PanelVerdict {
+    /// Full name of the model.
+    pub model: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// The verdicts of which that is the mean; empty where it was asked once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Verdict>,
+}
+
+/// The judges of a run: one, or several unlike ones.
+pub struct Panel {
+    judges: Vec<Arc<Judge>>,
+    rubric: Rubric,
+}
+
+impl Panel {
+    /// Judges by one rubric; `None` where there is no judge.
+    pub fn new(judges: Vec<Arc<Judge>>, rubric: Rubric) -> Option<Self> {
+        (!judges.is_empty()).then_some(Self { judges, rubric })
+    }
+
+    /// Judges one step. `seed` gives the sampling seed of a call, counted from 0.
+    pub async fn judge(
+        &self,
+        library: &PromptLibrary,
+        evidence: &Evidence,
+        seed: impl Fn(u32) -> u64,
+    ) -> Judgement {
+        if let [judge] = &self.judges[..] {
+            return judge.judge(library, evidence, seed).await;
+        }
+        let asked = self.judges.iter().zip(0..).map(|(judge, number)| {
+            let seed = &seed;
+            judge.judge(library, evidence, move |call| seed(number * SEEDS + call))
+        });
+        let (mut panel, mut calls) = (Vec::new(), Vec::new());
+        for (judge, said) in self.judges.iter().zip(join_all(asked).await) {
+            calls.extend(said.calls);
+            panel.push(PanelVerdict {
+                model: judge.model_id().to_owned(),
+                verdict: said.verdict,
+                samples: said.samples,
+            });
+        }
+        let question_count = evidence.question_count;
+        let verdict = together(&self.rubric, &panel);
+        Judgement { verdict, samples: Vec::new(), panel, question_count, calls }
+    }
+}
+
+/// The mean of the judges with a score, by category. One without a score counts for nothing and is
+/// no zero; without any score the answer is unscored for the first judge's reason.
+fn together(rubric: &Rubric, panel: &[PanelVerdict]) -> Verdict {
+    let said: Vec<(&str, &Scorecard)> = panel
+        .iter()
+        .filter_map(|judge| Some((judge.model.as_str(), judge.verdict.card()?)))
+        .collect();
+    let cards: Vec<&Scorecard> = said.iter().map(|(_, card)| *card).collect();
+    let words = said.iter().map(|(model, card)| format!("{model}: {}", card.reasoning.trim()));
+    let words = words.collect::<Vec<_>>().join("\n");
+    if let Some(card) = mean_card(rubric, &cards, words) {
+        return Verdict::Scored(card);
+    }
+    let unscored = panel.iter().find(|judge| judge.verdict.card().is_none()).or(panel.first());
+    unscored.map_or_else(super::ask::no_mean, |judge| judge.verdict.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::CategoryScore;
+    use selftest_models::structured::UnscoredReason;
+    use selftest_stats::score::Score;
+
+    fn says(model: &str, score: Option<f64>) -> PanelVerdict {
+        let rubric = Rubric::default();
+        let reason = UnscoredReason::JudgeUnfit;
+        let verdict = match score.map(|score| Score::new(score).unwrap()) {
+            None => Verdict::Unscored { reason, detail: model.to_owned(), partial: Vec::new() },
+            Some(score) => Verdict::Scored(Scorecard {
+                categories: rubric
+                    .categories()
+                    .iter()
+                    .map(|category| CategoryScore {
+                        category: category.id.clone(),
+                        score: Some(score),
+                    })
+                    .collect(),
+                overall: score,
+                reasoning: "Fine.".to_owned(),
+                questions: Vec::new(),
+            }),
+        };
+        PanelVerdict { model: model.to_owned(), verdict, samples: Vec::new() }
+    }
+
+    #[test]
+    fn a_judge_without_a_score_is_no_zero() {
+        let rubric = Rubric::default();
+        let together = |panel: &[PanelVerdict]| super::together(&rubric, panel);
+        let card = together(&[says("a", Some(0.9)), says("b", None), says("c", Some(0.6))]);
+        let card = card.card().cloned().unwrap();
+        assert!((card.overall.get() - 0.75).abs() < 1e-9, "{card:?}");
+        assert_eq!(card.reasoning, "a: Fine.\nc: Fine.");
+        let alone = together(&[says("a", None), says("b", Some(0.6))]);
+        assert_eq!(alone.card().unwrap().overall.get(), 0.6);
+        let none = together(&[says("a", None), says("b", None)]);
+        assert!(matches!(&none, Verdict::Unscored { detail, .. } if detail == "a"), "{none:?}");
+    }
+}

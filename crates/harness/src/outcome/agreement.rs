@@ -1,0 +1,100 @@
+//! How far two judges agree on which answers pass. Pure.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use selftest_stats::{Interval, cohen_kappa, wilson};
+use selftest_text::wording::percent;
+
+/// The agreement of two judges on the cases that both decided.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agreement {
+    /// Cases that scores of both decided.
+    pub cases: u32,
+    /// Those on which both say the same.
+    pub same: u32,
+    /// 95 % Wilson interval of the share of these.
+    pub interval: Option<Interval>,
+    /// Cohen's kappa: 1 is perfect, 0 what chance gives. Absent where both judges say one and the
+    /// same of every case, so that chance alone would agree as well.
+    pub kappa: Option<f64>,
+    /// Its 95 % interval; absent where the cases show no spread from which to estimate one.
+    pub kappa_interval: Option<Interval>,
+}
+
+impl Agreement {
+    /// Of pairs of passes; `None` without pairs.
+    pub fn of(pairs: &[(bool, bool)]) -> Option<Self> {
+        let cases = u32::try_from(pairs.len()).ok().filter(|cases| *cases > 0)?;
+        let same = pairs.iter().filter(|(a, b)| a == b).count();
+        let same = u32::try_from(same).unwrap_or(cases);
+        let categories: Vec<(u8, u8)> =
+            pairs.iter().map(|(a, b)| (u8::from(*a), u8::from(*b))).collect();
+        let kappa = cohen_kappa(&categories);
+        Some(Self {
+            cases,
+            same,
+            interval: wilson(same, cases),
+            kappa: kappa.map(|found| found.kappa),
+            kappa_interval: kappa
+                .filter(|found| found.standard_error > 1e-9)
+                .map(|found| found.interval),
+        })
+    }
+
+    /// The share of cases on which both say the same.
+    pub fn share(&self) -> f64 {
+        f64::from(self.same) / f64::from(self.cases.max(1))
+    }
+
+    /// For reports: `on 10 of 12 cases (83 %), kappa 0.62 [0.20, 1.00]`.
+    pub fn words(&self) -> String {
+        let Self { cases, same, .. } = self;
+        let noun = if *cases == 1 { "case" } else { "cases" };
+        let kappa = match (self.kappa, self.kappa_interval) {
+            (Some(kappa), Some(Interval { low, high })) => {
+                format!("kappa {kappa:.2} [{low:.2}, {high:.2}]")
+            }
+            (Some(kappa), None) => format!("kappa {kappa:.2}, without an interval"),
+            (None, _) => "no kappa, since all verdicts are the same".to_owned(),
+        };
+        format!("on {same} of {cases} {noun} ({} %), {kappa}", percent(self.share()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(cells: &[(bool, bool, usize)]) -> Vec<(bool, bool)> {
+        cells.iter().flat_map(|&(a, b, count)| vec![(a, b); count]).collect()
+    }
+
+    #[test]
+    fn agreement_in_words() {
+        // Artstein and Poesio (2008): kappa 0.348.
+        let (yes, no) = (true, false);
+        let found =
+            Agreement::of(&pairs(&[(no, no, 20), (no, yes, 20), (yes, no, 10), (yes, yes, 50)]));
+        let found = found.unwrap();
+        assert_eq!((found.cases, found.same), (100, 70));
+        assert_eq!(found.words(), "on 70 of 100 cases (70 %), kappa 0.35 [0.16, 0.53]");
+        let wilson = found.interval.unwrap();
+        assert!(wilson.low > 0.6 && wilson.high < 0.79, "{wilson:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_estimated_is_absent() {
+        assert_eq!(Agreement::of(&[]), None);
+        let same = Agreement::of(&[(true, true)]).unwrap();
+        assert_eq!((same.kappa, same.kappa_interval), (None, None));
+        assert_eq!(
+            same.words(),
+            "on 1 of 1 case (100 %), no kappa, since all verdicts are the same"
+        );
+        // Perfect on few cases: that its error is nil is no knowledge.
+        let perfect = Agreement::of(&[(true, true), (false, false)]).unwrap();
+        assert_eq!(perfect.kappa, Some(1.0));
+        assert_eq!(perfect.words(), "on 2 of 2 cases (100 %), kappa 1.00, without an interval");
+    }
+}

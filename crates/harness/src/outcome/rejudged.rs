@@ -1,0 +1,98 @@
+//! Answers that were judged before and are judged again: what changed, and how far both judges
+//! agree. Pure.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agreement::Agreement;
+use super::case::{CaseResult, CaseStatus, Step};
+use selftest_stats::score::Score;
+use selftest_text::wording::cases;
+
+/// What an earlier run said of the same answers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FormerVerdict {
+    /// How the case ended then.
+    pub status: CaseStatus,
+    /// The lowest overall score of its steps; null without one.
+    pub overall: Option<Score>,
+    /// Whether scores of a judge decided it, and not a check, a status or an error.
+    pub by_judge: bool,
+}
+
+impl FormerVerdict {
+    /// Of a case as it ended then.
+    pub fn of(case: &CaseResult) -> Self {
+        Self {
+            status: case.status().0,
+            overall: case.weakest_step().and_then(Step::overall),
+            by_judge: case.is_by_judge(),
+        }
+    }
+}
+
+/// What became of the verdicts of a run whose answers were judged again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictChanges {
+    /// Cases that were judged again so far.
+    pub cases: u32,
+    /// Failed then, passed now.
+    pub fail_to_pass: u32,
+    /// Passed then, failed now.
+    pub pass_to_fail: u32,
+    /// Without a verdict then, with one now.
+    pub gained: u32,
+    /// With a verdict then, without one now.
+    pub lost: u32,
+    /// Of both judges, on the cases that scores decided both times; absent where there is none.
+    pub agreement: Option<Agreement>,
+}
+
+impl VerdictChanges {
+    /// Over the cases that were judged before.
+    pub fn of<'a>(results: impl IntoIterator<Item = &'a CaseResult>) -> Self {
+        let (mut changes, mut pairs) = (Self::default(), Vec::new());
+        for case in results {
+            let Some(former) = case.former else { continue };
+            let (then, now) = (former.status.pass(), case.status().0.pass());
+            changes.cases += 1;
+            match (then, now) {
+                (Some(false), Some(true)) => changes.fail_to_pass += 1,
+                (Some(true), Some(false)) => changes.pass_to_fail += 1,
+                (None, Some(_)) => changes.gained += 1,
+                (Some(_), None) => changes.lost += 1,
+                (Some(true), Some(true)) | (Some(false), Some(false)) | (None, None) => {}
+            }
+            if let (Some(then), Some(now)) = (then, now)
+                && former.by_judge
+                && case.is_by_judge()
+            {
+                pairs.push((then, now));
+            }
+        }
+        changes.agreement = Agreement::of(&pairs);
+        changes
+    }
+
+    /// In one line, for reports.
+    pub fn sentence(&self) -> String {
+        let flips = self.pass_to_fail + self.fail_to_pass;
+        let mut parts = vec![
+            format!("{} pass to fail", self.pass_to_fail),
+            format!("{} fail to pass", self.fail_to_pass),
+        ];
+        let others = [(self.gained, "without one before"), (self.lost, "without one now")];
+        parts.extend(
+            others
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, words)| format!("{count} {words}")),
+        );
+        let agreement = match &self.agreement {
+            Some(found) => format!("both judges agree {}", found.words()),
+            None => "no case was decided by both judges".to_owned(),
+        };
+        let of = cases(self.cases);
+        format!("verdicts changed: {flips} of {of} ({}); {agreement}", parts.join(", "))
+    }
+}

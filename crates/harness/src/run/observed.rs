@@ -1,0 +1,57 @@
+//! What the steps of a case tell its checks. Pure.
+
+use std::time::Duration;
+
+use crate::check::{CommandRun, FileReport, Observation, ToolCall};
+use crate::outcome::Step;
+use crate::sut::SutReply;
+
+/// The answers of a case with what was said about them.
+pub(super) struct Observed<'a> {
+    answers: Vec<&'a str>,
+    last: &'a SutReply,
+    tool_calls: Option<Vec<ToolCall>>,
+    tokens: Option<u64>,
+    spent: u64,
+}
+
+impl<'a> Observed<'a> {
+    /// Of the steps that were played; `None` without an answer.
+    pub(super) fn of(steps: &'a [Step]) -> Option<Self> {
+        let replies: Vec<&SutReply> = steps.iter().filter_map(|step| step.reply.as_ref()).collect();
+        // Known only where each answer says it.
+        let tool_calls: Option<Vec<_>> =
+            replies.iter().map(|reply| reply.tool_calls.clone()).collect();
+        Some(Self {
+            last: replies.last()?,
+            answers: replies.iter().map(|reply| reply.output.as_str()).collect(),
+            tool_calls: tool_calls.map(|calls| calls.concat()),
+            tokens: replies.iter().map(|reply| reply.tokens).sum(),
+            spent: steps.iter().map(|step| step.duration_ms).sum(),
+        })
+    }
+
+    /// The last answer.
+    pub(super) fn last(&self) -> &'a SutReply {
+        self.last
+    }
+
+    /// With what became of files and commands.
+    pub(super) fn observation<'b>(
+        &'b self,
+        files: Option<&'b FileReport>,
+        commands: &'b [CommandRun],
+    ) -> Observation<'b> {
+        Observation {
+            status: Some(self.last.status),
+            output: &self.last.output,
+            answers: &self.answers,
+            tool_calls: self.tool_calls.as_deref(),
+            files,
+            turns: Some(self.answers.len() as u64),
+            tokens: self.tokens,
+            duration: Some(Duration::from_millis(self.spent)),
+            commands,
+        }
+    }
+}
