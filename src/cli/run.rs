@@ -46,9 +46,9 @@ pub struct RunArgs {
     /// Those of an arm too
     #[command(flatten)]
     pub trials: TrialArgs,
-    /// Run exactly the cases of this suite, as `selftest freeze` writes it, or of the evals.json of a
-    /// skill; no case is generated
-    #[arg(long, value_name = "FILE", help_heading = "What to run")]
+    /// Run exactly the cases of this suite, as `selftest freeze` writes it, of the evals.json or the
+    /// trigger-evals.json of a skill, or of all skills in a folder; no case is generated
+    #[arg(long, value_name = "PATH", help_heading = "What to run")]
     pub suite: Option<PathBuf>,
     /// Write the results into this folder too, as skill-creator reads them: grading.json,
     /// timing.json, `eval_metadata.json`, benchmark.json

@@ -44,7 +44,14 @@ pub(super) async fn run(
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
+    let mut suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
+    if let Some(suite) = &mut suite {
+        suite.check_loading(&resolved.config);
+        if suite.is_folder && args.skill_creator.is_some() {
+            let error = anyhow!("--skill-creator takes the cases of one skill");
+            return Err(Failure::usage(error).hint(Some("name one evals.json with --suite")));
+        }
+    }
     let mut plan = planned(args, &resolved.config, suite.as_ref())?;
     if plan.is_empty() {
         eprint("nothing to run: no scenario was selected\n");
@@ -59,11 +66,10 @@ pub(super) async fn run(
     let files = ReportFiles::open(&json_folder, &markdown_folder, &run_id)
         .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
 
-    let mut prepared = setup.prepare(&plan).await?;
-    if let Some((skill, _)) = suite.as_ref().and_then(|suite| suite.skill.as_ref()) {
-        // The cases of a skill are there to try it.
-        let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
-        prepared.runner = Arc::new(prepared.runner.with_sut(with));
+    let prepared = setup.prepare(&plan).await?;
+    if let Some(skill) = plan.iter().find_map(|case| case.handed.as_ref()) {
+        // Whether skills can be handed over at all is known before the first case.
+        prepared.runner.sut.with_skill(Arc::clone(skill))?;
     }
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
     for line in named_run::changed_models(&project, &resolved, &header.models) {
@@ -165,7 +171,7 @@ pub(super) fn planned(
             }
             plan_suite(&cases, &selection, defaults(config), args.repeats).map(|mut planned| {
                 for case in &mut planned {
-                    case.fixtures = file.fixtures(&case.scenario.id);
+                    file.equip(case, config);
                 }
                 planned
             })

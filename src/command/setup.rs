@@ -303,7 +303,7 @@ impl Setup<'_> {
         let mut hidden = self.project.protected(self.resolved);
         hidden.extend(record);
         hidden.extend(self.cassettes());
-        hidden.extend(self.suite.map(|suite| suite.path.clone()));
+        hidden.extend(self.suite.iter().flat_map(|suite| suite.answer_keys.iter().cloned()));
         hidden.extend_from_slice(self.hidden);
         hidden
     }
@@ -459,6 +459,7 @@ impl Setup<'_> {
             calibration: prepared.calibration.clone(),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
+            remarks: self.suite.map(|suite| suite.remarks.clone()).unwrap_or_default(),
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
         }
     }

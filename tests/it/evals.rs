@@ -145,3 +145,190 @@ fn results_are_what_skill_creator_reads() {
     let notes = benchmark["notes"].to_string();
     assert!(notes.contains("eval 3, with_skill, run 1: nothing was decided"), "{notes}");
 }
+
+/// A folder with two skills of the same case ids, a broken one and one without a skill.
+fn folder_of_skills() -> Workspace {
+    workspace(CASES, "copy")
+        .file("skills/ferry/SKILL.md", "---\nname: ferry\n---\nSay Ahoy to ferrymen.\n")
+        .file(
+            "skills/ferry/evals/evals.json",
+            r#"{"evals": [
+                {"id": 1, "prompt": "Greet me", "expectations": ["The answer contains \"Ahoy\""]},
+                {"id": 2, "prompt": "Greet", "files": ["gone.txt"], "expectations": ["contains \"x\""]}
+            ]}"#,
+        )
+        .file("skills/broken/evals/evals.json", "{")
+        .file(
+            "skills/bare/evals/evals.json",
+            r#"[{"id": "a", "prompt": "Greet me", "expectations": ["The answer contains \"Ahoy\""]}]"#,
+        )
+}
+
+#[test]
+fn a_folder_of_skills_is_one_run() {
+    let run = folder_of_skills().args(["--suite", "skills", "--format=json"]).run().exit(1);
+    let expected = [
+        ("bare/a", "failed"),
+        ("ferry/1", "passed"),
+        ("greeter/1", "passed"),
+        ("greeter/2", "passed"),
+        ("greeter/3", "unscored"),
+    ];
+    let expected = expected.map(|(id, status)| (id.to_owned(), status.to_owned()));
+    assert_eq!(statuses(&run), expected, "each has its own skill, and none another's");
+    let report = run.stdout_report();
+    assert_eq!(report.case_of("ferry/1").0["skill"], "ferry");
+    let skills = report.0["skills"].as_array().unwrap();
+    let counted: Vec<_> =
+        skills.iter().map(|one| (one["skill"].as_str().unwrap(), &one["passed"])).collect();
+    assert_eq!(counted, [("bare", &0.into()), ("ferry", &1.into()), ("greeter", &2.into())]);
+    // What is refused is said and written down.
+    let mut run = run;
+    for (file, why) in [
+        ("skills/broken/evals/evals.json", "nothing of it is run"),
+        ("skills/ferry/evals/evals.json", "case 2 needs the file `gone.txt`"),
+        ("skills/bare/evals/evals.json", "there is no SKILL.md around it"),
+    ] {
+        let in_report = |line: &Value| {
+            line.as_str().is_some_and(|line| line.starts_with(file) && line.contains(why))
+        };
+        assert!(report.0["warnings"].as_array().unwrap().iter().any(in_report), "{why}");
+        run = run.says(why);
+    }
+    let markdown = run.markdown();
+    assert!(markdown.contains("| ferry | 1 | 1 | 0 | 0 | 100 % |"), "{markdown}");
+    assert!(markdown.contains("nothing of it is run"), "{markdown}");
+    let text = report.to_string();
+    assert!(!text.contains("SAW skills/greeter/evals"), "the answer keys are out of reach");
+}
+
+#[test]
+fn the_cases_of_a_folder_can_be_chosen_frozen_and_shown() {
+    let workspace = folder_of_skills();
+    let run = workspace
+        .clone()
+        .args(["--suite", "skills", "--scenarios", "ferry/1,greeter/1"])
+        .run()
+        .exit(0);
+    assert!(run.stdout.contains("By skill\nferry: 1 of 1 passed\n"), "{}", run.stdout);
+    let _ = workspace.clone().args(["freeze", "latest", "--output", "frozen.yaml"]).run().exit(0);
+    let checked = workspace.args(["suite", "check", "frozen.yaml", "-v"]).run().exit(0);
+    assert!(checked.stdout.contains("case ferry/1"), "{}", checked.stdout);
+}
+
+#[test]
+fn a_folder_without_cases_is_refused() {
+    let workspace = folder_of_skills().file("empty/README.md", "nothing");
+    let run = workspace.clone().args(["--suite", "empty"]).run().exit(2);
+    let _ = run
+        .one_error(&["there is no evals.json below empty"])
+        .stderr_contains("hint: name a folder of skills");
+    let run = workspace.clone().args(["--suite", "skills/broken"]).run().exit(2);
+    let _ = run.stderr_contains("there is no case that can be run");
+    for arguments in [
+        vec!["skills", "experiment", "--suite", "skills"],
+        vec!["--suite", "skills", "--skill-creator", "it"],
+    ] {
+        let run = workspace.clone().args(arguments).run().exit(2);
+        let _ = run.stderr_contains("evals.json");
+    }
+}
+
+const TRIGGERS: &str = "skills/ferry/evals/trigger-evals.json";
+
+/// Loads the skill where the request speaks of ferries or, by mistake, of boats; never for "quay".
+const CHOOSING_AGENT: &str = r#"
+import json, os, sys
+task = json.loads(sys.stdin.readline())
+prompt = task["prompt"]
+skill = ".claude/skills/ferry"
+there = sorted(os.listdir(skill)) if os.path.isdir(skill) else None
+told = "SELFTEST_SKILL_FILE" in os.environ
+calls = []
+if "ferry" in prompt:
+    calls = [{"name": "Skill", "arguments": {"skill": "ferry"}}]
+if "boat" in prompt:
+    calls = [{"name": "Read", "arguments": {"file_path": os.path.abspath(skill + "/SKILL.md")}}]
+answer = {"type": "result", "status": "AWAITING_RESPONSE" if "?" in prompt else "COMPLETE",
+          "output": f"{there} {told}"}
+if "silent" not in sys.argv:
+    answer["tool_calls"] = calls
+print(json.dumps(answer), flush=True)
+"#;
+
+fn triggers(text: &str) -> Workspace {
+    workspace(CASES, "copy")
+        .file("agent.py", CHOOSING_AGENT)
+        .file("skills/ferry/SKILL.md", "---\nname: ferry\n---\nTimes of ferries.\n")
+        .file("skills/ferry/scripts/times.py", "print(7)")
+        .file(TRIGGERS, text)
+}
+
+#[test]
+fn queries_measure_whether_the_skill_is_loaded() {
+    let shapes = [
+        r#"[{"query": "When is the ferry?", "should_trigger": true},
+            {"query": "When does it leave the quay", "should_trigger": true},
+            {"query": "Bake a cake", "should_trigger": false},
+            {"query": "Paint a boat", "should_trigger": false}]"#,
+        r#"{"queries": [{"query": "When is the ferry?", "should_trigger": true},
+            {"query": "When does it leave the quay", "should_trigger": true},
+            {"query": "Bake a cake", "should_trigger": false},
+            {"query": "Paint a boat", "should_trigger": false}]}"#,
+        r#"{"should_trigger": ["When is the ferry?", "When does it leave the quay"],
+            "should_not_trigger": ["Bake a cake", "Paint a boat"]}"#,
+    ];
+    for shape in shapes {
+        let run = triggers(shape).args(["--suite", TRIGGERS, "--format=json"]).run().exit(1);
+        let expected = ["passed", "failed", "passed", "failed"].map(ToOwned::to_owned);
+        let found: Vec<String> = statuses(&run).into_iter().map(|(_, status)| status).collect();
+        assert_eq!(found, expected, "{}", run.stderr);
+        let report = run.stdout_report();
+        let loading = &report.0["loading"];
+        let counts = json!({"loaded": 1, "not_loaded": 1, "unknown": 0});
+        assert_eq!((&loading["should_load"], &loading["should_not_load"]), (&counts, &counts));
+        assert_eq!(loading["precision"]["share"], 0.5);
+        assert_eq!(loading["recall"]["count"], 1);
+        assert!(loading["recall"]["interval"]["low"].as_f64().unwrap() < 0.1, "{loading}");
+        assert_eq!(report.0["models"]["judge"], "none");
+        let reason = report.case_of("trigger-4").reason().to_owned();
+        assert!(
+            reason.contains("loads the skill `ferry` with `Read`, which is forbidden"),
+            "{reason}"
+        );
+        // The skill lies where agents look, without its cases, and nobody is told of it.
+        let output = &report.case_of("trigger-1").0["output"];
+        assert_eq!(output, "['SKILL.md', 'scripts'] False");
+        assert!(
+            run.markdown().contains("- Loading of skills: precision 50 % (1 of 2"),
+            "{}",
+            run.markdown()
+        );
+    }
+}
+
+#[test]
+fn an_agent_that_tells_no_calls_is_never_passed() {
+    let config = |extra: &str| {
+        let python = std::process::Command::new("sh").args(["-c", "command -v python3"]).output();
+        let python = String::from_utf8(python.unwrap().stdout).unwrap();
+        let python = python.trim();
+        format!(
+            "version: 1\nsut: {{ command: {{ run: [\"{python}\", agent.py, silent], {extra} }} }}\n"
+        )
+    };
+    let queries = r#"[{"query": "When is the ferry?", "should_trigger": true},
+                      {"query": "Bake a cake", "should_trigger": false}]"#;
+    for extra in ["work_folder: copy", "work_folder: project"] {
+        let run = triggers(queries).config(config(extra)).args(["--suite", TRIGGERS]).run().exit(3);
+        let run = run.says("trigger-1: undecided");
+        assert!(run.stdout.contains("precision unknown (of no request)"), "{}", run.stdout);
+        assert!(
+            run.stdout.contains("1 request that should load: 0 loaded, 0 not loaded, 1 not known")
+        );
+        let warned = run.stderr.contains("sut.command.work_folder: copy");
+        assert_eq!(warned, extra.ends_with("project"), "{}", run.stderr);
+    }
+    let run = triggers(queries).args(["skills", "experiment", "--suite", TRIGGERS]).run().exit(2);
+    let _ = run.stderr_contains("only asks whether a skill is loaded");
+}

@@ -218,6 +218,8 @@ pub struct RunHeader {
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.
     pub experiment: Option<ExperimentRun>,
+    /// What the suite holds and is not run, one line each, told when it was read.
+    pub remarks: Vec<String>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,
 }

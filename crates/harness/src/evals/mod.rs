@@ -22,7 +22,7 @@ use serde::Serialize;
 
 pub use dialect::Dialect;
 pub use read::{ReadError, read};
-pub use suite::{BY_RULE, ImportedSuite};
+pub use suite::{BY_RULE, ImportedSuite, free_id};
 
 use crate::check::Check;
 

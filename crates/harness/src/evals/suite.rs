@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Decider, EvalCase, EvalFile, EvalsFile};
+use selftest_text::wording::plural;
+
+use super::{Decider, EvalCase, EvalFile, EvalsFile, RoutingCase};
 use crate::check::{self, Check, CheckKind, CheckWeight, Text};
 use crate::scenario::suite::{SUITE_VERSION, Suite, SuiteCase};
 use crate::scenario::{Scenario, TaskStatus};
@@ -23,14 +25,17 @@ pub struct ImportedSuite {
     pub suite: Suite,
     /// The files that each case needs, by its id of ours; none of most cases.
     pub files: BTreeMap<String, Vec<EvalFile>>,
+    /// The ids of the cases that ask only whether a skill is loaded.
+    pub loading: BTreeSet<String>,
     /// What is not run besides what the file's own warnings name, one line each.
     pub left_out: Vec<String>,
 }
 
 impl EvalsFile {
     /// The cases as a suite. Demands by check are decided by machine, sentences by the judge; a case
-    /// with a demand that nobody can decide is never passed.
-    pub fn suite(&self) -> ImportedSuite {
+    /// with a demand that nobody can decide is never passed. `skill` are the names under which the
+    /// skill around the file can be loaded; without one it is as the file says.
+    pub fn suite(&self, skill: &[String]) -> ImportedSuite {
         let mut taken = BTreeSet::new();
         let mut imported = ImportedSuite {
             suite: Suite {
@@ -41,6 +46,7 @@ impl EvalsFile {
                 cases: Vec::new(),
             },
             files: BTreeMap::new(),
+            loading: BTreeSet::new(),
             left_out: self.refused.clone(),
         };
         for case in &self.cases {
@@ -56,14 +62,51 @@ impl EvalsFile {
             }
             imported.suite.cases.push(suite_case(id, case));
         }
-        if !self.routing.is_empty() {
-            let count = self.routing.len();
-            imported
-                .left_out
-                .push(format!("{count} prompts about loading the skill are not cases of a run"));
+        let named: Vec<String> = self.skill.iter().cloned().collect();
+        let around = if skill.is_empty() { &named[..] } else { skill };
+        let mut nameless = 0u64;
+        for (routing, number) in self.routing.iter().zip(1..) {
+            let id = free_id(&format!("trigger-{number}"), &mut taken);
+            match loading_case(id.clone(), routing, around) {
+                Some(case) => {
+                    imported.suite.cases.push(case);
+                    imported.loading.insert(id);
+                }
+                None => nameless += 1,
+            }
+        }
+        if nameless > 0 {
+            let count = plural(nameless, "prompt");
+            imported.left_out.push(format!(
+                "{count} about loading a skill: neither the file nor a SKILL.md around it names one"
+            ));
         }
         imported
     }
+}
+
+/// A case that asks whether any of these skills is loaded, and for nothing else.
+fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<SuiteCase> {
+    let skills = if routing.skills.is_empty() { around } else { &routing.skills };
+    let names = || skills.iter().filter_map(|name| Text::new(name.as_str()).ok());
+    let mut checks: Vec<Check> =
+        names().map(|name| Check::new(CheckKind::SkillLoaded(name))).collect();
+    let check = match checks.len() {
+        0 | 1 => checks.pop()?,
+        _ => Check::new(CheckKind::Any(checks)),
+    };
+    let check = if routing.should_trigger { check } else { check.negated() };
+    let verb = if routing.should_trigger { "loads" } else { "does not load" };
+    let name = format!("{verb} the skill {}", skills.first()?);
+    let scenario = Scenario {
+        description: selftest_text::one_line(&routing.query, MAX_DESCRIPTION),
+        ..Scenario::new(id, TaskStatus::Complete)
+    };
+    Some(SuiteCase {
+        prompt: routing.query.clone(),
+        checks: vec![named(&check, &name, None)],
+        ..SuiteCase::new(scenario, crate::scenario::GeneratedCase::default())
+    })
 }
 
 fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
@@ -117,7 +160,7 @@ fn undecidable(words: &str, why: &str) -> Check {
 }
 
 /// An id of ours for an id of theirs, which nobody else has.
-fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
+pub fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let plain: String = theirs.chars().map(|c| if fits(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['-', '_']);
@@ -137,7 +180,7 @@ mod tests {
     use crate::evals::read;
 
     fn imported(text: &str) -> ImportedSuite {
-        read("evals.json", text.as_bytes(), &()).unwrap().suite()
+        read("evals.json", text.as_bytes(), &()).unwrap().suite(&["s".to_owned()])
     }
 
     #[test]
@@ -175,6 +218,26 @@ mod tests {
         let imported = imported(r#"{"evals": [{"id": 0, "prompt": "Do it"}]}"#);
         let [check] = &imported.suite.cases[0].checks[..] else { panic!("one check") };
         assert_eq!(check.kind.name(), "unknown");
+    }
+
+    #[test]
+    fn prompts_about_loading_are_cases_of_their_own() {
+        let text = r#"[{"query": "When is the ferry?", "should_trigger": true},
+                       {"query": "Bake a cake", "should_trigger": false}]"#;
+        let found = imported(text);
+        let [first, second] = &found.suite.cases[..] else { panic!("two cases") };
+        assert_eq!(
+            (first.scenario.id.as_str(), second.prompt.as_str()),
+            ("trigger-1", "Bake a cake")
+        );
+        let wanted = [first, second].map(|case| case.generated().should_load());
+        assert_eq!(wanted, [Some(true), Some(false)]);
+        assert_eq!(found.loading.len(), 2);
+        let file = read("trigger-evals.json", text.as_bytes(), &()).unwrap();
+        let two = file.suite(&["ferry".to_owned(), "harbour-ferry".to_owned()]);
+        assert_eq!(two.suite.cases[1].generated().should_load(), Some(false));
+        let none = file.suite(&[]);
+        assert!(none.suite.cases.is_empty() && none.left_out[0].contains("2 prompts"), "{none:?}");
     }
 
     #[test]

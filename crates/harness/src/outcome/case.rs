@@ -161,6 +161,8 @@ pub struct CaseResult {
     pub scenario: Scenario,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,
+    /// Name of the skill whose case it is.
+    pub skill: Option<String>,
     /// Session of the system under test.
     pub session_id: SessionId,
     /// The tries of the generator.

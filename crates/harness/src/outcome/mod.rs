@@ -1,9 +1,13 @@
 //! From steps to a case's status, from cases to a summary, from a summary to an outcome.
 //! Pure: no clock, no files, no models.
 
+pub mod by_skill;
 pub mod case;
+pub mod loading;
 pub mod repeats;
 pub mod summary;
 
+pub use by_skill::SkillResult;
 pub use case::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, StepKind, case_name};
+pub use loading::LoadingRates;
 pub use summary::{RunOutcome, Summary, gate};

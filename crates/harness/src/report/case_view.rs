@@ -4,7 +4,7 @@
 use super::wording;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
 use crate::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
-use crate::outcome::{CaseResult, CaseStatus, Step};
+use crate::outcome::{CaseResult, CaseStatus, LoadingRates, SkillResult, Step};
 use crate::rubric;
 use crate::scenario::TaskStatus;
 use selftest_stats::score::Score;
@@ -239,6 +239,17 @@ pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option
         })
         .collect();
     (!trials.is_empty()).then(|| Repeats::of(trials))
+}
+
+/// The cases by skill, where they are those of several.
+pub(super) fn skills<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<SkillResult> {
+    let skills = SkillResult::all(cases);
+    if skills.len() > 1 { skills } else { Vec::new() }
+}
+
+/// Whether skills were loaded when they should be, in sentences; none where no case asks for that.
+pub(super) fn loading<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<String> {
+    LoadingRates::of(cases).map(|rates| rates.sentences()).unwrap_or_default()
 }
 
 /// The cases in the order of their first trials; empty for a run without repeats.

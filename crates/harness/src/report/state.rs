@@ -8,7 +8,7 @@ use super::document::{CaseDocument, Host, ReportDocument, RunEnd};
 use super::markdown::{self, RunView};
 use crate::calibration::{JudgeCalibration, RunCalibration};
 use crate::event::{RunEvent, RunEventKind, RunHeader};
-use crate::outcome::{CaseResult, Summary};
+use crate::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
 
 /// Bytes of a warning, and how many are kept.
 const WARNING: usize = 1_000;
@@ -86,10 +86,22 @@ impl RunState {
         let host = self.host.clone();
         let head = ReportDocument {
             repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
+            skills: SkillResult::all(self.results()),
+            loading: LoadingRates::of(self.results()),
             calibration: self.calibration(header),
-            ..ReportDocument::head(header, &self.summary, &self.warnings, end, host)
+            ..ReportDocument::head(header, &self.summary, &self.warnings(header), end, host)
         };
         Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+    }
+
+    /// What was told before the run and in it.
+    fn warnings(&self, header: &RunHeader) -> Vec<String> {
+        header.remarks.iter().chain(&self.warnings).cloned().collect()
+    }
+
+    /// The finished cases in the order of the plan.
+    fn results(&self) -> impl Iterator<Item = &CaseResult> {
+        self.cases.values().map(|case| &*case.result)
     }
 
     /// The pass rate as labels correct it.
@@ -130,7 +142,7 @@ impl RunState {
             header,
             cases: self.cases.values().map(|case| &*case.result).collect(),
             summary: &self.summary,
-            warnings: &self.warnings,
+            warnings: &self.warnings(header),
             end: self.end.as_ref(),
             calibration: self.calibration(header),
             json_link,

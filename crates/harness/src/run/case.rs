@@ -56,6 +56,7 @@ impl CasePlay {
                 index: planned.index,
                 scenario: planned.scenario.clone(),
                 repeat: planned.repeat,
+                skill: planned.skill.clone(),
                 session_id: session_id.clone(),
                 generation: GenerationRecord::default(),
                 case: planned.frozen.clone(),
@@ -136,8 +137,9 @@ impl CasePlay {
         case: &GeneratedCase,
         scenario: &Scenario,
     ) -> Result<(), Interruption> {
-        let mut status =
-            self.step(StepKind::Answer, case, &case.prompt, scenario.expected_status).await?;
+        // Whether a skill is loaded has nothing to do with how the task stands.
+        let expected = case.should_load().is_none().then_some(scenario.expected_status);
+        let mut status = self.step(StepKind::Answer, case, &case.prompt, expected).await?;
         let flow = if scenario.requires_reply { &scenario.reply_flow[..] } else { &[] };
         for ((played, reply), number) in flow.iter().enumerate().zip(1..) {
             if status != TaskStatus::AwaitingResponse {
@@ -149,7 +151,7 @@ impl CasePlay {
                 break;
             }
             let kind = StepKind::Reply(number);
-            status = self.step(kind, case, &reply.reply, reply.expected_status).await?;
+            status = self.step(kind, case, &reply.reply, Some(reply.expected_status)).await?;
         }
         Ok(())
     }
@@ -194,16 +196,20 @@ impl CasePlay {
         Ok(case)
     }
 
-    /// Says something to the system under test. The result is how the task stands then.
+    /// Says something to the system under test. The result is how the task stands then. Where
+    /// nothing is `expected`, every status is as it should be but an error.
     async fn step(
         &mut self,
         kind: StepKind,
         case: &GeneratedCase,
         input: &str,
-        expected_status: TaskStatus,
+        expected: Option<TaskStatus>,
     ) -> Result<TaskStatus, Interruption> {
         self.phase(CasePhase::Running);
         let (reply, duration_ms) = self.exchange(kind, input).await;
+        let stands = reply.as_ref().ok().map(|reply| reply.status);
+        let stands = stands.filter(|status| *status != TaskStatus::Error);
+        let expected_status = expected.or(stands).unwrap_or(TaskStatus::Complete);
         self.draft.steps.push(Step {
             kind,
             input: input.to_owned(),
@@ -235,7 +241,8 @@ impl CasePlay {
         let left = &mut self.remaining;
         let session = match &mut self.session {
             Some(session) => session,
-            none => match limited(self.runner.sut.open(&self.task), left, limit).await {
+            none => match limited(open(&self.runner, &self.planned, &self.task), left, limit).await
+            {
                 (Ok(session), _) => none.insert(session),
                 (Err(interruption), duration_ms) => return (Err(interruption), duration_ms),
             },
@@ -350,6 +357,18 @@ impl CasePlay {
             scenario_id: self.planned.scenario.id.clone(),
             phase,
         });
+    }
+}
+
+/// Opens a session of the system under test, with the skill of the case where it has one.
+async fn open(
+    runner: &Runner,
+    planned: &PlannedCase,
+    task: &Task,
+) -> Result<Box<dyn SutSession>, SutError> {
+    match &planned.handed {
+        Some(skill) => runner.sut.with_skill(Arc::clone(skill))?.open(task).await,
+        None => runner.sut.open(task).await,
     }
 }
 

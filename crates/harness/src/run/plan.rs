@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::scenario::suite::SuiteCase;
 use crate::scenario::{GeneratedCase, Grounds, Scenario};
 use crate::sut::Fixture;
+use crate::sut::skill::Skill;
 use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// Which scenarios of the configuration to run.
@@ -65,6 +66,10 @@ pub struct PlannedCase {
     pub grounds: Grounds,
     /// Files that are put into the folder of the system under test.
     pub fixtures: Arc<[Fixture]>,
+    /// Name of the skill whose case it is.
+    pub skill: Option<String>,
+    /// The skill that is handed to the system under test for this case alone.
+    pub handed: Option<Arc<Skill>>,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,
     /// Least overall score that passes.
@@ -155,6 +160,8 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         frozen: None,
         grounds: scenario.grounds(),
         fixtures: Arc::new([]),
+        skill: None,
+        handed: None,
         repeat: None,
         threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
         limits,

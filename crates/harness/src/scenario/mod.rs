@@ -17,7 +17,7 @@ pub mod template;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::Check;
+use crate::check::{Check, CheckKind};
 pub use crate::task_status::TaskStatus;
 use selftest_stats::score::{Score, Strictness};
 
@@ -36,8 +36,11 @@ pub struct ReplyStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Unique name, also the name of its prompt template: letters, digits, `_` and `-`.
-    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
+    /// Unique name, also the name of its prompt template: letters, digits, `_` and `-`. The cases of
+    /// several skills have the name of the skill before it: `skill/case`.
+    #[schemars(regex(
+        pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
+    ))]
     pub id: String,
     /// What it tests, in one line; the generic template is built from it.
     #[schemars(length(min = 1))]
@@ -135,6 +138,28 @@ impl GeneratedCase {
     pub fn asks_judge(&self) -> bool {
         let Grounds { expectations, checks, .. } = &self.grounds;
         checks.is_empty() || !expectations.is_empty() || !self.hints.trim().is_empty()
+    }
+
+    /// Whether the skill should be loaded, for a case that asks for nothing else.
+    pub fn should_load(&self) -> Option<bool> {
+        match &self.grounds.checks[..] {
+            [check] if !self.asks_judge() => should_load(check),
+            _ => None,
+        }
+    }
+}
+
+/// What a check demands of the loading of skills, where it demands nothing else.
+fn should_load(check: &Check) -> Option<bool> {
+    match &check.kind {
+        CheckKind::SkillLoaded(_) => Some(true),
+        CheckKind::Not(inner) => should_load(inner).map(|wanted| !wanted),
+        CheckKind::Any(inner) => {
+            let mut wanted = inner.iter().map(should_load);
+            let first = wanted.next()??;
+            wanted.all(|other| other == Some(first)).then_some(first)
+        }
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@ mod agent;
 mod answer;
 mod command;
 mod files;
+mod skill;
 
 use selftest_text::escape::terminal;
 
@@ -127,6 +128,8 @@ fn statement(check: &Check, seen: &Observation<'_>) -> Statement {
         CheckKind::ToolCalled(called) => agent::tool_called(called, seen),
         CheckKind::ToolNotCalled(name) => agent::tool_not_called(name, seen),
         CheckKind::ToolsInOrder(tools) => agent::tools_in_order(tools, seen),
+
+        CheckKind::SkillLoaded(name) => skill::loaded(name, seen),
 
         CheckKind::FileCreated(path) => files::created(path, seen),
         CheckKind::FileChanged(path) => files::changed(path, seen),

@@ -20,7 +20,7 @@ use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RunHeader, RunModels, SuiteRun};
 use crate::outcome::repeats::Repeats;
-use crate::outcome::{RunOutcome, Summary};
+use crate::outcome::{LoadingRates, RunOutcome, SkillResult, Summary};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
 
@@ -62,6 +62,12 @@ pub struct ReportDocument {
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
+    /// The cases by skill, where they are those of skills.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillResult>,
+    /// Whether skills were loaded when they should be; absent where no case asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loading: Option<LoadingRates>,
     /// The pass rate as labels correct it; absent where nobody has labelled anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<RunCalibration>,
@@ -141,6 +147,8 @@ impl ReportDocument {
             experiment: header.experiment.clone(),
             summary: summary.clone(),
             repeats: None,
+            skills: Vec::new(),
+            loading: None,
             calibration: None,
             models: header.models.clone(),
             sut: header.sut.clone(),
