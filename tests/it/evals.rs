@@ -332,3 +332,53 @@ fn an_agent_that_tells_no_calls_is_never_passed() {
     let run = triggers(queries).args(["skills", "experiment", "--suite", TRIGGERS]).run().exit(2);
     let _ = run.stderr_contains("only asks whether a skill is loaded");
 }
+
+/// Says what it finds, and what was said to it before.
+const LISTENING_AGENT: &str = r#"
+import json, os, sys
+said = []
+for line in sys.stdin:
+    message = json.loads(line)
+    said.append(message.get("prompt") or message.get("reply"))
+    found = open("ready.txt").read().strip() if os.path.exists("ready.txt") else "nothing"
+    open("answer.txt", "w").write(found)
+    status = "AWAITING_RESPONSE" if said[-1].endswith("?") else "COMPLETE"
+    print(json.dumps({"type": "result", "status": status, "tool_calls": [],
+                      "output": f"found {found}; heard {' | '.join(said)}"}), flush=True)
+    if said[-1] == "leave":
+        break
+"#;
+
+#[test]
+fn cases_of_several_messages_are_one_session() {
+    let cases = r#"{"evals": [
+        {"id": "three", "query_flow": ["First?", "Second", "Third"],
+         "expectations": ["The answer contains \"heard First? | Second | Third\""]},
+        {"id": "asks", "query_flow": ["First", "Second?"], "expectations": ["The answer contains \"Second\""]},
+        {"id": "left", "messages": [{"role": "user", "content": "leave"}, {"role": "user", "content": "Back"}],
+         "expectations": ["The answer contains \"Back\""]}
+    ]}"#;
+    let workspace = workspace(cases, "project").file("agent.py", LISTENING_AGENT);
+    let agent = LISTENING_AGENT.replace("    open(\"answer.txt\", \"w\").write(found)\n", "");
+    let workspace = workspace.file("agent.py", agent);
+    let run = workspace.clone().args(["--suite", EVALS, "--format=json"]).run().exit(1);
+    let report = run.stdout_report();
+    let three = report.case_of("three");
+    assert_eq!(three.status(), "passed", "{report}");
+    let inputs: Vec<&Value> = three.steps().iter().map(|step| &step["input"]).collect();
+    assert_eq!(inputs, ["First?", "Second", "Third"]);
+    // How the task stands counts at the end alone.
+    assert_eq!(three.steps()[0]["expected_status"], "AWAITING_RESPONSE");
+    let asks = report.case_of("asks");
+    assert!(asks.reason().contains("expected COMPLETE, got AWAITING_RESPONSE"), "{asks}");
+    let left = report.case_of("left");
+    assert_eq!(left.status(), "sut_error");
+    assert!(left.notes().iter().any(|note| note.contains("has to read on")), "{left}");
+    // A frozen conversation is the same again.
+    let _ = workspace.clone().args(["freeze", "latest", "--output", "frozen.yaml"]).run().exit(0);
+    let again = workspace
+        .args(["--suite", "frozen.yaml", "--scenarios", "three", "--format=json"])
+        .run()
+        .exit(0);
+    assert_eq!(again.stdout_report().case_of("three").steps().len(), 3);
+}

@@ -51,12 +51,6 @@ impl EvalsFile {
         };
         for case in &self.cases {
             let id = free_id(&case.id, &mut taken);
-            if !case.replies.is_empty() {
-                imported.left_out.push(format!(
-                    "case {id}: {} later messages are not sent: the first answer is judged",
-                    case.replies.len()
-                ));
-            }
             if !case.files.is_empty() {
                 imported.files.insert(id.clone(), case.files.clone());
             }
@@ -114,6 +108,7 @@ fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
     let scenario = Scenario {
         description: selftest_text::one_line(words, MAX_DESCRIPTION),
         timeout_seconds: case.timeout_seconds.map(|seconds| seconds.clamp(0.1, 86_400.0)),
+        follow_ups: case.replies.clone(),
         ..Scenario::new(id, TaskStatus::Complete)
     };
     let (mut checks, mut expectations) = (Vec::new(), Vec::new());

@@ -124,7 +124,7 @@ impl CasePlay {
         let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
         let unavailable = matches!(played, Err(Interruption::ModelUnavailable(_)));
         if case.asks_judge() && !decided && !unavailable {
-            for number in 0..self.draft.steps.len() {
+            for number in self.draft.first_judged()..self.draft.steps.len() {
                 self.judge_step(&case, number).await;
             }
         }
@@ -138,7 +138,8 @@ impl CasePlay {
         scenario: &Scenario,
     ) -> Result<(), Interruption> {
         // Whether a skill is loaded has nothing to do with how the task stands.
-        let expected = case.should_load().is_none().then_some(scenario.expected_status);
+        let last = case.should_load().is_none().then_some(scenario.expected_status);
+        let expected = last.filter(|_| scenario.follow_ups.is_empty());
         let mut status = self.step(StepKind::Answer, case, &case.prompt, expected).await?;
         let flow = if scenario.requires_reply { &scenario.reply_flow[..] } else { &[] };
         for ((played, reply), number) in flow.iter().enumerate().zip(1..) {
@@ -152,6 +153,20 @@ impl CasePlay {
             }
             let kind = StepKind::Reply(number);
             status = self.step(kind, case, &reply.reply, Some(reply.expected_status)).await?;
+        }
+        let left = |number: u32| scenario.follow_ups.len() - number as usize;
+        for (message, number) in scenario.follow_ups.iter().zip(1..) {
+            if status == TaskStatus::Error {
+                break;
+            }
+            let expected = last.filter(|_| left(number) == 0);
+            let said = self.step(StepKind::Reply(number), case, message, expected).await;
+            if said.is_err() && status == TaskStatus::Complete {
+                let words =
+                    "after COMPLETE the next message got no answer: the program has to read on";
+                self.draft.notes.push(words.to_owned());
+            }
+            status = said?;
         }
         Ok(())
     }

@@ -53,6 +53,11 @@ pub struct Scenario {
     /// What is said to the system under test, step by step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_flow: Vec<ReplyStep>,
+    /// More messages of the user, said one after the other in the same session, whatever the system
+    /// under test answers but an error. Status, checks and judge then go by the last answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(min = 1)))]
+    pub follow_ups: Vec<String>,
     /// Overrides the run's strictness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strictness: Option<Strictness>,
@@ -98,6 +103,7 @@ impl Scenario {
             expected_status,
             requires_reply: false,
             reply_flow: Vec::new(),
+            follow_ups: Vec::new(),
             strictness: None,
             min_score_to_pass: None,
             allow_minor_format_deviation: None,
