@@ -20,6 +20,10 @@ pub struct TrialArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
     pub scenarios: Option<String>,
+    /// Run the shell lines (`setup`, `cmd`) in an evals.json of this skill, or of the case with this
+    /// id, in the sandbox; they are strangers' lines, so read them first
+    #[arg(long, value_name = "NAME", help_heading = "What to run")]
+    pub allow_commands: Vec<String>,
     /// Seconds that the system under test has for each case
     #[arg(long, value_name = "SECS", help_heading = "What to run")]
     pub timeout: Option<f64>,

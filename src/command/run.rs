@@ -1,6 +1,7 @@
 //! The main job: run the scenarios, write the reports, say how it went.
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +45,12 @@ pub(super) async fn run(
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let mut suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
+    let allowed = &args.trials.allow_commands;
+    if let (None, Some(name)) = (&args.suite, allowed.first()) {
+        return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
+    }
+    let load = |path: &PathBuf| SuiteFile::load(&project, path, allowed);
+    let mut suite = args.suite.as_ref().map(load).transpose()?;
     if let Some(suite) = &mut suite {
         suite.check_loading(&resolved.config);
         if suite.is_folder && args.skill_creator.is_some() {

@@ -136,6 +136,15 @@ impl Setup<'_> {
         if let Some(sut) = &external {
             sut.check().await?;
         }
+        if let Some(case) = plan.iter().find(|case| !case.set_up.is_empty())
+            && !external.as_ref().is_some_and(|sut| sut.takes_fixtures())
+        {
+            let id = &case.scenario.id;
+            return Err(Failure::usage(anyhow!(
+                "case {id} has a set-up, and the system under test has no folder of its own"
+            ))
+            .hint(Some("set `sut.command.work_folder: copy` in the config")));
+        }
         let takes_fixtures = external.as_ref().is_some_and(|sut| sut.takes_fixtures());
         if let Some(case) = plan.iter().find(|case| !case.fixtures.is_empty())
             && !takes_fixtures

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::anyhow;
 
@@ -12,12 +12,14 @@ use super::eprint;
 use super::failure::Failure;
 use super::skill_file::{self, FILE as SKILL_FILE, names};
 use crate::config::{self, Config};
+use selftest_harness::check::CommandCheck;
 use selftest_harness::evals::folder::{self, SkillFolder};
-use selftest_harness::evals::{EvalFile, MAX_CASES, free_id};
+use selftest_harness::evals::{EvalFile, MAX_CASES, ShellRule, free_id};
 use selftest_harness::event::SuiteRun;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::scenario::suite::{SUITE_VERSION, Suite, SuiteCase};
+use selftest_harness::sut::confine::landlock_abi;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::sut_settings::{CommandSettings, Protocol, WorkFolder};
 use selftest_harness::sut::{Fixture, FixtureSource};
@@ -31,6 +33,9 @@ const SKILLS: &str = ".claude/skills";
 const EVALS: &str = "evals";
 /// Most warnings of one file of many; what is refused is always told.
 const MAX_WARNINGS: usize = 5;
+/// The least version of Landlock's interface under which strangers' lines are run: with it a program
+/// is kept to its files and off the network.
+const CONFINED: i32 = 4;
 /// Most remarks of a run.
 const MAX_REMARKS: usize = 1_000;
 
@@ -45,6 +50,8 @@ pub(super) struct SuiteFile {
     pub(super) answer_keys: Vec<PathBuf>,
     /// What is not run and what may not be meant, one line each.
     pub(super) remarks: Vec<String>,
+    /// Whose shell lines may be run.
+    allowed: AllowedCommands,
     /// Whether it is a folder of skills.
     pub(super) is_folder: bool,
     /// As the user named it.
@@ -52,16 +59,60 @@ pub(super) struct SuiteFile {
 }
 
 /// What a case needs.
-#[derive(Default)]
 struct Needs {
     /// Its files.
     fixtures: Vec<Fixture>,
+    /// Commands that make its folder ready.
+    set_up: Arc<[CommandCheck]>,
     /// Name of the skill that it is of.
     skill: Option<String>,
     /// The skill that is handed over with it.
     handed: Option<Arc<Skill>>,
     /// The folder of the skill, for a case that asks whether it is loaded.
     skill_folder: Arc<[Fixture]>,
+}
+
+/// The skills and cases whose shell lines a person allowed.
+struct AllowedCommands {
+    names: Vec<String>,
+    /// Version of the interface by which this kernel confines programs; 0 where it does not.
+    confinement: i32,
+    /// The skills and cases that have shell lines.
+    seen: Mutex<BTreeSet<String>>,
+}
+
+impl AllowedCommands {
+    fn new(names: &[String]) -> Self {
+        let (names, seen) = (names.to_vec(), Mutex::default());
+        Self { names, confinement: landlock_abi(), seen }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether those of a case may be run, which has these names.
+    fn rule(&self, skill: &str, id: &str) -> ShellRule {
+        let names = [skill.to_owned(), id.to_owned(), format!("{skill}/{id}")];
+        let is_allowed = names.iter().any(|name| self.names.contains(name));
+        self.seen().extend(names);
+        if !is_allowed {
+            let name = terminal(skill, 80);
+            let why = format!("shell lines are run only with --allow-commands {name}");
+            ShellRule::Refused(why)
+        } else if self.confinement < CONFINED {
+            let why = "allowed, and not run: this machine cannot confine it to files and network";
+            ShellRule::Refused(why.to_owned())
+        } else {
+            ShellRule::Allowed
+        }
+    }
+
+    /// The first name that stands for no shell line.
+    fn unused(&self) -> Option<&String> {
+        let seen = self.seen();
+        self.names.iter().find(|name| !seen.contains(*name))
+    }
 }
 
 /// The cases of one file of somebody else.
@@ -77,14 +128,15 @@ struct Imported {
 
 impl Imported {
     /// Reads a file of cases and what is around it. The error says why nothing of it can be used.
-    fn read(path: &Path) -> Result<Self, String> {
+    fn read(path: &Path, allowed: &AllowedCommands) -> Result<Self, String> {
         let file = folder::read_file(path).map_err(|error| error.to_string())?;
         let around = SkillFolder::around(path);
         let skill_file = around.skill.join(SKILL_FILE);
         let skill = if skill_file.is_file() { Some(skill_file::read(&skill_file)?) } else { None };
-        let imported = file.suite(&skill.as_ref().map(names).unwrap_or_default());
         let lies = around.skill.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = skill.as_ref().map(|skill| skill.name.clone()).or(file.skill.clone()).or(lies);
+        let rule = |id: &str| allowed.rule(name.as_deref().unwrap_or_default(), id);
+        let mut imported = file.suite(&skill.as_ref().map(names).unwrap_or_default(), &rule);
         let handed = skill.clone().map(Arc::new);
         let skill_folder: Arc<[Fixture]> = match &skill {
             Some(skill) if !imported.loading.is_empty() => skill_fixtures(&around.skill, skill),
@@ -103,7 +155,14 @@ impl Imported {
                     continue;
                 }
             };
-            let mut needs = Needs { fixtures, skill: name.clone(), ..Needs::default() };
+            let set_up = imported.set_up.remove(id).unwrap_or_default().into();
+            let mut needs = Needs {
+                fixtures,
+                set_up,
+                skill: name.clone(),
+                handed: None,
+                skill_folder: Arc::new([]),
+            };
             // To hand a skill over would answer the question whether it is loaded.
             if imported.loading.contains(id) {
                 needs.skill_folder = Arc::clone(&skill_folder);
@@ -113,7 +172,9 @@ impl Imported {
             cases.push((case, needs));
         }
         let skill = skill.map(|skill| (skill, skill_file));
-        let (left_out, warnings) = (imported.left_out, file.warnings);
+        let left_out = imported.left_out;
+        let mut warnings = file.warnings;
+        warnings.retain(|line| !imported.allowed.contains(line));
         Ok(Self { cases, incomplete, skill, left_out, warnings })
     }
 }
@@ -158,7 +219,11 @@ fn empty_suite() -> Suite {
 
 impl SuiteFile {
     /// Reads the suite of the command line.
-    pub(super) fn load(project: &Project, path: &Path) -> Result<Self, Failure> {
+    pub(super) fn load(
+        project: &Project,
+        path: &Path,
+        allowed: &[String],
+    ) -> Result<Self, Failure> {
         let (shown, path) = (path.to_owned(), project.path(path));
         let mut file = Self {
             suite: empty_suite(),
@@ -166,6 +231,7 @@ impl SuiteFile {
             skill: None,
             answer_keys: vec![path.clone()],
             remarks: Vec::new(),
+            allowed: AllowedCommands::new(allowed),
             is_folder: path.is_dir(),
             shown,
         };
@@ -173,7 +239,7 @@ impl SuiteFile {
             file.add_folder(&path)?;
         } else if config::suite::is_ours(&path) {
             file.suite = config::suite::load(&project.shown_path(&file.shown))?;
-            return Ok(file);
+            return file.with_all_allowed();
         } else {
             file.add_file(&path)?;
         }
@@ -183,13 +249,30 @@ impl SuiteFile {
                 Failure::usage(error).hint(Some("`selftest suite check PATH` says what is in it"))
             );
         }
-        Ok(file)
+        file.with_all_allowed()
+    }
+
+    /// Refuses names that allow nothing.
+    fn with_all_allowed(self) -> Result<Self, Failure> {
+        let Some(unused) = self.allowed.unused() else { return Ok(self) };
+        let seen: Vec<String> =
+            self.allowed.seen().iter().filter(|name| !name.contains('/')).cloned().collect();
+        let name = terminal(unused, 100);
+        let error = anyhow!(
+            "--allow-commands {name}: {} has no skill or case of that name with shell lines",
+            self.shown.display()
+        );
+        let known = match seen.as_slice() {
+            [] => "nothing in it needs to be allowed".to_owned(),
+            names => format!("these have some: {}", terminal(&names.join(", "), 300)),
+        };
+        Err(Failure::usage(error).hint(Some(known)))
     }
 
     /// The file of cases of one skill. Whatever it names must be there.
     fn add_file(&mut self, path: &Path) -> Result<(), Failure> {
         let unreadable = |why: &str| Failure::usage(anyhow!("{}: {why}", self.shown.display()));
-        let imported = Imported::read(path).map_err(|why| unreadable(&why))?;
+        let imported = Imported::read(path, &self.allowed).map_err(|why| unreadable(&why))?;
         if let Some(why) = imported.incomplete.first() {
             return Err(unreadable(why));
         }
@@ -222,7 +305,7 @@ impl SuiteFile {
         let mut taken = BTreeSet::new();
         for file in &files {
             let shown = file.strip_prefix(path).map_or(file.clone(), |rest| self.shown.join(rest));
-            let imported = match Imported::read(file) {
+            let imported = match Imported::read(file, &self.allowed) {
                 Ok(imported) => imported,
                 Err(why) => {
                     self.remark(&shown, &format!("nothing of it is run: {why}"));
@@ -275,7 +358,8 @@ impl SuiteFile {
             count if count < MAX_REMARKS => self.remarks.push(line),
             MAX_REMARKS => {
                 let shown = terminal(&self.shown.display().to_string(), 300);
-                self.remarks.push(format!("{shown}: and more; `selftest suite check` names all"));
+                self.remarks
+                    .push(format!("{shown}: and more; `selftest suite check PATH` names all"));
             }
             _ => {}
         }
@@ -288,8 +372,12 @@ impl SuiteFile {
 
     /// Reads the suite of an experiment with one skill: without the cases that ask only whether it is
     /// loaded, since an experiment hands it over.
-    pub(super) fn for_experiment(project: &Project, path: &Path) -> Result<Self, Failure> {
-        let mut file = Self::load(project, path)?;
+    pub(super) fn for_experiment(
+        project: &Project,
+        path: &Path,
+        allowed: &[String],
+    ) -> Result<Self, Failure> {
+        let mut file = Self::load(project, path, allowed)?;
         if file.is_folder {
             let error = anyhow!("{} is a folder: an experiment tries one skill", path.display());
             return Err(Failure::usage(error).hint(Some("name the evals.json of that skill")));
@@ -342,6 +430,7 @@ impl SuiteFile {
             fixtures.extend(needs.skill_folder.iter().cloned());
         }
         case.fixtures = fixtures.into();
+        case.set_up = Arc::clone(&needs.set_up);
         case.skill.clone_from(&needs.skill);
         case.handed.clone_from(&needs.handed);
     }
@@ -353,6 +442,7 @@ impl SuiteFile {
             digest: self.suite.digest(),
             run_id: self.suite.run_id.clone(),
             repeats,
+            allowed_commands: self.allowed.names.clone(),
         }
     }
 
@@ -382,4 +472,33 @@ impl SuiteFile {
 /// Whether each case has a folder of its own.
 fn has_folder(command: &CommandSettings) -> bool {
     command.work_folder == WorkFolder::Copy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(names: &[&str], confinement: i32) -> AllowedCommands {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        AllowedCommands { names, confinement, seen: Mutex::default() }
+    }
+
+    #[test]
+    fn lines_are_run_only_by_name_and_only_confined() {
+        for name in ["ferry", "3", "ferry/3"] {
+            let allowed = allowed(&[name], CONFINED);
+            assert_eq!(allowed.rule("ferry", "3"), ShellRule::Allowed);
+            assert_eq!(allowed.unused(), None);
+        }
+        let refused = |allowed: &AllowedCommands| match allowed.rule("ferry", "3") {
+            ShellRule::Refused(why) => why,
+            ShellRule::Allowed => panic!("it was allowed"),
+        };
+        let other = allowed(&["ferry/4", "harbour"], CONFINED);
+        assert!(refused(&other).contains("--allow-commands ferry"));
+        assert_eq!(other.unused().map(String::as_str), Some("ferry/4"));
+        for unconfined in [0, CONFINED - 1] {
+            assert!(refused(&allowed(&["ferry"], unconfined)).contains("cannot confine"));
+        }
+    }
 }

@@ -349,6 +349,76 @@ for line in sys.stdin:
         break
 "#;
 
+const SHELL_CASES: &str = r#"{"skill_name": "greeter", "evals": [
+    {"id": "made", "prompt": "Look", "setup": "echo set-up > ready.txt; mkdir -p /tmp/../etc/x 2>/dev/null; true",
+     "assertions": [{"type": "contains", "value": "found set-up"},
+                    {"type": "cmd", "cmd": "cat answer.txt", "expect_exit": 0, "expect_substring": "set-up"},
+                    {"only_changes": ["answer.txt"]}]},
+    {"id": "torn", "prompt": "Look", "setup": "exit 3", "assertions": [{"type": "contains", "value": "found"}]},
+    {"id": "plain", "prompt": "Look", "assertions": [{"type": "contains", "value": "found nothing"}]}
+]}"#;
+
+#[test]
+fn shell_lines_of_strangers_are_run_only_by_name() {
+    let workspace = workspace(SHELL_CASES, "copy").file("agent.py", LISTENING_AGENT);
+    let run = workspace.clone().args(["--suite", EVALS, "--format=json"]).run().exit(1);
+    let report = run.stdout_report();
+    let found = statuses(&run);
+    let found: Vec<_> = found.iter().map(|(id, status)| (id.as_str(), status.as_str())).collect();
+    // The set-up was not run, so that the agent found nothing.
+    assert_eq!(found, [("made", "failed"), ("torn", "unscored"), ("plain", "passed")]);
+    let checks = report.case_of("made").0["checks"].to_string();
+    assert!(checks.contains("\"undecided\""), "{checks}");
+    let reason = report.case_of("torn").reason().to_owned();
+    assert!(reason.contains("set-up `exit 3`"), "{reason}");
+    assert!(report.to_string().contains("only with --allow-commands greeter"), "{report}");
+
+    let allowed = |name: &str| {
+        let arguments = ["--suite", EVALS, "--allow-commands", name, "--format=json"];
+        workspace.clone().args(arguments).run()
+    };
+    let run = allowed("greeter").exit(3);
+    let found = statuses(&run);
+    let found: Vec<_> = found.iter().map(|(id, status)| (id.as_str(), status.as_str())).collect();
+    assert_eq!(
+        found,
+        [("made", "passed"), ("torn", "unscored"), ("plain", "passed")],
+        "{}",
+        run.stdout
+    );
+    let report = run.stdout_report();
+    let notes = report.case_of("made").notes().join("\n");
+    assert!(notes.contains("was run in the sandbox"), "{notes}");
+    // What a set-up that fails leaves behind is no ground to ask an agent on.
+    assert!(
+        report.case_of("torn").steps().is_empty() && report.case_of("torn").reason().contains('3')
+    );
+    assert_eq!(report.0["suite"]["allowed_commands"], json!(["greeter"]));
+    let markdown = run.read(&format!("docs/reports/selftest/{}.md", report.run_id()));
+    assert!(markdown.contains("--allow-commands greeter"), "{markdown}");
+    assert!(!run.stderr.contains("of `setup` is not run"), "{}", run.stderr);
+
+    // One case alone.
+    let run = allowed("made").exit(3);
+    assert_eq!(run.stdout_report().case_of("made").status(), "passed");
+    let _ = run.stderr_contains("the shell line `exit 3` of `setup` is not run");
+    let run = allowed("plain").exit(2);
+    let _ = run
+        .stderr_contains("has no skill or case of that name")
+        .stderr_contains("hint: these have some: greeter, made, torn");
+    let run = workspace.clone().args(["--allow-commands", "greeter"]).run().exit(2);
+    let _ = run.stderr_contains("--allow-commands greeter needs --suite");
+}
+
+#[test]
+fn a_set_up_needs_a_folder() {
+    let workspace = workspace(SHELL_CASES, "project").file("agent.py", LISTENING_AGENT);
+    let run = workspace.args(["--suite", EVALS, "--allow-commands", "greeter"]).run().exit(2);
+    let _ = run
+        .one_error(&["case made has a set-up", "has no folder of its own"])
+        .stderr_contains("hint: set `sut.command.work_folder: copy`");
+}
+
 #[test]
 fn cases_of_several_messages_are_one_session() {
     let cases = r#"{"evals": [

@@ -119,6 +119,9 @@ pub struct SuiteRun {
     pub run_id: Option<String>,
     /// How often each case is run.
     pub repeats: u32,
+    /// The skills and cases whose shell lines were allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_commands: Vec<String>,
 }
 
 /// The experiment that a run is one arm of.

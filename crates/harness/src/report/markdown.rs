@@ -158,6 +158,9 @@ fn rerun(header: &RunHeader) -> String {
     let mut ids = header.scenario_ids.as_slice();
     if let Some(suite) = &header.suite {
         command += &format!(" --suite {}", text::word(&suite.path));
+        for name in &suite.allowed_commands {
+            command += &format!(" --allow-commands {}", text::word(name));
+        }
         if suite.repeats > 1 {
             command += &format!(" --repeats {}", suite.repeats);
             ids = &ids[..ids.len() / suite.repeats as usize];

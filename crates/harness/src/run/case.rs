@@ -13,7 +13,9 @@ use super::plan::PlannedCase;
 use super::runner::Runner;
 use super::seed::{Purpose, derive};
 use crate::check::questions::count_questions;
-use crate::check::{self, CheckOutcome, CommandRun, Observation, ToolCall};
+use crate::check::{
+    self, Check, CheckKind, CheckOutcome, CommandRun, Finding, Observation, ToolCall,
+};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Evidence, Exchange};
 use crate::outcome::case::Interruption;
@@ -24,6 +26,9 @@ use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
 
 /// How long a look at the model server may take after a timeout of the system under test.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// Most bytes of a command in a note.
+const MAX_LINE: usize = 200;
 
 /// A case in the making.
 pub(super) struct CasePlay {
@@ -116,6 +121,9 @@ impl CasePlay {
             None => self.generate().await?,
         };
         let scenario = self.planned.scenario.clone();
+        if !self.set_up(&case).await? {
+            return Ok(());
+        }
         let played = self.exchanges(&case, &scenario).await;
         if played.is_ok() {
             self.decide_checks(&case).await;
@@ -129,6 +137,46 @@ impl CasePlay {
             }
         }
         played
+    }
+
+    /// Makes the folder of the case ready. False where that failed: then nothing is asked, and the
+    /// case has a check that nobody can decide.
+    async fn set_up(&mut self, case: &GeneratedCase) -> Result<bool, Interruption> {
+        let commands = Arc::clone(&self.planned.set_up);
+        if commands.is_empty() {
+            return Ok(true);
+        }
+        let runner = Arc::clone(&self.runner);
+        let limit = self.planned.limits.timeout;
+        let opening = open(&runner, &self.planned, &self.task);
+        let session = match limited(opening, &mut self.remaining, limit).await.0 {
+            Ok(session) => session,
+            Err(interruption) => return Err(blamed(&runner, interruption).await),
+        };
+        let session = self.session.insert(session);
+        let workspace = session.workspace().map(Path::to_owned);
+        let facts = json!({ "id": self.draft.name(), "prompt": case.prompt }).to_string();
+        for command in commands.iter() {
+            let id = &self.draft.session_id;
+            let end = runner.commands.run(command, id, &facts, "", workspace.as_deref()).await;
+            // Behind `sh -c`.
+            let line = command.run.words().last().map_or("", String::as_str);
+            let line = selftest_text::one_line(line, MAX_LINE);
+            let run = [CommandRun { command: command.clone(), end }];
+            let observation = Observation { commands: &run, ..Observation::default() };
+            let check = Check::new(CheckKind::Command(command.clone()));
+            let finding = check::decide(&check, &observation);
+            if finding.outcome != CheckOutcome::Held {
+                let finding = Finding { outcome: CheckOutcome::Undecided, ..finding };
+                self.draft.checks.push(CheckResult { check: format!("set-up `{line}`"), finding });
+                return Ok(false);
+            }
+            self.draft.notes.push(format!("set-up: `{line}` was run in the sandbox"));
+        }
+        if let Some(session) = &mut self.session {
+            session.settle().await;
+        }
+        Ok(true)
     }
 
     /// The prompt and the reply flow.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::check::CommandCheck;
 use crate::scenario::suite::SuiteCase;
 use crate::scenario::{GeneratedCase, Grounds, Scenario};
 use crate::sut::Fixture;
@@ -66,6 +67,8 @@ pub struct PlannedCase {
     pub grounds: Grounds,
     /// Files that are put into the folder of the system under test.
     pub fixtures: Arc<[Fixture]>,
+    /// Commands that make that folder ready, in order.
+    pub set_up: Arc<[CommandCheck]>,
     /// Name of the skill whose case it is.
     pub skill: Option<String>,
     /// The skill that is handed to the system under test for this case alone.
@@ -160,6 +163,7 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         frozen: None,
         grounds: scenario.grounds(),
         fixtures: Arc::new([]),
+        set_up: Arc::new([]),
         skill: None,
         handed: None,
         repeat: None,
