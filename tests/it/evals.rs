@@ -371,7 +371,7 @@ fn shell_lines_of_strangers_are_run_only_by_name() {
     assert!(checks.contains("\"undecided\""), "{checks}");
     let reason = report.case_of("torn").reason().to_owned();
     assert!(reason.contains("set-up `exit 3`"), "{reason}");
-    assert!(report.to_string().contains("only with --allow-commands greeter"), "{report}");
+    assert!(reason.contains("run only with --allow-commands greeter"), "{reason}");
 
     let allowed = |name: &str| {
         let arguments = ["--suite", EVALS, "--allow-commands", name, "--format=json"];

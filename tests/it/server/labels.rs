@@ -55,7 +55,7 @@ fn labels_of_the_page_and_of_the_terminal_are_the_same() {
     assert_eq!(answered.header("location"), Some(&*format!("{path}?from=1")));
     assert_eq!(labels()["labels"][1]["label"], "good");
     let said = workspace.clone().args(arguments).run().exit(0);
-    let _ = said.stderr_contains("0 new labels, 2 of 3 answers labelled");
+    let _ = said.stderr_contains("0 labels new, 2 of 3 answers labelled");
 
     std::fs::write(&file, "{").unwrap();
     let why = site.get(&path).status(409).text();

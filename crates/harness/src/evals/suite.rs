@@ -198,12 +198,11 @@ fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
 }
 
 fn undecidable(words: &str, why: &str) -> Check {
-    // The reason is worth more than the words, which the name holds too.
-    let words_of = selftest_text::one_line(words, MAX_NAME - 20);
-    let text = selftest_text::one_line(&format!("{words_of}: {why}"), 2 * MAX_NAME);
+    let words = selftest_text::one_line(words, MAX_NAME);
+    let text = selftest_text::one_line(&format!("{words}: {why}"), 2 * MAX_NAME);
     // It holds words, so that it is a text.
     let kind = Text::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
-    let name = Some(selftest_text::one_line(words, MAX_NAME)).filter(|name| !name.is_empty());
+    let name = Some(words).filter(|name| !name.is_empty());
     Check { name, weight: CheckWeight::ONE, kind }
 }
 

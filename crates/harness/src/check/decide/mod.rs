@@ -21,6 +21,10 @@ const MAX_TOLD: usize = 3;
 /// undecided.
 pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
     let finding = statement(check, observation).finding();
+    if let Some(why) = reason(check) {
+        let sentence = format!("{}: {why}", finding.sentence);
+        return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
+    }
     // The name says what was demanded, better than a pattern does.
     if check.name.is_some()
         && finding.outcome == CheckOutcome::Failed
@@ -30,6 +34,12 @@ pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
         return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
     }
     finding
+}
+
+/// Why nobody can decide a demand, where that stands behind its name.
+fn reason(check: &Check) -> Option<&str> {
+    let (Some(name), CheckKind::Unknown(text)) = (&check.name, &check.kind) else { return None };
+    text.as_str().strip_prefix(name.as_str())?.strip_prefix(": ")
 }
 
 /// Decides all checks of a case.
