@@ -20,6 +20,10 @@ pub struct TrialArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
     pub scenarios: Option<String>,
+    /// Run the shell lines (`setup`, `cmd`) in an evals.json of this skill, or of the case with this
+    /// id, in the sandbox; they are strangers' lines, so read them first
+    #[arg(long, value_name = "NAME", help_heading = "What to run")]
+    pub allow_commands: Vec<String>,
     /// Seconds that the system under test has for each case
     #[arg(long, value_name = "SECS", help_heading = "What to run")]
     pub timeout: Option<f64>,
@@ -46,9 +50,9 @@ pub struct RunArgs {
     /// Those of an arm too
     #[command(flatten)]
     pub trials: TrialArgs,
-    /// Run exactly the cases of this suite, as `selftest freeze` writes it, or of the evals.json of a
-    /// skill; no case is generated
-    #[arg(long, value_name = "FILE", help_heading = "What to run")]
+    /// Run exactly the cases of this suite, as `selftest freeze` writes it, of the evals.json or the
+    /// trigger-evals.json of a skill, or of all skills in a folder; no case is generated
+    #[arg(long, value_name = "PATH", help_heading = "What to run")]
     pub suite: Option<PathBuf>,
     /// Write the results into this folder too, as skill-creator reads them: grading.json,
     /// timing.json, `eval_metadata.json`, benchmark.json

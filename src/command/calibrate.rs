@@ -19,6 +19,7 @@ use selftest_harness::calibration::{
     CalibratedJudge, Calibration, JudgeCalibration, LabelledAnswer, calibrate,
 };
 use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::label_store::{LABELS_FOLDER, LabelStore};
 use selftest_harness::report::labelling::{answers, judge, labelled};
 use selftest_harness::report::reliability;
 use selftest_text::file;
@@ -100,7 +101,7 @@ fn runs(args: &CalibrateArgs, json_folder: &Path) -> Result<Vec<String>, Failure
     if !args.runs.is_empty() {
         return Ok(args.runs.clone());
     }
-    let folder = json_folder.join(label::FOLDER);
+    let folder = json_folder.join(LABELS_FOLDER);
     let entries = match std::fs::read_dir(&folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|error| {
@@ -123,8 +124,8 @@ fn of_run(
     report: &ReportDocument,
     json_folder: &Path,
 ) -> Result<(Vec<LabelledAnswer>, Vec<String>), Failure> {
-    let file = label::path(json_folder, report.run_id.as_str());
-    let labels = label::read(&file, report, &answers(report))?;
+    let store = LabelStore::new(json_folder, &report.run_id);
+    let labels = label::read(&store, &answers(report))?;
     let (found, names, unscored) = labelled(report, &labels);
     if unscored > 0 {
         eprint(&format!(
@@ -145,7 +146,7 @@ fn of_report(known: &JudgeCalibration, report: &ReportDocument) -> String {
 }
 
 fn kept(json_folder: &Path) -> PathBuf {
-    json_folder.join(label::FOLDER).join(FILE)
+    json_folder.join(LABELS_FOLDER).join(FILE)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -68,6 +68,10 @@ impl Experiment<'_> {
         if plan.is_empty() {
             return Ok(None);
         }
+        // Each arm says for itself who has the skill.
+        for case in &mut plan {
+            case.handed = None;
+        }
         let setup =
             Setup { project, resolved, args: &args, suite: Some(suite), hidden: &self.hidden };
         setup.read_named_files(&mut plan)?;

@@ -1,7 +1,7 @@
 //! `selftest label`: what people say of the answers of a run, kept beside its report.
 
 use std::io::{IsTerminal as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use console::{Key, Term};
@@ -15,13 +15,11 @@ use crate::exit::Exit;
 use selftest_harness::calibration::labels::AnswerId;
 use selftest_harness::calibration::{Label, LabelFile};
 use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::label_store::{LabelStore, LabelStoreError};
 use selftest_harness::report::labelling::{answers, shown};
 use selftest_text::escape::terminal;
-use selftest_text::file;
 use selftest_text::wording::plural;
 
-/// The folder of the labels, within that of the JSON reports.
-pub(super) const FOLDER: &str = "labels";
 /// Most bytes of labels.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// What `--from` calls stdin.
@@ -36,8 +34,8 @@ pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Fai
         eprint(&format!("nothing to label: {} has no answer\n", report.run_id));
         return Ok(Exit::NothingRan);
     }
-    let file = path(&project.report_folders(&resolved).0, report.run_id.as_str());
-    let mut labels = read(&file, &report, &answers)?;
+    let store = LabelStore::new(&project.report_folders(&resolved).0, &report.run_id);
+    let mut labels = read(&store, &answers)?;
     let before = labels.labels.len();
     match &args.from {
         Some(from) => {
@@ -52,25 +50,28 @@ pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Fai
                          \"label\": \"good\" or \"bad\"",
                     ))
                 })?;
-            for label in &found.labels {
-                let Some(answer) = answers.iter().find(|answer| answer.case == label.case) else {
-                    continue;
-                };
-                labels.add(answer, label.label).map_err(|error| {
-                    let kept = file.display();
-                    wrong(&error).hint(Some(format!("the label that is kept is in {kept}")))
-                })?;
-            }
-            write(&file, &labels)?;
+            let given: Vec<(&AnswerId, Label)> = found
+                .labels
+                .iter()
+                .filter_map(|label| {
+                    let answer = answers.iter().find(|answer| answer.case == label.case)?;
+                    Some((answer, label.label))
+                })
+                .collect();
+            labels = store.add(&answers, &given).map_err(|error| match error {
+                LabelStoreError::Refused(fault) => wrong(&fault)
+                    .hint(Some(format!("the label that is kept is in {}", store.file().display()))),
+                other => unkept(&other),
+            })?;
         }
-        None => ask(&report, &answers, &mut labels, &file)?,
+        None => ask(&report, &answers, &mut labels, &store)?,
     }
     let (new, all) = (labels.labels.len() - before, labels.labels.len());
     eprint(&format!(
         "{} new, {all} of {} answers labelled: {}\n",
         plural(new as u64, "label"),
         answers.len(),
-        file.display()
+        store.file().display()
     ));
     if args.json {
         print(&format!("{:#}\n", serde_json::json!(labels)))?;
@@ -78,28 +79,19 @@ pub(super) fn execute(args: &LabelArgs, global: &GlobalArgs) -> Result<Exit, Fai
     Ok(Exit::Passed)
 }
 
-/// Where the labels of a run are kept. The name of a run holds no separator, by its type.
-pub(super) fn path(json_folder: &Path, run_id: &str) -> PathBuf {
-    json_folder.join(FOLDER).join(format!("{run_id}.json"))
+/// The labels that are kept of a run, each of an answer that it has.
+pub(super) fn read(store: &LabelStore, answers: &[AnswerId]) -> Result<LabelFile, Failure> {
+    store.read(answers).map_err(|error| unkept(&error))
 }
 
-/// The labels that are kept of a run, each of an answer that it has.
-pub(super) fn read(
-    file: &Path,
-    report: &ReportDocument,
-    answers: &[AnswerId],
-) -> Result<LabelFile, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| {
-        Failure::usage(anyhow!("{}: {error}", file.display()))
-            .hint(Some("correct the file, or remove it to label the run anew"))
-    };
-    let run_id = report.run_id.as_str();
-    match std::fs::read_to_string(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(LabelFile::new(run_id)),
-        Err(error) => Err(unreadable(&error)),
-        Ok(text) => LabelFile::parse(&text, run_id)
-            .and_then(|labels| labels.bound(answers))
-            .map_err(|error| unreadable(&error)),
+fn unkept(error: &LabelStoreError) -> Failure {
+    let words = anyhow!("{error}");
+    match error {
+        LabelStoreError::Unreadable { .. } => {
+            Failure::usage(words).hint(Some("correct the file, or remove it to label the run anew"))
+        }
+        LabelStoreError::Refused(_) => Failure::usage(words),
+        LabelStoreError::Unwritten { .. } => Failure::setup(words),
     }
 }
 
@@ -114,20 +106,12 @@ fn given(project: &Project, from: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-fn write(file: &Path, labels: &LabelFile) -> Result<(), Failure> {
-    let text = format!("{:#}\n", serde_json::json!(labels));
-    let folder = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-    folder
-        .and_then(|()| file::replace(file, &labels.run_id, &text))
-        .map_err(|error| Failure::setup(anyhow!("cannot write {}: {error}", file.display())))
-}
-
 /// Shows every answer without a label and waits for a key. Each label is kept at once.
 fn ask(
     report: &ReportDocument,
     answers: &[AnswerId],
     labels: &mut LabelFile,
-    file: &Path,
+    store: &LabelStore,
 ) -> Result<(), Failure> {
     let open: Vec<&AnswerId> =
         answers.iter().filter(|answer| labels.of(&answer.case).is_none()).collect();
@@ -168,8 +152,7 @@ fn ask(
         };
         print(&format!("{word}\n"))?;
         if let Some(label) = label {
-            labels.add(answer, label).map_err(|error| Failure::usage(anyhow!("{error}")))?;
-            write(file, labels)?;
+            *labels = store.add(answers, &[(answer, label)]).map_err(|error| unkept(&error))?;
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The main job: run the scenarios, write the reports, say how it went.
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +46,19 @@ pub(super) async fn run(
 ) -> Result<(Exit, Option<RunId>), Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(flags(args))?;
-    let suite = args.suite.as_ref().map(|path| SuiteFile::load(&project, path)).transpose()?;
+    let allowed = &args.trials.allow_commands;
+    if let (None, Some(name)) = (&args.suite, allowed.first()) {
+        return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
+    }
+    let load = |path: &PathBuf| SuiteFile::load(&project, path, allowed);
+    let mut suite = args.suite.as_ref().map(load).transpose()?;
+    if let Some(suite) = &mut suite {
+        suite.check_loading(&resolved.config);
+        if suite.is_folder && args.skill_creator.is_some() {
+            let error = anyhow!("--skill-creator takes the cases of one skill");
+            return Err(Failure::usage(error).hint(Some("name one evals.json with --suite")));
+        }
+    }
     let conducted = run_cases(&project, &resolved, args, suite.as_ref()).await?;
     let Some(conducted) = conducted else { return Ok((Exit::NothingRan, None)) };
     if let Some(folder) = &args.skill_creator {
@@ -83,11 +96,10 @@ pub(super) async fn run_cases(
     setup.read_named_files(&mut plan)?;
     let run_id = RunId::fresh(selftest_clock::now());
     let files = report_files(project, resolved, &run_id)?;
-    let mut prepared = setup.prepare(&plan).await?;
-    if let Some((skill, _)) = suite.and_then(|suite| suite.skill.as_ref()) {
-        // The cases of a skill are there to try it.
-        let with = prepared.runner.sut.with_skill(Arc::new(skill.clone()))?;
-        prepared.runner = Arc::new(prepared.runner.with_sut(with));
+    let prepared = setup.prepare(&plan).await?;
+    if let Some(skill) = plan.iter().find_map(|case| case.handed.as_ref()) {
+        // Whether skills can be handed over at all is known before the first case.
+        prepared.runner.sut.with_skill(Arc::clone(skill))?;
     }
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
     for line in named_run::changed_models(project, resolved, &header.models) {
@@ -232,7 +244,7 @@ pub(super) fn planned(
             }
             plan_suite(&cases, &selection, defaults(config), args.repeats).map(|mut planned| {
                 for case in &mut planned {
-                    case.fixtures = file.fixtures(&case.scenario.id);
+                    file.equip(case, config);
                 }
                 planned
             })

@@ -154,6 +154,15 @@ impl Setup<'_> {
         if let Some(sut) = &external {
             sut.check().await?;
         }
+        if let Some(case) = plan.iter().find(|case| !case.set_up.is_empty())
+            && !external.as_ref().is_some_and(|sut| sut.takes_fixtures())
+        {
+            let id = &case.scenario.id;
+            return Err(Failure::usage(anyhow!(
+                "case {id} has a set-up, and the system under test has no folder of its own"
+            ))
+            .hint(Some("set `sut.command.work_folder: copy` in the config")));
+        }
         let takes_fixtures = external.as_ref().is_some_and(|sut| sut.takes_fixtures());
         if let Some(case) = plan.iter().find(|case| !case.fixtures.is_empty())
             && !takes_fixtures
@@ -419,7 +428,7 @@ impl Setup<'_> {
         let mut hidden = self.project.protected(self.resolved);
         hidden.extend(record);
         hidden.extend(self.cassettes());
-        hidden.extend(self.suite.map(|suite| suite.path.clone()));
+        hidden.extend(self.suite.iter().flat_map(|suite| suite.answer_keys.iter().cloned()));
         hidden.extend_from_slice(self.hidden);
         hidden
     }
@@ -580,6 +589,7 @@ impl Setup<'_> {
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
             rejudged: None,
+            remarks: self.suite.map(|suite| suite.remarks.clone()).unwrap_or_default(),
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
         }
     }

@@ -16,7 +16,12 @@ const MAX_SKILL_BYTES: u64 = 1 << 18;
 
 /// Reads a skill, under the name of its folder.
 pub(super) fn read_skill(file: &Path) -> Result<Skill, Failure> {
-    let unreadable = |why: String| Failure::usage(anyhow!("cannot read {}: {why}", file.display()));
+    read(file).map_err(|why| Failure::usage(anyhow!(why)))
+}
+
+/// The same; the error names the file.
+pub(super) fn read(file: &Path) -> Result<Skill, String> {
+    let unreadable = |why: String| format!("cannot read {}: {why}", file.display());
     let mut text = String::new();
     let read = std::fs::File::open(file)
         .and_then(|open| open.take(MAX_SKILL_BYTES + 1).read_to_string(&mut text));
@@ -30,4 +35,33 @@ pub(super) fn read_skill(file: &Path) -> Result<Skill, Failure> {
     let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
     let name = one_line(&folder.to_string_lossy(), 200);
     Ok(Skill { name, text })
+}
+
+/// The names under which an agent can load a skill: that of its folder, and the one that it gives
+/// itself in its front matter.
+pub(super) fn names(skill: &Skill) -> Vec<String> {
+    let mut names = vec![skill.name.clone()];
+    let mut lines = skill.text.trim_start_matches('\u{feff}').lines();
+    if lines.next().is_some_and(|line| line.trim_end() == "---") {
+        let own = lines.take_while(|line| line.trim_end() != "---").find_map(|line| {
+            let name = line.strip_prefix("name:")?.trim().trim_matches(['"', '\'']);
+            (!name.is_empty()).then(|| one_line(name, 200))
+        });
+        names.extend(own.filter(|own| *own != skill.name));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_has_the_name_of_its_folder_and_its_own() {
+        let names = |text: &str| names(&Skill { name: "ferry".to_owned(), text: text.to_owned() });
+        assert_eq!(names("---\nname: ferry\n---\nGo."), ["ferry"]);
+        assert_eq!(names("---\ndescription: x\nname: \"harbour\"\n---\n"), ["ferry", "harbour"]);
+        assert_eq!(names("Go.\nname: other\n"), ["ferry"]);
+        assert_eq!(names("---\n---\nname: other\n"), ["ferry"]);
+    }
 }

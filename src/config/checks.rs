@@ -174,6 +174,17 @@ pub(super) fn something_to_meet(pointer: &str, case: &Value) -> Option<Fault> {
 }
 
 fn reply_flow(pointer: &str, scenario: &Scenario) -> Option<Fault> {
+    if scenario.requires_reply && !scenario.follow_ups.is_empty() {
+        return Some(Fault {
+            at_key: true,
+            hint: Some("keep one: replies answer a question, messages are said anyway".to_owned()),
+            ..value(
+                &format!("{pointer}/follow_ups"),
+                format!("scenario `{}` has `follow_ups` beside a reply flow", scenario.id),
+                "nobody could say which comes first",
+            )
+        });
+    }
     match (scenario.requires_reply, scenario.reply_flow.is_empty()) {
         (true, true) => Some(Fault {
             hint: Some("add `reply_flow` with at least one reply".to_owned()),

@@ -146,6 +146,7 @@ fn default_scenarios() -> Vec<Scenario> {
         expected_status,
         requires_reply: false,
         reply_flow: Vec::new(),
+        follow_ups: Vec::new(),
         strictness: None,
         min_score_to_pass: None,
         allow_minor_format_deviation: None,

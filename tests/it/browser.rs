@@ -11,6 +11,7 @@ mod skills;
 // The pages.
 mod every_page;
 mod html;
+mod labels;
 mod live;
 mod login;
 mod many;

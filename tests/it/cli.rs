@@ -80,6 +80,7 @@ fn help_explains_exit_codes_and_every_flag_of_a_run() {
         "--scenarios",
         "--suite",
         "--repeats",
+        "--allow-commands",
         "--full",
         "--timeout",
         "--strictness",

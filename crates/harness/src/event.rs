@@ -142,6 +142,9 @@ pub struct SuiteRun {
     /// Whether `path` is the report of a run that is replayed, and no suite.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
+    /// The skills and cases whose shell lines were allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_commands: Vec<String>,
 }
 
 /// The experiment that a run is one arm of.
@@ -253,6 +256,8 @@ pub struct RunHeader {
     pub experiment: Option<ExperimentRun>,
     /// The run whose answers are judged again; absent where the system under test is asked.
     pub rejudged: Option<RejudgedRun>,
+    /// What the suite holds and is not run, one line each, told when it was read.
+    pub remarks: Vec<String>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,
 }

@@ -114,7 +114,11 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const search = find("input[type=search]");
-  if (event.key === "/" && search && !panel?.open) {
+  const button = all("form[data-keys] button[data-key]").find((one) => one.dataset.key.split(" ").includes(event.key.toLowerCase()));
+  if (button && !event.repeat) {
+    event.preventDefault();
+    button.form.requestSubmit(button);
+  } else if (event.key === "/" && search && !panel?.open) {
     event.preventDefault();
     search.focus();
     search.select();

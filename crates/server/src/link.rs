@@ -30,6 +30,10 @@ pub(super) fn run(run_id: &str) -> String {
     format!("/selftests/{}", encoded(run_id))
 }
 
+pub(super) fn label(run_id: &str) -> String {
+    format!("/label/{}", encoded(run_id))
+}
+
 /// A path with a query of the pairs that have a value.
 pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let given = pairs.iter().filter(|(_, value)| !value.is_empty());

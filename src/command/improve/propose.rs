@@ -105,7 +105,7 @@ impl Drafter {
             project: &self.project,
             resolved: &self.resolved,
             told: &told,
-            suite: SuiteFile::load(&self.project, &told.suite)?,
+            suite: SuiteFile::for_experiment(&self.project, &told.suite, &[])?,
             skill: Skill { name: draft.name.clone(), text: draft.render() },
             // It lies nowhere yet.
             hidden: Vec::new(),

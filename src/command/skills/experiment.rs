@@ -39,7 +39,7 @@ pub(super) async fn execute(
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let mut suite = SuiteFile::load(&project, &told.suite)?;
+    let mut suite = SuiteFile::for_experiment(&project, &told.suite, &told.trials.allow_commands)?;
     let (skill, file) = match (&told.skill, suite.skill.take()) {
         (Some(named), _) => find(&project, named)?,
         (None, Some(around)) => around,
@@ -104,7 +104,7 @@ fn plan(
     told: &ExperimentArgs,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let suite = SuiteFile::load(project, &told.suite)?;
+    let suite = SuiteFile::for_experiment(project, &told.suite, &told.trials.allow_commands)?;
     let plan = planned(&told.run(), &resolved.config, Some(&suite))?;
     let cases = plan.len() / told.repeats as usize;
     if cases == 0 {

@@ -28,6 +28,7 @@ fn case(id: &str, prompt: &str, hints: &str) -> SuiteCase {
             reply: "Flat: yes, \"please\"".to_owned(),
             expected_status: TaskStatus::Complete,
         }],
+        follow_ups: Vec::new(),
         strictness: Some(Strictness::new(0.7).unwrap()),
         min_score_to_pass: Some(Score::new(0.6).unwrap()),
         allow_minor_format_deviation: Some(true),
@@ -164,10 +165,16 @@ proptest! {
         prompt in "[ -~\n\té\u{85}\u{2028}\u{feff}|>#:'\"-]{1,60}",
         hints in "\\PC{1,40}",
         description in ".{1,30}",
-        id in "[A-Za-z0-9][A-Za-z0-9_-]{0,20}",
+        id in "[A-Za-z0-9][A-Za-z0-9_-]{0,20}(/[A-Za-z0-9][A-Za-z0-9_-]{0,20})?",
+        converses in any::<bool>(),
     ) {
         let mut case = case(&id, &prompt, &hints);
         case.scenario.description = description;
+        if converses {
+            case.scenario.requires_reply = false;
+            case.scenario.reply_flow.clear();
+            case.scenario.follow_ups = vec![hints];
+        }
         let suite = suite(vec![case]);
         prop_assert_eq!(read(&text(&suite)).unwrap(), suite);
     }

@@ -47,6 +47,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         expected_status,
         requires_reply,
         reply_flow,
+        follow_ups,
         strictness,
         min_score_to_pass,
         allow_minor_format_deviation,
@@ -87,6 +88,7 @@ fn write_case(text: &mut String, case: &SuiteCase) {
         let _ = writeln!(text, "        - reply: {}", quoted(reply));
         let _ = writeln!(text, "          expected_status: {expected_status}");
     }
+    write_list(text, "      ", "follow_ups", follow_ups);
     write_list(text, "      ", "expectations", expectations);
     write_checks(text, "      ", checks);
     if let Some(reference) = reference {

@@ -18,6 +18,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("selftests", "/selftests".to_owned()),
         ("run", format!("/selftests/{RUN}")),
         ("case", format!("/selftests/{RUN}/contradiction_detect")),
+        ("label", format!("/label/{RUN}")),
         ("weekly-list", "/weekly".to_owned()),
         ("weekly", "/weekly/2026-W47".to_owned()),
         ("reflections", "/reflections".to_owned()),

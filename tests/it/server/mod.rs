@@ -7,6 +7,7 @@ pub(crate) mod site;
 // What is answered.
 mod grades;
 mod improvement;
+mod labels;
 mod metrics;
 mod reflections;
 mod reports;

@@ -58,6 +58,8 @@ pub enum CheckKind {
     ToolNotCalled(Text),
     /// Tools were called in this order; others may stand between them.
     ToolsInOrder(Tools),
+    /// The agent loaded a skill of this name: by a tool for skills, or by reading its `SKILL.md`.
+    SkillLoaded(Text),
     /// A file was created.
     FileCreated(Text),
     /// A file that was there was changed.

@@ -233,6 +233,7 @@ fn single(key: &str, value: &Value) -> Option<Result<CheckKind, String>> {
         "tool_called" => of(value, CheckKind::ToolCalled),
         "tool_not_called" => text(CheckKind::ToolNotCalled),
         "tools_in_order" => of(value, CheckKind::ToolsInOrder),
+        "skill_loaded" => text(CheckKind::SkillLoaded),
         "file_created" => text(CheckKind::FileCreated),
         "file_changed" => text(CheckKind::FileChanged),
         "file_deleted" => text(CheckKind::FileDeleted),

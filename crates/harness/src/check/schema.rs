@@ -175,6 +175,11 @@ fn properties_of_check() -> Vec<(&'static str, &'static str, Value)> {
         ("tool_called", "A tool was called.", json!({"anyOf": [text(), tool]})),
         ("tool_not_called", "A tool was not called.", text()),
         ("tools_in_order", "Tools were called in this order.", list(text())),
+        (
+            "skill_loaded",
+            "The agent loaded a skill: by a tool for skills, or by reading its SKILL.md.",
+            text(),
+        ),
         ("file_created", "A file was created.", text()),
         ("file_changed", "A file that was there was changed.", text()),
         ("file_deleted", "A file was deleted.", text()),

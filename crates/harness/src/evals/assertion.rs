@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::sentence::check_of;
-use super::{Decider, Demand, ShellLine};
+use super::{Decider, Demand, ShellLine, ShellUse};
 use crate::check;
 use selftest_text::escape::terminal;
 
@@ -495,6 +495,7 @@ fn command(line: &str, members: &Map<String, Value>, wanted: bool, found: &mut F
     {
         check["timeout_seconds"] = json!(seconds);
     }
-    found.shell.push(ShellLine { key: "cmd".to_owned(), line: line.to_owned() });
+    let (purpose, key) = (ShellUse::Check, "cmd".to_owned());
+    found.shell.push(ShellLine { purpose, key, line: line.to_owned() });
     push_check(&label(members, "cmd"), &json!({ "command": check }), wanted, Decider::Typed, found);
 }

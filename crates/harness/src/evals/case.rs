@@ -10,6 +10,7 @@ use super::assertion::{self, Found};
 use super::dialect::{DEMAND_KEYS, FLOW_KEYS, PROMPT_KEYS};
 use super::{
     Decider, Demand, EvalCase, EvalFile, EvalsFile, FileLookup, FilePlace, RoutingCase, ShellLine,
+    ShellUse,
 };
 use crate::check::{self, Check};
 use crate::sut::project::path_fault;
@@ -144,8 +145,7 @@ impl<'a> CaseReader<'a> {
             check::warnings(&checks).into_iter().map(|words| format!("case {id}: {words}")),
         );
         for line in &case.shell {
-            let (key, line) = (terminal(&line.key, 40), terminal(&line.line, 80));
-            warnings.push(format!("case {id}: the shell line `{line}` of `{key}` is not run"));
+            warnings.push(line.not_run(&case.id));
         }
         self.file.cases.push(case);
     }
@@ -383,7 +383,9 @@ fn shell_lines(members: &Map<String, Value>) -> Vec<ShellLine> {
         let line = |value: &Value| {
             let line =
                 value.as_str().or_else(|| value.get("cmd").or(value.get("run"))?.as_str())?;
-            Some(ShellLine { key: key.to_owned(), line: line.to_owned() })
+            // After a case its folder is thrown away: there is nothing to clean up.
+            let purpose = if key.starts_with("setup") { ShellUse::SetUp } else { ShellUse::None };
+            Some(ShellLine { purpose, key: key.to_owned(), line: line.to_owned() })
         };
         lines.extend(values.filter_map(line));
     }

@@ -42,6 +42,17 @@ pub fn find(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The files of cases in the folder of this one, itself included: each is an answer key.
+pub fn beside(file: &Path) -> Vec<PathBuf> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let named = NAMES.iter().map(|name| folder.join(name)).filter(|other| other.is_file());
+    let mut found: Vec<PathBuf> = named.collect();
+    if !found.iter().any(|other| other == file) {
+        found.push(file.to_owned());
+    }
+    found
+}
+
 /// Reads a file of cases, with the files around it for those that cases name.
 pub fn read_file(path: &Path) -> Result<EvalsFile, ReadError> {
     let refuse = |error: std::io::Error| ReadError(error.to_string());

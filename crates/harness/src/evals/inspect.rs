@@ -7,6 +7,7 @@ use super::case::{CaseReader, message};
 use super::dialect::Dialect;
 use super::{
     Decider, Demand, EvalCase, EvalFile, EvalsFile, FileLookup, FilePlace, MAX_CASES, ShellLine,
+    ShellUse,
 };
 use selftest_text::{escape::terminal, one_line};
 
@@ -94,7 +95,8 @@ fn read_sample(sample: &Value, number: usize, reader: &mut CaseReader<'_>) {
         }
     }
     if let Some(line) = sample["setup"].as_str() {
-        case.shell.push(ShellLine { key: "setup".to_owned(), line: line.to_owned() });
+        let (purpose, key) = (ShellUse::SetUp, "setup".to_owned());
+        case.shell.push(ShellLine { purpose, key, line: line.to_owned() });
     }
     let others = sample.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
     let others: Vec<&str> = others.filter(|key| !KNOWN.contains(key)).collect();

@@ -22,9 +22,10 @@ use serde::Serialize;
 
 pub use dialect::Dialect;
 pub use read::{ReadError, read};
-pub use suite::{BY_RULE, ImportedSuite};
+pub use suite::{BY_RULE, ImportedSuite, ShellRule, free_id};
 
 use crate::check::Check;
+use selftest_text::escape::terminal;
 
 /// Most bytes of a file of cases.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -106,9 +107,22 @@ pub struct EvalFile {
     pub content: Option<String>,
 }
 
+/// What a shell line of a stranger is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShellUse {
+    /// It makes ready what the case needs, before the agent is asked.
+    SetUp,
+    /// It checks what the agent has done.
+    Check,
+    /// Nobody knows when it should be run, or nothing depends on it: it never is.
+    None,
+}
+
 /// A shell line of a stranger. It is run only when a person allows it by name, in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellLine {
+    /// What it is for.
+    pub purpose: ShellUse,
     /// The key that it stands behind: `setup`, `cmd`.
     pub key: String,
     /// The line.
@@ -138,6 +152,14 @@ pub enum Decider {
         /// Why.
         why: String,
     },
+}
+
+impl ShellLine {
+    /// Says that it is not run.
+    fn not_run(&self, id: &str) -> String {
+        let (id, key) = (terminal(id, 60), terminal(&self.key, 40));
+        format!("case {id}: the shell line `{}` of `{key}` is not run", terminal(&self.line, 80))
+    }
 }
 
 impl Decider {

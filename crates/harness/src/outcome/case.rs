@@ -108,7 +108,7 @@ pub struct Step {
     pub kind: StepKind,
     /// The prompt or reply.
     pub input: String,
-    /// How the task should have stood afterwards.
+    /// How the task should have stood afterwards; as it stood, where nothing was expected.
     pub expected_status: TaskStatus,
     /// The answer; absent after an error, a timeout, or when the step was not played.
     pub reply: Option<SutReply>,
@@ -162,6 +162,8 @@ pub struct CaseResult {
     pub scenario: Scenario,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,
+    /// Name of the skill whose case it is.
+    pub skill: Option<String>,
     /// Session of the system under test.
     pub session_id: SessionId,
     /// The tries of the generator.
@@ -288,7 +290,15 @@ impl CaseResult {
         if self.case.as_ref().is_some_and(|case| !case.asks_judge()) {
             return None;
         }
-        self.steps.iter().find_map(Step::missing_verdict)
+        self.steps.get(self.first_judged()..)?.iter().find_map(Step::missing_verdict)
+    }
+
+    /// The first step that a judge looks at: of a conversation of several messages the last one.
+    pub fn first_judged(&self) -> usize {
+        match self.scenario.follow_ups.len() {
+            0 => 0,
+            _ => self.steps.len().saturating_sub(1),
+        }
     }
 
     /// The step that decides the case: the one with the lowest overall score.

@@ -2,12 +2,16 @@
 //! Pure: no clock, no files, no models.
 
 pub mod agreement;
+pub mod by_skill;
 pub mod case;
 pub mod judge_samples;
+pub mod loading;
 pub mod panel;
 pub mod rejudged;
 pub mod repeats;
 pub mod summary;
 
+pub use by_skill::SkillResult;
 pub use case::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, StepKind, case_name};
+pub use loading::LoadingRates;
 pub use summary::{RunOutcome, Summary, gate};

@@ -5,7 +5,7 @@ use super::wording;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
 use crate::outcome::panel::{PanelVote, is_disputed, votes};
 use crate::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
-use crate::outcome::{CaseResult, CaseStatus, Step};
+use crate::outcome::{CaseResult, CaseStatus, LoadingRates, SkillResult, Step};
 use crate::rubric;
 use crate::scenario::TaskStatus;
 use selftest_stats::score::Score;
@@ -251,6 +251,17 @@ pub(super) fn repeats<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option
 fn overalls(step: Option<&Step>) -> Vec<f64> {
     let cards = step.into_iter().flat_map(Step::samples).filter_map(Verdict::card);
     cards.map(|card| card.overall.get()).collect()
+}
+
+/// The cases by skill, where they are those of several.
+pub(super) fn skills<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<SkillResult> {
+    let skills = SkillResult::all(cases);
+    if skills.len() > 1 { skills } else { Vec::new() }
+}
+
+/// Whether skills were loaded when they should be, in sentences; none where no case asks for that.
+pub(super) fn loading<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<String> {
+    LoadingRates::of(cases).map(|rates| rates.sentences()).unwrap_or_default()
 }
 
 /// The cases in the order of their first trials; empty for a run without repeats.

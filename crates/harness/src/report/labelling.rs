@@ -8,10 +8,13 @@ use crate::calibration::labels::{AnswerId, LabelFile, labelling_order};
 use crate::calibration::{CalibratedJudge, Label, LabelledAnswer, features};
 use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::{probability, prompt};
-use selftest_text::escape::block;
+use selftest_text::escape::{block, terminal};
+use selftest_text::one_line;
 
 /// Most bytes of a text that is shown.
 const MAX_SHOWN: usize = 8_000;
+/// Most bytes of a path in a heading.
+const MAX_PATH: usize = 200;
 
 /// The answers of a run in the order in which they are labelled.
 pub fn answers(report: &ReportDocument) -> Vec<AnswerId> {
@@ -24,30 +27,52 @@ fn answer_id(case: &CaseDocument) -> Option<AnswerId> {
     AnswerId::of(case.name(), &case.scenario, &case.generated()?, &case.steps)
 }
 
-/// A case as it is shown for labelling: what was asked, what is looked for, what was answered.
-pub fn shown(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
+/// A part of a case as it is shown for labelling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub heading: String,
+    /// Its text, which may be foreign.
+    pub text: String,
+}
+
+/// A case as it is shown for labelling: what was asked, what was answered, what is looked for, and
+/// what the judge saw of the project.
+pub fn parts(report: &ReportDocument, answer: &AnswerId) -> Option<Vec<Part>> {
     let case = report.cases.iter().find(|case| case.name() == answer.case)?;
     let generated = case.generated()?;
-    let mut text = String::new();
-    let mut add = |heading: &str, body: &str| {
-        text += &format!("{heading}\n");
-        for line in block(body, MAX_SHOWN).lines() {
-            text += &format!("  {line}\n");
-        }
+    let mut parts = Vec::new();
+    let mut add = |heading: &str, text: &str| {
+        parts.push(Part { heading: heading.to_owned(), text: text.to_owned() });
     };
     for step in &case.steps {
         let Some(reply) = &step.reply else { continue };
-        add("Asked:", &step.input);
-        add("Answered:", &reply.output);
+        add("Asked", &step.input);
+        add("Answered", &reply.output);
         let (expected, found) = (step.expected_status, reply.status);
-        add("Status:", &format!("{found}, expected {expected}"));
+        add("Status", &format!("{found}, expected {expected}"));
     }
-    let expectations = &generated.grounds.expectations;
+    let grounds = &generated.grounds;
     if !generated.hints.trim().is_empty() {
-        add("Look for:", &generated.hints);
+        add("Look for", &generated.hints);
     }
-    if !expectations.is_empty() {
-        add("Expected:", &expectations.join("\n"));
+    if !grounds.expectations.is_empty() {
+        add("Expected", &grounds.expectations.join("\n"));
+    }
+    for excerpt in &grounds.excerpts {
+        add(&format!("From {}", one_line(&excerpt.path, MAX_PATH)), &excerpt.text);
+    }
+    Some(parts)
+}
+
+/// The same for a terminal.
+pub fn shown(report: &ReportDocument, answer: &AnswerId) -> Option<String> {
+    let mut text = String::new();
+    for part in parts(report, answer)? {
+        text += &format!("{}:\n", terminal(&part.heading, 2 * MAX_PATH));
+        for line in block(&part.text, MAX_SHOWN).lines() {
+            text += &format!("  {line}\n");
+        }
     }
     Some(text)
 }

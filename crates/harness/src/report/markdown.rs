@@ -16,7 +16,7 @@ use crate::judge::Verdict;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::{PanelAgreement, is_disputed};
 use crate::outcome::rejudged::{FormerVerdict, VerdictChanges};
-use crate::outcome::{CaseResult, CaseStatus, StepKind, Summary};
+use crate::outcome::{CaseResult, CaseStatus, SkillResult, StepKind, Summary};
 
 /// Most bytes of a text within a line.
 const MAX_INLINE: usize = 700;
@@ -53,6 +53,10 @@ struct Page<'a> {
     repeated: Vec<Repeated<'a>>,
     /// What the repeats amount to, in sentences.
     repeats: Vec<String>,
+    /// The cases by skill; empty where they are of one at most.
+    skills: Vec<SkillResult>,
+    /// Whether skills were loaded when they should be, in sentences.
+    loading: Vec<String>,
     /// Cases with more than one step.
     flows: Vec<&'a CaseView<'a>>,
     unscored: Vec<&'a CaseView<'a>>,
@@ -107,6 +111,8 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         repeats: case_view::repeats(view.cases.iter().copied())
             .map(|repeats| repeats.sentences())
             .unwrap_or_default(),
+        skills: case_view::skills(view.cases.iter().copied()),
+        loading: case_view::loading(view.cases.iter().copied()),
         flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
         unscored: cases.iter().filter(is_told).collect(),
         not_run: case_view::not_run(&cases),
@@ -188,6 +194,9 @@ fn rerun(header: &RunHeader) -> String {
     }
     if let Some(suite) = &header.suite {
         command += &format!(" --suite {}", text::word(&suite.path));
+        for name in &suite.allowed_commands {
+            command += &format!(" --allow-commands {}", text::word(name));
+        }
         if suite.repeats > 1 {
             command += &format!(" --repeats {}", suite.repeats);
             ids = &ids[..ids.len() / suite.repeats as usize];

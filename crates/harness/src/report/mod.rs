@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod document;
 pub mod files;
 pub mod freeze;
+pub mod label_store;
 pub mod labelling;
 pub mod observer;
 pub mod progress;

@@ -11,7 +11,7 @@ use crate::event::{RunEvent, RunEventKind, RunHeader};
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
-use crate::outcome::{CaseResult, Summary};
+use crate::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
 
 /// Bytes of a warning, and how many are kept.
 const WARNING: usize = 1_000;
@@ -93,7 +93,9 @@ impl RunState {
             judge_samples: JudgeSamples::of(self.cases.values().map(|case| &*case.result)),
             calibration: self.calibration(header),
             rejudged: self.rejudged(header),
-            ..ReportDocument::head(header, &self.summary, &self.warnings, end, host)
+            skills: SkillResult::all(self.results()),
+            loading: LoadingRates::of(self.results()),
+            ..ReportDocument::head(header, &self.summary, &self.warnings(header), end, host)
         };
         Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
     }
@@ -103,6 +105,16 @@ impl RunState {
         let run = header.rejudged.clone()?;
         let changes = VerdictChanges::of(self.cases.values().map(|case| &*case.result));
         Some(Rejudged { run, changes })
+    }
+
+    /// What was told before the run and in it.
+    fn warnings(&self, header: &RunHeader) -> Vec<String> {
+        header.remarks.iter().chain(&self.warnings).cloned().collect()
+    }
+
+    /// The finished cases in the order of the plan.
+    fn results(&self) -> impl Iterator<Item = &CaseResult> {
+        self.cases.values().map(|case| &*case.result)
     }
 
     /// The pass rate as labels correct it.
@@ -143,7 +155,7 @@ impl RunState {
             header,
             cases: self.cases.values().map(|case| &*case.result).collect(),
             summary: &self.summary,
-            warnings: &self.warnings,
+            warnings: &self.warnings(header),
             end: self.end.as_ref(),
             calibration: self.calibration(header),
             json_link,

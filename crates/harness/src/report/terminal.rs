@@ -10,7 +10,7 @@ use crate::event::RunHeader;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
-use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary};
+use crate::outcome::{CaseResult, CaseStatus, RunOutcome, SkillResult, Summary};
 use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
 
@@ -73,6 +73,7 @@ pub fn closing(
     let cases: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
     let mut lines = table(&cases, style);
     lines.extend(repeats(&cases, style));
+    lines.extend(skills(&cases, style));
     if !lines.is_empty() {
         lines.push(String::new());
     }
@@ -81,6 +82,7 @@ pub fn closing(
         lines.push(style.paint(Colour::Faint, &words));
     }
     lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
+    lines.extend(case_view::loading(cases.iter().map(|case| case.result)));
     if let Some(panel) = PanelAgreement::of(cases.iter().map(|case| case.result)) {
         let sentences = panel.sentences().into_iter();
         lines.extend(sentences.map(|words| format!("panel: {}", escape::terminal(&words, 1_000))));
@@ -194,6 +196,24 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let found = case_view::repeats(cases.iter().map(|case| case.result));
     let sentences = found.map(|found| found.sentences()).unwrap_or_default();
     gap.into_iter().chain(heading).chain(lines).chain(sentences).collect()
+}
+
+/// A line for each skill, where the cases are those of several.
+fn skills(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
+    let skills = case_view::skills(cases.iter().map(|case| case.result));
+    let line = |skill: &SkillResult| {
+        let SkillResult { passed, failed, unscored, .. } = skill;
+        let rest = match unscored {
+            0 => String::new(),
+            unscored => format!(", {unscored} without a verdict"),
+        };
+        let name = escape::terminal(&skill.skill, 64);
+        format!("{name}: {passed} of {} passed{rest}", passed + failed)
+    };
+    let lines: Vec<String> = skills.iter().map(line).collect();
+    let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "By skill"));
+    let gap = heading.as_ref().map(|_| String::new());
+    gap.into_iter().chain(heading).chain(lines).collect()
 }
 
 fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String {

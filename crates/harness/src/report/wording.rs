@@ -89,6 +89,11 @@ pub const fn vote(pass: Option<bool>) -> &'static str {
     }
 }
 
+/// A share in per cent, or `-` where there is none.
+pub(super) fn rate(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{} %", percent(share)))
+}
+
 /// A score, or `-` where there is none.
 pub fn score(score: Option<Score>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| score.to_string())

@@ -10,6 +10,7 @@ use crate::outcome::case::Interruption;
 use crate::outcome::rejudged::FormerVerdict;
 use crate::outcome::{CaseResult, CheckResult, Step};
 use crate::scenario::TaskStatus;
+use crate::sut::SutReply;
 use selftest_models::structured::UnscoredReason;
 
 /// The case as it was played, without anything that was said of it.
@@ -41,14 +42,19 @@ fn is_whole(stored: &CaseResult) -> bool {
     let replies = stored.steps.iter().map(|step| step.reply.as_ref());
     let Some(replies) = replies.collect::<Option<Vec<_>>>() else { return false };
     let asks = |status| status == TaskStatus::AwaitingResponse;
-    replies.last().is_some_and(|last| replies.len() > flow || !asks(last.status))
+    let follow_ups = scenario.follow_ups.len();
+    let said = |last: &&SutReply| match follow_ups {
+        0 => replies.len() > flow || !asks(last.status),
+        _ => replies.len() > follow_ups || last.status == TaskStatus::Error,
+    };
+    replies.last().is_some_and(said)
 }
 
 /// The checks of the case, decided anew where the answers decide them; for those about files and
 /// commands, whose folder is gone, what was found then.
 pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
     let checks = stored.case.as_ref().map_or(&[][..], |case| &case.grounds.checks);
-    let Some(observed) = Observed::of(&stored.steps) else { return Vec::new() };
+    let Some(observed) = Observed::of(&stored.steps) else { return stored.checks.clone() };
     let observation = observed.observation(None, &[]);
     let then = |position: usize| {
         let found = stored.checks.get(position);
@@ -144,6 +150,7 @@ mod tests {
             index: 4,
             scenario: Scenario::new("a".to_owned(), TaskStatus::Complete),
             repeat: None,
+            skill: None,
             session_id: SessionId::try_from("selftest-20260206-1234-s1".to_owned()).unwrap(),
             generation: GenerationRecord::default(),
             case: Some(GeneratedCase { prompt: "Say it.".into(), ..GeneratedCase::default() }),

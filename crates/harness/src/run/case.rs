@@ -15,7 +15,7 @@ use super::plan::PlannedCase;
 use super::runner::Runner;
 use super::seed::{Purpose, derive};
 use crate::check::questions::count_questions;
-use crate::check::{self, CheckOutcome, CommandRun};
+use crate::check::{self, Check, CheckKind, CheckOutcome, CommandRun, Finding, Observation};
 use crate::event::{CasePhase, RunEventKind};
 use crate::judge::prompt::{Evidence, Exchange};
 use crate::outcome::case::Interruption;
@@ -26,6 +26,9 @@ use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
 
 /// How long a look at the model server may take after a timeout of the system under test.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// Most bytes of a command in a note.
+const MAX_LINE: usize = 200;
 
 /// A case in the making.
 pub(super) struct CasePlay {
@@ -59,6 +62,7 @@ impl CasePlay {
                     index: planned.index,
                     scenario: planned.scenario.clone(),
                     repeat: planned.repeat,
+                    skill: planned.skill.clone(),
                     session_id: session_id.clone(),
                     generation: GenerationRecord::default(),
                     case: planned.frozen.clone(),
@@ -145,6 +149,9 @@ impl CasePlay {
             None => self.generate().await?,
         };
         let scenario = self.planned.scenario.clone();
+        if !self.set_up(&case).await? {
+            return Ok(());
+        }
         let played = self.exchanges(&case, &scenario).await;
         if played.is_ok() {
             self.decide_checks(&case).await;
@@ -159,10 +166,50 @@ impl CasePlay {
     async fn judge_steps(&mut self, case: &GeneratedCase) {
         let decided = self.draft.check_that(CheckOutcome::Failed).is_some();
         if case.asks_judge() && !decided {
-            for number in 0..self.draft.steps.len() {
+            for number in self.draft.first_judged()..self.draft.steps.len() {
                 self.judge_step(case, number).await;
             }
         }
+    }
+
+    /// Makes the folder of the case ready. False where that failed: then nothing is asked, and the
+    /// case has a check that nobody can decide.
+    async fn set_up(&mut self, case: &GeneratedCase) -> Result<bool, Interruption> {
+        let commands = Arc::clone(&self.planned.set_up);
+        if commands.is_empty() {
+            return Ok(true);
+        }
+        let runner = Arc::clone(&self.runner);
+        let limit = self.planned.limits.timeout;
+        let opening = open(&runner, &self.planned, &self.task);
+        let session = match limited(opening, &mut self.remaining, limit).await.0 {
+            Ok(session) => session,
+            Err(interruption) => return Err(blamed(&runner, interruption).await),
+        };
+        let session = self.session.insert(session);
+        let workspace = session.workspace().map(Path::to_owned);
+        let facts = json!({ "id": self.draft.name(), "prompt": case.prompt }).to_string();
+        for command in commands.iter() {
+            let id = &self.draft.session_id;
+            let end = runner.commands.run(command, id, &facts, "", workspace.as_deref()).await;
+            // Behind `sh -c`.
+            let line = command.run.words().last().map_or("", String::as_str);
+            let line = selftest_text::one_line(line, MAX_LINE);
+            let run = [CommandRun { command: command.clone(), end }];
+            let observation = Observation { commands: &run, ..Observation::default() };
+            let check = Check::new(CheckKind::Command(command.clone()));
+            let finding = check::decide(&check, &observation);
+            if finding.outcome != CheckOutcome::Held {
+                let finding = Finding { outcome: CheckOutcome::Undecided, ..finding };
+                self.draft.checks.push(CheckResult { check: format!("set-up `{line}`"), finding });
+                return Ok(false);
+            }
+            self.draft.notes.push(format!("set-up: `{line}` was run in the sandbox"));
+        }
+        if let Some(session) = &mut self.session {
+            session.settle().await;
+        }
+        Ok(true)
     }
 
     /// The prompt and the reply flow.
@@ -171,8 +218,10 @@ impl CasePlay {
         case: &GeneratedCase,
         scenario: &Scenario,
     ) -> Result<(), Interruption> {
-        let mut status =
-            self.step(StepKind::Answer, case, &case.prompt, scenario.expected_status).await?;
+        // Whether a skill is loaded has nothing to do with how the task stands.
+        let last = case.should_load().is_none().then_some(scenario.expected_status);
+        let expected = last.filter(|_| scenario.follow_ups.is_empty());
+        let mut status = self.step(StepKind::Answer, case, &case.prompt, expected).await?;
         let flow = if scenario.requires_reply { &scenario.reply_flow[..] } else { &[] };
         for ((played, reply), number) in flow.iter().enumerate().zip(1..) {
             if status != TaskStatus::AwaitingResponse {
@@ -184,7 +233,21 @@ impl CasePlay {
                 break;
             }
             let kind = StepKind::Reply(number);
-            status = self.step(kind, case, &reply.reply, reply.expected_status).await?;
+            status = self.step(kind, case, &reply.reply, Some(reply.expected_status)).await?;
+        }
+        let left = |number: u32| scenario.follow_ups.len() - number as usize;
+        for (message, number) in scenario.follow_ups.iter().zip(1..) {
+            if status == TaskStatus::Error {
+                break;
+            }
+            let expected = last.filter(|_| left(number) == 0);
+            let said = self.step(StepKind::Reply(number), case, message, expected).await;
+            if said.is_err() && status == TaskStatus::Complete {
+                let words =
+                    "after COMPLETE the next message got no answer: the program has to read on";
+                self.draft.notes.push(words.to_owned());
+            }
+            status = said?;
         }
         Ok(())
     }
@@ -229,16 +292,20 @@ impl CasePlay {
         Ok(case)
     }
 
-    /// Says something to the system under test. The result is how the task stands then.
+    /// Says something to the system under test. The result is how the task stands then. Where
+    /// nothing is `expected`, every status is as it should be but an error.
     async fn step(
         &mut self,
         kind: StepKind,
         case: &GeneratedCase,
         input: &str,
-        expected_status: TaskStatus,
+        expected: Option<TaskStatus>,
     ) -> Result<TaskStatus, Interruption> {
         self.phase(CasePhase::Running);
         let (reply, duration_ms) = self.exchange(kind, input).await;
+        let stands = reply.as_ref().ok().map(|reply| reply.status);
+        let stands = stands.filter(|status| *status != TaskStatus::Error);
+        let expected_status = expected.or(stands).unwrap_or(TaskStatus::Complete);
         self.draft.steps.push(Step {
             kind,
             input: input.to_owned(),
@@ -270,7 +337,8 @@ impl CasePlay {
         let left = &mut self.remaining;
         let session = match &mut self.session {
             Some(session) => session,
-            none => match limited(self.runner.sut.open(&self.task), left, limit).await {
+            none => match limited(open(&self.runner, &self.planned, &self.task), left, limit).await
+            {
                 (Ok(session), _) => none.insert(session),
                 (Err(interruption), duration_ms) => return (Err(interruption), duration_ms),
             },
@@ -368,6 +436,18 @@ impl CasePlay {
             scenario_id: self.planned.scenario.id.clone(),
             phase,
         });
+    }
+}
+
+/// Opens a session of the system under test, with the skill of the case where it has one.
+async fn open(
+    runner: &Runner,
+    planned: &PlannedCase,
+    task: &Task,
+) -> Result<Box<dyn SutSession>, SutError> {
+    match &planned.handed {
+        Some(skill) => runner.sut.with_skill(Arc::clone(skill))?.open(task).await,
+        None => runner.sut.open(task).await,
     }
 }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::check::CommandCheck;
 use crate::outcome::CaseResult;
 use crate::scenario::suite::SuiteCase;
 use crate::scenario::{GeneratedCase, Grounds, Scenario};
 use crate::sut::Fixture;
+use crate::sut::skill::Skill;
 use selftest_stats::score::{Score, Strictness, Threshold};
 
 /// Which scenarios of the configuration to run.
@@ -68,6 +70,12 @@ pub struct PlannedCase {
     pub fixtures: Arc<[Fixture]>,
     /// The case as it was played before, where its answers are only to be judged again.
     pub stored: Option<Arc<CaseResult>>,
+    /// Commands that make that folder ready, in order.
+    pub set_up: Arc<[CommandCheck]>,
+    /// Name of the skill whose case it is.
+    pub skill: Option<String>,
+    /// The skill that is handed to the system under test for this case alone.
+    pub handed: Option<Arc<Skill>>,
     /// Which repeat of the case, from 1; absent in a run without repeats.
     pub repeat: Option<u32>,
     /// Least overall score that passes.
@@ -176,6 +184,9 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         grounds: scenario.grounds(),
         fixtures: Arc::new([]),
         stored: None,
+        set_up: Arc::new([]),
+        skill: None,
+        handed: None,
         repeat: None,
         threshold: Threshold::effective(limits.min_score_to_pass, limits.strictness),
         limits,

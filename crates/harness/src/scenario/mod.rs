@@ -17,7 +17,7 @@ pub mod template;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::Check;
+use crate::check::{Check, CheckKind};
 pub use crate::task_status::TaskStatus;
 use selftest_stats::score::{Score, Strictness};
 
@@ -36,8 +36,11 @@ pub struct ReplyStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Unique name, also the name of its prompt template: letters, digits, `_` and `-`.
-    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
+    /// Unique name, also the name of its prompt template: letters, digits, `_` and `-`. The cases of
+    /// several skills have the name of the skill before it: `skill/case`.
+    #[schemars(regex(
+        pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
+    ))]
     pub id: String,
     /// What it tests, in one line; the generic template is built from it.
     #[schemars(length(min = 1))]
@@ -50,6 +53,11 @@ pub struct Scenario {
     /// What is said to the system under test, step by step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply_flow: Vec<ReplyStep>,
+    /// More messages of the user, said one after the other in the same session, whatever the system
+    /// under test answers but an error. Status, checks and judge then go by the last answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(min = 1)))]
+    pub follow_ups: Vec<String>,
     /// Overrides the run's strictness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strictness: Option<Strictness>,
@@ -95,6 +103,7 @@ impl Scenario {
             expected_status,
             requires_reply: false,
             reply_flow: Vec::new(),
+            follow_ups: Vec::new(),
             strictness: None,
             min_score_to_pass: None,
             allow_minor_format_deviation: None,
@@ -135,6 +144,28 @@ impl GeneratedCase {
     pub fn asks_judge(&self) -> bool {
         let Grounds { expectations, checks, .. } = &self.grounds;
         checks.is_empty() || !expectations.is_empty() || !self.hints.trim().is_empty()
+    }
+
+    /// Whether the skill should be loaded, for a case that asks for nothing else.
+    pub fn should_load(&self) -> Option<bool> {
+        match &self.grounds.checks[..] {
+            [check] if !self.asks_judge() => should_load(check),
+            _ => None,
+        }
+    }
+}
+
+/// What a check demands of the loading of skills, where it demands nothing else.
+fn should_load(check: &Check) -> Option<bool> {
+    match &check.kind {
+        CheckKind::SkillLoaded(_) => Some(true),
+        CheckKind::Not(inner) => should_load(inner).map(|wanted| !wanted),
+        CheckKind::Any(inner) => {
+            let mut wanted = inner.iter().map(should_load);
+            let first = wanted.next()??;
+            wanted.all(|other| other == Some(first)).then_some(first)
+        }
+        _ => None,
     }
 }
 

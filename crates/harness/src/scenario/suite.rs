@@ -112,6 +112,10 @@ pub fn case_digest(scenario: &Scenario, case: &GeneratedCase) -> String {
     let mut parts = json!(case);
     parts["expected_status"] = json!(scenario.expected_status);
     parts["reply_flow"] = json!(scenario.reply_flow);
+    // Absent where there are none, so that older digests stay what they are.
+    if !scenario.follow_ups.is_empty() {
+        parts["follow_ups"] = json!(scenario.follow_ups);
+    }
     digest::of_json(&parts)
 }
 
@@ -155,12 +159,13 @@ mod tests {
         same.scenario.strictness = Some(Strictness::new(0.1).unwrap());
         same.scenario.timeout_seconds = Some(5.0);
         assert_eq!(digest(&one), digest(&same));
-        let changes: [fn(&mut SuiteCase); 6] = [
+        let changes: [fn(&mut SuiteCase); 7] = [
             |case| case.prompt.push('!'),
             |case| case.hints.push('!'),
             |case| case.checks.push(serde_json::from_value(json!({"lines": 3})).unwrap()),
             |case| case.scenario.checks.push(serde_json::from_value(json!({"lines": 3})).unwrap()),
             |case| case.scenario.expected_status = TaskStatus::Error,
+            |case| case.scenario.follow_ups.push("And then?".to_owned()),
             |case| {
                 let (reply, expected_status) = ("Flat".to_owned(), TaskStatus::Complete);
                 case.scenario.reply_flow.push(ReplyStep { reply, expected_status });

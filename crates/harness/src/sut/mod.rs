@@ -231,6 +231,11 @@ pub trait SutSession: Send {
         Box::pin(async { None })
     }
 
+    /// What is in its folder now counts as if it had always been there.
+    fn settle(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// The folder of its own that the system works in, if it has one.
     fn workspace(&self) -> Option<&std::path::Path> {
         None

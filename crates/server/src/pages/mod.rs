@@ -9,6 +9,7 @@ mod experiment;
 mod filters;
 mod gaps;
 mod jobs;
+mod label;
 mod proposal;
 mod quality;
 mod reflections;
@@ -48,6 +49,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/selftests/trend.svg", get(selftests::trend))
         .route("/selftests/{run_id}", get(run::page))
         .route("/selftests/{run_id}/{scenario}", get(case::page))
+        .route("/label/{run_id}", get(label::page).post(label::given))
         .route("/weekly", get(weekly::list))
         .route("/weekly/{week}", get(weekly::page))
         .route("/weekly/{week}/{picture}", get(weekly::picture))

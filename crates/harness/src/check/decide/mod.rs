@@ -4,6 +4,7 @@ mod agent;
 mod answer;
 mod command;
 mod files;
+mod skill;
 
 use selftest_text::escape::terminal;
 
@@ -20,6 +21,10 @@ const MAX_TOLD: usize = 3;
 /// undecided.
 pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
     let finding = statement(check, observation).finding();
+    if let Some(why) = reason(check) {
+        let sentence = format!("{}: {why}", finding.sentence);
+        return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
+    }
     // The name says what was demanded, better than a pattern does.
     if check.name.is_some()
         && finding.outcome == CheckOutcome::Failed
@@ -29,6 +34,12 @@ pub fn decide(check: &Check, observation: &Observation<'_>) -> Finding {
         return Finding { sentence: terminal(&sentence, MAX_SENTENCE), ..finding };
     }
     finding
+}
+
+/// Why nobody can decide a demand, where that stands behind its name.
+fn reason(check: &Check) -> Option<&str> {
+    let (Some(name), CheckKind::Unknown(text)) = (&check.name, &check.kind) else { return None };
+    text.as_str().strip_prefix(name.as_str())?.strip_prefix(": ")
 }
 
 /// Decides all checks of a case.
@@ -127,6 +138,8 @@ fn statement(check: &Check, seen: &Observation<'_>) -> Statement {
         CheckKind::ToolCalled(called) => agent::tool_called(called, seen),
         CheckKind::ToolNotCalled(name) => agent::tool_not_called(name, seen),
         CheckKind::ToolsInOrder(tools) => agent::tools_in_order(tools, seen),
+
+        CheckKind::SkillLoaded(name) => skill::loaded(name, seen),
 
         CheckKind::FileCreated(path) => files::created(path, seen),
         CheckKind::FileChanged(path) => files::changed(path, seen),

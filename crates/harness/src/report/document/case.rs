@@ -24,6 +24,9 @@ pub struct CaseDocument {
     /// Which repeat of the case, from 1; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
+    /// Name of the skill whose case it is; absent where it is none of a skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
     /// The prompt of the system under test; null when none was generated.
     pub prompt: Option<String>,
     /// Its first answer; null when it did not.
@@ -105,6 +108,7 @@ impl CaseDocument {
         Self {
             id: case.scenario.id.clone(),
             repeat: case.repeat,
+            skill: case.skill.clone(),
             prompt: generated.map(|generated| generated.prompt.clone()),
             output: reply.map(|reply| reply.output.clone()),
             expected_status: case.scenario.expected_status,
@@ -139,6 +143,7 @@ impl CaseDocument {
             index,
             scenario: self.scenario.clone(),
             repeat: self.repeat,
+            skill: self.skill.clone(),
             session_id: self.session_id.clone(),
             generation: self.generation.clone(),
             case: self.generated(),

@@ -23,7 +23,7 @@ use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::repeats::Repeats;
-use crate::outcome::{RunOutcome, Summary};
+use crate::outcome::{LoadingRates, RunOutcome, SkillResult, Summary};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
 
@@ -74,6 +74,12 @@ pub struct ReportDocument {
     /// A judge that was asked several times about each answer; absent where it was asked once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_samples: Option<JudgeSamples>,
+    /// The cases by skill, where they are those of skills.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillResult>,
+    /// Whether skills were loaded when they should be; absent where no case asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loading: Option<LoadingRates>,
     /// The pass rate as labels correct it; absent where nobody has labelled anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<RunCalibration>,
@@ -166,6 +172,8 @@ impl ReportDocument {
             repeats: None,
             panel: None,
             judge_samples: None,
+            skills: Vec::new(),
+            loading: None,
             calibration: None,
             models: header.models.clone(),
             sut: header.sut.clone(),

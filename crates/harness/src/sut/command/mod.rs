@@ -3,8 +3,8 @@
 //! `json_lines`: one JSON object per line. The program reads
 //! `{"type":"task","session_id","task_group_id","task_type","prompt"}` and writes
 //! `{"type":"result","status","output"}`, where it may add `tool_calls`, a list of
-//! `{"name","arguments"}`, and `tokens`; when it asked back it may read
-//! `{"type":"reply","reply"}` and writes another result. Lines of other types, such as `log`,
+//! `{"name","arguments"}`, and `tokens`; when it asked back, or a case has
+//! more messages, it may read `{"type":"reply","reply"}` and writes another result. Lines of other types, such as `log`,
 //! are read over; anything else is an error.
 //!
 //! `text`: the prompt is on stdin or an argument, the answer is all of stdout, the exit code 0;

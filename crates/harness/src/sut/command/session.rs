@@ -243,6 +243,17 @@ impl SutSession for CommandSession {
         .boxed()
     }
 
+    fn settle(&mut self) -> BoxFuture<'_, ()> {
+        async move {
+            let Some(workspace) = self.workspace.clone() else { return };
+            let settled = tokio::task::spawn_blocking(move || workspace.settled()).await;
+            if let Ok(settled) = settled {
+                self.workspace = Some(settled);
+            }
+        }
+        .boxed()
+    }
+
     fn workspace(&self) -> Option<&Path> {
         self.workspace.as_ref().map(Workspace::folder)
     }

@@ -65,6 +65,13 @@ impl Workspace {
         Ok(Self { folder, first })
     }
 
+    /// The same, as it is now: what was changed so far is no change any more. Blocks.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        let first = Snapshot::take_whole(&self.folder);
+        Self { first, ..self }
+    }
+
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -214,5 +221,6 @@ mod tests {
             assert!(matches!(content, FileContent::Unreadable(_)), "{hostile}: {content:?}");
         }
         assert_eq!(fs::read_to_string(project.path().join("src/a.rs")).unwrap(), "a");
+        assert_eq!(copy.settled().report(&[]), FileReport::default());
     }
 }

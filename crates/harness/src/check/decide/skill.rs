@@ -1,0 +1,131 @@
+//! Whether an agent loaded a skill, by its calls of tools: a call of a tool for skills with the
+//! name of the skill, or of any tool that reads with the path of the skill's `SKILL.md`.
+
+use serde_json::Value;
+
+use super::{Statement, named};
+use crate::check::{Observation, Text, ToolCall};
+
+/// Tools that load a skill, in lower case without `_` and `-`: those of Claude Code, Gemini CLI and
+/// Hermes, and what others call theirs.
+const TOOLS: [&str; 6] =
+    ["skill", "skillview", "useskill", "loadskill", "activateskill", "invokeskill"];
+/// Behind which the name of the skill stands in the arguments of such a tool.
+const NAME_KEYS: [&str; 4] = ["skill", "skill_name", "name", "command"];
+/// Parts of the names of tools that change a file instead of reading it.
+const CHANGES: [&str; 8] =
+    ["write", "edit", "create", "delete", "patch", "replace", "move", "rename"];
+/// The file of a skill.
+const FILE: &str = "SKILL.md";
+/// How deep arguments are looked through.
+const MAX_DEPTH: usize = 8;
+
+pub(super) fn loaded(skill: &Text, seen: &Observation<'_>) -> Statement {
+    let Some(calls) = seen.tool_calls else {
+        return Statement::not_reported("calls of tools");
+    };
+    let name = named(skill.as_str());
+    match calls.iter().find(|call| loads(call, skill.as_str())) {
+        Some(call) => {
+            Statement::new(true, format!("loads the skill {name} with {}", named(&call.name)))
+        }
+        None => Statement::new(false, format!("does not load the skill {name}")),
+    }
+}
+
+fn loads(call: &ToolCall, skill: &str) -> bool {
+    let tool = call.name.to_lowercase().replace(['_', '-'], "");
+    if TOOLS.contains(&tool.as_str()) {
+        let given = match &call.arguments {
+            Value::String(name) => Some(name.as_str()),
+            arguments => NAME_KEYS.iter().find_map(|key| arguments.get(*key)?.as_str()),
+        };
+        return given.is_some_and(|given| is_name(given, skill));
+    }
+    !CHANGES.iter().any(|part| tool.contains(part)) && names_file(&call.arguments, skill, 0)
+}
+
+/// `ferry`, `/ferry` and `harbour:ferry` are the skill `ferry`.
+fn is_name(given: &str, skill: &str) -> bool {
+    let given = given.trim().trim_start_matches('/');
+    given == skill || given.rsplit_once(':').is_some_and(|(_, name)| name == skill)
+}
+
+/// Whether a text in the arguments holds the path of the skill's file.
+fn names_file(value: &Value, skill: &str, depth: usize) -> bool {
+    match value {
+        Value::String(text) => holds_path(&text.replace('\\', "/"), skill),
+        Value::Array(items) if depth < MAX_DEPTH => {
+            items.iter().any(|item| names_file(item, skill, depth + 1))
+        }
+        Value::Object(members) if depth < MAX_DEPTH => {
+            members.values().any(|value| names_file(value, skill, depth + 1))
+        }
+        _ => false,
+    }
+}
+
+fn holds_path(text: &str, skill: &str) -> bool {
+    let path = format!("{skill}/{FILE}");
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    text.match_indices(&path).any(|(at, _)| {
+        let after = text[at + path.len()..].chars().next();
+        // `not-ferry/SKILL.md` is the file of another skill.
+        !text[..at].ends_with(is_part)
+            && !after.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::check::CheckOutcome;
+
+    fn outcome(calls: Option<&[ToolCall]>) -> CheckOutcome {
+        let seen = Observation { tool_calls: calls, ..Observation::default() };
+        loaded(&Text::new("ferry").unwrap(), &seen).outcome
+    }
+
+    fn call(name: &str, arguments: Value) -> ToolCall {
+        ToolCall { name: name.to_owned(), arguments }
+    }
+
+    #[test]
+    fn tools_for_skills_and_reads_of_the_file_load_a_skill() {
+        for loading in [
+            call("Skill", json!({"skill": "ferry"})),
+            call("skill", json!({"name": "/ferry"})),
+            call("Skill", json!({"command": "harbour:ferry"})),
+            call("activate_skill", json!("ferry")),
+            call("Read", json!({"file_path": "/w/.claude/skills/ferry/SKILL.md"})),
+            call("Bash", json!({"command": "cat .claude/skills/ferry/SKILL.md; ls"})),
+            call("read_many", json!({"paths": ["a", "ferry/SKILL.md"]})),
+            call("Read", json!({"file_path": "skills\\ferry\\SKILL.md"})),
+        ] {
+            assert_eq!(
+                outcome(Some(std::slice::from_ref(&loading))),
+                CheckOutcome::Held,
+                "{loading:?}"
+            );
+        }
+        for other in [
+            call("Skill", json!({"skill": "ferry-times"})),
+            call("Skill", json!({})),
+            call("Read", json!({"file_path": "skills/not-ferry/SKILL.md"})),
+            call("Read", json!({"file_path": "skills/ferry/SKILL.mdx"})),
+            call("Write", json!({"file_path": "skills/ferry/SKILL.md", "content": ""})),
+            call("Bash", json!({"command": "ls skills/ferry"})),
+            call("Read", Value::Null),
+        ] {
+            assert_eq!(
+                outcome(Some(std::slice::from_ref(&other))),
+                CheckOutcome::Failed,
+                "{other:?}"
+            );
+        }
+        assert_eq!(outcome(Some(&[])), CheckOutcome::Failed);
+        assert_eq!(outcome(None), CheckOutcome::Undecided, "nobody said what was called");
+    }
+}

@@ -1,0 +1,62 @@
+//! The cases of a run by the skill that each is of. Pure.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::loading::LoadingRates;
+use super::{CaseResult, Summary};
+use selftest_stats::Interval;
+
+/// The cases of one skill.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SkillResult {
+    /// Name of the skill.
+    pub skill: String,
+    /// Its finished cases, each repeat of one counted.
+    pub total: u32,
+    /// `pass: true`.
+    pub passed: u32,
+    /// `pass: false`.
+    pub failed: u32,
+    /// `pass: null`.
+    pub unscored: u32,
+    /// passed / (passed + failed); null when neither.
+    pub pass_rate: Option<f64>,
+    /// 95 % Wilson interval of the pass rate.
+    pub pass_rate_interval: Option<Interval>,
+    /// Whether the agent loaded it when it should; absent where no case asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loading: Option<LoadingRates>,
+}
+
+impl SkillResult {
+    /// The skills of a run in the order of their first cases; empty where no case is of a skill.
+    pub fn all<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<Self> {
+        let mut found: Vec<(&str, Vec<&CaseResult>)> = Vec::new();
+        for case in cases {
+            let Some(skill) = case.skill.as_deref() else { continue };
+            match found.iter_mut().find(|(name, _)| *name == skill) {
+                Some((_, cases)) => cases.push(case),
+                None => found.push((skill, vec![case])),
+            }
+        }
+        found.into_iter().map(|(skill, cases)| Self::of(skill, &cases)).collect()
+    }
+
+    fn of(skill: &str, cases: &[&CaseResult]) -> Self {
+        let mut summary = Summary::default();
+        for case in cases {
+            summary.add(case);
+        }
+        Self {
+            skill: skill.to_owned(),
+            total: summary.total,
+            passed: summary.passed,
+            failed: summary.failed,
+            unscored: summary.unscored,
+            pass_rate: summary.pass_rate,
+            pass_rate_interval: summary.pass_rate_interval,
+            loading: LoadingRates::of(cases.iter().copied()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The answers of a run, one at a time, for a person to label: blind to what checks and judge said
+//! of them. The form works without JavaScript; what it says is kept where the terminal keeps it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use askama::Template;
+use axum::Form;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use serde::Deserialize;
+
+use super::run::read;
+use super::{blocking, filters, html, link, quoted};
+use crate::App;
+use crate::problem::Problem;
+use selftest_harness::calibration::Label;
+use selftest_harness::calibration::labels::AnswerId;
+use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::label_store::{LabelStore, LabelStoreError};
+use selftest_harness::report::labelling::{Part, answers, parts};
+
+/// One label at a time is written.
+static WRITING: Mutex<()> = Mutex::new(());
+
+#[derive(Template)]
+#[template(path = "page/label.html")]
+struct LabelPage {
+    section: &'static str,
+    run_id: String,
+    /// How many answers have a label, and how many there are.
+    done: usize,
+    all: usize,
+    /// The next answer without a label; `None` where there is none behind those that were skipped.
+    open: Option<OpenAnswer>,
+}
+
+/// An answer without a label.
+struct OpenAnswer {
+    id: AnswerId,
+    /// Its place in the order of labelling.
+    position: usize,
+    parts: Vec<Part>,
+}
+
+impl LabelPage {
+    fn address(&self) -> String {
+        link::label(&self.run_id)
+    }
+
+    /// Answers without a label.
+    fn left(&self) -> usize {
+        self.all - self.done
+    }
+}
+
+/// From which place in the order of labelling on.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct From {
+    from: usize,
+}
+
+impl std::convert::From<LabelStoreError> for Problem {
+    fn from(error: LabelStoreError) -> Self {
+        match error {
+            LabelStoreError::Refused(fault) => {
+                let detail = format!("{fault}; remove it from the file of labels to label it anew");
+                Self::new(StatusCode::CONFLICT, detail)
+            }
+            LabelStoreError::Unreadable { why, .. } => {
+                let detail = format!("the labels that are kept of this run cannot be used: {why}");
+                Self::new(StatusCode::CONFLICT, detail)
+            }
+            LabelStoreError::Unwritten { .. } => Self::internal(&error),
+        }
+    }
+}
+
+/// The report of a run, its answers in the order of labelling, and where their labels are kept.
+fn labelled(
+    app: &App,
+    run_id: &str,
+) -> Result<(ReportDocument, Vec<AnswerId>, LabelStore), Problem> {
+    let (report, _) = read(app, run_id)?;
+    let answers = answers(&report);
+    let store = LabelStore::new(app.runs.folder(), &report.run_id);
+    Ok((report, answers, store))
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    Path(run_id): Path<String>,
+    Query(From { from }): Query<From>,
+) -> Result<Response, Problem> {
+    let page = move || {
+        let (report, answers, store) = labelled(&app, &run_id)?;
+        let labels = store.read(&answers)?;
+        let open = answers.iter().enumerate().skip(from).find_map(|(position, id)| {
+            if labels.of(&id.case).is_some() {
+                return None;
+            }
+            let parts = parts(&report, id)?;
+            Some(OpenAnswer { id: id.clone(), position, parts })
+        });
+        Ok(LabelPage {
+            section: "selftests",
+            run_id: report.run_id.to_string(),
+            done: labels.labels.len(),
+            all: answers.len(),
+            open,
+        })
+    };
+    html(&blocking(page).await?)
+}
+
+/// What a person says.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Said {
+    Good,
+    Bad,
+    Skip,
+}
+
+/// The fields of the form.
+#[derive(Debug, Deserialize)]
+pub(super) struct LabelForm {
+    case: String,
+    /// Digest of the answer that was shown.
+    answer: String,
+    position: usize,
+    said: Said,
+}
+
+pub(super) async fn given(
+    State(app): State<Arc<App>>,
+    Path(run_id): Path<String>,
+    Form(form): Form<LabelForm>,
+) -> Result<Response, Problem> {
+    let keep = move || {
+        let (report, answers, store) = labelled(&app, &run_id)?;
+        let label = match form.said {
+            Said::Good => Some(Label::Good),
+            Said::Bad => Some(Label::Bad),
+            Said::Skip => None,
+        };
+        let answer = answers.iter().find(|answer| answer.case == form.case).ok_or_else(|| {
+            let case = quoted(&form.case);
+            Problem::not_found(format!("run {} has no answer of {case}", report.run_id))
+        })?;
+        if answer.answer_digest != form.answer {
+            let detail = "the run has another answer by now: look at it again";
+            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        }
+        if let Some(label) = label {
+            let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+            store.add(&answers, &[(answer, label)])?;
+        }
+        // Those before were labelled or skipped.
+        let from = form.position.saturating_add(1).to_string();
+        Ok(link::query(&link::label(report.run_id.as_str()), &[("from", &from)]))
+    };
+    Ok(Redirect::to(&blocking(keep).await?).into_response())
+}
