@@ -19,7 +19,7 @@ pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Ex
     let repeats = report.summary.repeats.unwrap_or(1);
     let run_args = args.run(report.seed, repeats);
     let resolved = project.load(flags(&run_args))?;
-    let suite = SuiteFile::replaying(&project, &report, file)?;
+    let suite = SuiteFile::replaying(&project, &report, file, &run_args.trials.allow_commands)?;
     if suite.suite.cases.is_empty() {
         eprint(&format!("nothing to replay: {} has no case with a prompt\n", report.run_id));
         return Ok(Exit::NothingRan);

@@ -398,6 +398,16 @@ fn shell_lines_of_strangers_are_run_only_by_name() {
     assert!(markdown.contains("--allow-commands greeter"), "{markdown}");
     assert!(!run.stderr.contains("of `setup` is not run"), "{}", run.stderr);
 
+    // A report allows nothing: who replays it allows the lines anew.
+    let run_id = report.run_id();
+    let replay = |more: &[&str]| {
+        let arguments = [&["replay", &*run_id, "--json"], more].concat();
+        workspace.clone().args(arguments).run()
+    };
+    let _ = replay(&[]).exit(2).stderr_contains("again: --allow-commands greeter");
+    let replayed = replay(&["--allow-commands", "greeter"]).exit(0);
+    assert!(replayed.stdout.contains("\"made\""), "{}", replayed.stdout);
+
     // One case alone.
     let run = allowed("made").exit(3);
     assert_eq!(run.stdout_report().case_of("made").status(), "passed");

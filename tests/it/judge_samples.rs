@@ -9,8 +9,8 @@ use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
 
 /// A judge with these settings.
 fn settings(scenarios: &str, judge: &str) -> String {
-    let plain = format!("judge: {{ model: \"{OPENAI}\" }}");
-    config(OPENAI, scenarios).replace(&plain, &format!("judge: {{ model: \"{OPENAI}\", {judge} }}"))
+    let plain = format!("judge: {{ model: \"{OPENAI}\", first_impression: false }}");
+    config(OPENAI, scenarios).replace(&plain, &plain.replace(" }", &format!(", {judge} }}")))
 }
 
 const THRICE: &str = "samples: 3, temperature: 0.7, method: verdict, max_reasks: 0";

@@ -129,9 +129,13 @@ pub(super) fn browse(visit: impl AsyncFnOnce(&Chrome)) {
 impl Chrome {
     pub(super) async fn open(&self, address: &str) {
         self.window.goto(address).await.unwrap();
-        // Keys are dropped before the first picture of a page is on the screen.
+        self.painted("true").await;
+    }
+
+    /// Waits for a page that is on the screen: before its first picture keys are dropped.
+    pub(super) async fn painted(&self, condition: &str) {
         let painted = "performance.getEntriesByType('paint').length > 0";
-        self.until(&format!("document.hasFocus() && {painted}")).await;
+        self.until(&format!("document.hasFocus() && {painted} && ({condition})")).await;
     }
 
     /// The outcome of the attempt, once it comes to something. Until then a fault is no fault: the

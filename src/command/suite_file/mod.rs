@@ -1,43 +1,37 @@
 //! The cases of a run that were written down before: a suite of ours, the file of cases of a skill
 //! with the files and the skill around it, or a folder of skills. Runs nothing.
 
+mod allowed;
+mod imported;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 
+use self::allowed::AllowedCommands;
+use self::imported::{Imported, Needs, SKILLS};
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::skill_file::{self, FILE as SKILL_FILE, names};
 use crate::config::{self, Config};
-use selftest_harness::check::CommandCheck;
 use selftest_harness::evals::folder::{self, SkillFolder};
-use selftest_harness::evals::{EvalFile, MAX_CASES, ShellRule, free_id};
+use selftest_harness::evals::{MAX_CASES, free_id};
 use selftest_harness::event::SuiteRun;
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::freeze::{Frozen, freeze};
 use selftest_harness::run::plan::PlannedCase;
-use selftest_harness::scenario::suite::{SUITE_VERSION, Suite, SuiteCase};
-use selftest_harness::sut::confine::landlock_abi;
+use selftest_harness::scenario::suite::{SUITE_VERSION, Suite};
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::sut_settings::{CommandSettings, Protocol, WorkFolder};
-use selftest_harness::sut::{Fixture, FixtureSource};
 use selftest_models::prompts::PromptLibrary;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
 
-/// Where agents look for skills, within the folder that they work in.
-const SKILLS: &str = ".claude/skills";
-/// The folder of a skill that holds its cases.
-const EVALS: &str = "evals";
 /// Most warnings of one file of many; what is refused is always told.
 const MAX_WARNINGS: usize = 5;
-/// The least version of Landlock's interface under which strangers' lines are run: with it a program
-/// is kept to its files and off the network.
-const CONFINED: i32 = 4;
 /// Most remarks of a run.
 const MAX_REMARKS: usize = 1_000;
 
@@ -60,155 +54,6 @@ pub(super) struct SuiteFile {
     pub(super) shown: PathBuf,
     /// Whether the cases are taken from the report of a run.
     replays: bool,
-}
-
-/// What a case needs.
-struct Needs {
-    /// Its files.
-    fixtures: Vec<Fixture>,
-    /// Commands that make its folder ready.
-    set_up: Arc<[CommandCheck]>,
-    /// Name of the skill that it is of.
-    skill: Option<String>,
-    /// The skill that is handed over with it.
-    handed: Option<Arc<Skill>>,
-    /// The folder of the skill, for a case that asks whether it is loaded.
-    skill_folder: Arc<[Fixture]>,
-}
-
-/// The skills and cases whose shell lines a person allowed.
-struct AllowedCommands {
-    names: Vec<String>,
-    /// Version of the interface by which this kernel confines programs; 0 where it does not.
-    confinement: i32,
-    /// The skills and cases that have shell lines.
-    seen: Mutex<BTreeSet<String>>,
-}
-
-impl AllowedCommands {
-    fn new(names: &[String]) -> Self {
-        let (names, seen) = (names.to_vec(), Mutex::default());
-        Self { names, confinement: landlock_abi(), seen }
-    }
-
-    fn seen(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether those of a case may be run, which has these names.
-    fn rule(&self, skill: &str, id: &str) -> ShellRule {
-        let names = [skill.to_owned(), id.to_owned(), format!("{skill}/{id}")];
-        let is_allowed = names.iter().any(|name| self.names.contains(name));
-        self.seen().extend(names);
-        if !is_allowed {
-            let name = terminal(skill, 80);
-            let why = format!("shell lines are run only with --allow-commands {name}");
-            ShellRule::Refused(why)
-        } else if self.confinement < CONFINED {
-            let why = "allowed, and not run: this machine cannot confine it to files and network";
-            ShellRule::Refused(why.to_owned())
-        } else {
-            ShellRule::Allowed
-        }
-    }
-
-    /// The first name that stands for no shell line.
-    fn unused(&self) -> Option<&String> {
-        let seen = self.seen();
-        self.names.iter().find(|name| !seen.contains(*name))
-    }
-}
-
-/// The cases of one file of somebody else.
-struct Imported {
-    cases: Vec<(SuiteCase, Needs)>,
-    /// Cases that need files which are nowhere, and why.
-    incomplete: Vec<String>,
-    skill: Option<(Skill, PathBuf)>,
-    /// What is refused.
-    left_out: Vec<String>,
-    warnings: Vec<String>,
-}
-
-impl Imported {
-    /// Reads a file of cases and what is around it. The error says why nothing of it can be used.
-    fn read(path: &Path, allowed: &AllowedCommands) -> Result<Self, String> {
-        let file = folder::read_file(path).map_err(|error| error.to_string())?;
-        let around = SkillFolder::around(path);
-        let skill_file = around.skill.join(SKILL_FILE);
-        let skill = if skill_file.is_file() { Some(skill_file::read(&skill_file)?) } else { None };
-        let lies = around.skill.file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = skill.as_ref().map(|skill| skill.name.clone()).or(file.skill.clone()).or(lies);
-        let rule = |id: &str| allowed.rule(name.as_deref().unwrap_or_default(), id);
-        let mut imported = file.suite(&skill.as_ref().map(names).unwrap_or_default(), &rule);
-        let handed = skill.clone().map(Arc::new);
-        let skill_folder: Arc<[Fixture]> = match &skill {
-            Some(skill) if !imported.loading.is_empty() => skill_fixtures(&around.skill, skill),
-            _ => Arc::new([]),
-        };
-        let (mut cases, mut incomplete) = (Vec::new(), Vec::new());
-        let mut files = imported.files;
-        for case in imported.suite.cases {
-            let id = &case.scenario.id;
-            let fixtures = match fixtures(files.remove(id).unwrap_or_default(), &around) {
-                Ok(fixtures) => fixtures,
-                Err(missing) => {
-                    let missing = terminal(&missing, 100);
-                    incomplete
-                        .push(format!("case {id} needs the file `{missing}`, which is nowhere"));
-                    continue;
-                }
-            };
-            let set_up = imported.set_up.remove(id).unwrap_or_default().into();
-            let mut needs = Needs {
-                fixtures,
-                set_up,
-                skill: name.clone(),
-                handed: None,
-                skill_folder: Arc::new([]),
-            };
-            // To hand a skill over would answer the question whether it is loaded.
-            if imported.loading.contains(id) {
-                needs.skill_folder = Arc::clone(&skill_folder);
-            } else {
-                needs.handed.clone_from(&handed);
-            }
-            cases.push((case, needs));
-        }
-        let skill = skill.map(|skill| (skill, skill_file));
-        let left_out = imported.left_out;
-        let mut warnings = file.warnings;
-        warnings.retain(|line| !imported.allowed.contains(line));
-        Ok(Self { cases, incomplete, skill, left_out, warnings })
-    }
-}
-
-/// The files of a case. The error is the path of one that is nowhere.
-fn fixtures(files: Vec<EvalFile>, around: &SkillFolder) -> Result<Vec<Fixture>, String> {
-    let found = files.into_iter().map(|file| {
-        let text = file.content.map(FixtureSource::Text);
-        let on_disk = file.place.and_then(|place| around.path(&file.path, place));
-        match text.or(on_disk.map(FixtureSource::Disk)) {
-            Some(source) => Ok(Fixture { path: file.path, source }),
-            None => Err(file.path),
-        }
-    });
-    found.collect()
-}
-
-/// The folder of a skill where agents look for it, without its cases.
-fn skill_fixtures(folder: &Path, skill: &Skill) -> Arc<[Fixture]> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut fixtures: Vec<Fixture> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let path = format!("{SKILLS}/{}/{name}", skill.name);
-            (name != EVALS && name != ".git")
-                .then(|| Fixture { path, source: FixtureSource::Disk(entry.path()) })
-        })
-        .collect();
-    fixtures.sort_by(|a, b| a.path.cmp(&b.path));
-    fixtures.into()
 }
 
 impl SuiteFile {
@@ -360,11 +205,12 @@ impl SuiteFile {
     }
 
     /// The cases of a run, from its report; with the files and the skill around them where they came
-    /// from the file of cases of a skill.
+    /// from the file of cases of a skill. Its shell lines are allowed anew: a report allows nothing.
     pub(super) fn replaying(
         project: &Project,
         report: &ReportDocument,
         file: PathBuf,
+        allowed: &[String],
     ) -> Result<Self, Failure> {
         let Frozen { suite, left_out } = freeze(report);
         if !left_out.is_empty() {
@@ -372,7 +218,15 @@ impl SuiteFile {
         }
         let around = match &report.suite {
             Some(then) if !then.replayed && !config::suite::is_ours(Path::new(&then.path)) => {
-                let around = Self::load(project, Path::new(&then.path), &then.allowed_commands)?;
+                let missing = then.allowed_commands.iter().find(|name| !allowed.contains(*name));
+                if let Some(name) = missing {
+                    let name = terminal(name, 100);
+                    let error =
+                        anyhow!("the shell lines of {name} were allowed in {}", report.run_id);
+                    let hint = format!("read them, and allow them again: --allow-commands {name}");
+                    return Err(Failure::usage(error).hint(Some(hint)));
+                }
+                let around = Self::load(project, Path::new(&then.path), allowed)?;
                 if around.suite.digest() != then.digest {
                     let error = anyhow!(
                         "{} holds other cases now than in {}",
@@ -520,33 +374,4 @@ impl SuiteFile {
 /// Whether each case has a folder of its own.
 fn has_folder(command: &CommandSettings) -> bool {
     command.work_folder == WorkFolder::Copy
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn allowed(names: &[&str], confinement: i32) -> AllowedCommands {
-        let names = names.iter().map(|&name| name.to_owned()).collect();
-        AllowedCommands { names, confinement, seen: Mutex::default() }
-    }
-
-    #[test]
-    fn lines_are_run_only_by_name_and_only_confined() {
-        for name in ["ferry", "3", "ferry/3"] {
-            let allowed = allowed(&[name], CONFINED);
-            assert_eq!(allowed.rule("ferry", "3"), ShellRule::Allowed);
-            assert_eq!(allowed.unused(), None);
-        }
-        let refused = |allowed: &AllowedCommands| match allowed.rule("ferry", "3") {
-            ShellRule::Refused(why) => why,
-            ShellRule::Allowed => panic!("it was allowed"),
-        };
-        let other = allowed(&["ferry/4", "harbour"], CONFINED);
-        assert!(refused(&other).contains("--allow-commands ferry"));
-        assert_eq!(other.unused().map(String::as_str), Some("ferry/4"));
-        for unconfined in [0, CONFINED - 1] {
-            assert!(refused(&allowed(&["ferry"], unconfined)).contains("cannot confine"));
-        }
-    }
 }

@@ -1,0 +1,85 @@
+//! Whose shell lines may be run: those of skills and cases that a person allowed by name, on a
+//! machine that can confine them.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use selftest_harness::evals::ShellRule;
+use selftest_harness::sut::confine::landlock_abi;
+use selftest_text::escape::terminal;
+
+/// The least version of Landlock's interface under which strangers' lines are run: with it a program
+/// is kept to its files and off the network.
+const CONFINED: i32 = 4;
+
+/// The skills and cases whose shell lines a person allowed.
+pub(super) struct AllowedCommands {
+    pub(super) names: Vec<String>,
+    /// Version of the interface by which this kernel confines programs; 0 where it does not.
+    confinement: i32,
+    /// The skills and cases that have shell lines.
+    seen: Mutex<BTreeSet<String>>,
+}
+
+impl AllowedCommands {
+    pub(super) fn new(names: &[String]) -> Self {
+        let (names, seen) = (names.to_vec(), Mutex::default());
+        Self { names, confinement: landlock_abi(), seen }
+    }
+
+    pub(super) fn seen(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether those of a case may be run, which has these names.
+    pub(super) fn rule(&self, skill: &str, id: &str) -> ShellRule {
+        let names = [skill.to_owned(), id.to_owned(), format!("{skill}/{id}")];
+        let is_allowed = names.iter().any(|name| self.names.contains(name));
+        self.seen().extend(names);
+        if !is_allowed {
+            let name = terminal(skill, 80);
+            let why = format!("shell lines are run only with --allow-commands {name}");
+            ShellRule::Refused(why)
+        } else if self.confinement < CONFINED {
+            let why = "allowed, and not run: this machine cannot confine it to files and network";
+            ShellRule::Refused(why.to_owned())
+        } else {
+            ShellRule::Allowed
+        }
+    }
+
+    /// The first name that stands for no shell line.
+    pub(super) fn unused(&self) -> Option<&String> {
+        let seen = self.seen();
+        self.names.iter().find(|name| !seen.contains(*name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(names: &[&str], confinement: i32) -> AllowedCommands {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        AllowedCommands { names, confinement, seen: Mutex::default() }
+    }
+
+    #[test]
+    fn lines_are_run_only_by_name_and_only_confined() {
+        for name in ["ferry", "3", "ferry/3"] {
+            let allowed = allowed(&[name], CONFINED);
+            assert_eq!(allowed.rule("ferry", "3"), ShellRule::Allowed);
+            assert_eq!(allowed.unused(), None);
+        }
+        let refused = |allowed: &AllowedCommands| match allowed.rule("ferry", "3") {
+            ShellRule::Refused(why) => why,
+            ShellRule::Allowed => panic!("it was allowed"),
+        };
+        let other = allowed(&["ferry/4", "harbour"], CONFINED);
+        assert!(refused(&other).contains("--allow-commands ferry"));
+        assert_eq!(other.unused().map(String::as_str), Some("ferry/4"));
+        for unconfined in [0, CONFINED - 1] {
+            assert!(refused(&allowed(&["ferry"], unconfined)).contains("cannot confine"));
+        }
+    }
+}

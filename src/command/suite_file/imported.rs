@@ -1,0 +1,125 @@
+//! One file of cases in a format of somebody else, with the files and the skill around it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::skill_file::{self, FILE as SKILL_FILE, names};
+use super::allowed::AllowedCommands;
+use selftest_harness::check::CommandCheck;
+use selftest_harness::evals::EvalFile;
+use selftest_harness::evals::folder::{self, SkillFolder};
+use selftest_harness::scenario::suite::SuiteCase;
+use selftest_harness::sut::skill::Skill;
+use selftest_harness::sut::{Fixture, FixtureSource};
+use selftest_text::escape::terminal;
+
+/// Where agents look for skills, within the folder that they work in.
+pub(super) const SKILLS: &str = ".claude/skills";
+/// The folder of a skill that holds its cases.
+const EVALS: &str = "evals";
+
+/// What a case needs.
+pub(super) struct Needs {
+    /// Its files.
+    pub(super) fixtures: Vec<Fixture>,
+    /// Commands that make its folder ready.
+    pub(super) set_up: Arc<[CommandCheck]>,
+    /// Name of the skill that it is of.
+    pub(super) skill: Option<String>,
+    /// The skill that is handed over with it.
+    pub(super) handed: Option<Arc<Skill>>,
+    /// The folder of the skill, for a case that asks whether it is loaded.
+    pub(super) skill_folder: Arc<[Fixture]>,
+}
+
+/// The cases of one file of somebody else.
+pub(super) struct Imported {
+    pub(super) cases: Vec<(SuiteCase, Needs)>,
+    /// Cases that need files which are nowhere, and why.
+    pub(super) incomplete: Vec<String>,
+    pub(super) skill: Option<(Skill, PathBuf)>,
+    /// What is refused.
+    pub(super) left_out: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Imported {
+    /// Reads a file of cases and what is around it. The error says why nothing of it can be used.
+    pub(super) fn read(path: &Path, allowed: &AllowedCommands) -> Result<Self, String> {
+        let file = folder::read_file(path).map_err(|error| error.to_string())?;
+        let around = SkillFolder::around(path);
+        let skill_file = around.skill.join(SKILL_FILE);
+        let skill = if skill_file.is_file() { Some(skill_file::read(&skill_file)?) } else { None };
+        let lies = around.skill.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = skill.as_ref().map(|skill| skill.name.clone()).or(file.skill.clone()).or(lies);
+        let rule = |id: &str| allowed.rule(name.as_deref().unwrap_or_default(), id);
+        let mut imported = file.suite(&skill.as_ref().map(names).unwrap_or_default(), &rule);
+        let handed = skill.clone().map(Arc::new);
+        let skill_folder: Arc<[Fixture]> = match &skill {
+            Some(skill) if !imported.loading.is_empty() => skill_fixtures(&around.skill, skill),
+            _ => Arc::new([]),
+        };
+        let (mut cases, mut incomplete) = (Vec::new(), Vec::new());
+        let mut files = imported.files;
+        for case in imported.suite.cases {
+            let id = &case.scenario.id;
+            let fixtures = match fixtures(files.remove(id).unwrap_or_default(), &around) {
+                Ok(fixtures) => fixtures,
+                Err(missing) => {
+                    let missing = terminal(&missing, 100);
+                    incomplete
+                        .push(format!("case {id} needs the file `{missing}`, which is nowhere"));
+                    continue;
+                }
+            };
+            let set_up = imported.set_up.remove(id).unwrap_or_default().into();
+            let mut needs = Needs {
+                fixtures,
+                set_up,
+                skill: name.clone(),
+                handed: None,
+                skill_folder: Arc::new([]),
+            };
+            // To hand a skill over would answer the question whether it is loaded.
+            if imported.loading.contains(id) {
+                needs.skill_folder = Arc::clone(&skill_folder);
+            } else {
+                needs.handed.clone_from(&handed);
+            }
+            cases.push((case, needs));
+        }
+        let skill = skill.map(|skill| (skill, skill_file));
+        let left_out = imported.left_out;
+        let mut warnings = file.warnings;
+        warnings.retain(|line| !imported.allowed.contains(line));
+        Ok(Self { cases, incomplete, skill, left_out, warnings })
+    }
+}
+
+/// The files of a case. The error is the path of one that is nowhere.
+fn fixtures(files: Vec<EvalFile>, around: &SkillFolder) -> Result<Vec<Fixture>, String> {
+    let found = files.into_iter().map(|file| {
+        let text = file.content.map(FixtureSource::Text);
+        let on_disk = file.place.and_then(|place| around.path(&file.path, place));
+        match text.or(on_disk.map(FixtureSource::Disk)) {
+            Some(source) => Ok(Fixture { path: file.path, source }),
+            None => Err(file.path),
+        }
+    });
+    found.collect()
+}
+
+/// The folder of a skill where agents look for it, without its cases.
+fn skill_fixtures(folder: &Path, skill: &Skill) -> Arc<[Fixture]> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut fixtures: Vec<Fixture> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let path = format!("{SKILLS}/{}/{name}", skill.name);
+            (name != EVALS && name != ".git")
+                .then(|| Fixture { path, source: FixtureSource::Disk(entry.path()) })
+        })
+        .collect();
+    fixtures.sort_by(|a, b| a.path.cmp(&b.path));
+    fixtures.into()
+}
