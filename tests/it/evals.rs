@@ -203,6 +203,28 @@ fn a_folder_of_skills_is_one_run() {
 }
 
 #[test]
+fn a_folder_of_skills_is_replayed_with_its_skills() {
+    let workspace = folder_of_skills();
+    let first = workspace.clone().args(["--suite", "skills", "--format=json"]).run().exit(1);
+    let run_id = first.stdout_report().run_id();
+    let replay = || workspace.clone().args(["replay", &run_id, "--json"]).run();
+    let replayed = replay().exit(0);
+    let compared: Value = serde_json::from_str(&replayed.stdout).unwrap();
+    let second = compared["b"]["run_id"].as_str().unwrap();
+    let second = replayed.read(&format!("reports/selftest/{second}.json"));
+    let second: Value = serde_json::from_str(&second).unwrap();
+    let found = second["cases"].as_array().unwrap().iter().map(|case| {
+        let text = |key: &str| case[key].as_str().unwrap().to_owned();
+        (text("id"), text("status"))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), statuses(&first));
+    // Another folder by that name holds other cases.
+    let case = r#"[{"id": "a", "prompt": "Go", "expectations": ["The answer contains \"Ahoy\""]}]"#;
+    std::fs::write(workspace.path("skills/bare/evals/evals.json"), case).unwrap();
+    let _ = replay().exit(2).stderr_contains("holds other cases now");
+}
+
+#[test]
 fn the_cases_of_a_folder_can_be_chosen_frozen_and_shown() {
     let workspace = folder_of_skills();
     let run = workspace

@@ -24,6 +24,7 @@ use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::freeze::{Frozen, freeze};
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::scenario::suite::{SUITE_VERSION, Suite};
+use selftest_harness::sut::namespace::RunId;
 use selftest_harness::sut::skill::Skill;
 use selftest_harness::sut::sut_settings::{CommandSettings, Protocol, WorkFolder};
 use selftest_models::prompts::PromptLibrary;
@@ -216,30 +217,12 @@ impl SuiteFile {
         if !left_out.is_empty() {
             eprint(&format!("left out, since no prompt was generated: {}\n", left_out.join(", ")));
         }
-        let around = match &report.suite {
-            Some(then) if !then.replayed && !config::suite::is_ours(Path::new(&then.path)) => {
-                let missing = then.allowed_commands.iter().find(|name| !allowed.contains(*name));
-                if let Some(name) = missing {
-                    let name = terminal(name, 100);
-                    let error =
-                        anyhow!("the shell lines of {name} were allowed in {}", report.run_id);
-                    let hint = format!("read them, and allow them again: --allow-commands {name}");
-                    return Err(Failure::usage(error).hint(Some(hint)));
-                }
-                let around = Self::load(project, Path::new(&then.path), allowed)?;
-                if around.suite.digest() != then.digest {
-                    let error = anyhow!(
-                        "{} holds other cases now than in {}",
-                        around.shown.display(),
-                        report.run_id
-                    );
-                    return Err(Failure::usage(error).hint(Some(
-                        "run it anew with --suite, and compare both runs with `selftest compare A B`",
-                    )));
-                }
-                Some(around)
-            }
-            _ => None,
+        let then = report.suite.as_ref().filter(|then| !then.replayed);
+        let then =
+            then.filter(|then| !config::suite::is_ours(&project.path(Path::new(&then.path))));
+        let around = match then {
+            Some(then) => Some(Self::around(project, then, &report.run_id, allowed)?),
+            None => None,
         };
         let path = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
         let mut replayed = around.unwrap_or_else(|| Self::empty(file.clone()));
@@ -248,6 +231,30 @@ impl SuiteFile {
         replayed.answer_keys.push(path);
         replayed.replays = true;
         Ok(replayed)
+    }
+
+    /// What was around the cases of a run; refused where it has changed since.
+    fn around(
+        project: &Project,
+        then: &SuiteRun,
+        run_id: &RunId,
+        allowed: &[String],
+    ) -> Result<Self, Failure> {
+        if let Some(name) = then.allowed_commands.iter().find(|name| !allowed.contains(*name)) {
+            let name = terminal(name, 100);
+            let error = anyhow!("the shell lines of {name} were allowed in {run_id}");
+            let hint = format!("read them, and allow them again: --allow-commands {name}");
+            return Err(Failure::usage(error).hint(Some(hint)));
+        }
+        let around = Self::load(project, Path::new(&then.path), allowed)?;
+        if around.suite.digest() != then.digest {
+            let error =
+                anyhow!("{} holds other cases now than in {run_id}", around.shown.display());
+            return Err(Failure::usage(error).hint(Some(
+                "run it anew with --suite, and compare both runs with `selftest compare A B`",
+            )));
+        }
+        Ok(around)
     }
 
     /// Says a thing on stderr, and keeps it for the report.

@@ -33,8 +33,12 @@ pub fn schema() -> &'static Value {
     &SCHEMA
 }
 
-/// Whether a file is a suite of ours, broken or not, and no file of cases of somebody else.
+/// Whether a file is a suite of ours, broken or not, and no file of cases of somebody else. A folder
+/// holds the latter.
 pub fn is_ours(path: &Path) -> bool {
+    if path.is_dir() {
+        return false;
+    }
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if extension == "jsonl" {
         return false;

@@ -180,15 +180,15 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
 /// A line for each repeated case.
 fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let line = |case: &Repeated<'_>| {
-        format!(
-            "{}: {}, {} passed, mean score {} ({} to {})",
-            escape::terminal(case.id, 64),
-            case.result().label(),
-            case.passed_words(),
-            wording::score(case.mean),
-            wording::score(case.lowest),
-            wording::score(case.highest)
-        )
+        let id = escape::terminal(case.id, 64);
+        let passed = format!("{id}: {}, {} passed", case.result().label(), case.passed_words());
+        // Checks alone decide without a score.
+        if case.mean.is_none() {
+            return passed;
+        }
+        let score = wording::score;
+        let range = format!("({} to {})", score(case.lowest), score(case.highest));
+        format!("{passed}, mean score {} {range}", score(case.mean))
     };
     let lines: Vec<String> = repeated(cases).iter().map(line).collect();
     let heading = (!lines.is_empty()).then(|| style.paint(Colour::Faint, "Over all repeats"));
