@@ -19,14 +19,39 @@ const REPEATS: [u32; 4] = [1, 3, 5, 10];
 /// Taken for the deviation of the trials of a case where no run has shown it.
 const ASSUMED_DEVIATION: f64 = 0.1;
 const ASSUMED_PASS_DEVIATION: f64 = 0.4;
+/// A deviation that is none, but for the rounding of sums.
+const ROUNDING: f64 = 1e-9;
 
 /// How much trials of one case differ from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TrialNoise {
     /// The standard deviation.
     pub deviation: f64,
-    /// Whether repeats of a run have shown it; otherwise it is assumed.
-    pub is_measured: bool,
+    /// Where it comes from.
+    pub source: NoiseSource,
+}
+
+/// Where a deviation comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoiseSource {
+    /// The repeats of a run.
+    Measured,
+    /// Assumed, since no case was repeated.
+    NotRepeated,
+    /// Assumed, since no trial differed from the others of its case: a few alike trials do not show
+    /// that all are.
+    NoneDiffered,
+}
+
+impl NoiseSource {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Measured => "as measured",
+            Self::NotRepeated => "assumed, no case was repeated",
+            Self::NoneDiffered => "assumed, since no trial differed from the others of its case",
+        }
+    }
 }
 
 /// What a comparison of so many cases and repeats can find.
@@ -127,8 +152,14 @@ fn noise(trials: &[Trial], value: fn(&Trial) -> Option<f64>, assumed: f64) -> Tr
         of_case.entry(&trial.case).or_default().extend(value(trial).map(|value| vec![value]));
     }
     let cases: Vec<Vec<Vec<f64>>> = of_case.into_values().collect();
-    let measured = variance_components(&cases).repeats.map(f64::sqrt);
-    TrialNoise { deviation: measured.unwrap_or(assumed), is_measured: measured.is_some() }
+    match variance_components(&cases).repeats.map(f64::sqrt) {
+        // A plan for no noise at all would promise to find anything.
+        Some(measured) if measured > ROUNDING => {
+            TrialNoise { deviation: measured, source: NoiseSource::Measured }
+        }
+        Some(_) => TrialNoise { deviation: assumed, source: NoiseSource::NoneDiffered },
+        None => TrialNoise { deviation: assumed, source: NoiseSource::NotRepeated },
+    }
 }
 
 fn need(noise: TrialNoise, difference: f64, repeats: u32) -> Need {
@@ -144,7 +175,7 @@ fn need(noise: TrialNoise, difference: f64, repeats: u32) -> Need {
 
 fn found(name: &str, plan: &MeasurePlan, shown: impl Fn(f64) -> String) -> String {
     let noise = &plan.noise;
-    let source = if noise.is_measured { "as measured" } else { "assumed, no case was repeated" };
+    let source = noise.source.words();
     let finds = match plan.detectable {
         Some(difference) => format!("finds {} or more on these cases", shown(difference)),
         None => "finds no difference, however large".to_owned(),
@@ -213,18 +244,31 @@ mod tests {
         let plan = PowerPlan::new(8, 3, &trials());
         // 0.5, 0.6 and 0.7 in each case: a deviation of 0.1.
         assert!((plan.score.noise.deviation - 0.1).abs() < 1e-9, "{plan:?}");
-        assert!(plan.score.noise.is_measured && plan.pass_rate.noise.is_measured);
+        let sources = [plan.score.noise.source, plan.pass_rate.noise.source];
+        assert_eq!(sources, [NoiseSource::Measured; 2]);
         insta::assert_snapshot!(plan.text());
     }
 
     #[test]
     fn a_plan_without_a_run_says_what_it_assumes() {
         let plan = PowerPlan::new(2, 1, &[]);
-        assert!(!plan.score.noise.is_measured);
+        assert_eq!(plan.score.noise.source, NoiseSource::NotRepeated);
         assert_eq!(plan.score.detectable, None, "two trials have four labellings");
         let text = plan.text();
         assert!(text.contains("finds no difference, however large"), "{text}");
         assert!(text.contains("assumed, no case was repeated"), "{text}");
+    }
+
+    #[test]
+    fn alike_trials_do_not_promise_to_find_anything() {
+        let trials: Vec<Trial> = trials()
+            .into_iter()
+            .map(|trial| Trial { overall: Score::new(0.7).ok(), pass: Some(true), ..trial })
+            .collect();
+        let plan = PowerPlan::new(8, 3, &trials);
+        assert_eq!(plan.score.noise.source, NoiseSource::NoneDiffered);
+        assert_eq!(plan.score.detectable, PowerPlan::new(8, 3, &[]).score.detectable);
+        assert!(plan.text().contains("since no trial differed"), "{}", plan.text());
     }
 
     #[test]

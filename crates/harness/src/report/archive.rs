@@ -105,8 +105,13 @@ impl RunArchive {
 /// The report in that file, or why it cannot be read.
 pub fn read_report(path: &Path) -> io::Result<ReportDocument> {
     // Opening a pipe would wait for its other end.
-    if !fs::metadata(path)?.is_file() {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
         return Err(io::Error::other("expected a file"));
+    }
+    if metadata.len() > MAX_BYTES {
+        let limit = MAX_BYTES / (1024 * 1024);
+        return Err(io::Error::other(format!("it is larger than {limit} MB")));
     }
     let mut text = Vec::new();
     File::open(path)?.take(MAX_BYTES).read_to_end(&mut text)?;
@@ -119,4 +124,22 @@ fn run_file(path: &Path) -> Option<RunFile> {
     let metadata = path.metadata().ok().filter(fs::Metadata::is_file)?;
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     Some(RunFile { run_id, size: metadata.len(), modified, path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_report_is_refused_for_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let why = |path: &Path| read_report(path).unwrap_err().to_string();
+        assert_eq!(why(folder.path()), "expected a file");
+        let large = folder.path().join("large.json");
+        // A hole: it takes no room on the disk.
+        File::create(&large).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        assert_eq!(why(&large), "it is larger than 256 MB");
+        fs::write(&large, "{").unwrap();
+        assert!(why(&large).starts_with("EOF while parsing"), "{}", why(&large));
+    }
 }
