@@ -2,6 +2,7 @@
 
 mod aa;
 mod again;
+mod baseline;
 mod experiment;
 mod grade;
 mod improve;
@@ -25,6 +26,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 use crate::exit;
 pub use aa::AaArgs;
 pub use again::{RejudgeArgs, ReplayArgs};
+pub use baseline::BaselineAction;
 pub use experiment::ExperimentArgs;
 pub use grade::{
     DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
@@ -131,6 +133,12 @@ pub enum Command {
         /// it [default: config/suites/<run id>.yaml]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Keep the results of a run as the baseline of later ones, or look at it
+    Baseline {
+        /// The action.
+        #[command(subcommand)]
+        action: BaselineAction,
     },
     /// Look at suites and evals.json files before they are run
     Suite {
@@ -360,6 +368,8 @@ pub enum SchemaName {
     Verdict,
     /// Of a suite file
     Suite,
+    /// Of selftest-baseline.json
+    Baseline,
 }
 
 /// Actions on model files.

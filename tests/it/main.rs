@@ -15,6 +15,7 @@ mod workspace;
 
 // A run, from its start to its reports.
 mod again;
+mod baseline;
 mod calibration;
 mod cassette;
 mod checks;
@@ -24,6 +25,7 @@ mod experiment;
 mod gate;
 mod generation;
 mod interrupt;
+mod narrowing;
 mod reply_flow;
 mod selftest_run;
 mod statistics;
