@@ -5,6 +5,8 @@
 mod aa;
 mod baseline;
 mod calibrate;
+mod ci;
+mod comment;
 mod compare;
 mod context;
 mod doctor;
@@ -78,6 +80,8 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
+        Some(Command::Ci(args)) => runtime()?.block_on(ci::execute(&args, &global)),
+        Some(Command::Comment(args)) => runtime()?.block_on(comment::execute(&args, &global)),
         Some(Command::Baseline { action }) => baseline::execute(&action, &global),
         Some(Command::Suite { action }) => suite::execute(&action, &global),
         Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {

@@ -25,7 +25,7 @@ use selftest_harness::outcome::CaseResult;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::skill_creator::Configuration;
 use selftest_harness::report::{
-    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style, terminal,
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, ReportPaths, Style, terminal,
 };
 use selftest_harness::run::execute::{Course, Executed, execute as execute_plan};
 use selftest_harness::run::observe;
@@ -34,31 +34,41 @@ use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let (exit, _) = run(args, global, true).await?;
-    Ok(exit)
-}
-
-/// Runs what the flags say. Gives the name of the run, where there was one, for what is made of it;
-/// whether the results are printed is the caller's to say.
-pub(super) async fn run(
-    args: &RunArgs,
-    global: &GlobalArgs,
-    prints: bool,
-) -> Result<(Exit, Option<RunId>), Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(flags(args))?;
+    run(args, &project, &resolved, true).await.map(|ended| ended.exit)
+}
+
+/// A run that has ended, for what is made of it.
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    /// Absent where nothing ran.
+    pub(super) conducted: Option<Conducted>,
+}
+
+impl Ended {
+    const NOTHING: Self = Self { exit: Exit::NothingRan, conducted: None };
+}
+
+/// Runs what the flags say. Whether the results are printed is the caller's to say.
+pub(super) async fn run(
+    args: &RunArgs,
+    project: &Project,
+    resolved: &Resolved,
+    prints: bool,
+) -> Result<Ended, Failure> {
     let allowed = &args.trials.allow_commands;
-    if let (None, Some(name)) = (&args.suite, allowed.first()) {
+    if let (None, false, Some(name)) = (&args.suite, args.rerun_failed, allowed.first()) {
         return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
     }
-    let again = rerun::failed(&project, &resolved, args)?;
+    let again = rerun::failed(project, resolved, args)?;
     let (again, again_args) = match again {
         None => (None, None),
-        Some(rerun::Again::Nothing) => return Ok((Exit::NothingRan, None)),
+        Some(rerun::Again::Nothing) => return Ok(Ended::NOTHING),
         Some(rerun::Again::Cases { suite, args }) => (Some(*suite), Some(args)),
     };
     let args = again_args.as_deref().unwrap_or(args);
-    let load = |path: &PathBuf| SuiteFile::load(&project, path, allowed);
+    let load = |path: &PathBuf| SuiteFile::load(project, path, allowed);
     let mut suite = match again {
         None => args.suite.as_ref().map(load).transpose()?,
         Some(suite) => Some(suite),
@@ -70,8 +80,8 @@ pub(super) async fn run(
             return Err(Failure::usage(error).hint(Some("name one evals.json with --suite")));
         }
     }
-    let conducted = run_cases(&project, &resolved, args, suite.as_ref()).await?;
-    let Some(conducted) = conducted else { return Ok((Exit::NothingRan, None)) };
+    let conducted = run_cases(project, resolved, args, suite.as_ref()).await?;
+    let Some(conducted) = conducted else { return Ok(Ended::NOTHING) };
     if let Some(folder) = &args.skill_creator {
         let report = conducted.report()?;
         let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
@@ -80,12 +90,12 @@ pub(super) async fn run(
             None => ("none", WITHOUT_SKILL),
         };
         let configuration = Configuration { name, report: &report };
-        skill_creator::write(&project, folder, skill, &[configuration])?;
+        skill_creator::write(project, folder, skill, &[configuration])?;
     }
     if prints {
-        conducted.print(&project, args.format)?;
+        conducted.print(project, args.format)?;
     }
-    Ok((conducted.exit(args.exit_zero)?, Some(conducted.header.run_id.clone())))
+    Ok(Ended { exit: conducted.exit(args.exit_zero)?, conducted: Some(conducted) })
 }
 
 /// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
@@ -122,7 +132,7 @@ pub(super) async fn run_cases(
     }
     let existing = gate::existing(resolved, suite);
     let gate = gate::gate(resolved, baseline, &header, existing);
-    let course = Course { gate, fail_fast: args.fail_fast, cancel: cancel_on_interrupt() };
+    let course = Course { gate, fail_fast: args.gate.fail_fast, cancel: cancel_on_interrupt() };
     Ok(Some(conduct(project, &prepared.runner, header, &plan, files, course).await))
 }
 
@@ -175,6 +185,11 @@ impl Conducted {
     /// The results, by case and all together.
     pub(super) fn cases(&self) -> &[Arc<CaseResult>] {
         &self.results.cases
+    }
+
+    /// Where the reports are.
+    pub(super) fn paths(&self) -> &ReportPaths {
+        self.document.paths()
     }
 
     /// The report as other commands read it.
@@ -236,9 +251,9 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
     set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));
-    set("/gate", "--gate", text(&args.gate));
-    set("/baseline", "--baseline", args.baseline.as_ref().map(|path| json!(path)));
-    set("/confirm", "--confirm", args.confirm.map(|value| json!(value)));
+    set("/gate", "--gate", text(&args.gate.mode));
+    set("/baseline", "--baseline", args.gate.baseline.as_ref().map(|path| json!(path)));
+    set("/confirm", "--confirm", args.gate.confirm.map(|value| json!(value)));
     set("/timeout_seconds", "--timeout", args.trials.timeout.map(|value| json!(value)));
     set("/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));
     set("/models/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));

@@ -7,6 +7,7 @@
 // What the tests stand on.
 mod clock;
 mod databases;
+mod github;
 mod model_server;
 mod report;
 mod require;
@@ -20,6 +21,8 @@ mod calibration;
 mod cassette;
 mod checks;
 mod checks_doc;
+mod ci;
+mod comment;
 mod evals;
 mod experiment;
 mod gate;

@@ -84,7 +84,13 @@ fn accepted(trials: &Trials<'_>) -> Option<BaselineCase> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::gate::finding::Change;
+    use crate::gate::{BaselineGate, GateMode};
+    use crate::outcome::case::Interruption;
+    use crate::outcome::{CaseStatus, Rerun};
     use crate::report::fixture;
 
     fn report() -> ReportDocument {
@@ -135,5 +141,40 @@ mod tests {
         report.complete = true;
         report.cases.retain(|case| case.id == "skipped");
         assert_eq!(accept(&report).unwrap_err(), NotAccepted::Empty);
+    }
+
+    #[test]
+    fn no_further_try_makes_up_for_an_agent_that_broke_out() {
+        let mut cases = fixture::passing_cases();
+        let state = fixture::state(&fixture::events(&cases));
+        let report: ReportDocument = serde_json::from_str(&state.json().unwrap().unwrap()).unwrap();
+        let gate = BaselineGate {
+            mode: GateMode::NoRegression,
+            path: "baseline.json".to_owned(),
+            baseline: accept(&report).unwrap().baseline,
+            judge: None,
+            planned: cases.iter().map(|case| case.scenario.id.clone()).collect(),
+            existing: None,
+            confirm: 2,
+        };
+        let weighed = |cases: &[Arc<CaseResult>]| {
+            let all: Vec<&CaseResult> = cases.iter().map(|case| &**case).collect();
+            let finding = gate.finding(all.iter().copied());
+            let regressions = finding.with(Change::Regression).count();
+            (gate.to_confirm(&all).len(), regressions)
+        };
+        assert_eq!(weighed(&cases), (0, 0));
+        let passed = Rerun::from((*cases[0]).clone());
+        let case = Arc::make_mut(&mut cases[0]);
+        case.interruption = Some(Interruption::SutError("it died".to_owned()));
+        assert_eq!(weighed(&cases), (1, 0), "it is run again before it counts");
+        let case = Arc::make_mut(&mut cases[0]);
+        case.reruns = vec![passed.clone()];
+        assert_eq!(case.status().0, CaseStatus::Flaky);
+        assert_eq!(weighed(&cases), (0, 0));
+        let case = Arc::make_mut(&mut cases[0]);
+        case.interruption = Some(Interruption::IsolationViolation(vec!["a".to_owned()]));
+        assert_eq!(case.status().0, CaseStatus::IsolationViolation);
+        assert_eq!(weighed(&cases), (0, 1));
     }
 }

@@ -4,6 +4,7 @@
 //! here decides anything: `outcome` has done that.
 
 pub mod accept;
+pub mod comment;
 pub mod comparison;
 pub mod document;
 pub mod files;
