@@ -26,6 +26,8 @@ mod comment;
 mod evals;
 mod experiment;
 mod gate;
+#[cfg(unix)]
+mod gate_doc;
 mod generation;
 mod interrupt;
 mod narrowing;
@@ -71,6 +73,8 @@ mod bad_server;
 mod hostile_output;
 
 // Everything around it.
+#[cfg(unix)]
+mod action;
 mod architecture;
 mod cli;
 #[cfg(unix)]
