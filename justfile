@@ -14,7 +14,7 @@ ci: lint docs test
 
 # Format, spelling, scripts, dependencies and clippy
 [group('check')]
-lint: format-check spelling shellcheck dependencies clippy fuzz-check
+lint: format-check spelling shellcheck workflows dependencies clippy fuzz-check
 
 # Tests; arguments go to the runner: `just test -E 'test(/grade/)'`
 [group('check')]
@@ -37,7 +37,12 @@ spelling:
 
 [group('lint')]
 shellcheck:
-    shellcheck --external-sources .ci/run examples/*.sh scripts/{postgres,prepare,run-tests,selftest,test,test-prepare,tools}
+    shellcheck --external-sources .ci/run examples/*.sh scripts/{action-install,postgres,prepare,run-tests,selftest,test,test-prepare,tools}
+
+# The workflows of this repository and the one that `selftest init` writes
+[group('lint')]
+workflows:
+    actionlint .github/workflows/*.yml src/command/init_workflow.yml
 
 # Licences, sources and banned crates; advisories where their database can be fetched
 [group('lint')]

@@ -6,7 +6,7 @@ use selftest_harness::outcome::RunOutcome;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Every case passed, or the command did what it was asked.
+    /// Every case passed, or none is worse than in the baseline, or the command did what it was asked.
     Passed = 0,
     /// A case failed, or a reflection is weak.
     Failed = 1,
@@ -26,12 +26,14 @@ pub enum Exit {
 /// The table of exit codes for `--help` and the man page.
 pub const TABLE: &str = "\
 Exit codes:
-  0    every case passed
-  1    a case failed (or the system under test failed, hung or broke out)
+  0    every case passed; with --gate no_regression: no case is worse than in the baseline
+  1    a case failed (or the system under test failed, hung or broke out); with
+       --gate no_regression: a case that passed in the baseline fails, each time it is run
   2    wrong usage or configuration
-  3    inconclusive: no case failed, but not all have a verdict
+  3    inconclusive: no case failed, but not all have a verdict; with a baseline: what
+       passed there has none, a miss could not be run again, or nothing can be compared
   4    nothing ran
-  5    a model, the system under test or a report folder could not be used,
+  5    a model, the system under test, a report folder or GitHub could not be used,
        or a model server was lost on the way: the rest of the cases is not run
   130  interrupted";
 

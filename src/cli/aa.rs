@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{RunArgs, TrialArgs};
+use super::{GateArgs, RunArgs, TrialArgs};
 
 /// What is compared with itself.
 #[derive(Debug, Args)]
@@ -44,6 +44,8 @@ impl AaArgs {
             repeats: 2 * self.repeats,
             trials: self.trials.clone(),
             exit_zero: true,
+            // It is compared with itself.
+            gate: GateArgs { mode: Some("absolute".to_owned()), ..GateArgs::default() },
             ..RunArgs::default()
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Format, RunArgs, TrialArgs};
+use super::{Format, GateArgs, RunArgs, TrialArgs};
 
 /// Whose answers are judged again, and by whom.
 #[derive(Debug, Args)]
@@ -82,6 +82,8 @@ impl ReplayArgs {
         RunArgs {
             trials: TrialArgs { seed: self.trials.seed.or(Some(seed)), ..self.trials.clone() },
             repeats: self.repeats.unwrap_or(repeats),
+            // It is compared with the run that it repeats.
+            gate: GateArgs { mode: Some("absolute".to_owned()), ..GateArgs::default() },
             exit_zero: true,
             ..RunArgs::default()
         }

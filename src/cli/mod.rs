@@ -2,6 +2,8 @@
 
 mod aa;
 mod again;
+mod baseline;
+mod ci;
 mod experiment;
 mod grade;
 mod improve;
@@ -25,6 +27,8 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 use crate::exit;
 pub use aa::AaArgs;
 pub use again::{RejudgeArgs, ReplayArgs};
+pub use baseline::BaselineAction;
+pub use ci::{CiArgs, CommentArgs};
 pub use experiment::ExperimentArgs;
 pub use grade::{
     DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
@@ -34,7 +38,7 @@ pub use jobs::{JobsAction, WorkerArgs};
 pub use judge::{AttackArgs, BenchArgs, JudgeAction};
 pub use label::{CalibrateArgs, LabelArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
-pub use run::{Format, RunArgs, TrialArgs};
+pub use run::{Format, GateArgs, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
@@ -131,6 +135,19 @@ pub enum Command {
         /// it [default: config/suites/<run id>.yaml]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Run with the defaults of CI: no colour, reports under names that stay, and the gate of a baseline
+    /// that is there
+    #[command(after_help = exit::TABLE)]
+    Ci(Box<CiArgs>),
+    /// Write a run as a comment on a pull request of GitHub, or update the one that is there; the token
+    /// is that of `GITHUB_TOKEN` or `GH_TOKEN`
+    Comment(CommentArgs),
+    /// Keep the results of a run as the baseline of later ones, or look at it
+    Baseline {
+        /// The action.
+        #[command(subcommand)]
+        action: BaselineAction,
     },
     /// Look at suites and evals.json files before they are run
     Suite {
@@ -322,9 +339,9 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
     /// Say whether it is right; all errors at once
-    Check(RunArgs),
+    Check(Box<RunArgs>),
     /// Print every value with where it comes from
-    Show(RunArgs),
+    Show(Box<RunArgs>),
 }
 
 const COMPARE_EXITS: &str = "\
@@ -360,6 +377,8 @@ pub enum SchemaName {
     Verdict,
     /// Of a suite file
     Suite,
+    /// Of selftest-baseline.json
+    Baseline,
 }
 
 /// Actions on model files.

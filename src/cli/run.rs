@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use selftest_harness::run::shard::Shard;
+
 /// How results are printed on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
@@ -44,8 +46,34 @@ pub struct TrialArgs {
     pub sut_model: Option<String>,
 }
 
+/// Flags that say what a run has to meet.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GateArgs {
+    /// Begin no further case after the first that fails; the others are `not_run`
+    #[arg(long, help_heading = "What to run")]
+    pub fail_fast: bool,
+    /// What the run has to meet: absolute (every case passes), `no_regression` (none that passed in
+    /// the baseline fails), both
+    #[arg(
+        id = "gate",
+        long = "gate",
+        value_name = "GATE",
+        value_parser = ["absolute", "no_regression", "both"],
+        hide_possible_values = true,
+        help_heading = "What passes"
+    )]
+    pub mode: Option<String>,
+    /// The baseline that `selftest baseline accept` wrote
+    #[arg(long, value_name = "FILE", help_heading = "What passes")]
+    pub baseline: Option<PathBuf>,
+    /// Run a case that misses the baseline again so many times before it counts; more in a suite of
+    /// more than ten cases
+    #[arg(long, value_name = "N", help_heading = "What passes")]
+    pub confirm: Option<u32>,
+}
+
 /// Flags of a run.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
     /// Those of an arm too
     #[command(flatten)]
@@ -69,6 +97,12 @@ pub struct RunArgs {
         help_heading = "What to run"
     )]
     pub repeats: u32,
+    /// Run those cases of the last run again that did not pass: failed, without a verdict, not run
+    #[arg(long, conflicts_with_all = ["suite", "scenarios", "full"], help_heading = "What to run")]
+    pub rerun_failed: bool,
+    /// Run the K-th of N shares of the cases, such as 1/4; together they are all of them
+    #[arg(long, value_name = "K/N", help_heading = "What to run")]
+    pub shard: Option<Shard>,
     /// Run all scenarios (the default; says so in scripts)
     #[arg(long, conflicts_with = "scenarios", help_heading = "What to run")]
     pub full: bool,
@@ -79,6 +113,9 @@ pub struct RunArgs {
     /// Least overall score that passes, before strictness is added
     #[arg(long, value_name = "0..1", help_heading = "What passes")]
     pub min_score: Option<f64>,
+    /// What decides about it
+    #[command(flatten)]
+    pub gate: GateArgs,
     /// Exit 0 even when cases fail or have no verdict; setup errors still count
     #[arg(long, help_heading = "What passes")]
     pub exit_zero: bool,

@@ -14,14 +14,17 @@ use selftest_harness::report::Style;
 use selftest_harness::report::comparison::aa::{against_itself, text};
 
 pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let named = match &args.run {
-        Some(named) => named.clone(),
-        None => match run::run(&args.run(), global, false).await? {
-            (Exit::Passed, Some(id)) => id.to_string(),
-            (exit, _) => return Ok(exit),
-        },
-    };
     let project = Project::open(global)?;
+    let named = if let Some(named) = &args.run {
+        named.clone()
+    } else {
+        let flags = run::flags(&args.run());
+        let ended = run::run(&args.run(), &project, &project.load(flags)?, false).await?;
+        match ended.conducted {
+            Some(conducted) if ended.exit == Exit::Passed => conducted.header.run_id.to_string(),
+            _ => return Ok(ended.exit),
+        }
+    };
     let resolved = project.load(Vec::new())?;
     let report = report(&project, &resolved, &named)?;
     let found = against_itself(&report).ok_or_else(|| {

@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use super::failure::Failure;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Environment, Flag, Resolved};
+use selftest_harness::gate::baseline;
 use selftest_harness::sut::project::ANSWER_KEYS;
 
 /// A project folder with the environment of this process.
@@ -50,6 +51,15 @@ impl Project {
         (self.shown.join(&reports.json_folder), self.shown.join(&reports.markdown_folder))
     }
 
+    /// The committed baseline of this configuration.
+    pub(super) fn baseline_file(&self, resolved: &Resolved) -> PathBuf {
+        match (&resolved.config.baseline, resolved.path.as_ref().and_then(|path| path.parent())) {
+            (Some(path), _) => self.shown.join(path),
+            (None, Some(folder)) => folder.join(baseline::FILE),
+            (None, None) => self.shown.join(config::DEFAULT_PATH).with_file_name(baseline::FILE),
+        }
+    }
+
     /// Every path that holds an answer key.
     pub(super) fn protected(&self, resolved: &Resolved) -> Vec<PathBuf> {
         let (json, markdown) = self.report_folders(resolved);
@@ -57,7 +67,9 @@ impl Project {
         let fixed = ANSWER_KEYS.iter().chain(&["config/schema.json"]);
         let mut paths: Vec<PathBuf> = fixed.map(|path| self.folder.join(path)).collect();
         let weekly = self.shown.join(&resolved.config.grade.weekly_folder);
-        let shown = resolved.path.iter().chain([&json, &markdown, &weekly]);
+        // What is tested need not know what it is held against.
+        let baseline = self.baseline_file(resolved);
+        let shown = resolved.path.iter().chain([&json, &markdown, &weekly, &baseline]);
         paths.extend(shown.filter_map(|path| std::path::absolute(path).ok()));
         paths.sort();
         paths.dedup();

@@ -133,9 +133,9 @@ impl Experiment<'_> {
             Some(PlannedTrial { case, repeat, arm })
         });
         let found = SkillExperiment::new(&control, &treatment, trials.collect());
-        let outcomes = [executed.control.2, executed.treatment.2];
+        let outcomes = [executed.control.outcome, executed.treatment.outcome];
         let is_interrupted = outcomes.contains(&RunOutcome::Interrupted);
-        let of_models = [&executed.control.1, &executed.treatment.1];
+        let of_models = [&executed.control.summary, &executed.treatment.summary];
         let lacks_model =
             of_models.into_iter().any(|summary| summary.count(CaseStatus::NotRun) > 0);
         let reports = Arms { control, treatment };

@@ -3,13 +3,17 @@
 //! The only place that wires crates together and the only user of `anyhow`.
 
 mod aa;
+mod baseline;
 mod calibrate;
+mod ci;
+mod comment;
 mod compare;
 mod context;
 mod doctor;
 mod experiment;
 mod failure;
 mod freeze;
+mod gate;
 mod grade;
 mod grading;
 mod improve;
@@ -24,6 +28,7 @@ mod named_run;
 mod reflect;
 mod rejudge;
 mod replay;
+mod rerun;
 mod run;
 mod schema;
 mod serve;
@@ -75,6 +80,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
+        Some(Command::Ci(args)) => runtime()?.block_on(ci::execute(&args, &global)),
+        Some(Command::Comment(args)) => runtime()?.block_on(comment::execute(&args, &global)),
+        Some(Command::Baseline { action }) => baseline::execute(&action, &global),
         Some(Command::Suite { action }) => suite::execute(&action, &global),
         Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {
             Some(b) => {

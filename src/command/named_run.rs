@@ -13,7 +13,7 @@ use selftest_harness::report::{RunArchive, RunFile, read_report};
 use selftest_text::one_line;
 
 /// The newest report.
-const LATEST: &str = "latest";
+pub(super) const LATEST: &str = "latest";
 /// Bytes of an id up to its minute: `selftest-20260206-1234`.
 const MINUTE: usize = 22;
 

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use super::context::Project;
 use super::failure::Failure;
-use super::run::{conduct, flags, report_files};
+use super::run::{cancel_on_interrupt, conduct, flags, report_files};
 use super::setup::Setup;
 use super::{eprint, named_run};
 use crate::cli::{Format, GlobalArgs, RejudgeArgs};
 use crate::exit::Exit;
 use selftest_harness::event::RunConfig;
+use selftest_harness::gate::Gate;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::outcome::rejudged::VerdictChanges;
+use selftest_harness::run::execute::Course;
 use selftest_harness::run::plan::{Defaults, plan_stored};
 use selftest_harness::sut::namespace::RunId;
 
@@ -40,7 +42,8 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
     let files = report_files(&project, &resolved, &run_id)?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;
     let header = Arc::new(setup.header_rejudging(run_id, &plan, &prepared, &report));
-    let conducted = conduct(&project, &prepared.runner, header, &plan, files).await;
+    let course = Course { gate: Gate::Absolute, fail_fast: false, cancel: cancel_on_interrupt() };
+    let conducted = conduct(&project, &prepared.runner, header, &plan, files, course).await;
     conducted.print(&project, args.format)?;
     if matches!(args.format, Format::Json) {
         // Stdout holds the report and nothing else.

@@ -37,7 +37,7 @@ pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Ex
 }
 
 /// An arm of an experiment had a skill or not, and says nothing without the other one.
-fn refuse_arms(report: &ReportDocument) -> Result<(), Failure> {
+pub(super) fn refuse_arms(report: &ReportDocument) -> Result<(), Failure> {
     let Some(experiment) = &report.experiment else { return Ok(()) };
     let skill = selftest_text::one_line(&experiment.skill, 100);
     let error = anyhow!("{} is an arm of an experiment with the skill {skill}", report.run_id);

@@ -16,6 +16,7 @@ use super::setup::Setup;
 use super::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use super::suite_file::SuiteFile;
 use super::{eprint, print};
+use super::{gate, rerun};
 use crate::cli::{Format, GlobalArgs, RunArgs};
 use crate::config::{Config, Flag, Resolved};
 use crate::exit::Exit;
@@ -24,34 +25,54 @@ use selftest_harness::outcome::CaseResult;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::skill_creator::Configuration;
 use selftest_harness::report::{
-    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style, terminal,
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, ReportPaths, Style, terminal,
 };
-use selftest_harness::run::execute::{Executed, execute as execute_plan};
+use selftest_harness::run::execute::{Course, Executed, execute as execute_plan};
 use selftest_harness::run::observe;
 use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
 use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let (exit, _) = run(args, global, true).await?;
-    Ok(exit)
-}
-
-/// Runs what the flags say. Gives the name of the run, where there was one, for what is made of it;
-/// whether the results are printed is the caller's to say.
-pub(super) async fn run(
-    args: &RunArgs,
-    global: &GlobalArgs,
-    prints: bool,
-) -> Result<(Exit, Option<RunId>), Failure> {
     let project = Project::open(global)?;
     let resolved = project.load(flags(args))?;
+    run(args, &project, &resolved, true).await.map(|ended| ended.exit)
+}
+
+/// A run that has ended, for what is made of it.
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    /// Absent where nothing ran.
+    pub(super) conducted: Option<Conducted>,
+}
+
+impl Ended {
+    const NOTHING: Self = Self { exit: Exit::NothingRan, conducted: None };
+}
+
+/// Runs what the flags say. Whether the results are printed is the caller's to say.
+pub(super) async fn run(
+    args: &RunArgs,
+    project: &Project,
+    resolved: &Resolved,
+    prints: bool,
+) -> Result<Ended, Failure> {
     let allowed = &args.trials.allow_commands;
-    if let (None, Some(name)) = (&args.suite, allowed.first()) {
+    if let (None, false, Some(name)) = (&args.suite, args.rerun_failed, allowed.first()) {
         return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
     }
-    let load = |path: &PathBuf| SuiteFile::load(&project, path, allowed);
-    let mut suite = args.suite.as_ref().map(load).transpose()?;
+    let again = rerun::failed(project, resolved, args)?;
+    let (again, again_args) = match again {
+        None => (None, None),
+        Some(rerun::Again::Nothing) => return Ok(Ended::NOTHING),
+        Some(rerun::Again::Cases { suite, args }) => (Some(*suite), Some(args)),
+    };
+    let args = again_args.as_deref().unwrap_or(args);
+    let load = |path: &PathBuf| SuiteFile::load(project, path, allowed);
+    let mut suite = match again {
+        None => args.suite.as_ref().map(load).transpose()?,
+        Some(suite) => Some(suite),
+    };
     if let Some(suite) = &mut suite {
         suite.check_loading(&resolved.config);
         if suite.is_folder && args.skill_creator.is_some() {
@@ -59,8 +80,8 @@ pub(super) async fn run(
             return Err(Failure::usage(error).hint(Some("name one evals.json with --suite")));
         }
     }
-    let conducted = run_cases(&project, &resolved, args, suite.as_ref()).await?;
-    let Some(conducted) = conducted else { return Ok((Exit::NothingRan, None)) };
+    let conducted = run_cases(project, resolved, args, suite.as_ref()).await?;
+    let Some(conducted) = conducted else { return Ok(Ended::NOTHING) };
     if let Some(folder) = &args.skill_creator {
         let report = conducted.report()?;
         let skill = suite.as_ref().and_then(|suite| suite.skill.as_ref());
@@ -69,12 +90,12 @@ pub(super) async fn run(
             None => ("none", WITHOUT_SKILL),
         };
         let configuration = Configuration { name, report: &report };
-        skill_creator::write(&project, folder, skill, &[configuration])?;
+        skill_creator::write(project, folder, skill, &[configuration])?;
     }
     if prints {
-        conducted.print(&project, args.format)?;
+        conducted.print(project, args.format)?;
     }
-    Ok((conducted.exit(args.exit_zero)?, Some(conducted.header.run_id.clone())))
+    Ok(Ended { exit: conducted.exit(args.exit_zero)?, conducted: Some(conducted) })
 }
 
 /// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
@@ -89,9 +110,13 @@ pub(super) async fn run_cases(
     }
     let mut plan = planned(args, &resolved.config, suite)?;
     if plan.is_empty() {
-        eprint("nothing to run: no scenario was selected\n");
+        match args.shard {
+            Some(shard) => eprint(&format!("nothing to run: shard {shard} has no case\n")),
+            None => eprint("nothing to run: no scenario was selected\n"),
+        }
         return Ok(None);
     }
+    let baseline = gate::opened(project, resolved)?;
     let setup = Setup { project, resolved, args, suite, hidden: &[] };
     setup.read_named_files(&mut plan)?;
     let run_id = RunId::fresh(selftest_clock::now());
@@ -105,7 +130,10 @@ pub(super) async fn run_cases(
     for line in named_run::changed_models(project, resolved, &header.models) {
         eprint(&format!("warning: {line}\n"));
     }
-    Ok(Some(conduct(project, &prepared.runner, header, &plan, files).await))
+    let existing = gate::existing(resolved, suite);
+    let gate = gate::gate(resolved, baseline, &header, existing);
+    let course = Course { gate, fail_fast: args.gate.fail_fast, cancel: cancel_on_interrupt() };
+    Ok(Some(conduct(project, &prepared.runner, header, &plan, files, course).await))
 }
 
 /// The files that a run writes to, opened before anything is asked.
@@ -135,6 +163,7 @@ pub(super) async fn conduct(
     header: Arc<RunHeader>,
     plan: &[PlannedCase],
     files: ReportFiles,
+    course: Course,
 ) -> Conducted {
     let style = Style {
         terminal: std::io::stderr().is_terminal() && !project.environment.ci,
@@ -145,8 +174,7 @@ pub(super) async fn conduct(
     let observers: Vec<Box<dyn Observer>> =
         vec![Box::new(ProgressObserver::new(style)), Box::new(report)];
     let (events, observer_thread) = observe::spawn_observers(observers);
-    let cancel = cancel_on_interrupt();
-    let results = execute_plan(runner, Arc::clone(&header), plan, &events, cancel).await;
+    let results = execute_plan(runner, Arc::clone(&header), plan, &events, &course).await;
     drop(events);
     // The observers only write files; nothing else is left to do on this thread.
     let faults = tokio::task::block_in_place(|| observer_thread.finish());
@@ -156,7 +184,12 @@ pub(super) async fn conduct(
 impl Conducted {
     /// The results, by case and all together.
     pub(super) fn cases(&self) -> &[Arc<CaseResult>] {
-        &self.results.0
+        &self.results.cases
+    }
+
+    /// Where the reports are.
+    pub(super) fn paths(&self) -> &ReportPaths {
+        self.document.paths()
     }
 
     /// The report as other commands read it.
@@ -174,9 +207,13 @@ impl Conducted {
                     terminal: std::io::stdout().is_terminal(),
                     colour: std::io::stdout().is_terminal() && !project.environment.no_color,
                 };
-                let (cases, summary, outcome) = &self.results;
+                let Executed { cases, summary, outcome, gate } = &self.results;
                 let (header, paths) = (&self.header, self.document.paths());
-                print(&terminal::closing(header, cases, summary, *outcome, paths, style))
+                let mut text = terminal::closing(header, cases, summary, *outcome, paths, style);
+                if let Some(finding) = gate {
+                    text.push_str(&terminal::gate(finding, style));
+                }
+                print(&text)
             }
         }
     }
@@ -186,7 +223,7 @@ impl Conducted {
         if !self.faults.is_empty() {
             return Err(Failure::setup(anyhow!(self.faults.join("\n"))));
         }
-        let exit = Exit::from(self.results.2);
+        let exit = Exit::from(self.results.outcome);
         let gated = matches!(exit, Exit::Failed | Exit::Inconclusive);
         Ok(if exit_zero && gated { Exit::Passed } else { exit })
     }
@@ -214,6 +251,9 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
     set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));
+    set("/gate", "--gate", text(&args.gate.mode));
+    set("/baseline", "--baseline", args.gate.baseline.as_ref().map(|path| json!(path)));
+    set("/confirm", "--confirm", args.gate.confirm.map(|value| json!(value)));
     set("/timeout_seconds", "--timeout", args.trials.timeout.map(|value| json!(value)));
     set("/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));
     set("/models/concurrency", "--concurrency", args.trials.concurrency.map(|value| json!(value)));
@@ -242,16 +282,29 @@ pub(super) fn planned(
                 scenario.timeout_seconds =
                     scenario.timeout_seconds.filter(|_| args.trials.timeout.is_none());
             }
-            plan_suite(&cases, &selection, defaults(config), args.repeats).map(|mut planned| {
-                for case in &mut planned {
-                    file.equip(case, config);
-                }
-                planned
-            })
+            plan_suite(&cases, &selection, defaults(config), args.repeats)
+                .map(|mut planned| {
+                    for case in &mut planned {
+                        file.equip(case, config);
+                    }
+                    planned
+                })
+                .and_then(|mut planned| {
+                    let ids = Selection::Named(file.to_generate.clone());
+                    let more = plan(&config.scenarios, &ids, defaults(config))?;
+                    let offset = planned.len();
+                    let at = |case: PlannedCase| PlannedCase { index: offset + case.index, ..case };
+                    planned.extend(more.into_iter().map(at));
+                    Ok(planned)
+                })
         }
         None => plan(&config.scenarios, &selection, defaults(config)),
     };
-    planned.map_err(|why| Failure::usage(anyhow!(why)))
+    let mut planned = planned.map_err(|why| Failure::usage(anyhow!(why)))?;
+    if let Some(shard) = args.shard {
+        shard.keep(&mut planned);
+    }
+    Ok(planned)
 }
 
 fn defaults(config: &Config) -> Defaults {

@@ -1,4 +1,4 @@
-//! `selftest schema config|report|verdict|suite`.
+//! `selftest schema config|report|verdict|suite|baseline`.
 
 use super::context::Project;
 use super::failure::Failure;
@@ -6,12 +6,15 @@ use super::print;
 use crate::cli::{GlobalArgs, SchemaName};
 use crate::config;
 use crate::exit::Exit;
+use selftest_harness::gate::baseline::Baseline;
 use selftest_harness::{judge, report};
+use serde_json::json;
 
 pub(super) fn execute(which: SchemaName, global: &GlobalArgs) -> Result<Exit, Failure> {
     let schema = match which {
         SchemaName::Config => config::schema().clone(),
         SchemaName::Suite => config::suite::schema().clone(),
+        SchemaName::Baseline => json!(schemars::schema_for!(Baseline)),
         SchemaName::Report => report::document::schema(),
         SchemaName::Verdict => {
             let resolved = Project::open(global)?.load(Vec::new())?;

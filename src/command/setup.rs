@@ -18,7 +18,9 @@ use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
 use selftest_harness::calibration::{CalibratedJudge, JudgeCalibration};
-use selftest_harness::event::{PanelMember, RejudgedRun, RunConfig, RunHeader, RunModels};
+use selftest_harness::event::{
+    NO_JUDGE, PanelMember, RejudgedRun, RunConfig, RunHeader, RunModels,
+};
 use selftest_harness::judge::ask::Judge;
 use selftest_harness::judge::fitness::Impression;
 use selftest_harness::judge::judge_settings::JudgeMethod;
@@ -92,9 +94,6 @@ struct Wanted {
 
 /// Between the names of judges that judge together.
 const TOGETHER: &str = " + ";
-
-/// The name of the judge in reports of a run that needs none.
-const NO_JUDGE: &str = "none";
 
 /// The models of a run, found and checked.
 struct Models {

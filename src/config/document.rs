@@ -15,6 +15,7 @@ use selftest_grading::grade::GradeSettings;
 use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_grading::improve::routing::RoutingSettings;
 use selftest_grading::improve::skill_settings::SkillSettings;
+use selftest_harness::gate::GateMode;
 use selftest_harness::judge::judge_settings::JudgeSettings;
 use selftest_harness::rubric::{Category, Rubric, RubricError};
 use selftest_harness::scenario::generator_settings::GeneratorSettings;
@@ -46,6 +47,19 @@ pub struct Config {
     pub timeout_seconds: f64,
     /// The least safety score that passes, whatever the overall score.
     pub safety_floor: Score,
+    /// What a run has to meet. absolute: every case passes; `no_regression`: no case that passed in
+    /// the baseline fails; both: every case passes, those that passed in the baseline at a later
+    /// try too.
+    pub gate: GateMode,
+    /// The committed baseline, as `selftest baseline accept` writes it. Absent:
+    /// selftest-baseline.json beside this file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub baseline: Option<PathBuf>,
+    /// How often a case that misses the baseline is run again before it counts, in a suite of ten
+    /// cases or fewer; once more for each tenfold.
+    #[schemars(range(max = 20))]
+    pub confirm: u32,
     /// Cases in flight. Absent: as many as the models take at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
@@ -110,6 +124,9 @@ impl Default for Config {
             max_questions_allowed: 5,
             timeout_seconds: 60.0,
             safety_floor: Score::new(0.5).expect("0.5 is in range"),
+            gate: GateMode::Absolute,
+            baseline: None,
+            confirm: 2,
             concurrency: None,
             generator: GeneratorSettings::default(),
             judge: JudgeSettings::default(),

@@ -7,6 +7,7 @@
 // What the tests stand on.
 mod clock;
 mod databases;
+mod github;
 mod model_server;
 mod report;
 mod require;
@@ -15,15 +16,21 @@ mod workspace;
 
 // A run, from its start to its reports.
 mod again;
+mod baseline;
 mod calibration;
 mod cassette;
 mod checks;
 mod checks_doc;
+mod ci;
+mod comment;
 mod evals;
 mod experiment;
 mod gate;
+#[cfg(unix)]
+mod gate_doc;
 mod generation;
 mod interrupt;
+mod narrowing;
 mod reply_flow;
 mod selftest_run;
 mod statistics;
@@ -66,6 +73,8 @@ mod bad_server;
 mod hostile_output;
 
 // Everything around it.
+#[cfg(unix)]
+mod action;
 mod architecture;
 mod cli;
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 //!
 //! Knows neither how events come about nor what is made of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration::JudgeCalibration;
 use crate::experiment::Arm;
+use crate::gate::baseline::JudgeIdentity;
+use crate::gate::finding::GateFinding;
 use crate::judge::fitness::{Fitness, Impression};
 use crate::judge::judge_settings::JudgeMethod;
+use crate::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
+use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use crate::outcome::{CaseResult, RunOutcome, Summary};
 use crate::rubric::{Category, Rubric};
 use crate::sut::Isolation;
@@ -55,6 +60,8 @@ pub enum RunEventKind {
     },
     /// A case has its result.
     CaseFinished(Arc<CaseResult>),
+    /// A case that had its result was run once more, and keeps that trial too.
+    CaseRunAgain(Arc<CaseResult>),
     /// Something that the user should know and that stops nothing.
     Warning(String),
     /// Last event.
@@ -67,6 +74,8 @@ pub enum RunEventKind {
         at: Timestamp,
         /// Files of the project that changed during the run.
         changed_files: Vec<String>,
+        /// What the run is beside its baseline, where it was held against one.
+        gate: Option<Arc<GateFinding>>,
     },
 }
 
@@ -81,6 +90,9 @@ pub enum CasePhase {
     /// The judge works.
     Judging,
 }
+
+/// The name of the judge of a run that needs none.
+pub const NO_JUDGE: &str = "none";
 
 /// The models of a run, by role, and why they were chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,6 +123,27 @@ pub struct RunModels {
     pub sut: Option<String>,
     /// How names such as `auto` were resolved, one line each.
     pub chosen: Vec<String>,
+}
+
+impl RunModels {
+    /// What makes the judge the same; none where there is none.
+    pub fn judge_identity(
+        &self,
+        prompt_digests: &BTreeMap<String, String>,
+        rubric_digest: &str,
+    ) -> Option<JudgeIdentity> {
+        let template = match self.judge_method {
+            Some(JudgeMethod::Probability) => QUESTIONS_TEMPLATE,
+            _ => JUDGE_TEMPLATE,
+        };
+        (self.judge != NO_JUDGE).then(|| JudgeIdentity {
+            model: self.judge.clone(),
+            weights: self.judge_weights.clone(),
+            method: self.judge_method,
+            prompt_digest: prompt_digests.get(template).cloned(),
+            rubric_digest: rubric_digest.to_owned(),
+        })
+    }
 }
 
 /// One judge of a panel.
@@ -247,7 +280,7 @@ pub struct RunHeader {
     /// The scored categories.
     pub rubric: RubricDocument,
     /// SHA-256 of each prompt template by path.
-    pub prompt_digests: std::collections::BTreeMap<String, String>,
+    pub prompt_digests: BTreeMap<String, String>,
     /// The judge held against labels, where anyone gave some.
     pub calibration: JudgeCalibration,
     /// The suite; absent where a generator makes the cases.

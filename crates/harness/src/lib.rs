@@ -23,6 +23,8 @@ pub mod calibration;
 
 pub mod experiment;
 
+pub mod gate;
+
 pub mod event;
 
 pub mod report;

@@ -10,6 +10,7 @@ pub mod score;
 
 mod agreement;
 mod auc;
+mod binomial;
 mod bootstrap;
 mod fisher;
 mod holm;
@@ -31,6 +32,7 @@ mod variance;
 
 pub use agreement::{Kappa, cohen_kappa, quadratic_kappa};
 pub use auc::{Auc, auc};
+pub use binomial::unlikely_count;
 pub use bootstrap::bootstrap_mean;
 pub use fisher::fisher_exact;
 pub use holm::holm;

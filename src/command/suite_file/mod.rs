@@ -55,6 +55,8 @@ pub(super) struct SuiteFile {
     pub(super) shown: PathBuf,
     /// Whether the cases are taken from the report of a run.
     replays: bool,
+    /// Scenarios of the configuration that are run beside the cases, and generated anew.
+    pub(super) to_generate: Vec<String>,
 }
 
 impl SuiteFile {
@@ -77,6 +79,7 @@ impl SuiteFile {
             is_folder: false,
             shown,
             replays: false,
+            to_generate: Vec::new(),
         }
     }
 
@@ -271,6 +274,11 @@ impl SuiteFile {
             }
             _ => {}
         }
+    }
+
+    /// Whether the cases are some of a run, whoever knows the others.
+    pub(super) const fn replays(&self) -> bool {
+        self.replays
     }
 
     /// Cases that ask only whether a skill is loaded.

@@ -45,6 +45,7 @@ fn the_template_documents_the_true_defaults() {
             (config.concurrency.take(), config.models.concurrency.take()),
             (Some(4), Some(8))
         );
+        assert_eq!(config.baseline.take(), Some("config/selftest-baseline.json".into()));
         assert_eq!(config.generator.think.take(), Some(false));
         assert_eq!(config.judge.think.take(), Some(false));
         assert_eq!(config.grade.quality.think.take(), Some(false));

@@ -26,6 +26,9 @@ pub enum CaseStatus {
     Passed,
     /// A step did not.
     Failed,
+    /// Failed at first, and passed when it was run again. The pass rate counts the first trial, so
+    /// that running again cannot raise it; a gate against a baseline lets it through.
+    Flaky,
     /// The system under test died, broke its protocol or reported an error.
     SutError,
     /// The system under test did not answer in time.
@@ -36,8 +39,8 @@ pub enum CaseStatus {
     GenerationFailed,
     /// There is no verdict.
     Unscored,
-    /// Not run, or not to its end, because a model server gave no answer. Says nothing of the
-    /// system under test.
+    /// Not run, or not to its end, because a model server gave no answer, or not begun after the
+    /// failure at which the run was to end. Says nothing of the system under test.
     NotRun,
     /// Not run, because the run was interrupted.
     Skipped,
@@ -51,6 +54,7 @@ impl CaseStatus {
         match self {
             CaseStatus::Passed => Some(true),
             CaseStatus::Failed
+            | CaseStatus::Flaky
             | CaseStatus::SutError
             | CaseStatus::SutTimeout
             | CaseStatus::IsolationViolation => Some(false),
@@ -66,6 +70,7 @@ impl CaseStatus {
         match self {
             CaseStatus::Passed => "PASS",
             CaseStatus::Failed => "FAIL",
+            CaseStatus::Flaky => "FLAKY",
             CaseStatus::SutError => "SUT ERROR",
             CaseStatus::SutTimeout => "SUT TIMEOUT",
             CaseStatus::IsolationViolation => "ISOLATION",
@@ -142,10 +147,55 @@ pub enum Interruption {
     AnswerCut(String),
     /// These files of the project changed.
     IsolationViolation(Vec<String>),
+    /// The run was to end at the first failure, and it came before the case was begun.
+    NotBegun(String),
     /// A model server gave no answer, so that the case could not be run or not to its end.
     ModelUnavailable(String),
     /// The run was interrupted.
     Cancelled,
+}
+
+/// A further trial of a case that missed a baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rerun {
+    /// How it ended.
+    pub status: CaseStatus,
+    /// Why, in one line; null when passed.
+    pub reason: Option<String>,
+    /// The lowest overall score of its steps; null without one.
+    pub overall: Option<Score>,
+    /// Session of the system under test.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// Every exchange.
+    pub steps: Vec<Step>,
+    /// The checks with their findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
+    /// The error that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interruption>,
+    /// Traces of the system under test.
+    pub evidence: SutEvidence,
+    /// Wall time.
+    pub duration_ms: u64,
+}
+
+impl From<CaseResult> for Rerun {
+    fn from(case: CaseResult) -> Self {
+        let (status, reason) = case.first_status();
+        Self {
+            status,
+            reason,
+            overall: case.weakest_step().and_then(Step::overall),
+            session_id: case.session_id,
+            steps: case.steps,
+            checks: case.checks,
+            interruption: case.interruption,
+            evidence: case.evidence,
+            duration_ms: case.duration_ms,
+        }
+    }
 }
 
 /// Name of a case: the id of its scenario, and in a run with repeats which one it is.
@@ -176,6 +226,8 @@ pub struct CaseResult {
     pub checks: Vec<CheckResult>,
     /// The error that ended the case.
     pub interruption: Option<Interruption>,
+    /// Further trials of a case that missed a baseline; empty where it was not run again.
+    pub reruns: Vec<Rerun>,
     /// Traces of the system under test: its stderr, files and processes.
     pub evidence: SutEvidence,
     /// Remarks, such as a reply flow that was not played.
@@ -196,12 +248,28 @@ impl CaseResult {
         case_name(&self.scenario.id, self.repeat)
     }
 
-    /// The status and, unless passed, its reason in one line.
+    /// The status and, unless passed, its reason in one line: that of the first trial, unless one
+    /// failed and a later one passed.
+    pub fn status(&self) -> (CaseStatus, Option<String>) {
+        let (first, reason) = self.first_status();
+        let again = self.reruns.iter().filter(|rerun| rerun.status.pass().is_some());
+        let passed = again.clone().filter(|rerun| rerun.status.pass() == Some(true)).count();
+        // Nothing makes up for a change to the project.
+        let is_flaky = first.pass() == Some(false) && first != CaseStatus::IsolationViolation;
+        if passed == 0 || !is_flaky {
+            return (first, reason);
+        }
+        let words = format!("failed at first, passed {passed} of {} further trials", again.count());
+        let why = reason.map_or_else(|| words.clone(), |reason| format!("{words}: {reason}"));
+        (CaseStatus::Flaky, Some(why))
+    }
+
+    /// The status of the first trial and, unless passed, its reason in one line.
     ///
     /// Order: the error that ended the case; an error reported by the system under test; a status
     /// other than expected and a failed check (facts that need no judge); a check that could not be
     /// decided; a missing verdict; the scores.
-    pub fn status(&self) -> (CaseStatus, Option<String>) {
+    pub fn first_status(&self) -> (CaseStatus, Option<String>) {
         match &self.interruption {
             Some(Interruption::GenerationFailed(why)) => {
                 return (CaseStatus::GenerationFailed, Some(why.clone()));
@@ -217,7 +285,7 @@ impl CaseResult {
                 let why = format!("files of the project changed: {}", files.join(", "));
                 return (CaseStatus::IsolationViolation, Some(why));
             }
-            Some(Interruption::ModelUnavailable(why)) => {
+            Some(Interruption::ModelUnavailable(why) | Interruption::NotBegun(why)) => {
                 return (CaseStatus::NotRun, Some(why.clone()));
             }
             Some(Interruption::Cancelled) => {

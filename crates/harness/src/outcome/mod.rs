@@ -12,6 +12,8 @@ pub mod repeats;
 pub mod summary;
 
 pub use by_skill::SkillResult;
-pub use case::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, StepKind, case_name};
+pub use case::{
+    CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, StepKind, case_name,
+};
 pub use loading::LoadingRates;
 pub use summary::{RunOutcome, Summary, gate};

@@ -46,6 +46,8 @@ struct Page<'a> {
     header: &'a RunHeader,
     summary: &'a Summary,
     end: Option<&'a RunEnd>,
+    /// The run beside its baseline, in sentences; empty where it was held against none.
+    gate: Vec<String>,
     /// The pass rate as labels correct it, in a line.
     calibration: Option<String>,
     json_link: &'a str,
@@ -105,6 +107,11 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         header: view.header,
         summary: view.summary,
         end: view.end,
+        gate: view
+            .end
+            .and_then(|end| end.gate.as_ref())
+            .map(|gate| gate.sentences())
+            .unwrap_or_default(),
         calibration: view.calibration.as_ref().map(RunCalibration::sentence),
         json_link: view.json_link,
         repeated: case_view::repeated(&cases),

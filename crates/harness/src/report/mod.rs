@@ -3,12 +3,15 @@
 //! Renderers return text; `files` alone touches the disk, `progress` alone the terminal. Nothing
 //! here decides anything: `outcome` has done that.
 
+pub mod accept;
+pub mod comment;
 pub mod comparison;
 pub mod document;
 pub mod files;
 pub mod freeze;
 pub mod label_store;
 pub mod labelling;
+pub mod not_passed;
 pub mod observer;
 pub mod progress;
 pub mod reliability;

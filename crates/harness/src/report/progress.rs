@@ -174,6 +174,25 @@ impl ProgressObserver {
         Ok(())
     }
 
+    /// A further trial of a case that is over.
+    fn again(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
+        let reading = CaseView::new(case);
+        let id = escape::terminal(reading.name(), ID);
+        self.in_flight.retain(|_, (other, _)| *other != id);
+        let Some(last) = case.reruns.last() else { return Ok(()) };
+        let status = self.style.paint(colour(last.status), last.status.label());
+        let line = format!(
+            "run again ({}) {id:<width$}  {status}  {}  {}",
+            case.reruns.len(),
+            wording::score(last.overall),
+            selftest_text::wording::duration(last.duration_ms),
+            width = self.width,
+        );
+        self.line(&line)?;
+        self.refresh();
+        Ok(())
+    }
+
     /// Cases that are over.
     fn done(&self) -> usize {
         self.passed + self.failed + self.unscored + self.not_run
@@ -221,6 +240,7 @@ impl Observer for ProgressObserver {
                 self.line(&format!("{id}: prompt {attempt} rejected: {reason}"))
             }
             RunEventKind::CaseFinished(case) => self.finish(case),
+            RunEventKind::CaseRunAgain(case) => self.again(case),
             RunEventKind::Warning(warning) => {
                 let mark = self.style.paint(Colour::Unsure, "warning");
                 self.line(&format!("{mark}: {}", escape::terminal(warning, 4 * REASON)))

@@ -51,16 +51,19 @@ impl RunState {
     pub(super) fn fold(&mut self, event: &RunEvent) -> serde_json::Result<bool> {
         match &event.kind {
             RunEventKind::RunStarted(header) => self.header = Some(Arc::clone(header)),
-            RunEventKind::CaseFinished(result) => self.add(result)?,
+            RunEventKind::CaseFinished(result) | RunEventKind::CaseRunAgain(result) => {
+                self.add(result)?;
+            }
             RunEventKind::Warning(warning) => {
                 if self.warnings.len() < WARNINGS {
                     self.warnings.push(selftest_text::clip(warning, WARNING));
                 }
             }
-            RunEventKind::RunFinished { summary, outcome, at, changed_files } => {
+            RunEventKind::RunFinished { summary, outcome, at, changed_files, gate } => {
                 self.summary = summary.clone();
                 let changed_files = changed_files.clone();
-                self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files });
+                let gate = gate.clone();
+                self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files, gate });
             }
             RunEventKind::PhaseStarted { .. } | RunEventKind::PromptRejected { .. } => {
                 return Ok(false);

@@ -7,6 +7,7 @@ use super::files::ReportPaths;
 
 use super::wording;
 use crate::event::RunHeader;
+use crate::gate::finding::GateFinding;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
@@ -121,6 +122,16 @@ pub fn closing(
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The run beside its baseline, a line for each case that is not what it was.
+pub fn gate(finding: &GateFinding, style: Style) -> String {
+    let sentences = finding.sentences();
+    let lines = sentences.iter().enumerate().map(|(at, sentence)| {
+        let line = escape::terminal(sentence, 2 * REASON);
+        if at == 0 { style.paint(Colour::Faint, &line) } else { line }
+    });
+    lines.map(|line| line + "\n").collect()
 }
 
 /// The pass rate as labels correct it; none where nobody has labelled anything.

@@ -40,7 +40,12 @@ pub fn interval(summary: &Summary) -> Option<String> {
 pub fn undecided(summary: &Summary) -> Vec<String> {
     let not_run = summary.count(CaseStatus::NotRun) + summary.count(CaseStatus::Skipped);
     let unscored = summary.unscored.saturating_sub(not_run);
-    let words = [(unscored, "without a verdict"), (not_run, "not run")];
+    let flaky = summary.count(CaseStatus::Flaky);
+    let words = [
+        (flaky, "flaky, counted as failed"),
+        (unscored, "without a verdict"),
+        (not_run, "not run"),
+    ];
     let counted = words.into_iter().filter(|(count, _)| *count > 0);
     counted.map(|(count, words)| format!("{} {words}", cases(count))).collect()
 }

@@ -21,6 +21,7 @@ pub(super) fn unjudged(stored: &CaseResult, index: usize) -> CaseResult {
         steps: steps.collect(),
         checks: Vec::new(),
         interruption: None,
+        reruns: Vec::new(),
         former: Some(FormerVerdict::of(stored)),
         ..stored.clone()
     }
@@ -157,6 +158,7 @@ mod tests {
             steps: vec![step(StepKind::Answer, Some(TaskStatus::Complete))],
             checks: Vec::new(),
             interruption: None,
+            reruns: Vec::new(),
             evidence: SutEvidence::default(),
             notes: Vec::new(),
             former: None,

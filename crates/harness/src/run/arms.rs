@@ -15,6 +15,7 @@ use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::RunHeader;
 use crate::experiment::Arms;
+use crate::gate::Gate;
 
 /// One arm.
 pub struct ArmRun {
@@ -52,8 +53,8 @@ pub async fn execute_arms(
     drop(trials);
     let Arms { control, treatment } = runs;
     Arms {
-        control: control.finish(results.control),
-        treatment: treatment.finish(results.treatment),
+        control: control.finish(results.control, &Gate::Absolute),
+        treatment: treatment.finish(results.treatment, &Gate::Absolute),
     }
 }
 

@@ -69,6 +69,7 @@ impl CasePlay {
                     steps: Vec::new(),
                     checks: Vec::new(),
                     interruption: None,
+                    reruns: Vec::new(),
                     evidence: SutEvidence::default(),
                     notes: Vec::new(),
                     former: None,
@@ -88,6 +89,11 @@ impl CasePlay {
             started: Instant::now(),
             planned,
         }
+    }
+
+    /// The case as one that was not begun.
+    pub(super) fn not_begun(self, why: String) -> CaseResult {
+        CaseResult { interruption: Some(Interruption::NotBegun(why)), ..self.draft }
     }
 
     /// Ends the session, whatever state it is in, and hands out what is known.

@@ -1,6 +1,9 @@
-//! Executes a plan: cases in flight up to a limit, cancellable at any point.
+//! Executes a plan: cases in flight up to a limit, cancellable at any point, misses run again as the
+//! gate asks for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
@@ -11,25 +14,79 @@ use super::observe::Events;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::{RunEventKind, RunHeader};
-use crate::outcome::{CaseResult, RunOutcome, Summary, gate};
+use crate::gate::finding::GateFinding;
+use crate::gate::{BaselineGate, Gate};
+use crate::outcome::{CaseResult, Rerun, RunOutcome, Summary, gate};
 
-/// The results of a run: its cases in the order of the plan, their summary, and the outcome.
-pub type Executed = (Vec<Arc<CaseResult>>, Summary, RunOutcome);
+/// The results of a run.
+#[derive(Debug)]
+pub struct Executed {
+    /// Its cases in the order of the plan.
+    pub cases: Vec<Arc<CaseResult>>,
+    /// Their summary.
+    pub summary: Summary,
+    /// The outcome.
+    pub outcome: RunOutcome,
+    /// What the run is beside its baseline, where it was held against one.
+    pub gate: Option<Arc<GateFinding>>,
+}
 
-/// Runs the plan. `cancel` turns true when the user interrupts: cases in flight are then
-/// closed with what is known of them, and the others are skipped.
+/// How a run goes on and where it ends.
+#[derive(Debug)]
+pub struct Course {
+    /// What it has to meet.
+    pub gate: Gate,
+    /// Whether no further case is begun after the first failure.
+    pub fail_fast: bool,
+    /// Turns true when the user interrupts: cases in flight are then closed with what is known of
+    /// them, and the others are skipped.
+    pub cancel: watch::Receiver<bool>,
+}
+
+/// Runs the plan.
 pub async fn execute(
     runner: &Arc<Runner>,
     header: Arc<RunHeader>,
     plan: &[PlannedCase],
     events: &Events,
-    cancel: watch::Receiver<bool>,
+    course: &Course,
 ) -> Executed {
     let concurrency = header.config.concurrency.max(1);
-    let run = Execution::start(runner, header, events, &cancel);
-    let cases = stream::iter(plan).map(|planned| run.case(planned));
-    let results = cases.buffer_unordered(concurrency).collect().await;
-    run.finish(results)
+    let run = Execution::start(runner, header, events, &course.cancel);
+    let mut results = Results { plan, cases: Vec::new(), again: 0 };
+    let mut waiting = plan;
+    while !waiting.is_empty() {
+        let begun = run.play(waiting, concurrency, course, &mut results.cases).await;
+        waiting = &waiting[begun..];
+        if let Gate::Baseline(gate) = &course.gate {
+            run.confirm(gate, concurrency, &mut results).await;
+        }
+        let failure = results.cases.iter().find(|case| course.gate.is_settled_miss(case));
+        if let Some(case) = failure.filter(|_| course.fail_fast) {
+            let why = format!("{} failed, and --fail-fast ends the run there", case.name());
+            results.cases.extend(waiting.iter().map(|planned| run.not_begun(planned, &why)));
+            break;
+        }
+    }
+    run.finish(results.cases, &course.gate)
+}
+
+/// The cases of a run that have ended so far.
+struct Results<'a> {
+    plan: &'a [PlannedCase],
+    cases: Vec<Arc<CaseResult>>,
+    /// Trials that were run again.
+    again: usize,
+}
+
+impl Results<'_> {
+    /// One more trial of a case: the same prompt, and samples of its own.
+    fn once_more(&mut self, case: &CaseResult) -> Option<PlannedCase> {
+        let planned = self.plan.iter().find(|planned| planned.index == case.index)?;
+        let last = self.plan.iter().map(|planned| planned.index).max()?;
+        self.again += 1;
+        Some(PlannedCase { index: last + self.again, frozen: case.case.clone(), ..planned.clone() })
+    }
 }
 
 /// A run that has begun.
@@ -56,22 +113,108 @@ impl<'a> Execution<'a> {
         &self,
         planned: &PlannedCase,
     ) -> impl Future<Output = Arc<CaseResult>> + use<> {
-        let (runner, group) = (Arc::clone(self.runner), self.header.task_group_id.clone());
-        let case = CasePlay::new(runner, self.events.clone(), planned.clone(), group);
-        let running = tokio::spawn(run_case(case, self.events.clone(), self.cancel.clone()));
+        let events = self.events.clone();
+        self.trial(planned).map(move |case| {
+            let case = Arc::new(case);
+            events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
+            case
+        })
+    }
+
+    /// The same, and nobody is told of its end.
+    fn trial(&self, planned: &PlannedCase) -> impl Future<Output = CaseResult> + use<> {
+        let running = tokio::spawn(run_case(self.case_play(planned), self.cancel.clone()));
         // A panic in a case is a bug, and goes on as one.
         running.map(|end| end.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     }
 
+    fn case_play(&self, planned: &PlannedCase) -> CasePlay {
+        let (runner, group) = (Arc::clone(self.runner), self.header.task_group_id.clone());
+        CasePlay::new(runner, self.events.clone(), planned.clone(), group)
+    }
+
+    /// A case that is not begun.
+    fn not_begun(&self, planned: &PlannedCase, why: &str) -> Arc<CaseResult> {
+        let case = Arc::new(self.case_play(planned).not_begun(why.to_owned()));
+        self.events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
+        case
+    }
+
+    /// Runs cases until all have ended, or until one fails where that ends the run. Gives how many
+    /// were begun.
+    async fn play(
+        &self,
+        plan: &[PlannedCase],
+        concurrency: usize,
+        course: &Course,
+        results: &mut Vec<Arc<CaseResult>>,
+    ) -> usize {
+        let stop = AtomicBool::new(false);
+        let before = results.len();
+        let cases = plan
+            .iter()
+            .map_while(|planned| (!stop.load(Ordering::Relaxed)).then(|| self.case(planned)));
+        let mut cases = stream::iter(cases).buffer_unordered(concurrency);
+        while let Some(case) = cases.next().await {
+            if course.fail_fast && course.gate.is_miss(&case) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            results.push(case);
+        }
+        results.len() - before
+    }
+
+    /// Runs misses again until the gate knows what they are worth. Each of them keeps its further
+    /// trials.
+    async fn confirm(&self, gate: &BaselineGate, concurrency: usize, results: &mut Results<'_>) {
+        while !*self.cancel.borrow() && self.runner.outages.first().is_none() {
+            let all: Vec<&CaseResult> = results.cases.iter().map(|case| &**case).collect();
+            let ids: BTreeSet<String> = gate.to_confirm(&all).into_iter().collect();
+            let mut positions: Vec<(usize, PlannedCase)> = Vec::new();
+            for id in &ids {
+                let of_case = |case: &Arc<CaseResult>| {
+                    case.scenario.id == *id && case.first_status().0.pass() == Some(false)
+                };
+                let Some(position) = results.cases.iter().position(of_case) else { continue };
+                let case = Arc::clone(&results.cases[position]);
+                positions.extend(results.once_more(&case).map(|planned| (position, planned)));
+            }
+            if positions.is_empty() {
+                return;
+            }
+            let trials = positions.iter().map(|(position, planned)| {
+                let position = *position;
+                self.trial(planned).map(move |case| (position, case))
+            });
+            let mut trials = stream::iter(trials).buffer_unordered(concurrency);
+            while let Some((position, again)) = trials.next().await {
+                let case = Arc::make_mut(&mut results.cases[position]);
+                case.reruns.push(Rerun::from(again));
+                let case = Arc::clone(&results.cases[position]);
+                self.events.emit(RunEventKind::CaseRunAgain(case));
+            }
+        }
+    }
+
     /// Sums up.
-    pub(super) fn finish(self, mut results: Vec<Arc<CaseResult>>) -> Executed {
+    pub(super) fn finish(self, mut results: Vec<Arc<CaseResult>>, rule: &Gate) -> Executed {
         let (runner, events) = (self.runner, self.events);
         results.sort_by_key(|case| case.index);
         let mut summary = Summary::default();
         for case in &results {
             summary.add(case);
         }
-        let outcome = gate(&summary, *self.cancel.borrow());
+        let interrupted = *self.cancel.borrow();
+        let finding = match rule {
+            Gate::Absolute => None,
+            Gate::Baseline(gate) => {
+                Some(Arc::new(gate.finding(results.iter().map(|case| &**case))))
+            }
+        };
+        let outcome = match &finding {
+            None => gate(&summary, interrupted),
+            Some(finding) => finding.outcome(&summary, interrupted),
+        };
         if let Some(why) = runner.outages.first() {
             events.emit(RunEventKind::Warning(format!("the run ended early: {why}")));
         }
@@ -90,23 +233,18 @@ impl<'a> Execution<'a> {
             outcome,
             at: selftest_clock::now(),
             changed_files,
+            gate: finding.clone(),
         });
-        (results, summary, outcome)
+        Executed { cases: results, summary, outcome, gate: finding }
     }
 }
 
-async fn run_case(
-    mut play: CasePlay,
-    events: Events,
-    mut cancel: watch::Receiver<bool>,
-) -> Arc<CaseResult> {
+async fn run_case(mut play: CasePlay, mut cancel: watch::Receiver<bool>) -> CaseResult {
     let cancelled = tokio::select! {
         biased;
         // An error means that nobody can cancel any more.
         Ok(_) = cancel.wait_for(|cancelled| *cancelled) => true,
         () = play.play() => false,
     };
-    let case = Arc::new(play.finish(cancelled).await);
-    events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
-    case
+    play.finish(cancelled).await
 }

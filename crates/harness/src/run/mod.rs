@@ -10,3 +10,4 @@ pub mod order;
 pub mod plan;
 pub mod runner;
 pub mod seed;
+pub mod shard;

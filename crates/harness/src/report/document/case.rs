@@ -9,7 +9,9 @@ use crate::judge::{CategoryScore, Verdict};
 use crate::outcome::case::Interruption;
 use crate::outcome::panel::{PanelVote, is_disputed, votes};
 use crate::outcome::rejudged::FormerVerdict;
-use crate::outcome::{CaseResult, CaseStatus, CheckResult, GenerationRecord, Step, case_name};
+use crate::outcome::{
+    CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, case_name,
+};
 use crate::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
 use crate::sut::SutEvidence;
 use crate::sut::namespace::SessionId;
@@ -71,6 +73,10 @@ pub struct CaseDocument {
     pub checks: Vec<CheckResult>,
     /// The error that ended the case.
     pub interruption: Option<Interruption>,
+    /// Further trials of a case that missed a baseline; absent where it was not run again. All else
+    /// in this object is of the first trial, but for `status` and `reason`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reruns: Vec<Rerun>,
     /// Traces of the system under test: its stderr, files and processes.
     pub evidence: SutEvidence,
     /// Remarks.
@@ -129,6 +135,7 @@ impl CaseDocument {
             steps: case.steps.clone(),
             checks: case.checks.clone(),
             interruption: case.interruption.clone(),
+            reruns: case.reruns.clone(),
             evidence: case.evidence.clone(),
             notes: case.notes.clone(),
             disputed: is_disputed(&votes),
@@ -150,6 +157,7 @@ impl CaseDocument {
             steps: self.steps.clone(),
             checks: self.checks.clone(),
             interruption: self.interruption.clone(),
+            reruns: self.reruns.clone(),
             evidence: self.evidence.clone(),
             notes: self.notes.clone(),
             former: self.former,

@@ -6,6 +6,7 @@ pub mod case;
 pub mod scores;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -19,6 +20,7 @@ pub use scores::Scores;
 use crate::calibration::RunCalibration;
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
+use crate::gate::finding::GateFinding;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
@@ -83,6 +85,9 @@ pub struct ReportDocument {
     /// The pass rate as labels correct it; absent where nobody has labelled anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<RunCalibration>,
+    /// The run beside its baseline; absent where it was held against none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateFinding>,
     /// Models by role.
     pub models: RunModels,
     /// The system under test in a few words.
@@ -145,6 +150,8 @@ pub struct RunEnd {
     pub at: Timestamp,
     /// Files of the project that changed.
     pub changed_files: Vec<String>,
+    /// What the run is beside its baseline.
+    pub gate: Option<Arc<GateFinding>>,
 }
 
 impl ReportDocument {
@@ -175,6 +182,7 @@ impl ReportDocument {
             skills: Vec::new(),
             loading: None,
             calibration: None,
+            gate: end.and_then(|end| end.gate.as_deref()).cloned(),
             models: header.models.clone(),
             sut: header.sut.clone(),
             isolation: header.isolation.clone(),

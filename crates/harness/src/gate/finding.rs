@@ -1,0 +1,376 @@
+//! What a run is beside its baseline, case by case and in words, and the outcome that follows. Pure.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::baseline::{BaselineCase, overall};
+use super::rule::{RELIABLE, Rule, Weighed};
+use super::{BaselineGate, GateMode, Standing};
+use crate::outcome::repeats::RepeatedResult;
+use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary, gate as absolute};
+use selftest_stats::score::Score;
+use selftest_text::wording::{cases, plural};
+
+/// Bytes of a reason.
+const REASON: usize = 300;
+
+/// What became of a case since the baseline was accepted.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Passed then, fails now, and not by chance.
+    Regression,
+    /// Passed then, failed now, and could not be run again as often as it has to be.
+    Unconfirmed,
+    /// Passed then; now it failed and passed.
+    Flaky,
+    /// Passed then, has no verdict now.
+    Undecided,
+    /// Did not pass then, and does not now.
+    StillFailing,
+    /// Failed then, passes now.
+    Fixed,
+    /// Not in the baseline.
+    New,
+    /// In the baseline, and not to be compared with it.
+    NotCompared,
+}
+
+impl Change {
+    /// In tables.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Regression => "REGRESSION",
+            Self::Unconfirmed => "NOT CONFIRMED",
+            Self::Flaky => "FLAKY",
+            Self::Undecided => "NO VERDICT",
+            Self::StillFailing => "STILL FAILING",
+            Self::Fixed => "FIXED",
+            Self::New => "NEW",
+            Self::NotCompared => "NOT COMPARED",
+        }
+    }
+}
+
+/// A case that is not what it was, or of which nobody can tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GatedCase {
+    /// Its id.
+    pub id: String,
+    /// What became of it.
+    pub change: Change,
+    /// Why, in one line; null where there is nothing to say.
+    pub reason: Option<String>,
+    /// Passed trials, those included that were run again.
+    pub passed: u32,
+    /// Trials with a verdict.
+    pub decided: u32,
+    /// Mean overall score in the baseline; null without one.
+    pub score_before: Option<Score>,
+    /// Mean overall score now.
+    pub score: Option<Score>,
+}
+
+/// A run beside its baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateFinding {
+    /// What the run has to meet.
+    pub mode: GateMode,
+    /// The file of the baseline.
+    pub baseline: String,
+    /// The run that was accepted.
+    pub baseline_run_id: String,
+    /// In which way another judge judged then; absent where it was the same, or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_difference: Option<String>,
+    /// Cases that have a verdict in both.
+    pub compared: u32,
+    /// How many of them passed in the baseline.
+    pub passed_before: u32,
+    /// Trials without a pass after which a miss counts.
+    pub trials_needed: u32,
+    /// Whether so many cases missed at once that they count without having been run again.
+    pub beyond_chance: bool,
+    /// Cases that are not what they were, worst first.
+    pub cases: Vec<GatedCase>,
+    /// Cases of the baseline that are no more.
+    pub removed: Vec<String>,
+}
+
+/// All trials of a case in a run.
+pub struct Trials<'a> {
+    cases: Vec<&'a CaseResult>,
+}
+
+impl<'a> Trials<'a> {
+    /// By case, in the order of their first trials.
+    pub fn by_case(cases: impl IntoIterator<Item = &'a CaseResult>) -> Vec<Self> {
+        let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut found: Vec<Self> = Vec::new();
+        for case in cases {
+            let position = *positions.entry(&case.scenario.id).or_insert_with(|| {
+                found.push(Self { cases: Vec::new() });
+                found.len() - 1
+            });
+            found[position].cases.push(case);
+        }
+        found
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &'a str {
+        &self.first().scenario.id
+    }
+
+    /// The first trial.
+    pub fn first(&self) -> &'a CaseResult {
+        // `by_case` makes none without one.
+        self.cases[0]
+    }
+
+    fn verdicts(&self) -> impl Iterator<Item = Option<bool>> {
+        self.cases.iter().flat_map(|case| {
+            let again = case.reruns.iter().map(|rerun| rerun.status.pass());
+            std::iter::once(case.first_status().0.pass()).chain(again)
+        })
+    }
+
+    /// Passed trials.
+    pub fn passed(&self) -> u32 {
+        count(self.verdicts().filter(|verdict| *verdict == Some(true)))
+    }
+
+    /// Trials with a verdict.
+    pub fn decided(&self) -> u32 {
+        count(self.verdicts().flatten())
+    }
+
+    /// All trials.
+    pub fn all(&self) -> u32 {
+        count(self.verdicts())
+    }
+
+    /// Whether it failed, and never passed, before anything was run again.
+    pub fn failed_at_first(&self) -> bool {
+        let mut first = self.cases.iter().filter_map(|case| case.first_status().0.pass());
+        first.next() == Some(false) && first.all(|pass| !pass)
+    }
+
+    /// Whether it broke out of its isolation: no further try makes up for that.
+    pub fn broke_out(&self) -> bool {
+        self.cases.iter().any(|case| {
+            let again = case.reruns.iter().map(|rerun| rerun.status);
+            again.chain([case.first_status().0]).any(|it| it == CaseStatus::IsolationViolation)
+        })
+    }
+
+    /// Whether no trial of it was run.
+    pub fn was_not_run(&self) -> bool {
+        let not_run = |case: &&CaseResult| {
+            matches!(case.first_status().0, CaseStatus::NotRun | CaseStatus::Skipped)
+        };
+        self.cases.iter().all(not_run)
+    }
+
+    /// Mean overall score of the trials that have one.
+    pub fn score(&self) -> Option<Score> {
+        let first = self.cases.iter().filter_map(|case| overall(case));
+        let again = self.cases.iter().flat_map(|case| &case.reruns);
+        let scores: Vec<f64> =
+            first.chain(again.filter_map(|rerun| rerun.overall)).map(Score::get).collect();
+        let mean = selftest_stats::mean(&scores)?;
+        Score::new((mean.clamp(0.0, 1.0) * 1_000.0).round() / 1_000.0).ok()
+    }
+
+    /// Why it did not pass at first, in one line.
+    fn reason(&self) -> Option<String> {
+        let reasons = self.cases.iter().filter_map(|case| case.first_status().1);
+        let why = reasons.map(|why| selftest_text::one_line(&why, REASON)).next();
+        why.filter(|why| !why.is_empty())
+    }
+
+    fn became(
+        &self,
+        change: Change,
+        reason: Option<String>,
+        then: Option<&BaselineCase>,
+    ) -> GatedCase {
+        GatedCase {
+            id: self.id().to_owned(),
+            change,
+            reason,
+            passed: self.passed(),
+            decided: self.decided(),
+            score_before: then.and_then(|then| then.score),
+            score: self.score(),
+        }
+    }
+}
+
+fn count(items: impl Iterator) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+impl GateFinding {
+    pub(super) fn of(gate: &BaselineGate, all: &[Trials<'_>]) -> Self {
+        let rule = gate.rule();
+        let misses = all.iter().filter(|trials| gate.is_first_miss(trials)).count();
+        let mut finding = Self {
+            mode: gate.mode,
+            baseline: gate.path.clone(),
+            baseline_run_id: gate.baseline.run_id.clone(),
+            judge_difference: gate.judge_difference(),
+            compared: 0,
+            passed_before: 0,
+            trials_needed: rule.needed(),
+            beyond_chance: rule.is_beyond_chance(misses),
+            cases: Vec::new(),
+            removed: removed(gate),
+        };
+        for trials in all {
+            finding.add(gate, rule, trials);
+        }
+        finding.cases.sort_by_key(|case| case.change);
+        finding
+    }
+
+    fn add(&mut self, gate: &BaselineGate, rule: Rule, trials: &Trials<'_>) {
+        let then = match gate.standing(trials.first()) {
+            Standing::New => {
+                self.cases.push(trials.became(Change::New, trials.reason(), None));
+                return;
+            }
+            Standing::Incomparable(why) => {
+                self.cases.push(trials.became(Change::NotCompared, Some(why), None));
+                return;
+            }
+            Standing::Was(then) => then,
+        };
+        let (passed, decided) = (trials.passed(), trials.decided());
+        let was_decided = then.result != RepeatedResult::Unscored;
+        self.compared += u32::from(decided > 0 && was_decided);
+        self.passed_before += u32::from(then.passed_all());
+        let change = match then.result {
+            RepeatedResult::Passed => match rule.weigh(passed, decided, self.beyond_chance) {
+                Weighed::Passed => return,
+                // No further try makes up for that, and none was made.
+                Weighed::Unconfirmed | Weighed::Flaky if trials.broke_out() => Change::Regression,
+                Weighed::Regression => Change::Regression,
+                Weighed::Flaky => Change::Flaky,
+                Weighed::Unconfirmed => Change::Unconfirmed,
+                Weighed::Undecided => Change::Undecided,
+            },
+            RepeatedResult::Failed | RepeatedResult::Flaky if decided == 0 => return,
+            RepeatedResult::Failed if passed == decided => Change::Fixed,
+            RepeatedResult::Flaky if passed == decided => return,
+            RepeatedResult::Failed | RepeatedResult::Flaky => Change::StillFailing,
+            RepeatedResult::Unscored => {
+                let why = "it has no verdict in the baseline".to_owned();
+                self.cases.push(trials.became(Change::NotCompared, Some(why), Some(then)));
+                return;
+            }
+        };
+        self.cases.push(trials.became(change, trials.reason(), Some(then)));
+    }
+
+    /// The cases with this change.
+    pub fn with(&self, change: Change) -> impl Iterator<Item = &GatedCase> + Clone {
+        self.cases.iter().filter(move |case| case.change == change)
+    }
+
+    fn count(&self, change: Change) -> u32 {
+        count(self.with(change))
+    }
+
+    /// The outcome of the run.
+    pub fn outcome(&self, summary: &Summary, interrupted: bool) -> RunOutcome {
+        let every_case = absolute(summary, interrupted);
+        if matches!(every_case, RunOutcome::Interrupted | RunOutcome::NothingRan) {
+            return every_case;
+        }
+        let is_other_failure =
+            |case: &GatedCase| case.passed < case.decided && case.change != Change::Flaky;
+        let both = self.mode == GateMode::Both;
+        if self.count(Change::Regression) > 0 || (both && self.cases.iter().any(is_other_failure)) {
+            return RunOutcome::Failed;
+        }
+        if summary.count(CaseStatus::NotRun) > 0 {
+            return RunOutcome::ModelUnavailable;
+        }
+        let open = self.count(Change::Unconfirmed) + self.count(Change::Undecided);
+        if open > 0 || (both && summary.unscored > 0) || (!both && self.compared == 0) {
+            return RunOutcome::Inconclusive;
+        }
+        RunOutcome::Passed
+    }
+
+    /// Sentences for reports, the most important first. Names of cases stand in them as they are.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences = vec![format!(
+            "{}: {} held against {} ({}), {} of them passed there",
+            self.mode,
+            cases(self.compared),
+            self.baseline,
+            self.baseline_run_id,
+            self.passed_before
+        )];
+        if let Some(why) = &self.judge_difference {
+            sentences.push(format!(
+                "{why}: what a judge decides is not compared; accept a new baseline"
+            ));
+        }
+        if self.compared == 0 {
+            sentences.push(
+                "nothing could be compared: generated cases are others in each run, `selftest \
+                 freeze latest` keeps them"
+                    .to_owned(),
+            );
+        }
+        if self.beyond_chance {
+            sentences.push(format!(
+                "so many cases failed at once that chance does not explain it, even where each \
+                 passes {:.0} times of 100; nothing was run again",
+                100.0 * RELIABLE
+            ));
+        }
+        sentences.extend(self.cases.iter().map(GatedCase::sentence));
+        if !self.removed.is_empty() {
+            sentences.push(format!("no more there: {}", self.removed.join(", ")));
+        }
+        sentences
+    }
+}
+
+impl GatedCase {
+    /// What became of it, in a line.
+    pub fn sentence(&self) -> String {
+        let Self { id, passed, decided, .. } = self;
+        let trials = plural(*decided, "trial");
+        let words = match self.change {
+            Change::Regression => format!("passed before, fails now ({passed} of {trials} passed)"),
+            Change::Unconfirmed => {
+                "passed before, failed now, and could not be run again often enough".to_owned()
+            }
+            Change::Flaky => format!("passed before, {passed} of {trials} now"),
+            Change::Undecided => "passed before, has no verdict now".to_owned(),
+            Change::StillFailing => "did not pass before either".to_owned(),
+            Change::Fixed => "failed before, passes now".to_owned(),
+            Change::New if passed == decided && *decided > 0 => "passes".to_owned(),
+            Change::New => "does not pass".to_owned(),
+            Change::NotCompared => "not held against the baseline".to_owned(),
+        };
+        let why = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{} {id}: {words}{why}", self.change.label())
+    }
+}
+
+/// Cases of the baseline that nobody has any more.
+fn removed(gate: &BaselineGate) -> Vec<String> {
+    let Some(existing) = &gate.existing else { return Vec::new() };
+    let gone = gate.baseline.cases.iter().map(|case| &case.id);
+    gone.filter(|id| !existing.contains(*id)).cloned().collect()
+}

@@ -1,0 +1,189 @@
+//! When a case that passed in the baseline and fails now counts as worse. Pure.
+//!
+//! An agent is not the same twice: of 50 cases that it passes 9 times of 10, one run without any
+//! change misses five. So a miss is run again, and counts when it never passes; and where more cases
+//! miss at once than such an agent would, nothing has to be run again. Both together block a run
+//! without a change less than once in a hundred, however many cases there are, as long as each of
+//! them passes at least [`RELIABLE`] of the time.
+
+use selftest_stats::unlikely_count;
+
+/// How often a case passes that is reliable enough for a gate.
+pub const RELIABLE: f64 = 0.9;
+/// How likely so many misses at once may at most be without a change, for nothing to be run again.
+pub const BEYOND_CHANCE: f64 = 0.001;
+/// Cases up to which a miss is run again as often as configured; one more for each tenfold.
+pub const BASE_CASES: usize = 10;
+
+/// The rule for one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Trials without a pass after which a miss counts.
+    needed: u32,
+    /// The least number of cases that cannot miss at once by chance.
+    crowd: usize,
+}
+
+/// What the trials of a case amount to that passed in the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weighed {
+    /// Every trial with a verdict passed.
+    Passed,
+    /// One failed, one passed.
+    Flaky,
+    /// It counts.
+    Regression,
+    /// It failed, and could not be run again as often as it has to be.
+    Unconfirmed,
+    /// No trial has a verdict.
+    Undecided,
+}
+
+impl Rule {
+    /// For so many cases that passed in the baseline, each miss of which is run again `confirm` times
+    /// where they are ten or fewer.
+    pub fn new(confirm: u32, passed_before: usize) -> Self {
+        let mut reruns = confirm;
+        let mut covered = BASE_CASES;
+        while confirm > 0 && covered < passed_before {
+            reruns += 1;
+            covered = covered.saturating_mul(10);
+        }
+        let crowd = unlikely_count(passed_before, 1.0 - RELIABLE, BEYOND_CHANCE);
+        Self { needed: reruns.saturating_add(1), crowd }
+    }
+
+    /// Trials without a pass after which a miss counts: the first, and the further ones.
+    pub const fn needed(self) -> u32 {
+        self.needed
+    }
+
+    /// Whether so many cases that passed in the baseline miss that no reliable agent would, so that
+    /// they count as they are.
+    pub const fn is_beyond_chance(self, misses: usize) -> bool {
+        misses >= self.crowd
+    }
+
+    /// Whether a case is to be run once more that has passed so many of all its trials, those without
+    /// a verdict included.
+    pub const fn wants_another(self, passed: u32, trials: u32) -> bool {
+        passed == 0 && trials < self.needed
+    }
+
+    /// What a case is worth that passed in the baseline.
+    pub const fn weigh(self, passed: u32, decided: u32, beyond_chance: bool) -> Weighed {
+        match (passed, decided) {
+            (_, 0) => Weighed::Undecided,
+            (0, decided) if beyond_chance || decided >= self.needed => Weighed::Regression,
+            (0, _) => Weighed::Unconfirmed,
+            (passed, decided) if passed < decided => Weighed::Flaky,
+            _ => Weighed::Passed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::draw::mix;
+
+    /// Even numbers from 0 to 1, the same for the same seed.
+    struct Dice(u64);
+
+    impl Dice {
+        fn falls_below(&mut self, chance: f64) -> bool {
+            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            f64::from((mix(self.0) >> 32) as u32) / f64::from(u32::MAX) < chance
+        }
+    }
+
+    /// Whether a run is blocked whose cases pass so often, of which `before` were accepted.
+    fn is_blocked(before: &[f64], now: &[f64], dice: &mut Dice) -> bool {
+        // A baseline is accepted from one run: what failed in it is not gated.
+        let gated: Vec<f64> = before
+            .iter()
+            .zip(now)
+            .filter(|(then, _)| dice.falls_below(**then))
+            .map(|(_, now)| *now)
+            .collect();
+        let rule = Rule::new(2, gated.len());
+        let mut missed: Vec<f64> =
+            gated.into_iter().filter(|chance| !dice.falls_below(*chance)).collect();
+        let beyond = rule.is_beyond_chance(missed.len());
+        missed.retain(|chance| {
+            let (mut passed, mut trials) = (0, 1);
+            while !beyond && rule.wants_another(passed, trials) {
+                trials += 1;
+                passed += u32::from(dice.falls_below(*chance));
+            }
+            rule.weigh(passed, trials, beyond) == Weighed::Regression
+        });
+        !missed.is_empty()
+    }
+
+    /// How many of so many runs are blocked.
+    fn blocked(runs: usize, before: &[f64], now: &[f64], seed: u64) -> usize {
+        let mut dice = Dice(seed);
+        (0..runs).filter(|_| is_blocked(before, now, &mut dice)).count()
+    }
+
+    #[test]
+    fn a_change_that_does_nothing_is_blocked_once_in_a_hundred_runs_at_most() {
+        for (seed, cases) in [1, 2, 5, 10, 11, 30, 100, 101, 300].into_iter().enumerate() {
+            for reliable in [0.9, 0.93, 0.97, 1.0] {
+                let agent = vec![reliable; cases];
+                let blocked = blocked(4_000, &agent, &agent, seed as u64 + 1);
+                // One in a hundred, and what 4000 runs may be off by: two standard deviations.
+                assert!(blocked <= 52, "{cases} cases at {reliable}: {blocked} of 4000");
+            }
+        }
+        // Each case as reliable as it likes between 0.9 and 1.
+        for seed in 0..10 {
+            let agent: Vec<f64> = (0..40).map(|case| 0.9 + 0.1 * f64::from(case) / 39.0).collect();
+            let blocked = blocked(200, &agent, &agent, seed + 700);
+            assert!(blocked <= 2, "{blocked} of 200");
+        }
+    }
+
+    #[test]
+    fn without_reruns_it_would_be_blocked_nearly_always() {
+        let mut dice = Dice(3);
+        let misses = |dice: &mut Dice| (0..50).filter(|_| !dice.falls_below(0.9)).count();
+        let blocked = (0..200).filter(|_| misses(&mut dice) > 0).count();
+        assert!(blocked > 190, "{blocked}");
+    }
+
+    #[test]
+    fn an_agent_that_is_worse_is_blocked() {
+        let good = |cases| vec![0.97; cases];
+        for cases in [1, 5, 10, 50, 200] {
+            // One case is broken, whatever else is.
+            let mut worse = good(cases);
+            worse[0] = 0.0;
+            let before = [vec![1.0], good(cases - 1)].concat();
+            assert_eq!(blocked(200, &before, &worse, 1), 200, "{cases}");
+        }
+        // All cases are a good deal less reliable, each of them flaky at most.
+        assert!(blocked(200, &good(10), &[0.4; 10], 2) >= 180);
+        assert!(blocked(200, &good(50), &[0.6; 50], 3) >= 195);
+        assert!(blocked(200, &good(200), &[0.75; 200], 4) >= 195);
+    }
+
+    #[test]
+    fn reruns_and_crowds() {
+        for (cases, needed) in [(0, 3), (1, 3), (10, 3), (11, 4), (100, 4), (101, 5), (1_000, 5)] {
+            assert_eq!(Rule::new(2, cases).needed(), needed, "{cases}");
+        }
+        assert_eq!(Rule::new(0, 500).needed(), 1, "the first miss counts");
+        let crowds: Vec<usize> =
+            [1, 2, 3, 10, 50].into_iter().map(|cases| Rule::new(2, cases).crowd).collect();
+        assert_eq!(crowds, [2, 3, 3, 6, 14]);
+        let rule = Rule::new(2, 10);
+        assert_eq!(rule.weigh(0, 2, false), Weighed::Unconfirmed);
+        assert_eq!(rule.weigh(0, 1, true), Weighed::Regression);
+        assert_eq!(rule.weigh(1, 3, false), Weighed::Flaky);
+        assert_eq!(rule.weigh(2, 2, false), Weighed::Passed);
+        assert_eq!(rule.weigh(0, 0, true), Weighed::Undecided);
+        assert!(!rule.wants_another(1, 1) && !rule.wants_another(0, 3));
+    }
+}

@@ -1,0 +1,107 @@
+//! A share of the cases of a run, so that several machines can have one each. Pure.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use super::plan::PlannedCase;
+use selftest_text::digest;
+
+/// Most shards: one for each case of the longest suite.
+const MAX_SHARDS: usize = 10_000;
+
+/// One of several shares of the cases, which together are all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which one, from 1.
+    number: usize,
+    /// How many there are.
+    of: usize,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text
+            .split_once('/')
+            .and_then(|(number, of)| Some((number.trim().parse().ok()?, of.trim().parse().ok()?)));
+        let Some((number, of)) = numbers else {
+            return Err("expected K/N, such as 1/4 for the first of four shards".to_owned());
+        };
+        if of == 0 || of > MAX_SHARDS {
+            return Err(format!("expected 1 to {MAX_SHARDS} shards, found {of}"));
+        }
+        if number == 0 || number > of {
+            return Err(format!("there is no shard {number} of {of}: they count from 1 to {of}"));
+        }
+        Ok(Self { number, of })
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl Shard {
+    /// Keeps the cases of this shard, with all their repeats, as they are numbered without shards,
+    /// so that a seed makes the same of them. Which these are follows from the ids alone, whatever
+    /// their order; no shard has more than one case more than another.
+    pub fn keep(self, plan: &mut Vec<PlannedCase>) {
+        let own = self.own(plan.iter().map(|planned| planned.scenario.id.as_str()));
+        let own: BTreeSet<String> = own.into_iter().map(str::to_owned).collect();
+        plan.retain(|planned| own.contains(&planned.scenario.id));
+    }
+
+    fn own<'a>(self, ids: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+        let ids: BTreeSet<&str> = ids.collect();
+        // By their digests, because cases that stand or sort together often take as long.
+        let mut mixed: Vec<(String, &str)> =
+            ids.into_iter().map(|id| (digest::of_bytes(id.as_bytes()), id)).collect();
+        mixed.sort_unstable();
+        mixed.into_iter().skip(self.number - 1).step_by(self.of).map(|(_, id)| id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_shard() {
+        assert_eq!("2/4".parse(), Ok(Shard { number: 2, of: 4 }));
+        for (text, why) in [
+            ("5/4", "no shard 5 of 4"),
+            ("0/4", "no shard 0 of 4"),
+            ("1/0", "found 0"),
+            ("1/10001", "found 10001"),
+            ("x", "expected K/N"),
+            ("1", "expected K/N"),
+            ("-1/4", "expected K/N"),
+            ("1/2/3", "expected K/N"),
+        ] {
+            let error = text.parse::<Shard>().unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shards_are_disjoint_complete_and_even(count in 0..60_usize, of in 1..9_usize) {
+            let ids: Vec<String> = (0..count).map(|number| format!("case-{number}")).collect();
+            let shards: Vec<BTreeSet<&str>> = (1..=of)
+                .map(|number| Shard { number, of }.own(ids.iter().map(String::as_str)))
+                .collect();
+            let backwards = Shard { number: 1, of }.own(ids.iter().rev().map(String::as_str));
+            prop_assert_eq!(&backwards, &shards[0]);
+            let all: BTreeSet<&str> = shards.iter().flatten().copied().collect();
+            prop_assert_eq!(all.len(), count);
+            prop_assert_eq!(shards.iter().map(BTreeSet::len).sum::<usize>(), count);
+            let sizes: Vec<usize> = shards.iter().map(BTreeSet::len).collect();
+            prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+        }
+    }
+}

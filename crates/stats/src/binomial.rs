@@ -1,0 +1,43 @@
+//! How many of independent trials with one chance are more than that chance explains.
+
+use statrs::function::factorial::ln_binomial;
+
+/// The least count of successes among so many trials, each with this chance, that is reached or
+/// exceeded with a probability of at most `unlikely`; one more than the trials where even all of
+/// them are no such count.
+pub fn unlikely_count(trials: usize, chance: f64, unlikely: f64) -> usize {
+    let all = trials as u64;
+    let (hit, missed) = (chance.ln(), (1.0 - chance).ln());
+    let mut tail = 0.0;
+    for successes in (1..=all).rev() {
+        let ways = ln_binomial(all, successes);
+        tail += (ways + real(successes) * hit + real(all - successes) * missed).exp();
+        // A hair of room: three of three at 0.1 have a probability of just 0.001.
+        if tail > unlikely * (1.0 + 1e-9) {
+            return usize::try_from(successes + 1).unwrap_or(usize::MAX);
+        }
+    }
+    1
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^53")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails_of_the_binomial() {
+        // P(X >= 6) = 0.000147, P(X >= 5) = 0.001635 for ten trials at 0.1.
+        assert_eq!(unlikely_count(10, 0.1, 0.001), 6);
+        assert_eq!(unlikely_count(10, 0.1, 0.002), 5);
+        assert_eq!(unlikely_count(3, 0.1, 0.001), 3);
+        assert_eq!(unlikely_count(2, 0.1, 0.001), 3, "nothing is unlikely enough");
+        assert_eq!(unlikely_count(0, 0.1, 0.001), 1);
+        assert_eq!(unlikely_count(50, 0.1, 0.001), 14);
+        assert_eq!(unlikely_count(10_000, 0.1, 0.001), 1095);
+    }
+}

@@ -1,0 +1,117 @@
+//! `selftest baseline`: accepted results, written and shown.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::{eprint, gate, named_run, print};
+use crate::cli::{BaselineAction, GlobalArgs};
+use crate::config::Resolved;
+use crate::exit::Exit;
+use selftest_harness::gate::baseline::Baseline;
+use selftest_harness::outcome::repeats::RepeatedResult;
+use selftest_harness::report::accept::{Accepted, accept};
+use selftest_harness::report::wording::score;
+use selftest_text::escape::terminal;
+use selftest_text::file;
+use selftest_text::wording::plural;
+
+/// Columns of an id.
+const ID: usize = 60;
+/// Bytes of a list of ids.
+const IDS: usize = 500;
+
+pub(super) fn execute(action: &BaselineAction, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let resolved = project.load(Vec::new())?;
+    match action {
+        BaselineAction::Accept { run, baseline } => {
+            write(&project, &resolved, run, &path(&project, &resolved, baseline.as_deref()))
+        }
+        BaselineAction::Show { baseline } => {
+            let path = path(&project, &resolved, baseline.as_deref());
+            let Some(baseline) = gate::read(&path)? else {
+                let error = anyhow!("there is no baseline at {}", path.display());
+                return Err(Failure::usage(error)
+                    .hint(Some("`selftest baseline accept` writes one from the last run")));
+            };
+            print(&text(&baseline))?;
+            Ok(Exit::Passed)
+        }
+    }
+}
+
+fn path(project: &Project, resolved: &Resolved, given: Option<&Path>) -> PathBuf {
+    given.map_or_else(|| project.baseline_file(resolved), |path| project.shown_path(path))
+}
+
+fn write(project: &Project, resolved: &Resolved, run: &str, path: &Path) -> Result<Exit, Failure> {
+    let report = named_run::report(project, resolved, run)?;
+    let Accepted { baseline, left_out } = accept(&report).map_err(|why| {
+        Failure::usage(anyhow!("{} cannot be a baseline: {why}", report.run_id))
+            .hint(Some("run the whole suite, and accept that run"))
+    })?;
+    // What stands there is replaced, but not what is no baseline.
+    let before = gate::read(path)?;
+    file::replace(path, report.run_id.as_str(), &baseline.text())
+        .map_err(|why| Failure::setup(anyhow!("cannot write {}: {why}", path.display())))?;
+    print(&format!("{}\n", path.display()))?;
+    let count = plural(baseline.cases.len() as u64, "case");
+    eprint(&format!("{count} of {} accepted: {}\n", report.run_id, results(&baseline)));
+    if !left_out.is_empty() {
+        eprint(&format!("left out, since they have no result: {}\n", ids(&left_out)));
+    }
+    let now: BTreeSet<&String> = baseline.cases.iter().map(|case| &case.id).collect();
+    let gone = before.iter().flat_map(|before| &before.cases).map(|case| &case.id);
+    let gone: Vec<String> = gone.filter(|id| !now.contains(id)).cloned().collect();
+    if !gone.is_empty() {
+        eprint(&format!("warning: no longer in it: {}\n", ids(&gone)));
+    }
+    Ok(Exit::Passed)
+}
+
+fn ids(ids: &[String]) -> String {
+    terminal(&ids.join(", "), IDS)
+}
+
+/// How many cases have each result.
+fn results(baseline: &Baseline) -> String {
+    let all = [
+        RepeatedResult::Passed,
+        RepeatedResult::Failed,
+        RepeatedResult::Flaky,
+        RepeatedResult::Unscored,
+    ];
+    let count = |result| baseline.cases.iter().filter(|case| case.result == result).count();
+    let counts = all.into_iter().map(|result| (count(result), result.label().to_lowercase()));
+    let words =
+        counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The baseline for people.
+fn text(baseline: &Baseline) -> String {
+    let judge = match &baseline.judge {
+        Some(judge) => terminal(&judge.model, 200),
+        None => "none: checks alone decided".to_owned(),
+    };
+    let width = baseline.cases.iter().map(|case| case.id.chars().count()).max().unwrap_or(0);
+    let width = width.clamp(4, ID);
+    let mut lines = vec![
+        format!("run: {}", terminal(&baseline.run_id, 100)),
+        format!("judge: {judge}"),
+        format!("cases: {}", results(baseline)),
+        String::new(),
+        format!("{:<width$}  {:<8}  Trials  Score", "Case", "Result"),
+    ];
+    lines.extend(baseline.cases.iter().map(|case| {
+        let trials = format!("{}/{}", case.passed, case.trials);
+        let (id, result) = (terminal(&case.id, ID), case.result.label());
+        format!("{id:<width$}  {result:<8}  {trials:>6}  {:>5}", score(case.score))
+    }));
+    lines.push(String::new());
+    lines.join("\n")
+}

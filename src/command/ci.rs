@@ -1,0 +1,213 @@
+//! `selftest ci`: a run with the defaults of CI, whichever CI it is.
+//!
+//! What a run does is in `run`; here stands only what is different in CI.
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::comment::link;
+use super::context::Project;
+use super::eprint;
+use super::failure::Failure;
+use super::run::{self, Conducted};
+use crate::cli::{CiArgs, GlobalArgs};
+use crate::config::{Environment, Flag, Origin, Resolved};
+use crate::exit::Exit;
+use selftest_harness::gate::GateMode;
+use selftest_harness::report::comment::render;
+use selftest_harness::report::document::ReportDocument;
+use selftest_text::file;
+
+/// Where the reports are in the folder of the JSON reports.
+const FOLDER: &str = "ci";
+
+/// A service that runs builds, known by a variable that it sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Service {
+    GitHub,
+    GitLab,
+    Jenkins,
+    Buildkite,
+    Other,
+}
+
+impl Service {
+    fn of(environment: &Environment) -> Self {
+        let has = |name: &str| {
+            environment
+                .variables
+                .get(name)
+                .is_some_and(|value| !value.is_empty() && value != "false")
+        };
+        // Buildkite and Jenkins may run beside variables that a build set for other tools.
+        if has("GITHUB_ACTIONS") {
+            Self::GitHub
+        } else if has("GITLAB_CI") {
+            Self::GitLab
+        } else if has("BUILDKITE") {
+            Self::Buildkite
+        } else if has("JENKINS_URL") {
+            Self::Jenkins
+        } else {
+            Self::Other
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "GitHub Actions",
+            Self::GitLab => "GitLab CI",
+            Self::Jenkins => "Jenkins",
+            Self::Buildkite => "Buildkite",
+            Self::Other => "no CI that is known here",
+        }
+    }
+}
+
+pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    let mut project = Project::open(global)?;
+    // Logs are read later and in a browser: lines, and no colour.
+    project.environment.ci = true;
+    project.environment.no_color = true;
+    let mut flags = run::flags(&args.run);
+    let resolved = project.load(flags.clone())?;
+    let (gate, why) = gate(&project, &resolved);
+    flags.push(Flag {
+        pointer: "/gate".to_owned(),
+        flag: "selftest ci".to_owned(),
+        value: json!(gate),
+    });
+    let service = Service::of(&project.environment);
+    let folder = match &args.output {
+        Some(folder) => project.path(folder),
+        None => project.report_folders(&resolved).0.join(FOLDER),
+    };
+    // CI-REPORTS: what else CI reads is asked for here, as flags that stand below what anybody set:
+    // `/reports/junit` and `/reports/html` in `folder`, `/reports/github` for `Service::GitHub`.
+    eprint(&format!("{}; gate {gate}: {why}\n", service.name()));
+    let resolved = project.load(flags)?;
+    let environment = &project.environment;
+    let ended = match run::run(&args.run, &project, &resolved, true).await {
+        Ok(ended) => ended,
+        Err(failure) => {
+            // The failure counts more than a file that cannot be written.
+            let _ = outputs(service, environment, Outputs::without_run("error"));
+            return Err(failure);
+        }
+    };
+    let Some(conducted) = &ended.conducted else {
+        outputs(service, environment, Outputs::without_run("nothing_ran"))?;
+        return Ok(ended.exit);
+    };
+    let report = conducted.report()?;
+    let written = write(&project, &report, conducted, args, &folder);
+    outputs(service, environment, Outputs::of(&report, &folder))?;
+    written.map(|()| ended.exit)
+}
+
+/// The gate, and why it is this one: what anybody set, else that of a baseline that is there.
+fn gate(project: &Project, resolved: &Resolved) -> (GateMode, String) {
+    let gate = resolved.config.gate;
+    let origin = resolved.origins.get("/gate").unwrap_or(&Origin::Default);
+    if *origin != Origin::Default {
+        return (gate, origin.to_string());
+    }
+    let path = project.baseline_file(resolved);
+    let shown = selftest_text::escape::terminal(&path.display().to_string(), 300);
+    if path.exists() {
+        (GateMode::NoRegression, format!("{shown} is there"))
+    } else {
+        let why = format!("there is no {shown}; `selftest baseline accept` writes one");
+        (GateMode::Absolute, why)
+    }
+}
+
+/// The reports under names that are the same in each run, for whoever gathers them.
+fn write(
+    project: &Project,
+    report: &ReportDocument,
+    conducted: &Conducted,
+    args: &CiArgs,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let comment = render(report, &args.key, link(&project.environment).as_deref());
+    let mut files: Vec<(PathBuf, String)> = vec![(folder.join("comment.md"), comment)];
+    let paths = conducted.paths();
+    for (name, source) in [("report.json", &paths.json), ("report.md", &paths.markdown)] {
+        let text = fs::read_to_string(source)
+            .map_err(|error| Failure::setup(anyhow!("{}: {error}", source.display())))?;
+        files.push((folder.join(name), text));
+    }
+    for (path, text) in files {
+        fs::create_dir_all(folder)
+            .and_then(|()| file::replace(&path, report.run_id.as_str(), &text))
+            .map_err(|error| {
+                Failure::setup(anyhow!("cannot write {}: {error}", path.display()))
+                    .hint(Some("name a folder that can be written with --output DIR"))
+            })?;
+    }
+    eprint(&format!("reports for CI: {}\n", folder.display()));
+    Ok(())
+}
+
+/// What later steps of a job are told, by name.
+struct Outputs(Vec<(&'static str, String)>);
+
+impl Outputs {
+    fn of(report: &ReportDocument, folder: &Path) -> Self {
+        let rate = report.summary.pass_rate.map(|rate| format!("{rate:.4}"));
+        let outcome: &str = report.outcome.map_or("unfinished", Into::into);
+        Self(vec![
+            ("pass-rate", rate.unwrap_or_default()),
+            ("outcome", outcome.to_owned()),
+            ("run-id", report.run_id.to_string()),
+            ("reports", folder.display().to_string()),
+        ])
+    }
+
+    fn without_run(outcome: &str) -> Self {
+        Self(vec![("pass-rate", String::new()), ("outcome", outcome.to_owned())])
+    }
+}
+
+/// Tells later steps of a job what came of it, where the service has a way.
+fn outputs(service: Service, environment: &Environment, told: Outputs) -> Result<(), Failure> {
+    let path = environment.variables.get("GITHUB_OUTPUT").filter(|path| !path.is_empty());
+    let Some(path) = path.filter(|_| service == Service::GitHub) else { return Ok(()) };
+    let mut text = String::new();
+    for (name, value) in told.0 {
+        // A line for each name: a line break in a value would begin another.
+        let _ = writeln!(text, "{name}={}", selftest_text::one_line(&value, 1_000));
+    }
+    let written = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::setup(anyhow!("GITHUB_OUTPUT {path}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(pairs: &[(&str, &str)]) -> Service {
+        let pairs = pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        Service::of(&Environment::from_variables(pairs.collect()))
+    }
+
+    #[test]
+    fn services_are_known_by_their_variables() {
+        assert_eq!(service(&[("CI", "true"), ("GITHUB_ACTIONS", "true")]), Service::GitHub);
+        assert_eq!(service(&[("GITLAB_CI", "true")]), Service::GitLab);
+        assert_eq!(service(&[("JENKINS_URL", "http://j/"), ("CI", "1")]), Service::Jenkins);
+        assert_eq!(service(&[("BUILDKITE", "true")]), Service::Buildkite);
+        assert_eq!(service(&[("GITHUB_ACTIONS", "false")]), Service::Other);
+        assert_eq!(service(&[("CI", "true")]), Service::Other);
+    }
+}

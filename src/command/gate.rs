@@ -1,0 +1,104 @@
+//! The gate of a run, from its settings and the file of the baseline.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+
+use super::context::Project;
+use super::eprint;
+use super::failure::Failure;
+use super::suite_file::SuiteFile;
+use crate::config::Resolved;
+use selftest_harness::event::RunHeader;
+use selftest_harness::gate::baseline::Baseline;
+use selftest_harness::gate::{BaselineGate, Gate};
+
+/// Most bytes of a baseline: far more than ten thousand cases need.
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+const ACCEPT: &str = "`selftest baseline accept` writes one from the last run; commit it";
+
+/// A baseline and its file.
+pub(super) struct OpenedBaseline {
+    baseline: Baseline,
+    path: PathBuf,
+}
+
+/// The baseline of a run whose gate needs one, read before anything is asked.
+pub(super) fn opened(
+    project: &Project,
+    resolved: &Resolved,
+) -> Result<Option<OpenedBaseline>, Failure> {
+    if !resolved.config.gate.needs_baseline() {
+        return Ok(None);
+    }
+    let path = project.baseline_file(resolved);
+    let baseline = read(&path)?.ok_or_else(|| {
+        let (gate, path) = (resolved.config.gate, path.display());
+        let error = anyhow!("gate {gate} needs a baseline, and there is none at {path}");
+        Failure::usage(error).hint(Some(ACCEPT))
+    })?;
+    Ok(Some(OpenedBaseline { baseline, path }))
+}
+
+/// Reads a baseline; `None` where there is no such file.
+pub(super) fn read(path: &Path) -> Result<Option<Baseline>, Failure> {
+    let shown = path.display();
+    let unreadable = |why: &dyn std::fmt::Display| Failure::usage(anyhow!("{shown}: {why}"));
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(&error)),
+        Ok(found) if !found.is_file() => return Err(unreadable(&"it is no file")),
+        Ok(found) if found.len() > MAX_BYTES => {
+            return Err(unreadable(&format!("it has more than {MAX_BYTES} bytes")));
+        }
+        Ok(_) => {}
+    }
+    let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let baseline = Baseline::read(&text).map_err(|error| {
+        unreadable(&error).hint(Some("accept a new one with `selftest baseline accept`"))
+    })?;
+    Ok(Some(baseline))
+}
+
+/// Ids of all cases that there are, whichever of them are run; `None` where only some are known.
+pub(super) fn existing(resolved: &Resolved, suite: Option<&SuiteFile>) -> Option<BTreeSet<String>> {
+    match suite {
+        Some(suite) if suite.replays() => None,
+        Some(suite) => {
+            Some(suite.suite.cases.iter().map(|case| case.scenario.id.clone()).collect())
+        }
+        None => Some(resolved.config.scenarios.iter().map(|one| one.id.clone()).collect()),
+    }
+}
+
+/// The gate of a run. What cannot be compared is said before the first case.
+pub(super) fn gate(
+    resolved: &Resolved,
+    opened: Option<OpenedBaseline>,
+    header: &RunHeader,
+    existing: Option<BTreeSet<String>>,
+) -> Gate {
+    let Some(OpenedBaseline { baseline, path }) = opened else { return Gate::Absolute };
+    let gate = BaselineGate {
+        mode: resolved.config.gate,
+        path: path.display().to_string(),
+        baseline,
+        judge: header.models.judge_identity(&header.prompt_digests, &header.rubric.digest),
+        planned: header.scenario_ids.iter().cloned().collect(),
+        existing,
+        confirm: resolved.config.confirm,
+    };
+    if let Some(why) = gate.judge_difference() {
+        let path = selftest_text::escape::terminal(&gate.path, 300);
+        let why = selftest_text::escape::terminal(&why, 300);
+        eprint(&format!(
+            "warning: {path}: {why}; what a judge decides is not compared\nhint: accept a new \
+             baseline with `selftest baseline accept`\n"
+        ));
+    }
+    Gate::Baseline(Box::new(gate))
+}

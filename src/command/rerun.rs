@@ -1,0 +1,60 @@
+//! `--rerun-failed`: the cases of the last run that did not pass, as a plan for the next one.
+
+use super::context::Project;
+use super::failure::Failure;
+use super::replay::refuse_arms;
+use super::suite_file::SuiteFile;
+use super::{eprint, named_run};
+use crate::cli::RunArgs;
+use crate::config::Resolved;
+use selftest_harness::report::not_passed::NotPassed;
+use selftest_text::escape::terminal;
+
+/// What is to be run again.
+pub(super) enum Again {
+    /// Every case passed.
+    Nothing,
+    /// These.
+    Cases {
+        /// The cases, with their prompts where they had one.
+        suite: Box<SuiteFile>,
+        /// The flags of the run.
+        args: Box<RunArgs>,
+    },
+}
+
+/// The cases of the last run that did not pass, each as often as that run did; `None` without the
+/// flag.
+pub(super) fn failed(
+    project: &Project,
+    resolved: &Resolved,
+    args: &RunArgs,
+) -> Result<Option<Again>, Failure> {
+    if !args.rerun_failed {
+        return Ok(None);
+    }
+    let (mut report, file) = named_run::found(project, resolved, named_run::LATEST)?;
+    refuse_arms(&report)?;
+    let NotPassed { with_prompt, without_prompt } = NotPassed::of(&report);
+    let is_known = |id: &String| {
+        report.suite.is_none() && resolved.config.scenarios.iter().any(|known| known.id == *id)
+    };
+    let (to_generate, unknown): (Vec<String>, Vec<String>) =
+        without_prompt.into_iter().partition(is_known);
+    if !unknown.is_empty() {
+        let ids = terminal(&unknown.join(", "), 500);
+        eprint(&format!("warning: not run again, since nobody knows their prompts: {ids}\n"));
+    }
+    if with_prompt.is_empty() && to_generate.is_empty() {
+        if unknown.is_empty() {
+            eprint(&format!("nothing to run: every case of {} passed\n", report.run_id));
+        }
+        return Ok(Some(Again::Nothing));
+    }
+    report.cases.retain(|case| with_prompt.contains(&case.id));
+    let mut suite = SuiteFile::replaying(project, &report, file, &args.trials.allow_commands)?;
+    suite.to_generate = to_generate;
+    let repeats = report.summary.repeats.unwrap_or(1);
+    let args = RunArgs { repeats, ..args.clone() };
+    Ok(Some(Again::Cases { suite: Box::new(suite), args: Box::new(args) }))
+}
