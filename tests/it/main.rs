@@ -29,6 +29,7 @@ mod selftest_run;
 mod statistics;
 mod suite;
 mod suite_check;
+mod terminal;
 
 // Models.
 mod broken_judge;

@@ -23,6 +23,8 @@ pub mod calibration;
 
 pub mod experiment;
 
+pub mod notice;
+
 pub mod event;
 
 pub mod report;

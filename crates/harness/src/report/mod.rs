@@ -9,6 +9,7 @@ pub mod files;
 pub mod freeze;
 pub mod label_store;
 pub mod labelling;
+pub mod next_step;
 pub mod observer;
 pub mod progress;
 pub mod reliability;
