@@ -73,7 +73,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         None => runtime()?.block_on(run::execute(&cli.run, &global)),
         Some(Command::Config { action }) => settings::execute(&action, &global),
         Some(Command::Schema { which }) => schema::execute(which, &global),
-        Some(Command::Init) => init::execute(&global),
+        Some(Command::Init(args)) => runtime()?.block_on(init::execute(&args, &global)),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
         Some(Command::Suite { action }) => suite::execute(&action, &global),
         Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {

@@ -69,6 +69,7 @@ mod hostile_output;
 // Everything around it.
 mod architecture;
 mod cli;
+mod init;
 #[cfg(unix)]
 mod prepare;
 mod readme;
