@@ -37,7 +37,7 @@ spelling:
 
 [group('lint')]
 shellcheck:
-    shellcheck --external-sources .ci/run examples/*.sh scripts/{postgres,prepare,run-tests,selftest,test,test-prepare,tools}
+    shellcheck --external-sources .ci/run examples/*.sh packaging/{formula,make-wheel} scripts/{postgres,prepare,run-tests,selftest,test,test-prepare,tools}
 
 # Licences, sources and banned crates; advisories where their database can be fetched
 [group('lint')]

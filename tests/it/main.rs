@@ -70,6 +70,7 @@ mod hostile_output;
 mod architecture;
 mod cli;
 mod init;
+mod packages;
 #[cfg(unix)]
 mod prepare;
 mod readme;
