@@ -7,6 +7,7 @@ mod ci;
 mod experiment;
 mod grade;
 mod improve;
+mod init;
 mod jobs;
 mod judge;
 mod label;
@@ -34,6 +35,7 @@ pub use grade::{
     DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
 };
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
+pub use init::InitArgs;
 pub use jobs::{JobsAction, WorkerArgs};
 pub use judge::{AttackArgs, BenchArgs, JudgeAction};
 pub use label::{CalibrateArgs, LabelArgs};
@@ -125,8 +127,9 @@ pub enum Command {
         #[arg(value_enum)]
         which: SchemaName,
     },
-    /// Write a configuration, prompts and a CI workflow into this project
-    Init,
+    /// Look at this project and write a configuration that tests it, a suite to begin with and a CI
+    /// workflow
+    Init(InitArgs),
     /// Freeze the cases of a run in a suite file, to be run again with --suite
     Freeze {
         /// Id of the run, its JSON report, or `latest`
@@ -419,6 +422,7 @@ mod tests {
     fn the_commands_of_the_readme_parse() {
         for line in [
             "selftest --scenarios=2",
+            "selftest init --yes --force --prompts",
             "selftest --scenarios=2 --timeout=30",
             "selftest --full --model ollama/qwen2.5:7b",
             "selftest config check -C x",

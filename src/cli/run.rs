@@ -130,4 +130,8 @@ pub struct RunArgs {
     /// The format of stdout
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,
+    /// No progress, and of the results only the outcome and why cases failed. With -v, all about
+    /// every failed case
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
 }

@@ -8,6 +8,7 @@ use super::failure::Failure;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Environment, Flag, Resolved};
 use selftest_harness::gate::baseline;
+use selftest_harness::report::terminal::Detail;
 use selftest_harness::sut::project::ANSWER_KEYS;
 
 /// A project folder with the environment of this process.
@@ -17,6 +18,8 @@ pub(super) struct Project {
     /// The folder as the user named it, for paths that people read; empty for the current one.
     shown: PathBuf,
     pub(super) environment: Environment,
+    /// How much is told of a run.
+    pub(super) detail: Detail,
     explicit_config: Option<PathBuf>,
 }
 
@@ -36,7 +39,8 @@ impl Project {
         environment.models.offline |= global.offline;
         // As with `make -C`: other paths of the command line count from that folder.
         let explicit_config = global.config.as_ref().map(|path| shown.join(path));
-        Ok(Self { folder, shown, environment, explicit_config })
+        let detail = if global.verbose > 0 { Detail::Full } else { Detail::Normal };
+        Ok(Self { folder, shown, environment, detail, explicit_config })
     }
 
     /// Loads the configuration with these flags on top.

@@ -78,7 +78,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         None => runtime()?.block_on(run::execute(&cli.run, &global)),
         Some(Command::Config { action }) => settings::execute(&action, &global),
         Some(Command::Schema { which }) => schema::execute(which, &global),
-        Some(Command::Init) => init::execute(&global),
+        Some(Command::Init(args)) => runtime()?.block_on(init::execute(&args, &global)),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
         Some(Command::Ci(args)) => runtime()?.block_on(ci::execute(&args, &global)),
         Some(Command::Comment(args)) => runtime()?.block_on(comment::execute(&args, &global)),

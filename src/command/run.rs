@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -23,7 +23,9 @@ use crate::exit::Exit;
 use selftest_harness::event::{Observer, RunHeader};
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::next_step::NextStep;
 use selftest_harness::report::skill_creator::Configuration;
+use selftest_harness::report::terminal::{Closing, Detail};
 use selftest_harness::report::{
     ProgressObserver, ReportFiles, ReportHandle, ReportObserver, ReportPaths, Style, terminal,
 };
@@ -34,7 +36,10 @@ use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
-    let project = Project::open(global)?;
+    let mut project = Project::open(global)?;
+    if args.quiet {
+        project.detail = Detail::Brief;
+    }
     let resolved = project.load(flags(args))?;
     run(args, &project, &resolved, true).await.map(|ended| ended.exit)
 }
@@ -152,6 +157,9 @@ pub(super) struct Conducted {
     pub(super) header: Arc<RunHeader>,
     results: Executed,
     document: ReportHandle,
+    took: Duration,
+    /// Whether no run before has left a report.
+    is_first: bool,
     /// Reports that could not be written.
     faults: Vec<String>,
 }
@@ -169,16 +177,20 @@ pub(super) async fn conduct(
         terminal: std::io::stderr().is_terminal() && !project.environment.ci,
         colour: std::io::stderr().is_terminal() && !project.environment.no_color,
     };
+    let started = Instant::now();
+    let is_first = files.is_first();
     let report = ReportObserver::new(files);
     let document = report.handle();
-    let observers: Vec<Box<dyn Observer>> =
-        vec![Box::new(ProgressObserver::new(style)), Box::new(report)];
+    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(report)];
+    if project.detail != Detail::Brief {
+        observers.push(Box::new(ProgressObserver::new(style)));
+    }
     let (events, observer_thread) = observe::spawn_observers(observers);
     let results = execute_plan(runner, Arc::clone(&header), plan, &events, &course).await;
     drop(events);
     // The observers only write files; nothing else is left to do on this thread.
     let faults = tokio::task::block_in_place(|| observer_thread.finish());
-    Conducted { header, results, document, faults }
+    Conducted { header, results, document, took: started.elapsed(), is_first, faults }
 }
 
 impl Conducted {
@@ -203,16 +215,28 @@ impl Conducted {
         match format {
             Format::Json => print(&self.document.json_text().unwrap_or_default()),
             Format::Human => {
-                let style = Style {
-                    terminal: std::io::stdout().is_terminal(),
-                    colour: std::io::stdout().is_terminal() && !project.environment.no_color,
-                };
+                let environment = &project.environment;
+                let is_terminal = std::io::stdout().is_terminal();
+                let colour = is_terminal && !environment.no_color;
+                let has_links = colour
+                    && !environment.ci
+                    && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout);
+                let here = std::env::current_dir().ok();
+                let style = Style { terminal: is_terminal, colour };
                 let Executed { cases, summary, outcome, gate } = &self.results;
                 let (header, paths) = (&self.header, self.document.paths());
-                let mut text = terminal::closing(header, cases, summary, *outcome, paths, style);
+                let closing = Closing {
+                    style,
+                    detail: project.detail,
+                    links: here.as_deref().filter(|_| has_links),
+                    took: self.took,
+                };
+                let mut text = terminal::closing(header, cases, summary, *outcome, paths, &closing);
                 if let Some(finding) = gate {
                     text.push_str(&terminal::gate(finding, style));
                 }
+                let next = NextStep::after(header, summary, *outcome).filter(|_| self.is_first);
+                text.push_str(&next.map(|next| next.line(paths)).unwrap_or_default());
                 print(&text)
             }
         }

@@ -30,6 +30,7 @@ use selftest_harness::judge::probability::{
     EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
 };
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::notice::Notice;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
 use selftest_harness::report::document::ReportDocument;
@@ -53,6 +54,7 @@ use selftest_models::locate::Locator;
 use selftest_models::name::ModelName;
 use selftest_models::prompts::PromptLibrary;
 use selftest_stats::score::Threshold;
+use selftest_text::digest;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
@@ -588,9 +590,29 @@ impl Setup<'_> {
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
             rejudged: None,
+            notices: self.notices(prepared),
             remarks: self.suite.map(|suite| suite.remarks.clone()).unwrap_or_default(),
             scenario_ids: plan.iter().map(|planned| planned.scenario.id.clone()).collect(),
         }
+    }
+
+    /// What the run is not. A project with a prompt of its own for the assistant tests that prompt.
+    fn notices(&self, prepared: &Prepared) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);
+        let built_in = built_in.map(|(_, text)| digest::of_bytes(text.as_bytes()));
+        let used = prepared.runner.library.digests().get(CHAT_TEMPLATE);
+        if prepared.models.sut.is_some() && used == built_in.as_ref() {
+            let config = self.resolved.path.as_ref().map(|path| path.display().to_string());
+            notices.push(Notice::BuiltInAssistant { config });
+        }
+        let bar = self.resolved.config.judge.min_auc;
+        let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
+        let measured = prepared.models.judge_fitness.iter().chain(panel);
+        notices.extend(measured.filter(|fitness| !fitness.is_fit(bar)).map(|fitness| {
+            Notice::UnfitJudge { model: fitness.model.clone(), measured: fitness.sentence() }
+        }));
+        notices
     }
 
     /// The header of a run that judges the answers of another one by the thresholds of that one.

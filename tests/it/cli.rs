@@ -4,7 +4,7 @@ use clap::CommandFactory as _;
 use serde_json::Value;
 
 use crate::model_server::{ModelServer, Role};
-use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config, files};
+use crate::workspace::{CLEAR, NOBODY, Workspace, config, files};
 
 /// The words of every command, those of the commands in it first.
 fn commands(command: &clap::Command, words: &[&str], all: &mut Vec<Vec<String>>) {
@@ -207,38 +207,6 @@ fn the_committed_config_schema_is_the_printed_one() {
     let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json");
     let committed = std::fs::read_to_string(committed).unwrap();
     assert!(committed == printed, "run `selftest schema config > config/schema.json`");
-}
-
-#[test]
-fn init_writes_what_a_project_needs() {
-    let workspace = Workspace::new().args(["init"]);
-    let run = workspace.run().exit(0);
-    let yaml = run.read("config/selftest.yaml");
-    assert!(yaml.starts_with("# yaml-language-server: $schema="), "{yaml}");
-    assert!(run.read(".github/workflows/selftest.yml").contains("selftest"));
-    assert!(!files(&workspace.path("prompts/generator")).is_empty());
-    assert!(workspace.path("prompts/judge/rubric.md").is_file());
-
-    let server = ModelServer::start();
-    let _ = workspace.clone().args(["config", "check"]).run().exit(0);
-    let _ = workspace.server(&server).args(["--model", OPENAI]).run().exit(0);
-}
-
-#[test]
-fn init_never_writes_over_a_file() {
-    let workspace = Workspace::new().config("mine: yes\n").args(["init"]);
-    let run = workspace.run().exit(0);
-    assert_eq!(run.read("config/selftest.yaml"), "mine: yes\n");
-    run.says("config/selftest.yaml");
-    let before = contents(&workspace);
-    let _ = workspace.run().exit(0);
-    assert_eq!(contents(&workspace), before);
-}
-
-fn contents(workspace: &Workspace) -> Vec<(std::path::PathBuf, Vec<u8>)> {
-    let mut paths = files(&workspace.project());
-    paths.sort();
-    paths.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
 #[test]

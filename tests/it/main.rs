@@ -36,6 +36,7 @@ mod selftest_run;
 mod statistics;
 mod suite;
 mod suite_check;
+mod terminal;
 
 // Models.
 mod broken_judge;
@@ -77,6 +78,8 @@ mod hostile_output;
 mod action;
 mod architecture;
 mod cli;
+mod init;
+mod packages;
 #[cfg(unix)]
 mod prepare;
 mod readme;

@@ -16,8 +16,10 @@ pub(crate) enum Part {
     Postgres,
     /// Recorded sessions that are no part of the project: `SELFTEST_TEST_DATA`.
     SharedData,
-    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis and mcp.
+    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp and maturin.
     Venv,
+    /// node and npm in `PATH`.
+    Npm,
     /// The npm package pm-orchestrator-runner in `SELFTEST_TEST_NODE`.
     PmRunner,
     /// A build with the embedded engine. Where there is one, its tests always need the model.
@@ -25,11 +27,12 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Chromium,
         Self::Postgres,
         Self::SharedData,
         Self::Venv,
+        Self::Npm,
         Self::PmRunner,
         Self::EmbeddedModel,
     ];
@@ -40,6 +43,7 @@ impl Part {
             Self::Postgres => "postgres",
             Self::SharedData => "shared_data",
             Self::Venv => "venv",
+            Self::Npm => "npm",
             Self::PmRunner => "pm_runner",
             Self::EmbeddedModel => "embedded_model",
         }
@@ -50,7 +54,7 @@ impl Part {
         match self {
             Self::Postgres => cfg!(feature = "postgres"),
             Self::EmbeddedModel => cfg!(feature = "embedded"),
-            Self::Chromium | Self::SharedData | Self::Venv | Self::PmRunner => true,
+            Self::Chromium | Self::SharedData | Self::Venv | Self::Npm | Self::PmRunner => true,
         }
     }
 }

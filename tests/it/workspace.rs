@@ -79,6 +79,8 @@ pub(crate) struct Workspace {
     schema: Option<Arc<Schema>>,
     environment: BTreeMap<String, OsString>,
     wrapper: Vec<OsString>,
+    /// Started instead of the binary of this build.
+    program: Option<PathBuf>,
     arguments: Vec<OsString>,
     watchdog: Duration,
 }
@@ -106,6 +108,7 @@ impl Workspace {
             schema: None,
             environment,
             wrapper: Vec::new(),
+            program: None,
             arguments: Vec::new(),
             watchdog: WATCHDOG,
         }
@@ -186,6 +189,13 @@ impl Workspace {
         self
     }
 
+    /// Starts this program: the binary as it was installed from a package.
+    #[cfg(all(feature = "embedded", target_os = "linux"))]
+    pub(crate) fn program(mut self, program: &Path) -> Self {
+        self.program = Some(program.to_owned());
+        self
+    }
+
     #[cfg(feature = "embedded")]
     pub(crate) fn watchdog(mut self, limit: Duration) -> Self {
         self.watchdog = limit;
@@ -211,7 +221,8 @@ impl Workspace {
     /// Starts the binary in the project folder.
     #[track_caller]
     pub(crate) fn spawn(&self) -> Running {
-        let binary = OsString::from(env!("CARGO_BIN_EXE_selftest"));
+        let binary = self.program.clone();
+        let binary = binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_selftest").into()).into();
         let mut words = self.wrapper.iter().chain([&binary]).chain(&self.arguments);
         let mut command = Command::new(words.next().expect("the binary is among them"));
         command.args(words).current_dir(self.project()).env_clear();

@@ -18,6 +18,7 @@ use crate::judge::fitness::{Fitness, Impression};
 use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use crate::notice::Notice;
 use crate::outcome::{CaseResult, RunOutcome, Summary};
 use crate::rubric::{Category, Rubric};
 use crate::sut::Isolation;
@@ -289,6 +290,8 @@ pub struct RunHeader {
     pub experiment: Option<ExperimentRun>,
     /// The run whose answers are judged again; absent where the system under test is asked.
     pub rejudged: Option<RejudgedRun>,
+    /// What the run is not, to be told before its numbers.
+    pub notices: Vec<Notice>,
     /// What the suite holds and is not run, one line each, told when it was read.
     pub remarks: Vec<String>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.

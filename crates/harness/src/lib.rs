@@ -24,6 +24,7 @@ pub mod calibration;
 pub mod experiment;
 
 pub mod gate;
+pub mod notice;
 
 pub mod event;
 

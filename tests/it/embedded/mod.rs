@@ -2,6 +2,8 @@
 //! that they are wise: the default model has 135 million parameters.
 
 mod demonstration;
+#[cfg(target_os = "linux")]
+mod packages;
 
 use std::fs;
 use std::path::{Path, PathBuf};

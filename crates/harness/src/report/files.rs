@@ -80,6 +80,8 @@ pub struct ReportFiles {
     markdown_folder: PathBuf,
     /// From the Markdown folder to the JSON file.
     json_link: String,
+    /// Whether no run has left a report here.
+    is_first: bool,
 }
 
 impl ReportFiles {
@@ -94,6 +96,7 @@ impl ReportFiles {
             json_folder: json_folder.to_owned(),
             markdown_folder: markdown_folder.to_owned(),
             json_link: String::new(),
+            is_first: false,
         };
         let mut real = [PathBuf::new(), PathBuf::new()];
         for (folder, real) in [json_folder, markdown_folder].into_iter().zip(&mut real) {
@@ -110,6 +113,7 @@ impl ReportFiles {
             return Err(ReportFilesError::Exists { path });
         }
         let [json, markdown] = real;
+        files.is_first = !has_reports(&json);
         files.json_link = relative(&markdown, &json.join(format!("{run_id}.json")));
         Ok(files)
     }
@@ -120,6 +124,11 @@ impl ReportFiles {
             json: self.json_folder.join(format!("{}.json", self.run_id)),
             markdown: self.markdown_folder.join(format!("{}.md", self.run_id)),
         }
+    }
+
+    /// Whether no run had left a report in this project when this one began.
+    pub fn is_first(&self) -> bool {
+        self.is_first
     }
 
     /// The link from the Markdown report to the JSON report.
@@ -184,6 +193,16 @@ impl ReportFiles {
         file::replace(target, self.run_id.as_str(), text)
             .map_err(|cause| format!("cannot write {}: {cause}", target.display()))
     }
+}
+
+/// Whether a file in the folder has the name of a run's report.
+fn has_reports(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| {
+        let name = name.to_string_lossy();
+        name.strip_suffix(".json").is_some_and(|run| RunId::try_from(run.to_owned()).is_ok())
+    })
 }
 
 /// The entry of one JSON file, if it is the report that its name says.

@@ -11,6 +11,7 @@ pub mod files;
 pub mod freeze;
 pub mod label_store;
 pub mod labelling;
+pub mod next_step;
 pub mod not_passed;
 pub mod observer;
 pub mod progress;

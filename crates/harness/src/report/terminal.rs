@@ -1,6 +1,11 @@
 //! The closing table of a run for a terminal. Returns text and prints nothing.
 
+mod failed;
+mod link;
+
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::case_view::{self, CaseView, Repeated, not_run, repeated};
 use super::files::ReportPaths;
@@ -17,6 +22,59 @@ use selftest_text::wording::{percent, plural};
 
 /// Bytes of a reason.
 const REASON: usize = 200;
+/// Columns of a line about the whole run.
+const NOTICE_WIDTH: usize = 80;
+
+/// A case is slow when it takes so many times as long as the middle one.
+const SLOW_FACTOR: u64 = 3;
+/// And so many milliseconds more.
+const SLOW_MARGIN: u64 = 1_000;
+/// Of fewer cases none is called slow.
+const SLOW_CASES: usize = 4;
+
+/// How much is told of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// The result, and why cases failed in a line each.
+    Brief,
+    /// The table of all cases, and what is behind the first failed ones.
+    #[default]
+    Normal,
+    /// The same of every failed case, at length.
+    Full,
+}
+
+impl Detail {
+    /// Most failed cases that are shown.
+    const fn failed_cases(self) -> usize {
+        match self {
+            Self::Brief | Self::Normal => 10,
+            Self::Full => usize::MAX,
+        }
+    }
+
+    /// Most bytes of a prompt, an answer or a judge's words.
+    const fn part_bytes(self) -> usize {
+        match self {
+            Self::Brief => 200,
+            Self::Normal => 400,
+            Self::Full => 4_000,
+        }
+    }
+}
+
+/// How the closing text of a run is to look.
+#[derive(Debug, Clone, Copy)]
+pub struct Closing<'a> {
+    /// Abilities of the terminal.
+    pub style: Style,
+    /// How much is told.
+    pub detail: Detail,
+    /// The absolute folder from which relative paths count, where the terminal opens links.
+    pub links: Option<&'a Path>,
+    /// Wall time of the whole run.
+    pub took: Duration,
+}
 
 /// Abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,20 +119,25 @@ pub(super) const fn colour(status: CaseStatus) -> Colour {
     }
 }
 
-/// The table of all cases, the summary with its interval, why cases have no verdict or failed,
-/// and where the reports are.
+/// What the run is not, the table of all cases, what is behind the failed ones, the summary with its
+/// interval, why cases have no verdict, and where the reports are.
 pub fn closing(
     header: &RunHeader,
     cases: &[Arc<CaseResult>],
     summary: &Summary,
     outcome: RunOutcome,
     paths: &ReportPaths,
-    style: Style,
+    closing: &Closing<'_>,
 ) -> String {
+    let Closing { style, detail, links, took } = *closing;
     let cases: Vec<CaseView<'_>> = cases.iter().map(|case| CaseView::new(case)).collect();
-    let mut lines = table(&cases, style);
-    lines.extend(repeats(&cases, style));
-    lines.extend(skills(&cases, style));
+    let mut lines = notices(header, style);
+    if detail != Detail::Brief {
+        lines.extend(table(&cases, style));
+        lines.extend(repeats(&cases, style));
+        lines.extend(skills(&cases, style));
+    }
+    lines.extend(failed::failed(&cases, detail, style));
     if !lines.is_empty() {
         lines.push(String::new());
     }
@@ -96,13 +159,16 @@ pub fn closing(
         let count = plural(names.len() as u64, "case");
         lines.push(format!("{count} not run: {}", escape::terminal(reason, REASON)));
     }
-    for case in cases.iter().filter(|case| !case.was_not_run()) {
+    let undecided = |case: &&CaseView<'_>| case.status.pass().is_none() && !case.was_not_run();
+    for case in cases.iter().filter(undecided) {
         if let Some(reason) = &case.reason {
             let reason = escape::terminal(reason, REASON);
             lines.push(format!("{}: {reason}", escape::terminal(case.name(), 64)));
         }
     }
-    let seed = format!("{}, seed {}", header.run_id, header.seed);
+    let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let took = selftest_text::wording::duration(took);
+    let seed = format!("{}, seed {}, took {took}", header.run_id, header.seed);
     lines.push(String::new());
     lines.push(style.paint(Colour::Faint, &seed));
     if let Some(suite) = &header.suite {
@@ -114,7 +180,7 @@ pub fn closing(
         lines.push(style.paint(Colour::Faint, &words));
     }
     for path in [&paths.markdown, &paths.json] {
-        lines.push(escape::terminal(&path.display().to_string(), 4_096));
+        lines.push(link::linked(path, links));
     }
     if header.rejudged.is_some() {
         let changes = VerdictChanges::of(cases.iter().map(|case| case.result));
@@ -132,6 +198,20 @@ pub fn gate(finding: &GateFinding, style: Style) -> String {
         if at == 0 { style.paint(Colour::Faint, &line) } else { line }
     });
     lines.map(|line| line + "\n").collect()
+}
+
+/// What the run is not, in the first lines.
+fn notices(header: &RunHeader, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for notice in &header.notices {
+        let sentence = escape::terminal(&notice.sentence(), 400);
+        let wrapped = textwrap::wrap(&sentence, NOTICE_WIDTH).into_iter();
+        lines.extend(wrapped.map(|line| style.paint(Colour::Unsure, &line)));
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
 }
 
 /// The pass rate as labels correct it; none where nobody has labelled anything.
@@ -176,16 +256,33 @@ fn table(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     };
     let head: Vec<String> = (0..6).map(|column| aligned(column, HEAD[column])).collect();
     let mut lines = vec![style.paint(Colour::Faint, &head.join("  "))];
+    let slow = slow_from(cases);
     for (row, case) in rows.iter().zip(cases) {
-        let cells: Vec<String> = (0..6)
+        let mut cells: Vec<String> = (0..6)
             .map(|column| {
                 let cell = aligned(column, &row[column]);
                 if column == 4 { style.paint(colour(case.status), &cell) } else { cell }
             })
             .collect();
+        if slow.is_some_and(|slow| case.result.duration_ms >= slow) {
+            cells.push(style.paint(Colour::Unsure, "slow"));
+        }
         lines.push(cells.join("  "));
     }
     lines
+}
+
+/// The milliseconds from which a case counts as slow beside the others.
+fn slow_from(cases: &[CaseView<'_>]) -> Option<u64> {
+    let mut times: Vec<u64> = cases
+        .iter()
+        .filter(|case| !case.was_not_run())
+        .map(|case| case.result.duration_ms)
+        .collect();
+    times.sort_unstable();
+    let middle = *times.get(times.len() / 2)?;
+    let slow = middle.saturating_mul(SLOW_FACTOR).max(middle.saturating_add(SLOW_MARGIN));
+    (times.len() >= SLOW_CASES).then_some(slow)
 }
 
 /// A line for each repeated case.
@@ -262,16 +359,92 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::notice::Notice;
     use crate::report::fixture;
 
     fn closing_of(cases: &[Arc<CaseResult>], colour: bool) -> String {
+        let style = Style { terminal: true, colour };
+        let (links, took) = (None, Duration::from_millis(64_200));
+        let closing = Closing { style, detail: Detail::Normal, links, took };
+        closing_by(&fixture::header(cases), cases, &closing)
+    }
+
+    fn closing_by(header: &RunHeader, cases: &[Arc<CaseResult>], how: &Closing<'_>) -> String {
         let (summary, outcome) = fixture::fold(cases);
         let paths = ReportPaths {
             json: PathBuf::from("reports/selftest/run.json"),
             markdown: PathBuf::from("docs/reports/selftest/run.md"),
         };
-        let style = Style { terminal: true, colour };
-        closing(&fixture::header(cases), cases, &summary, outcome, &paths, style)
+        closing(header, cases, &summary, outcome, &paths, how)
+    }
+
+    fn plain(detail: Detail) -> Closing<'static> {
+        let style = Style { terminal: true, colour: false };
+        Closing { style, detail, links: None, took: Duration::from_secs(3) }
+    }
+
+    #[test]
+    fn what_a_run_is_not_comes_first() {
+        let cases = fixture::rich_cases();
+        let unfit = Notice::UnfitJudge {
+            model: "embedded/smollm2-135m".to_owned(),
+            measured: "AUC 0.60 [0.51, 0.68] on 160 known answers".to_owned(),
+        };
+        let notices = vec![Notice::BuiltInAssistant { config: None }, unfit];
+        let header = RunHeader { notices, ..fixture::header(&cases) };
+        let text = closing_by(&header, &cases, &plain(Detail::Brief));
+        assert!(
+            text.starts_with("this run tested the built-in assistant, not your agent"),
+            "{text}"
+        );
+        insta::assert_snapshot!("closing_brief", text);
+    }
+
+    #[test]
+    fn all_failed_cases_are_shown_at_length_where_that_is_wanted() {
+        let one = &fixture::rich_cases()[1];
+        let many: Vec<_> = (0..12)
+            .map(|index| {
+                let mut case = CaseResult { index, ..(**one).clone() };
+                case.case.as_mut().unwrap().prompt = "word ".repeat(200);
+                Arc::new(case)
+            })
+            .collect();
+        let header = fixture::header(&many);
+        let normal = closing_by(&header, &many, &plain(Detail::Normal));
+        assert!(normal.contains("\n2 more failed; the report has them all\n"), "{normal}");
+        let full = closing_by(&header, &many, &plain(Detail::Full));
+        assert!(!full.contains("more failed"), "{full}");
+        assert_eq!(full.matches("  prompt ").count(), 12);
+        assert_eq!(full.matches("word").count(), 12 * 200, "nothing is left out");
+        let wide = |line: &&str| textwrap::core::display_width(line) > 80;
+        let block = |text: &str| text.lines().skip(14).take(100).any(|line| wide(&line));
+        assert!(!block(&normal), "{normal}");
+    }
+
+    #[test]
+    fn cases_much_slower_than_the_rest_are_marked() {
+        let times = [900, 1_000, 1_100, 1_200, 3_600];
+        let mut cases: Vec<_> = fixture::rich_cases().into_iter().take(5).collect();
+        for (case, duration_ms) in cases.iter_mut().zip(times) {
+            *case = Arc::new(CaseResult { duration_ms, ..(**case).clone() });
+        }
+        let text = closing_of(&cases, false);
+        let slow: Vec<&str> = text.lines().filter(|line| line.ends_with("  slow")).collect();
+        assert_eq!(slow.len(), 1, "{text}");
+        assert!(slow[0].starts_with("ambiguous_request"), "{text}");
+        assert!(!closing_of(&cases[2..], false).contains("  slow"), "too few to compare");
+    }
+
+    #[test]
+    fn reports_are_links_where_the_terminal_has_them() {
+        let cases = fixture::passing_cases();
+        let header = fixture::header(&cases);
+        let how = Closing { links: Some(Path::new("/work")), ..plain(Detail::Normal) };
+        let text = closing_by(&header, &cases, &how);
+        let target = "\u{1b}]8;;file:///work/docs/reports/selftest/run.md\u{1b}\\";
+        assert!(text.contains(target), "{text:?}");
+        assert_eq!(text.matches("\u{1b}]8;;\u{1b}\\").count(), 2);
     }
 
     #[test]

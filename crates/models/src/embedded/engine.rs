@@ -16,6 +16,7 @@ use super::interrupt::Interrupt;
 use super::kept_states::KeptStates;
 use super::llama::{Context, Model, Token};
 use super::prefixes::Prefixes;
+use super::processor;
 use super::sampler::Sampler;
 use super::threads;
 use super::turns::Turns;
@@ -45,6 +46,7 @@ pub(super) fn load(file: &Path) -> Result<Model, ModelError> {
             again(),
         ));
     }
+    processor::check()?;
     Model::load(file).ok_or_else(|| {
         let what = format!(
             "llama.cpp cannot load {name} ({bytes} bytes): it is truncated, or of an \

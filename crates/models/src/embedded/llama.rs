@@ -35,6 +35,23 @@ fn start() {
     });
 }
 
+/// The instructions of x86 beyond the oldest that llama.cpp was compiled for.
+pub(super) fn compiled_for() -> Vec<&'static str> {
+    type Flag = unsafe extern "C" fn() -> std::ffi::c_int;
+    let flags: [(&str, Flag); 7] = [
+        ("SSSE3", ffi::ggml_cpu_has_ssse3),
+        ("AVX", ffi::ggml_cpu_has_avx),
+        ("AVX2", ffi::ggml_cpu_has_avx2),
+        ("FMA", ffi::ggml_cpu_has_fma),
+        ("F16C", ffi::ggml_cpu_has_f16c),
+        ("BMI2", ffi::ggml_cpu_has_bmi2),
+        ("AVX-512", ffi::ggml_cpu_has_avx512),
+    ];
+    // SAFETY: each tells a constant of the build.
+    let is_set = |(_, flag): &(&str, Flag)| unsafe { flag() } != 0;
+    flags.into_iter().filter(is_set).map(|(name, _)| name).collect()
+}
+
 /// The weights and the vocabulary of a GGUF file. Neither `Send` nor `Sync`: llama.cpp may write
 /// to a model when it creates a context.
 pub(super) struct Model {

@@ -21,6 +21,8 @@ mod llama;
 #[cfg(feature = "embedded")]
 mod prefixes;
 #[cfg(feature = "embedded")]
+mod processor;
+#[cfg(feature = "embedded")]
 mod sampler;
 #[cfg(feature = "embedded")]
 mod threads;

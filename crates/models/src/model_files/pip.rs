@@ -19,6 +19,15 @@ const ELSE: &str = "or point SELFTEST_MODEL_FILE to a GGUF file";
 /// Between two looks at how much has come.
 const TICK: Duration = Duration::from_millis(200);
 
+/// The Python of the virtual environment that a program is installed in: our wheel brings pip along,
+/// the Python of `PATH` may have none.
+pub(super) fn python_beside(program: &Path) -> Option<PathBuf> {
+    let folder = program.parent()?;
+    let is_environment = folder.parent()?.join("pyvenv.cfg").is_file();
+    let python = folder.join("python3");
+    (is_environment && python.is_file()).then_some(python)
+}
+
 /// Fetches into the folder and returns the file. Callers in one process wait for each other;
 /// processes do not, and the last one to finish puts the same file there again.
 pub(super) async fn fetch(

@@ -308,3 +308,17 @@ async fn weights_that_were_changed_are_not_loaded_under_the_published_name() {
     fs::write(&own, "x").unwrap();
     entry.verify(&own, cache.path()).await.unwrap();
 }
+
+#[test]
+fn a_program_in_a_virtual_environment_takes_the_python_of_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let (program, python) = (bin.join("selftest"), bin.join("python3"));
+    fs::write(&python, "").unwrap();
+    assert_eq!(super::pip::python_beside(&program), None, "a folder like any other");
+    fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
+    assert_eq!(super::pip::python_beside(&program), Some(python.clone()));
+    fs::remove_file(&python).unwrap();
+    assert_eq!(super::pip::python_beside(&program), None);
+}

@@ -1,0 +1,36 @@
+//! What a reader has to know of a run before its numbers. Plain data and its words; decides nothing.
+
+/// Something that a run is not, though its reader may take it for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// Nothing of the project was tested, but the assistant that comes with this program.
+    BuiltInAssistant {
+        /// The configuration, where there is one.
+        config: Option<String>,
+    },
+    /// The judge cannot tell good answers from bad ones.
+    UnfitJudge {
+        /// Its full name.
+        model: String,
+        /// How it was measured.
+        measured: String,
+    },
+}
+
+impl Notice {
+    /// For people, in one sentence.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::BuiltInAssistant { config } => {
+                let how = match config {
+                    Some(config) => format!("name yours under `sut` in {config}"),
+                    None => "`selftest init` sets yours up".to_owned(),
+                };
+                format!("this run tested the built-in assistant, not your agent: {how}")
+            }
+            Self::UnfitJudge { model, measured } => format!(
+                "{model} is unfit to judge ({measured}): only what needs no judge was decided"
+            ),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a project's tests are about: a program of its own, a task API, an agent on this machine, or
+//! the built-in assistant. Says how each is written down in the configuration. Pure.
+
+use serde_json::json;
+
+use super::manifest::PackageProgram;
+use super::task_api::TaskApi;
+use crate::config::Environment;
+
+/// Agents with a command line that takes one task and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
+pub(super) enum Agent {
+    ClaudeCode,
+    Codex,
+    GeminiCli,
+    OpenCode,
+    Aider,
+    Goose,
+}
+
+impl Agent {
+    /// Its name on `PATH`.
+    pub(super) const fn program(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini",
+            Self::OpenCode => "opencode",
+            Self::Aider => "aider",
+            Self::Goose => "goose",
+        }
+    }
+
+    /// What follows the program for one task without anybody at the keyboard.
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode | Self::GeminiCli => &["-p", "{prompt}"],
+            Self::Codex => &["exec", "--skip-git-repo-check", "{prompt}"],
+            Self::OpenCode => &["run", "{prompt}"],
+            Self::Aider => &[
+                "--yes-always",
+                "--no-auto-commits",
+                "--no-check-update",
+                "--no-pretty",
+                "--no-stream",
+                "--message",
+                "{prompt}",
+            ],
+            Self::Goose => &["run", "--no-session", "--quiet", "--text", "{prompt}"],
+        }
+    }
+
+    /// Variables in which it looks for a key: its own settings are out of reach for it in a test.
+    const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"],
+            Self::Codex => &["OPENAI_API_KEY", "CODEX_API_KEY"],
+            Self::GeminiCli => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Self::OpenCode | Self::Aider => &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
+            Self::Goose => {
+                &["GOOSE_PROVIDER", "GOOSE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"]
+            }
+        }
+    }
+}
+
+/// What is tested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Program(PackageProgram),
+    Api(TaskApi),
+    Agent(Agent),
+    /// The small assistant in this program, by this model where one is named.
+    Assistant {
+        model: Option<String>,
+    },
+}
+
+impl Target {
+    /// In a few words: what the configuration tests.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Program(program) => {
+                format!("the program {} of this project ({})", program.name, program.path)
+            }
+            Self::Api(api) => format!("the API of this project at {}", api.base_url),
+            Self::Agent(agent) => {
+                format!("the agent {}, in a copy of this project", agent.program())
+            }
+            Self::Assistant { model: Some(model) } => {
+                format!("the built-in assistant with the model {model}, until you name your agent")
+            }
+            Self::Assistant { model: None } => {
+                "the built-in assistant, until you name your agent".to_owned()
+            }
+        }
+    }
+
+    /// The `sut` section. What comes from the project is quoted as JSON, which YAML reads.
+    pub(super) fn section(&self) -> String {
+        match self {
+            Self::Program(program) => format!(
+                "sut:\n  \
+                   # A program of this project, one process for each case, without a shell\n  \
+                   command:\n    \
+                     run: {run}\n    \
+                     # text: the prompt on stdin, the answer on stdout. json_lines is the richer one\n    \
+                     protocol: text\n    \
+                     # stdin, or argument: then the prompt is the last argument, or {{prompt}} in one\n    \
+                     prompt_input: stdin\n    \
+                     # All other variables are cleared, and no port can be reached\n    \
+                     pass_environment: []\n    \
+                     tcp_ports: []\n",
+                run = json!(program.command()),
+            ),
+            Self::Api(api) => {
+                let elsewhere = api.elsewhere.as_ref().map(|url| {
+                    format!("    # The description names {url}; tests do not go there unasked\n")
+                });
+                format!(
+                    "sut:\n  \
+                       # The task API of this project, which has to run during the tests\n  \
+                       http:\n{elsewhere}    \
+                         base_url: {base}\n    \
+                         submit: {submit}\n    \
+                         poll: {poll}\n    \
+                         {cancel}\n    \
+                         # Where the answers hold the id, the status and the output (JSON Pointers)\n    \
+                         task_id: /{id}\n    \
+                         status: /{status}\n    \
+                         output: /{output}\n    \
+                         # What the server's words mean\n    \
+                         status_words:\n      \
+                           running: [QUEUED, RUNNING, queued, running, pending]\n      \
+                           complete: [COMPLETE, complete, completed, succeeded, done]\n      \
+                           awaiting_response: [AWAITING_RESPONSE, awaiting_response, input_required]\n      \
+                           error: [ERROR, INCOMPLETE, CANCELLED, error, failed, cancelled]\n",
+                    elsewhere = elsewhere.unwrap_or_default(),
+                    base = json!(api.base_url),
+                    submit = json!({
+                        "method": "POST",
+                        "path": api.submit,
+                        "body": { &api.prompt_field: "{prompt}" },
+                    }),
+                    poll = json!({ "method": "GET", "path": api.poll }),
+                    cancel = if api.can_cancel {
+                        format!("cancel: {}", json!({ "method": "DELETE", "path": api.poll }))
+                    } else {
+                        "#cancel: a call that ends a task which is still running".to_owned()
+                    },
+                    id = api.id_field,
+                    status = api.status_field,
+                    output = api.output_field,
+                )
+            }
+            Self::Agent(agent) => {
+                let run: Vec<&str> =
+                    [agent.program()].iter().chain(agent.arguments()).copied().collect();
+                format!(
+                    "sut:\n  \
+                       # An agent on this machine, one process for each case, without a shell\n  \
+                       command:\n    \
+                         run: {run}\n    \
+                         protocol: text\n    \
+                         prompt_input: argument\n    \
+                         # It works in a copy of the project, in which it may write\n    \
+                         work_folder: copy\n    \
+                         # Its HOME is an empty folder: it needs its key from one of these variables\n    \
+                         pass_environment: {keys}\n    \
+                         tcp_ports: [443]\n",
+                    run = json!(run),
+                    keys = json!(agent.keys()),
+                )
+            }
+            Self::Assistant { model } => {
+                let chat = model.as_ref().map_or_else(String::new, |model| {
+                    format!("sut:\n  chat: {{ model: {} }}\n", json!(model))
+                });
+                format!(
+                    "# What is tested. So far it is the small assistant that comes with selftest; name your\n\
+                     # agent instead, as a program or as a task API:\n\
+                     #sut:\n  \
+                       #command:\n    \
+                         #run: [\"./my-agent\"]\n    \
+                         #protocol: text          # or json_lines\n  \
+                       #http:\n    \
+                         #base_url: \"http://127.0.0.1:8000\"\n{chat}"
+                )
+            }
+        }
+    }
+
+    /// Seconds that a case may take.
+    pub(super) const fn timeout_seconds(&self) -> u32 {
+        match self {
+            Self::Agent(_) => 300,
+            Self::Program(_) | Self::Api(_) => 120,
+            Self::Assistant { .. } => 60,
+        }
+    }
+
+    /// What is still to be done before it can be tested.
+    pub(super) fn needs(&self, environment: &Environment) -> Vec<String> {
+        match self {
+            Self::Agent(agent) => {
+                let keys = agent.keys();
+                let is_set = keys.iter().any(|name| environment.variables.contains_key(*name));
+                let words = format!(
+                    "{} sees none of your settings in a test: set {}",
+                    agent.program(),
+                    keys.join(" or ")
+                );
+                (!is_set).then_some(words).into_iter().collect()
+            }
+            Self::Api(api) => vec![format!("start the server before the tests: {}", api.base_url)],
+            Self::Program(_) | Self::Assistant { .. } => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `selftest init`: what it finds in a project, what it writes, and what it leaves alone.
+
+use std::fs;
+
+use crate::model_server::ModelServer;
+use crate::run::Run;
+#[cfg(target_os = "linux")]
+use crate::terminal::on_a_terminal;
+use crate::workspace::{Workspace, files};
+
+const CONFIG: &str = "config/selftest.yaml";
+const SUITE: &str = "config/suites/first.yaml";
+
+/// A project on a machine without any agent: programs are looked for in `bin` alone.
+fn project() -> Workspace {
+    let workspace = Workspace::new().file("README.md", "# Ferry\n\nTimes of the ferry.\n");
+    let bin = workspace.path("bin");
+    fs::create_dir_all(&bin).unwrap();
+    workspace.env("PATH", bin)
+}
+
+#[cfg(unix)]
+fn program(workspace: Workspace, path: &str, text: &str) -> Workspace {
+    use std::os::unix::fs::PermissionsExt as _;
+    let workspace = workspace.file(path, text);
+    fs::set_permissions(workspace.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+    workspace
+}
+
+#[track_caller]
+fn init(workspace: &Workspace, arguments: &[&str]) -> Run {
+    workspace.clone().args(["init"].iter().chain(arguments)).run()
+}
+
+/// What was written is valid, whatever was found.
+#[track_caller]
+fn written(workspace: &Workspace, found: &[&str]) -> Run {
+    let mut run = init(workspace, &["--yes"]).exit(0);
+    for part in found {
+        run = run.stdout_contains(part);
+    }
+    assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+    let _ = workspace.clone().args(["config", "check"]).run().exit(0);
+    let _ = workspace.clone().args(["suite", "check", SUITE]).run().exit(0);
+    run
+}
+
+#[test]
+fn a_project_with_nothing_is_tested_by_the_built_in_assistant() {
+    let run = written(&project(), &["the built-in assistant stands in", "next: `selftest --suite"]);
+    for file in [CONFIG, SUITE, ".github/workflows/selftest.yml", ".gitignore"] {
+        assert!(run.stdout.contains(&format!("wrote  {file}")), "{}", run.stdout);
+    }
+    assert_eq!(run.stdout.matches("next:").count(), 1);
+    assert!(run.read(SUITE).contains("files: [README.md]"));
+    assert!(run.read(".gitignore").contains("/reports/selftest/"));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_program_of_a_package_is_tested_and_the_first_suite_runs() {
+    let answers = "#!/bin/sh\nread -r line\ncase $line in\n\
+                   *'other one'*) echo 'Which one do you mean?' ;;\n\
+                   *) echo 'This project is called ferry.' ;;\nesac\n";
+    let server = ModelServer::start();
+    let package = r#"{"name": "@harbour/ferry", "bin": {"ferry": "./tool/ferry"}}"#;
+    let workspace = program(Workspace::new(), "tool/ferry", answers)
+        .file("package.json", package)
+        .server(&server);
+    let _ = written(&workspace, &["package.json: the program ferry (tool/ferry)", "Ollama at"]);
+    let run = workspace.clone().args(["--suite", SUITE]).run().exit(0);
+    assert_eq!(run.report().counts(), [2, 2, 0, 0]);
+    assert!(run.report().0["sut"].to_string().contains("tool/ferry"), "{}", run.report());
+}
+
+#[test]
+fn a_task_api_is_tested_on_this_machine() {
+    let api = "openapi: 3.1.0\nservers: [{url: 'https://api.example.org'}]\npaths:\n  \
+               /runs:\n    post:\n      requestBody: {content: {application/json: {schema: \
+               {properties: {message: {type: string}}}}}}\n      responses: {}\n  \
+               '/runs/{id}': {get: {responses: {}}}\n";
+    let run = written(&project().file("openapi.yaml", api), &["openapi.yaml: tasks by POST /runs"]);
+    let yaml = run.read(CONFIG);
+    assert!(yaml.contains("base_url: \"http://127.0.0.1:8000\""), "{yaml}");
+    assert!(yaml.contains("# The description names https://api.example.org"), "{yaml}");
+    // Nobody listens there: the one thing to do next is to look at that.
+    run.stdout_contains("FAIL system under test").stdout_contains("next: `selftest doctor`");
+    let other = project().file("openapi.json", "{\"paths\": {\"/ships\": {\"get\": {}}}}");
+    let _ = written(&other, &["openapi.json: no call that takes a prompt"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_agent_is_found_by_its_name_and_never_started() {
+    let started = project();
+    let mark = started.path("started");
+    let text = format!("#!/bin/sh\ntouch {}\n", mark.display());
+    let workspace = program(program(started, "bin/claude", &text), "bin/goose", &text)
+        .file(".claude/skills/times/SKILL.md", "---\nname: times\n---\nTimes.\n")
+        .file("AGENTS.md", "Be brief.\n")
+        .file("bin/codex", "not executable");
+    let found = ["on PATH: claude, goose\n", "found  AGENTS.md", ".claude/skills: 1 skill\n"];
+    let run = written(&workspace, &found);
+    assert!(!mark.exists(), "nothing is started");
+    let yaml = run.read(CONFIG);
+    assert!(yaml.contains("run: [\"claude\",\"-p\",\"{prompt}\"]"), "{yaml}");
+    assert!(yaml.contains("selftest --suite .claude/skills"), "{yaml}");
+    run.stdout_contains("set ANTHROPIC_API_KEY");
+    // A folder that the project chooses is none that programs are taken from.
+    let relative = workspace.clone().env("PATH", "bin").args(["init", "--yes", "--force"]);
+    assert!(!relative.run().exit(0).stdout.contains("on PATH"));
+}
+
+#[test]
+fn files_that_are_there_stay_unless_they_are_to_be_replaced() {
+    let workspace = project().config("mine: yes\n").file(".gitignore", "target\nreports/selftest");
+    let run = init(&workspace, &["--yes"]).exit(0);
+    assert_eq!(run.read(CONFIG), "mine: yes\n");
+    let run = run
+        .stdout_contains("kept   config/selftest.yaml (it exists; --force replaces it)")
+        .stdout_contains("FAIL configuration")
+        .stdout_contains("next: `selftest doctor`");
+    let ignored = run.read(".gitignore");
+    let lines = "target\nreports/selftest\n/docs/reports/selftest/\n/.selftest/\n";
+    assert_eq!(ignored, lines, "what is there in other words is not added");
+    let run = init(&workspace, &["--yes", "--force"]).exit(0);
+    assert!(run.read(CONFIG).starts_with("# yaml-language-server"));
+    assert_eq!(run.read(".gitignore"), lines);
+    let _ = workspace.args(["config", "check"]).run().exit(0);
+}
+
+#[test]
+fn prompts_are_written_where_they_are_asked_for() {
+    let workspace = project();
+    let _ = init(&workspace, &["--yes"]).exit(0);
+    assert!(!workspace.path("prompts").exists());
+    let _ = init(&workspace, &["--yes", "--prompts"]).exit(0);
+    assert!(workspace.path("prompts/judge/rubric.md").is_file());
+}
+
+#[cfg(unix)]
+#[test]
+fn hostile_projects_are_told_and_get_a_configuration() {
+    use std::os::unix::fs::symlink;
+    let nested = "[".repeat(200_000);
+    for (name, text, said) in [
+        ("package.json", " ".repeat(3 << 20), "package.json: it has more than 2 MB"),
+        ("package.json", nested.clone(), "package.json: not JSON"),
+        ("package.json", r#"{"bin": "../../outside"}"#.to_owned(), "found  no agent"),
+        ("package.json", r#"{"bin": "absent.js"}"#.to_owned(), "there is no absent.js yet"),
+        ("openapi.yaml", "a: [\n\tb: {{".to_owned(), "openapi.yaml: cannot be read"),
+        ("openapi.yaml", "a: &a [*a, *a]\n".to_owned(), "openapi.yaml"),
+        ("openapi.json", nested, "openapi.json: cannot be read"),
+        ("package.json", r#"{"name": "\u001b[31m`x\u202e"}"#.to_owned(), "found  no agent"),
+    ] {
+        let run = written(&project().file(name, &text), &[said]);
+        assert!(!run.stdout.contains('\u{1b}'), "{name}: {:?}", run.stdout);
+    }
+    // Links that lead out of the project are neither read nor written through.
+    let workspace = project();
+    let outside = workspace.folder().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("package.json"), r#"{"name": "secret"}"#).unwrap();
+    symlink(outside.join("package.json"), workspace.path("package.json")).unwrap();
+    symlink(&outside, workspace.path(".github")).unwrap();
+    let run = init(&workspace, &["--yes"]).exit(5);
+    run.one_error(&[".github/workflows/selftest.yml", "leads out of the project"])
+        .stdout_contains("package.json: it leads out of the project");
+    assert_eq!(files(&outside).len(), 1);
+    fs::remove_file(workspace.path(".github")).unwrap();
+    symlink(outside.join("ignored"), workspace.path(".gitignore")).unwrap();
+    let _ = init(&workspace, &["--yes"]).exit(5).one_error(&[".gitignore", "expected a file"]);
+    assert_eq!(files(&outside).len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let workspace = project();
+    let path = workspace.path("openapi.json");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    let _ = written(&workspace, &["openapi.json: it is no file"]);
+}
+
+#[test]
+fn without_a_terminal_nothing_is_asked() {
+    let run = init(&project(), &[]).exit(0);
+    assert!(!run.stdout.contains("[1]:") && !run.stdout.contains("[Y/n]"), "{}", run.stdout);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_person_at_a_terminal_is_asked_at_most_three_times() {
+    let server = ModelServer::start();
+    let workspace = program(project().server(&server), "bin/aider", "#!/bin/sh\n");
+    let path = format!("{}:/usr/bin:/bin", workspace.path("bin").display());
+    let asked = workspace.clone().env("PATH", path);
+    let Some(asked) = on_a_terminal(asked, "2\\n\\nn\\n") else { return };
+    let run = asked.args(["init"]).run().exit(0);
+    for part in ["What should be tested?", "Which model should judge?", "GitHub Actions? [Y/n]"] {
+        assert!(run.stdout.contains(part), "no `{part}` in {}", run.stdout);
+    }
+    // The second choice is the assistant with the model of the server; no workflow is wanted.
+    assert!(run.read(CONFIG).contains("sut:\n  chat: { model: \"ollama/"), "{}", run.read(CONFIG));
+    assert!(!workspace.path(".github").exists());
+}
+
+#[test]
+fn a_second_time_changes_nothing() {
+    let contents = |workspace: &Workspace| {
+        let mut paths = files(&workspace.project());
+        paths.sort();
+        paths.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect::<Vec<_>>()
+    };
+    let workspace = project();
+    let _ = init(&workspace, &["--yes"]).exit(0);
+    let before = contents(&workspace);
+    let _ = init(&workspace, &["--yes"]).exit(0);
+    assert_eq!(contents(&workspace), before);
+}
