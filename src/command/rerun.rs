@@ -7,8 +7,12 @@ use super::suite_file::SuiteFile;
 use super::{eprint, named_run};
 use crate::cli::RunArgs;
 use crate::config::Resolved;
+use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::not_passed::NotPassed;
 use selftest_text::escape::terminal;
+
+/// Runs in a row of which each ran cases of the one before.
+const MAX_TRACED: usize = 100;
 
 /// What is to be run again.
 pub(super) enum Again {
@@ -23,6 +27,18 @@ pub(super) enum Again {
     },
 }
 
+/// Puts the suite in place that the cases first came from: a run of some cases of another one knows
+/// that one only, and not what is around them.
+fn trace_suite(project: &Project, resolved: &Resolved, report: &mut ReportDocument) {
+    for _ in 0..MAX_TRACED {
+        let replayed = report.suite.as_ref().filter(|suite| suite.replayed);
+        let Some(run) = replayed.and_then(|suite| suite.run_id.clone()) else { return };
+        // Where that report is gone, the cases are run with what this one holds.
+        let Ok((earlier, _)) = named_run::found(project, resolved, &run) else { return };
+        report.suite = earlier.suite;
+    }
+}
+
 /// The cases of the last run that did not pass, each as often as that run did; `None` without the
 /// flag.
 pub(super) fn failed(
@@ -35,6 +51,7 @@ pub(super) fn failed(
     }
     let (mut report, file) = named_run::found(project, resolved, named_run::LATEST)?;
     refuse_arms(&report)?;
+    trace_suite(project, resolved, &mut report);
     let NotPassed { with_prompt, without_prompt } = NotPassed::of(&report);
     let is_known = |id: &String| {
         report.suite.is_none() && resolved.config.scenarios.iter().any(|known| known.id == *id)

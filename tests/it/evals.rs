@@ -225,6 +225,19 @@ fn a_folder_of_skills_is_replayed_with_its_skills() {
 }
 
 #[test]
+fn what_did_not_pass_is_run_again_with_its_skill_however_often() {
+    let workspace = folder_of_skills();
+    let _ = workspace.clone().args(["--suite", "skills"]).run().exit(1);
+    for _ in 0..2 {
+        let again = workspace.clone().args(["--rerun-failed", "--format=json"]).run().exit(1);
+        let expected = [("bare/a", "failed"), ("greeter/3", "unscored")];
+        let expected = expected.map(|(id, status)| (id.to_owned(), status.to_owned()));
+        assert_eq!(statuses(&again), expected);
+        assert_eq!(again.stdout_report().case_of("greeter/3").0["skill"], "greeter");
+    }
+}
+
+#[test]
 fn the_cases_of_a_folder_can_be_chosen_frozen_and_shown() {
     let workspace = folder_of_skills();
     let run = workspace
