@@ -74,14 +74,14 @@ fn the_formula_has_the_digest_of_every_archive() {
     let folder = tempfile::tempdir().unwrap();
     let sums = folder.path().join("SHA256SUMS");
     let made = |names: &[&str]| {
-        let lines: String = names
+        let lines: Vec<String> = names
             .iter()
-            .zip('1'..)
+            .zip(1..)
             .map(|(name, digit)| {
-                format!("{}  selftest-{name}.tar.gz\n", digit.to_string().repeat(64))
+                format!("{}  selftest-{name}.tar.gz", digit.to_string().repeat(64))
             })
             .collect();
-        fs::write(&sums, lines).unwrap();
+        fs::write(&sums, lines.join("\n") + "\n").unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/formula");
         let output = Command::new(script).arg(&sums).output().unwrap();
         let [stdout, stderr] =

@@ -107,11 +107,12 @@ impl Found {
     fn look_for_api(&mut self, project: &Path) {
         for name in DESCRIPTIONS {
             let Some(text) = self.text(project, name) else { continue };
-            let parsed: Result<Value, String> = if name.ends_with(".json") {
-                serde_json::from_str(&text).map_err(|error| error.to_string())
-            } else {
-                serde_yaml::from_str(&text).map_err(|error| error.to_string())
-            };
+            let parsed: Result<Value, String> =
+                if Path::new(name).extension().is_some_and(|kind| kind == "json") {
+                    serde_json::from_str(&text).map_err(|error| error.to_string())
+                } else {
+                    serde_yaml::from_str(&text).map_err(|error| error.to_string())
+                };
             match parsed {
                 Ok(document) => self.api = Some((name, TaskApi::of(&document))),
                 Err(why) => {

@@ -1,4 +1,4 @@
-//! Finds in an OpenAPI description the calls that an `http` system under test needs: one that takes
+//! Finds in an `OpenAPI` description the calls that an `http` system under test needs: one that takes
 //! a task in words, and one that tells what became of it. Pure; nothing is asked of the server.
 
 use serde_json::{Map, Value};

@@ -1,13 +1,15 @@
 //! Failed cases for a terminal: what was asked and answered, what failed, and the judge's words, each
 //! bounded and wrapped. Pure.
 
+use std::borrow::Cow;
+
 use textwrap::Options;
 
 use super::super::case_view::{self, CaseView};
 use super::super::wording;
 use super::{Colour, Detail, Style, colour};
 use crate::check::CheckOutcome;
-use crate::outcome::{Step, StepKind};
+use crate::outcome::{CheckResult, Step, StepKind};
 use selftest_text::escape;
 
 /// Columns of a line.
@@ -81,7 +83,7 @@ fn parts(case: &CaseView<'_>) -> Vec<Part> {
     let failed = case.result.checks.iter();
     let failed = failed.filter(|check| check.finding.outcome == CheckOutcome::Failed);
     // The first one is the reason, unless a fact came before it.
-    let others = failed.map(|check| check.describe()).filter(|words| *words != reason(case));
+    let others = failed.map(CheckResult::describe).filter(|words| *words != reason(case));
     for words in others.take(CHECKS) {
         add("failed", words);
     }
@@ -116,7 +118,7 @@ fn wrapped(part: &Part, limit: usize) -> Vec<String> {
     let first = format!("  {:<1$}", part.label, INDENT - 2);
     let rest = " ".repeat(INDENT);
     let options = Options::new(WIDTH).initial_indent(&first).subsequent_indent(&rest);
-    textwrap::wrap(&text, options).into_iter().map(|line| line.into_owned()).collect()
+    textwrap::wrap(&text, options).into_iter().map(Cow::into_owned).collect()
 }
 
 #[cfg(test)]
