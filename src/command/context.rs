@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use super::failure::Failure;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Environment, Flag, Resolved};
+use selftest_harness::report::ci::ReportRequest;
 use selftest_harness::sut::project::ANSWER_KEYS;
 
 /// A project folder with the environment of this process.
@@ -50,6 +51,16 @@ impl Project {
         (self.shown.join(&reports.json_folder), self.shown.join(&reports.markdown_folder))
     }
 
+    /// The reports that this configuration asks for besides, with paths from the current folder.
+    pub(super) fn report_requests(&self, resolved: &Resolved) -> Vec<ReportRequest> {
+        let requests = resolved.config.reports.requests().into_iter();
+        let from_here = |request| match request {
+            ReportRequest::File(kind, path) => ReportRequest::File(kind, self.shown.join(path)),
+            ReportRequest::Github => request,
+        };
+        requests.map(from_here).collect()
+    }
+
     /// Every path that holds an answer key.
     pub(super) fn protected(&self, resolved: &Resolved) -> Vec<PathBuf> {
         let (json, markdown) = self.report_folders(resolved);
@@ -57,7 +68,10 @@ impl Project {
         let fixed = ANSWER_KEYS.iter().chain(&["config/schema.json"]);
         let mut paths: Vec<PathBuf> = fixed.map(|path| self.folder.join(path)).collect();
         let weekly = self.shown.join(&resolved.config.grade.weekly_folder);
-        let shown = resolved.path.iter().chain([&json, &markdown, &weekly]);
+        let requests = self.report_requests(resolved);
+        let asked = requests.iter().filter_map(ReportRequest::path).map(Path::to_owned);
+        let asked: Vec<PathBuf> = asked.collect();
+        let shown = resolved.path.iter().chain([&json, &markdown, &weekly]).chain(&asked);
         paths.extend(shown.filter_map(|path| std::path::absolute(path).ok()));
         paths.sort();
         paths.dedup();

@@ -4,6 +4,7 @@
 
 mod aa;
 mod calibrate;
+mod ci_reports;
 mod compare;
 mod context;
 mod doctor;
@@ -24,6 +25,7 @@ mod named_run;
 mod reflect;
 mod rejudge;
 mod replay;
+mod report;
 mod run;
 mod schema;
 mod serve;
@@ -75,6 +77,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init) => init::execute(&global),
         Some(Command::Freeze { run, output }) => freeze::execute(&run, output.as_deref(), &global),
+        Some(Command::Report { run, report }) => report::execute(&run, &report, &global),
         Some(Command::Suite { action }) => suite::execute(&action, &global),
         Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {
             Some(b) => {

@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
 use super::named_run;
@@ -45,6 +46,7 @@ pub(super) async fn run(
     prints: bool,
 ) -> Result<(Exit, Option<RunId>), Failure> {
     let project = Project::open(global)?;
+    ci_reports::check_once(&args.report)?;
     let resolved = project.load(flags(args))?;
     let allowed = &args.trials.allow_commands;
     if let (None, Some(name)) = (&args.suite, allowed.first()) {
@@ -96,6 +98,7 @@ pub(super) async fn run_cases(
     setup.read_named_files(&mut plan)?;
     let run_id = RunId::fresh(selftest_clock::now());
     let files = report_files(project, resolved, &run_id)?;
+    let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare(&plan).await?;
     if let Some(skill) = plan.iter().find_map(|case| case.handed.as_ref()) {
         // Whether skills can be handed over at all is known before the first case.
@@ -105,7 +108,14 @@ pub(super) async fn run_cases(
     for line in named_run::changed_models(project, resolved, &header.models) {
         eprint(&format!("warning: {line}\n"));
     }
-    Ok(Some(conduct(project, &prepared.runner, header, &plan, files).await))
+    let mut conducted = conduct(project, &prepared.runner, header, &plan, files).await;
+    if let Some(document) = conducted.document.document() {
+        let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
+        let json = &conducted.document.paths().json;
+        let faults = ci_reports.write(&document, &sources, json);
+        conducted.faults.extend(faults);
+    }
+    Ok(Some(conducted))
 }
 
 /// The files that a run writes to, opened before anything is asked.
@@ -161,8 +171,8 @@ impl Conducted {
 
     /// The report as other commands read it.
     pub(super) fn report(&self) -> Result<ReportDocument, Failure> {
-        serde_json::from_str(&self.document.json_text().unwrap_or_default())
-            .map_err(|error| Failure::setup(anyhow!("the report of the run: {error}")))
+        let missing = || Failure::setup(anyhow!("the run has no report: it never started"));
+        self.document.document().ok_or_else(missing)
     }
 
     /// Prints the results on stdout.
@@ -211,6 +221,11 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     let alone = args.trials.judge_model.as_ref().map(|_| "--judge-model");
     if let Some(flag) = alone.or(args.trials.model.as_ref().map(|_| "--model")) {
         set("/judge/panel", flag, Some(json!([])));
+    }
+    for request in &args.report {
+        let pointer = format!("/reports/{}", request.kind());
+        let value = request.path().map_or(json!(true), |path| json!(path));
+        set(&pointer, "--report", Some(value));
     }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
     set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));

@@ -16,6 +16,7 @@ use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_grading::improve::routing::RoutingSettings;
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_harness::judge::judge_settings::JudgeSettings;
+use selftest_harness::report::ci::{FileKind, ReportRequest};
 use selftest_harness::rubric::{Category, Rubric, RubricError};
 use selftest_harness::scenario::generator_settings::GeneratorSettings;
 use selftest_harness::scenario::{ReplyStep, Scenario, TaskStatus};
@@ -79,7 +80,7 @@ pub struct Config {
     pub scenarios: Vec<Scenario>,
 }
 
-/// The `reports` section: folders under the project.
+/// The `reports` section: folders under the project, and further reports of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportSettings {
@@ -89,6 +90,41 @@ pub struct ReportSettings {
     /// Folder of the Markdown reports and their index.
     #[schemars(length(min = 1))]
     pub markdown_folder: PathBuf,
+    /// File of a copy of the Markdown report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub md: Option<PathBuf>,
+    /// File of a copy of the JSON report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub json: Option<PathBuf>,
+    /// Whether a run in GitHub Actions writes annotations and a step summary.
+    pub github: bool,
+}
+
+impl ReportSettings {
+    /// The reports that are wanted besides those of every run.
+    pub fn requests(&self) -> Vec<ReportRequest> {
+        let files = [(FileKind::Markdown, &self.md), (FileKind::Json, &self.json)];
+        let file = |(kind, path): (FileKind, &Option<PathBuf>)| {
+            path.clone().map(|path| ReportRequest::File(kind, path))
+        };
+        let github = self.github.then_some(ReportRequest::Github);
+        files.into_iter().filter_map(file).chain(github).collect()
+    }
+
+    /// Wants these reports and no others.
+    pub fn keep_only(&mut self, requests: &[ReportRequest]) {
+        let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
+        *self = Self { json_folder, markdown_folder, ..Self::default() };
+        for request in requests {
+            match request {
+                ReportRequest::File(FileKind::Markdown, path) => self.md = Some(path.clone()),
+                ReportRequest::File(FileKind::Json, path) => self.json = Some(path.clone()),
+                ReportRequest::Github => self.github = true,
+            }
+        }
+    }
 }
 
 impl Default for ReportSettings {
@@ -96,6 +132,9 @@ impl Default for ReportSettings {
         Self {
             json_folder: PathBuf::from("reports/selftest"),
             markdown_folder: PathBuf::from("docs/reports/selftest"),
+            md: None,
+            json: None,
+            github: false,
         }
     }
 }

@@ -19,6 +19,7 @@ mod calibration;
 mod cassette;
 mod checks;
 mod checks_doc;
+mod ci_reports;
 mod evals;
 mod experiment;
 mod gate;

@@ -1,8 +1,9 @@
 //! Reports of a run for people and programs: observers and renderers.
 //!
-//! Renderers return text; `files` alone touches the disk, `progress` alone the terminal. Nothing
+//! Renderers return text; `files` and `ci/files` alone touch the disk, `progress` alone the terminal. Nothing
 //! here decides anything: `outcome` has done that.
 
+pub mod ci;
 pub mod comparison;
 pub mod document;
 pub mod files;

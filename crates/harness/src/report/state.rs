@@ -84,10 +84,24 @@ impl RunState {
     /// The JSON report: what `to_string_pretty` makes of the whole document, put together from
     /// the texts of the cases. `None` before the run has started.
     pub(super) fn json(&self) -> Option<serde_json::Result<String>> {
+        let head = self.head()?;
+        Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+    }
+
+    /// The whole document. `None` before the run has started.
+    pub(super) fn document(&self) -> Option<ReportDocument> {
+        let head = self.head()?;
+        let categories = &head.rubric.categories;
+        let cases = self.results().map(|case| CaseDocument::new(case, categories)).collect();
+        Some(ReportDocument { cases, ..head })
+    }
+
+    /// The document without its cases.
+    fn head(&self) -> Option<ReportDocument> {
         let header = self.header.as_ref()?;
         let end = self.end.as_ref();
         let host = self.host.clone();
-        let head = ReportDocument {
+        Some(ReportDocument {
             repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
             panel: PanelAgreement::of(self.cases.values().map(|case| &*case.result)),
             judge_samples: JudgeSamples::of(self.cases.values().map(|case| &*case.result)),
@@ -96,8 +110,7 @@ impl RunState {
             skills: SkillResult::all(self.results()),
             loading: LoadingRates::of(self.results()),
             ..ReportDocument::head(header, &self.summary, &self.warnings(header), end, host)
-        };
-        Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+        })
     }
 
     /// The run whose answers were judged again, and what became of its verdicts.

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use case::CaseDocument;
 pub use scores::Scores;
 
-use crate::calibration::RunCalibration;
+use crate::calibration::{JudgeCalibration, RunCalibration};
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
 use crate::outcome::judge_samples::JudgeSamples;
@@ -187,6 +187,30 @@ impl ReportDocument {
             selftest_version: header.selftest_version.clone(),
             host,
             cases: Vec::new(),
+        }
+    }
+
+    /// The facts that were known before the first case. Labels are not among them: what follows
+    /// from them is in [`ReportDocument::calibration`].
+    pub fn header(&self) -> RunHeader {
+        RunHeader {
+            run_id: self.run_id.clone(),
+            task_group_id: self.task_group_id.clone(),
+            started_at: self.timestamp,
+            selftest_version: self.selftest_version.clone(),
+            config: self.config.clone(),
+            seed: self.seed,
+            models: self.models.clone(),
+            sut: self.sut.clone(),
+            isolation: self.isolation.clone(),
+            rubric: self.rubric.clone(),
+            prompt_digests: self.prompt_digests.clone(),
+            calibration: JudgeCalibration::None,
+            suite: self.suite.clone(),
+            experiment: self.experiment.clone(),
+            rejudged: self.rejudged.as_ref().map(|rejudged| rejudged.run.clone()),
+            remarks: Vec::new(),
+            scenario_ids: self.scenarios.clone(),
         }
     }
 }

@@ -1,0 +1,59 @@
+//! A run as the reports for CI see it: its document with each case's status found once.
+
+use std::collections::BTreeMap;
+
+use super::sources::{CaseSource, CaseSources};
+use crate::outcome::CaseResult;
+use crate::report::case_view::CaseView;
+use crate::report::document::ReportDocument;
+
+/// A document and its cases as results.
+pub(super) struct RunView<'a> {
+    pub(super) document: &'a ReportDocument,
+    pub(super) results: Vec<CaseResult>,
+    sources: &'a CaseSources,
+}
+
+impl<'a> RunView<'a> {
+    pub(super) fn new(document: &'a ReportDocument, sources: &'a CaseSources) -> Self {
+        let cases = document.cases.iter().enumerate();
+        let results = cases.map(|(index, case)| case.result(index)).collect();
+        Self { document, results, sources }
+    }
+
+    /// The finished cases in the order of the plan.
+    pub(super) fn cases(&self) -> Vec<CaseView<'_>> {
+        self.results.iter().map(CaseView::new).collect()
+    }
+
+    /// The place of a case in its file.
+    pub(super) fn source(&self, case: &CaseView<'_>) -> Option<CaseSource<'_>> {
+        self.sources.of(&case.result.scenario.id)
+    }
+
+    /// The ids of planned cases that the run did not come to: it goes on or was killed.
+    pub(super) fn missing(&self) -> Vec<&'a str> {
+        let mut finished: BTreeMap<&str, usize> = BTreeMap::new();
+        for case in &self.document.cases {
+            *finished.entry(&case.id).or_default() += 1;
+        }
+        let is_missing = |id: &&'a str| match finished.get_mut(id) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        };
+        self.document.scenarios.iter().map(String::as_str).filter(is_missing).collect()
+    }
+
+    /// Milliseconds from start to end; none of a run that has not ended.
+    pub(super) fn wall_ms(&self) -> Option<u64> {
+        let end = self.document.ended_at?;
+        let passed = end.as_millisecond() - self.document.timestamp.as_millisecond();
+        u64::try_from(passed).ok()
+    }
+}
+
+/// Why a planned case has no result.
+pub(super) const MISSING: &str = "the run did not come to this case";

@@ -1,0 +1,189 @@
+//! Reports for CI: `--report`, the `reports` section and `selftest report`. No model server anywhere:
+//! checks decide.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::report::Report;
+use crate::workspace::{NOBODY, Workspace};
+
+const SUITE: &str = "config/suites/ci.yaml";
+
+/// Says how many lines it was asked for, and what it can read of an earlier report.
+const AGENT: &str = r#"
+import json, sys
+prompt = json.loads(sys.stdin.readline())["prompt"]
+output = "one\ntwo"
+if "three" in prompt:
+    output += "\nthree"
+if "report" in prompt:
+    try:
+        output = open("ci.md").read()
+    except OSError:
+        output = "there is none"
+answer = {"type": "result", "status": "COMPLETE", "output": output, "tokens": 120}
+print(json.dumps(answer), flush=True)
+"#;
+
+const CASES: &str = "version: 1
+cases:
+  - scenario: { id: good, description: d, expected_status: COMPLETE }
+    prompt: Say three lines.
+    checks: [{ lines: 3 }]
+  - scenario:
+      id: bad
+      description: d
+      expected_status: COMPLETE
+    prompt: \"Say <b>two</b> lines: 100%, ::error::no\"
+    checks: [{ lines: 3 }]
+  - scenario: { id: unknown, description: d, expected_status: COMPLETE }
+    prompt: Read something.
+    checks: [{ tool_called: Read }]
+  - scenario: { id: secret, description: d, expected_status: COMPLETE }
+    prompt: Show me the report.
+    checks: [{ contains: there is none }]
+";
+
+fn python() -> String {
+    let python = std::process::Command::new("sh").args(["-c", "command -v python3"]).output();
+    String::from_utf8(python.unwrap().stdout).unwrap().trim().to_owned()
+}
+
+/// A project whose agent passes two cases of four, fails one, and leaves one undecided.
+pub(crate) fn workspace(more_config: &str) -> Workspace {
+    let sut =
+        format!("sut: {{ command: {{ run: [\"{}\", agent.py], work_folder: copy }} }}\n", python());
+    Workspace::new()
+        .config(format!("version: 1\n{sut}{more_config}"))
+        .file("agent.py", AGENT)
+        .file(SUITE, CASES)
+        .env("OLLAMA_HOST", NOBODY)
+        .args(["--suite", SUITE])
+}
+
+/// The same run with further arguments.
+fn with(workspace: &Workspace, more: &[&str]) -> Workspace {
+    workspace.clone().args(["--suite", SUITE].iter().chain(more))
+}
+
+#[test]
+fn reports_are_written_beside_those_of_every_run() {
+    let workspace = workspace("");
+    let args = ["--report", "md=out/ci.md,json=out/ci.json", "--format=json"];
+    let run = with(&workspace, &args).run().exit(1);
+    let own = run.report();
+    let json = fs::read_to_string(workspace.path("out/ci.json")).unwrap();
+    assert_eq!(json, run.stdout, "the copy is the report");
+    let markdown = fs::read_to_string(workspace.path("out/ci.md")).unwrap();
+    let link = |prefix: &str| format!("({prefix}reports/selftest/{}.json)", own.run_id());
+    assert_eq!(markdown, run.markdown().replace(&link("../../../"), &link("../")));
+    assert_eq!(fs::read_dir(workspace.path("out")).unwrap().count(), 2, "nothing else is left");
+
+    // The same again, from the report that was kept.
+    let report = ["report", "latest", "--report=md=again.md", "--report=json=again.json"];
+    let told = workspace.clone().args(report).run().exit(0);
+    assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("", ""));
+    assert_eq!(fs::read_to_string(workspace.path("again.json")).unwrap(), json);
+    let again = fs::read_to_string(workspace.path("again.md")).unwrap();
+    assert_eq!(again, markdown.replace(&link("../"), &link("")));
+}
+
+#[test]
+fn the_configuration_names_reports_and_flags_win() {
+    let workspace = workspace("reports: { md: ci.md, json: ci.json }\n");
+    let _ = with(&workspace, &["--report=json=flag.json"]).run().exit(1);
+    let is_there = |path| workspace.path(path).is_file();
+    assert!(is_there("ci.md") && is_there("flag.json") && !is_there("ci.json"));
+    let told = workspace.clone().args(["report", "latest"]).run().exit(0);
+    assert_eq!(told.stderr, "");
+    assert!(is_there("ci.json"));
+    fs::remove_file(workspace.path("ci.md")).unwrap();
+    let only = ["report", "latest", "--report=json=x.json"];
+    let _ = workspace.clone().args(only).run().exit(0);
+    assert!(!is_there("ci.md"), "what is named is all that is written");
+}
+
+#[test]
+fn what_is_tested_cannot_read_the_reports_of_an_earlier_run() {
+    let workspace = workspace("reports: { md: ci.md, json: ci.json }\n");
+    for _ in 0..2 {
+        let _ = workspace.run().exit(1);
+        let report = Report::parse(&fs::read_to_string(workspace.path("ci.json")).unwrap());
+        assert_eq!(report.case_of("secret").status(), "passed");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
+    for (report, exit, words) in [
+        ("pdf=x", 2, "there is no report `pdf`, expected one of: "),
+        ("md", 2, "`md` needs a path: md=PATH"),
+        ("md=a,md=b", 2, "error: --report names `md` twice"),
+        ("md=config", 5, "error: cannot write the md report to config: it is a folder"),
+        ("md=agent.py/x/y.md", 5, "error: cannot write the md report to agent.py/x/y.md: "),
+        ("md=a/b,json=a/./b", 5, "error: the reports md and json have the same file: a/"),
+    ] {
+        let workspace = workspace("");
+        let run = with(&workspace, &["--report", report]).run().exit(exit);
+        assert!(run.stderr.contains(words), "{report}: {}", run.stderr);
+        assert_eq!(run.stdout, "");
+        let kept = fs::read_dir(workspace.path("reports/selftest"));
+        assert_eq!(kept.map_or(0, Iterator::count), 0, "{report}: nothing has run");
+    }
+}
+
+#[test]
+fn an_earlier_run_needs_a_report_to_write() {
+    let workspace = workspace("");
+    let _ = workspace.run().exit(1);
+    let run = workspace.clone().args(["report", "latest"]).run().exit(2);
+    assert_eq!(
+        run.stderr,
+        "error: nothing to write: neither --report nor `reports` names a report\n\
+         hint: for example --report md=selftest.md\n"
+    );
+    let args = ["report", "selftest-19990101-0000-none", "--report=md=x.md"];
+    let run = workspace.clone().args(args).run().exit(2);
+    assert!(run.stderr.contains("there is no run `selftest-19990101-0000-none`"), "{}", run.stderr);
+    assert!(!workspace.path("x.md").exists());
+}
+
+#[test]
+fn github_gets_annotations_at_the_lines_of_the_cases_and_a_summary() {
+    let workspace = workspace("");
+    let summary = workspace.path("summary.md");
+    fs::write(&summary, "An earlier step.\n").unwrap();
+    let github = with(&workspace, &["--report=github", "--format=json"])
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_STEP_SUMMARY", &summary)
+        .env("GITHUB_WORKSPACE", workspace.project());
+    let run = github.run().exit(1);
+    serde_json::from_str::<Value>(&run.stdout).unwrap();
+    let annotations: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("::")).collect();
+    let start = "file=config/suites/ci.yaml,line=";
+    assert_eq!(annotations.len(), 2, "{annotations:?}");
+    let error = format!("::error {start}7,title=FAIL bad::check “");
+    assert!(annotations[0].starts_with(&error), "{annotations:?}");
+    let warning = format!("::warning {start}12,title=UNSCORED unknown::undecided: ");
+    assert!(annotations[1].starts_with(&warning), "{annotations:?}");
+    let text = fs::read_to_string(&summary).unwrap();
+    assert!(text.starts_with("An earlier step.\n## Selftest: failed (2/3 (67%))\n"), "{text}");
+    assert!(text.contains("Say <b>two</b> lines: 100%, ::error::no\n```\n"), "{text}");
+
+    // Those of an earlier run, where the summary cannot be written.
+    let args = ["report", "latest", "--report=github"];
+    let env = [("GITHUB_ACTIONS", "true"), ("GITHUB_STEP_SUMMARY", "/proc/nowhere/summary.md")];
+    let again = env.into_iter().fold(workspace.clone(), |it, (name, value)| it.env(name, value));
+    let run = again.args(args).run().exit(5);
+    assert!(run.stderr.contains(&error), "{}", run.stderr);
+    assert!(run.stderr.contains("error: cannot write the step summary to /proc/nowhere/"));
+}
+
+#[test]
+fn outside_of_github_there_are_no_annotations() {
+    let run = with(&workspace(""), &["--report=github"]).run().exit(1);
+    let note = "note: no annotations: GITHUB_ACTIONS is not `true`, so this is not GitHub\n";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    assert!(!run.stderr.contains("::"), "{}", run.stderr);
+}
