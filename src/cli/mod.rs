@@ -138,7 +138,8 @@ pub enum Command {
     Report {
         /// Id of the run, its JSON report, or `latest`
         run: String,
-        /// The reports, comma-separated or repeated: md=PATH, json=PATH, github
+        /// The reports, comma-separated or repeated: junit=PATH, md=PATH, json=PATH, ctrf=PATH,
+        /// github
         #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
         report: Vec<ReportRequest>,
     },

@@ -59,7 +59,8 @@ pub struct RunArgs {
     /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
-    /// Write these reports too, comma-separated or repeated: md=PATH, json=PATH, github
+    /// Write these reports too, comma-separated or repeated: junit=PATH, md=PATH, json=PATH,
+    /// ctrf=PATH, github
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     pub report: Vec<ReportRequest>,
     /// Run each case of the suite so many times

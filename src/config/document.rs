@@ -90,6 +90,10 @@ pub struct ReportSettings {
     /// Folder of the Markdown reports and their index.
     #[schemars(length(min = 1))]
     pub markdown_folder: PathBuf,
+    /// File of a JUnit report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub junit: Option<PathBuf>,
     /// File of a copy of the Markdown report, replaced by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -98,6 +102,10 @@ pub struct ReportSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub json: Option<PathBuf>,
+    /// File of a report in the Common Test Report Format, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub ctrf: Option<PathBuf>,
     /// Whether a run in GitHub Actions writes annotations and a step summary.
     pub github: bool,
 }
@@ -105,7 +113,12 @@ pub struct ReportSettings {
 impl ReportSettings {
     /// The reports that are wanted besides those of every run.
     pub fn requests(&self) -> Vec<ReportRequest> {
-        let files = [(FileKind::Markdown, &self.md), (FileKind::Json, &self.json)];
+        let files = [
+            (FileKind::Junit, &self.junit),
+            (FileKind::Markdown, &self.md),
+            (FileKind::Json, &self.json),
+            (FileKind::Ctrf, &self.ctrf),
+        ];
         let file = |(kind, path): (FileKind, &Option<PathBuf>)| {
             path.clone().map(|path| ReportRequest::File(kind, path))
         };
@@ -118,11 +131,20 @@ impl ReportSettings {
         let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
         *self = Self { json_folder, markdown_folder, ..Self::default() };
         for request in requests {
-            match request {
-                ReportRequest::File(FileKind::Markdown, path) => self.md = Some(path.clone()),
-                ReportRequest::File(FileKind::Json, path) => self.json = Some(path.clone()),
-                ReportRequest::Github => self.github = true,
-            }
+            let (kind, path) = match request {
+                ReportRequest::File(kind, path) => (kind, path),
+                ReportRequest::Github => {
+                    self.github = true;
+                    continue;
+                }
+            };
+            let key = match kind {
+                FileKind::Junit => &mut self.junit,
+                FileKind::Markdown => &mut self.md,
+                FileKind::Json => &mut self.json,
+                FileKind::Ctrf => &mut self.ctrf,
+            };
+            *key = Some(path.clone());
         }
     }
 }
@@ -132,8 +154,10 @@ impl Default for ReportSettings {
         Self {
             json_folder: PathBuf::from("reports/selftest"),
             markdown_folder: PathBuf::from("docs/reports/selftest"),
+            junit: None,
             md: None,
             json: None,
+            ctrf: None,
             github: false,
         }
     }

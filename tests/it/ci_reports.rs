@@ -2,10 +2,12 @@
 //! checks decide.
 
 use std::fs;
+use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::report::Report;
+use crate::require::{self, Part};
 use crate::workspace::{NOBODY, Workspace};
 
 const SUITE: &str = "config/suites/ci.yaml";
@@ -186,4 +188,70 @@ fn outside_of_github_there_are_no_annotations() {
     let note = "note: no annotations: GITHUB_ACTIONS is not `true`, so this is not GitHub\n";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     assert!(!run.stderr.contains("::"), "{}", run.stderr);
+}
+
+/// Python of the tests' virtual environment with the libraries that read test reports.
+fn test_report_readers() -> Option<std::path::PathBuf> {
+    let find = || {
+        let venv = std::path::PathBuf::from(std::env::var_os("SELFTEST_TEST_VENV")?);
+        let python = venv.join("bin/python");
+        let mut import = std::process::Command::new(&python);
+        let status = import.args(["-c", "import junitparser, lxml"]).status().ok()?;
+        status.success().then_some(python)
+    };
+    let why = "no $SELFTEST_TEST_VENV/bin/python that can `import junitparser, lxml`; \
+               scripts/test installs them";
+    require::part(Part::Venv, find().ok_or(why))
+}
+
+#[test]
+fn other_peoples_programs_read_the_junit_report() {
+    let Some(python) = test_report_readers() else { return };
+    let workspace = workspace("");
+    let _ = with(&workspace, &["--repeats=2", "--report=junit=junit.xml"]).run().exit(1);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures");
+    let output = std::process::Command::new(python)
+        .arg(folder.join("read_junit.py"))
+        .arg(workspace.path("junit.xml"))
+        .arg(folder.join("junit.xsd"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(read["faults"], json!([]), "by the schema");
+    let totals = ["tests", "failures", "errors", "skipped"].map(|key| read[key].as_u64().unwrap());
+    assert_eq!(totals, [8, 2, 2, 0]);
+    let cases = read["cases"].as_array().unwrap();
+    let results: Vec<[&str; 2]> = cases
+        .iter()
+        .map(|case| ["name", "result"].map(|key| case[key].as_str().unwrap()))
+        .collect();
+    let of_trial = |trial: u32| {
+        let all =
+            [("good", "passed"), ("bad", "Failure"), ("unknown", "Error"), ("secret", "passed")];
+        all.map(|(id, result)| (format!("{id} #{trial}"), result))
+    };
+    for (name, result) in [1, 2].into_iter().flat_map(of_trial) {
+        assert!(results.contains(&[&name, result]), "{name}: {result} in {results:?}");
+    }
+    let bad = cases.iter().find(|case| case["name"] == "bad #1").unwrap();
+    assert!(bad["message"].as_str().unwrap().starts_with("check “"), "{bad}");
+    assert!(bad["text"].as_str().unwrap().contains("Say <b>two</b> lines: 100%"), "{bad}");
+    assert_eq!((&bad["file"], &bad["line"]), (&json!(SUITE), &json!("7")));
+    assert_eq!(read["properties"]["judge"], "none");
+    assert!(read["properties"]["seed"].as_str().unwrap().parse::<u64>().is_ok(), "{read}");
+}
+
+#[test]
+fn the_common_test_report_format_has_every_case() {
+    let workspace = workspace("");
+    let _ = with(&workspace, &["--report=ctrf=ctrf.json"]).run().exit(1);
+    let text = fs::read_to_string(workspace.path("ctrf.json")).unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let tests = report["results"]["tests"].as_array().unwrap();
+    let results: Vec<String> =
+        tests.iter().map(|test| format!("{} {}", test["name"], test["status"])).collect();
+    let expected = ["good passed", "bad failed", "unknown other", "secret passed"];
+    assert_eq!(results.join("\n").replace('"', ""), expected.join("\n"));
+    assert_eq!((&tests[1]["filePath"], &tests[1]["line"]), (&json!(SUITE), &json!(7)));
 }

@@ -16,7 +16,7 @@ pub(crate) enum Part {
     Postgres,
     /// Recorded sessions that are no part of the project: `SELFTEST_TEST_DATA`.
     SharedData,
-    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis and mcp.
+    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp, junitparser and lxml.
     Venv,
     /// The npm package pm-orchestrator-runner in `SELFTEST_TEST_NODE`.
     PmRunner,

@@ -5,6 +5,9 @@ pub mod files;
 pub mod github;
 pub mod sources;
 
+mod ctrf;
+mod details;
+mod junit;
 mod request;
 mod run_view;
 
@@ -34,6 +37,9 @@ pub enum RenderError {
     /// A template.
     #[error("{0}")]
     Template(#[from] askama::Error),
+    /// XML.
+    #[error("{0}")]
+    Xml(#[from] quick_junit::SerializeError),
     /// JSON.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
@@ -47,6 +53,8 @@ pub fn render(
 ) -> Result<String, RenderError> {
     let run = RunView::new(document, context.sources);
     match kind {
+        FileKind::Junit => Ok(junit::render(&run)?),
+        FileKind::Ctrf => Ok(ctrf::render(&run)?),
         FileKind::Markdown => Ok(markdown_report(&run, context.json_link)?),
         FileKind::Json => Ok(serde_json::to_string_pretty(document)? + "\n"),
     }

@@ -9,10 +9,14 @@ use strum::VariantArray as _;
 /// A report that is written to a file of the user's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
 pub enum FileKind {
+    /// JUnit XML.
+    Junit,
     /// The Markdown report.
     Markdown,
     /// The JSON report.
     Json,
+    /// The Common Test Report Format, JSON.
+    Ctrf,
 }
 
 /// The kind that writes no file of its own.
@@ -22,8 +26,10 @@ impl FileKind {
     /// The word on the command line, and the key in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Junit => "junit",
             Self::Markdown => "md",
             Self::Json => "json",
+            Self::Ctrf => "ctrf",
         }
     }
 

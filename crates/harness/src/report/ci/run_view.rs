@@ -53,6 +53,16 @@ impl<'a> RunView<'a> {
         let passed = end.as_millisecond() - self.document.timestamp.as_millisecond();
         u64::try_from(passed).ok()
     }
+
+    /// The group that a case is listed in: its skill, else the file of its suite.
+    pub(super) fn group<'b>(&'b self, case: &CaseView<'b>) -> &'b str {
+        case.result.skill.as_deref().unwrap_or_else(|| self.default_group())
+    }
+
+    /// The group of a case of no skill.
+    pub(super) fn default_group(&self) -> &str {
+        self.document.suite.as_ref().map_or("selftest", |suite| &suite.path)
+    }
 }
 
 /// Why a planned case has no result.
