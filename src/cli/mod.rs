@@ -138,7 +138,7 @@ pub enum Command {
     Report {
         /// Id of the run, its JSON report, or `latest`
         run: String,
-        /// The reports, comma-separated or repeated: junit=PATH, md=PATH, json=PATH, ctrf=PATH,
+        /// The reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH, ctrf=PATH,
         /// github
         #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
         report: Vec<ReportRequest>,

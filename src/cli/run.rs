@@ -59,7 +59,7 @@ pub struct RunArgs {
     /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
-    /// Write these reports too, comma-separated or repeated: junit=PATH, md=PATH, json=PATH,
+    /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
     /// ctrf=PATH, github
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     pub report: Vec<ReportRequest>,

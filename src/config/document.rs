@@ -16,6 +16,7 @@ use selftest_grading::improve::gap_settings::GapSettings;
 use selftest_grading::improve::routing::RoutingSettings;
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_harness::judge::judge_settings::JudgeSettings;
+use selftest_harness::outcome::usage::Prices;
 use selftest_harness::report::ci::{FileKind, ReportRequest};
 use selftest_harness::rubric::{Category, Rubric, RubricError};
 use selftest_harness::scenario::generator_settings::GeneratorSettings;
@@ -65,6 +66,8 @@ pub struct Config {
     pub models: ModelSettings,
     /// Where reports are written.
     pub reports: ReportSettings,
+    /// What models cost. Without a price no money is told.
+    pub prices: Prices,
     /// Recorded sessions: where they are and how they are graded.
     pub grade: GradeSettings,
     /// Skills: how well they work, and which are disabled.
@@ -94,6 +97,10 @@ pub struct ReportSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub junit: Option<PathBuf>,
+    /// File of a page that loads nothing, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub html: Option<PathBuf>,
     /// File of a copy of the Markdown report, replaced by each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -115,6 +122,7 @@ impl ReportSettings {
     pub fn requests(&self) -> Vec<ReportRequest> {
         let files = [
             (FileKind::Junit, &self.junit),
+            (FileKind::Html, &self.html),
             (FileKind::Markdown, &self.md),
             (FileKind::Json, &self.json),
             (FileKind::Ctrf, &self.ctrf),
@@ -140,6 +148,7 @@ impl ReportSettings {
             };
             let key = match kind {
                 FileKind::Junit => &mut self.junit,
+                FileKind::Html => &mut self.html,
                 FileKind::Markdown => &mut self.md,
                 FileKind::Json => &mut self.json,
                 FileKind::Ctrf => &mut self.ctrf,
@@ -155,6 +164,7 @@ impl Default for ReportSettings {
             json_folder: PathBuf::from("reports/selftest"),
             markdown_folder: PathBuf::from("docs/reports/selftest"),
             junit: None,
+            html: None,
             md: None,
             json: None,
             ctrf: None,
@@ -180,6 +190,7 @@ impl Default for Config {
             rubric: None,
             models: ModelSettings::default(),
             reports: ReportSettings::default(),
+            prices: Prices::default(),
             grade: GradeSettings::default(),
             skills: SkillSettings::default(),
             jobs: JobSettings::default(),

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::model_server::{ModelServer, verdict};
 use crate::report::Report;
 use crate::require::{self, Part};
-use crate::workspace::{NOBODY, Workspace};
+use crate::workspace::{CLEAR, NOBODY, OPENAI, Workspace, config};
 
 const SUITE: &str = "config/suites/ci.yaml";
 
@@ -254,4 +255,102 @@ fn the_common_test_report_format_has_every_case() {
     let expected = ["good passed", "bad failed", "unknown other", "secret passed"];
     assert_eq!(results.join("\n").replace('"', ""), expected.join("\n"));
     assert_eq!((&tests[1]["filePath"], &tests[1]["line"]), (&json!(SUITE), &json!(7)));
+}
+
+#[test]
+fn tokens_time_and_money_are_in_every_report() {
+    let server = ModelServer::script().judge(|call| verdict(call, 0.9)).start();
+    let prices = format!(
+        "prices: {{ currency: EUR, models: {{ \"{OPENAI}\": {{ input: 1000, output: 2000 }} }} }}\n"
+    );
+    let workspace =
+        Workspace::new().config(format!("{}{prices}", config(OPENAI, CLEAR))).server(&server);
+    let names = "junit=a.xml,html=a.html,md=a.md,ctrf=a.json";
+    let run = workspace.clone().args(["--report", names]).run().exit(0);
+    let report = run.report();
+    let usage = &report.0["usage"];
+    assert_eq!(usage["prices"]["currency"], "EUR");
+    let mut sum = 0.0;
+    for role in ["generator", "sut", "judge"] {
+        let role = &usage[role];
+        let tokens = |key: &str| role[key].as_f64().unwrap();
+        let money = tokens("prompt_tokens") / 1e3 + tokens("completion_tokens") * 2.0 / 1e3;
+        assert!((role["cost"].as_f64().unwrap() - money).abs() < 1e-9, "{usage}");
+        assert!(
+            role["calls"].as_u64() >= Some(1) && role.get("unpriced_calls").is_none(),
+            "{usage}"
+        );
+        sum += money;
+    }
+    assert!((usage["total"]["cost"].as_f64().unwrap() - sum).abs() < 1e-9, "{usage}");
+    assert_eq!(report.case().0["usage"]["total"]["cost"], usage["total"]["cost"]);
+    let words = format!("{sum:.2} EUR");
+    assert!(run.stdout.contains(&format!(" of model time, {words}\n")), "{}", run.stdout);
+    assert!(run.markdown().contains(&format!(" {words} |\n")), "{}", run.markdown());
+    for (file, text) in [
+        ("a.xml", format!("<property name=\"cost\" value=\"{words}\"/>")),
+        ("a.html", format!("<td class=\"n\">{words}</td>")),
+        ("a.md", format!(" {words} |\n")),
+        ("a.json", "\"currency\": \"EUR\"".to_owned()),
+    ] {
+        let report = fs::read_to_string(workspace.path(file)).unwrap();
+        assert!(report.contains(&text), "{text} in {report}");
+    }
+}
+
+#[test]
+fn without_a_price_there_is_no_money() {
+    let server = ModelServer::script().judge(|call| verdict(call, 0.9)).start();
+    let run = Workspace::simple(&server).run().exit(0);
+    let usage = &run.report().0["usage"];
+    assert!(usage["total"]["prompt_tokens"].as_u64() > Some(0), "{usage}");
+    assert!(usage["total"].get("cost").is_none() && usage.get("prices").is_none(), "{usage}");
+    assert!(
+        run.stdout.contains(" of model time\n") && !run.stdout.contains("USD"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn prices_that_are_no_prices_are_refused() {
+    for (prices, words) in [
+        ("models: { a/b: { input: -1, output: 1 } }", "prices.models.a/b.input"),
+        ("models: { a/b: { input: 1 } }", "output"),
+        ("models: { a/b: { input: .nan, output: 1 } }", "input"),
+        ("currency: \"\"", "prices.currency"),
+        ("model: {}", "model"),
+    ] {
+        let text = format!("version: 1\nprices: {{ {prices} }}\nscenarios:\n{CLEAR}");
+        let run = Workspace::new().config(text).args(["config", "check"]).run().exit(2);
+        assert!(run.stderr.contains(words), "{prices}: {}", run.stderr);
+    }
+}
+
+/// The fenced blocks of a language in the section of docs/ci.md about reports.
+fn blocks(language: &str) -> Vec<String> {
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci.md")).unwrap();
+    let (_, section) = page.split_once("\n## Reports for CI\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let begin = format!("```{language}\n");
+    let rest = section.split(&begin).skip(1);
+    rest.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_page_about_reports_tells_the_truth() {
+    let workspace = workspace("");
+    for block in blocks("sh") {
+        let (command, exit) = block.trim().split_once("  # exit ").unwrap();
+        let arguments = command.strip_prefix("selftest ").unwrap().split(' ');
+        let _ = workspace.clone().args(arguments).run().exit(exit.parse().unwrap());
+    }
+    for file in ["junit.xml", "report.html", "ctrf.json", "again.html"] {
+        assert!(workspace.path("out").join(file).is_file(), "{file}");
+    }
+    let of_config = |block: &&String| !block.starts_with("jobs:");
+    let config: Vec<String> = blocks("yaml").iter().filter(of_config).cloned().collect();
+    let config = format!("version: 1\n{}scenarios:\n{CLEAR}", config.concat());
+    let _ = Workspace::new().config(config).args(["config", "check"]).run().exit(0);
 }

@@ -13,6 +13,7 @@ use crate::calibration::JudgeCalibration;
 use crate::experiment::Arm;
 use crate::judge::fitness::{Fitness, Impression};
 use crate::judge::judge_settings::JudgeMethod;
+use crate::outcome::usage::Prices;
 use crate::outcome::{CaseResult, RunOutcome, Summary};
 use crate::rubric::{Category, Rubric};
 use crate::sut::Isolation;
@@ -250,6 +251,8 @@ pub struct RunHeader {
     pub prompt_digests: std::collections::BTreeMap<String, String>,
     /// The judge held against labels, where anyone gave some.
     pub calibration: JudgeCalibration,
+    /// Prices of models; absent where none are stated.
+    pub prices: Option<Prices>,
     /// The suite; absent where a generator makes the cases.
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.

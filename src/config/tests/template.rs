@@ -63,6 +63,8 @@ fn the_template_documents_the_true_defaults() {
         let refresh = &mut config.skills.refresh;
         assert_eq!(refresh.command.take().unwrap(), ["./reload-skills"]);
         assert_eq!(refresh.webhook.take().as_deref(), Some("https://example.org/skills"));
+        let prices = std::mem::take(&mut config.prices.models);
+        assert_eq!(prices.into_keys().collect::<Vec<_>>(), ["ollama/*", "openai/gpt-4o-mini"]);
         let asked = config.reports.requests();
         assert_eq!(asked.len(), FileKind::VARIANTS.len(), "an example of each kind of file");
         config.reports.keep_only(&[]);

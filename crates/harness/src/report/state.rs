@@ -11,6 +11,7 @@ use crate::event::{RunEvent, RunEventKind, RunHeader};
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
+use crate::outcome::usage::RunUsage;
 use crate::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
 
 /// Bytes of a warning, and how many are kept.
@@ -70,8 +71,10 @@ impl RunState {
     }
 
     fn add(&mut self, result: &Arc<CaseResult>) -> serde_json::Result<()> {
-        let categories = self.header.as_ref().map_or(&[][..], |header| &header.rubric.categories);
-        let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories))?;
+        let header = self.header.as_ref();
+        let categories = header.map_or(&[][..], |header| &header.rubric.categories);
+        let prices = header.and_then(|header| header.prices.as_ref());
+        let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories, prices))?;
         // The lines of a pretty text hold no line feed of their own: strings escape theirs.
         let json = json.replace('\n', "\n    ");
         let finished = Finished { result: Arc::clone(result), json };
@@ -91,8 +94,10 @@ impl RunState {
     /// The whole document. `None` before the run has started.
     pub(super) fn document(&self) -> Option<ReportDocument> {
         let head = self.head()?;
+        let prices = self.header.as_ref().and_then(|header| header.prices.as_ref());
         let categories = &head.rubric.categories;
-        let cases = self.results().map(|case| CaseDocument::new(case, categories)).collect();
+        let case = |case| CaseDocument::new(case, categories, prices);
+        let cases = self.results().map(case).collect();
         Some(ReportDocument { cases, ..head })
     }
 
@@ -102,6 +107,7 @@ impl RunState {
         let end = self.end.as_ref();
         let host = self.host.clone();
         Some(ReportDocument {
+            usage: RunUsage::of(self.results(), header.prices.as_ref()),
             repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
             panel: PanelAgreement::of(self.cases.values().map(|case| &*case.result)),
             judge_samples: JudgeSamples::of(self.cases.values().map(|case| &*case.result)),
@@ -171,6 +177,7 @@ impl RunState {
             warnings: &self.warnings(header),
             end: self.end.as_ref(),
             calibration: self.calibration(header),
+            usage: RunUsage::of(self.results(), header.prices.as_ref()),
             json_link,
         }))
     }

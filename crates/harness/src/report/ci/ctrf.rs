@@ -108,6 +108,7 @@ pub(super) fn render(run: &RunView<'_>) -> serde_json::Result<String> {
                     "judge": name(&models.judge),
                     "generator": models.generator.as_deref().map(name),
                     "sut": name(&document.sut),
+                    "usage": run.usage,
                 },
             },
             "tests": tests,
@@ -134,6 +135,10 @@ fn test(run: &RunView<'_>, case: &CaseView<'_>) -> Test {
     extra.extend(case.task_status().map(|status| ("actualStatus".to_owned(), json!(status))));
     extra.extend(result.repeat.map(|repeat| ("repeat".to_owned(), json!(repeat))));
     extra.insert("sessionId".to_owned(), json!(result.session_id));
+    let used = run.usage(case);
+    if !used.is_empty() {
+        extra.insert("usage".to_owned(), json!(used));
+    }
     Test {
         name: name(case.name()),
         status: Status::of(case.status),

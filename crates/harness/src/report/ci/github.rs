@@ -122,6 +122,8 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
     let mut facts: Vec<String> = wording::interval(summary).into_iter().collect();
     facts.extend(wording::undecided(summary));
     facts.extend(run.wall_ms().map(|ms| format!("took {}", duration(ms))));
+    let used = run.usage.as_ref().map(|usage| wording::usage(&usage.usage.total, run.currency()));
+    facts.extend(used);
     let judge = inline(&document.models.judge, MAX_CELL);
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}. Judge: {judge}. Run {}.\n", facts.join("; "), document.run_id);

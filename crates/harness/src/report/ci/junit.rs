@@ -14,6 +14,7 @@ use selftest_text::wording::percent;
 use super::details::details;
 use super::run_view::{MISSING, RunView};
 use crate::outcome::CaseStatus;
+use crate::outcome::usage::RoleUsage;
 use crate::report::case_view::CaseView;
 use crate::report::wording;
 
@@ -102,6 +103,9 @@ fn test_case(run: &RunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase {
         property("skill", skill.clone());
     }
     property("session_id", result.session_id.to_string());
+    for (key, value) in used(&run.usage(case).total, run.currency()) {
+        property(key, value);
+    }
     found
 }
 
@@ -143,9 +147,30 @@ fn properties(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     ];
     found.extend(models.generator.clone().map(|model| ("generator", model)));
     found.extend(models.sut.clone().map(|model| ("sut_model", model)));
+    if let Some(usage) = &run.usage {
+        found.extend(used(&usage.usage.total, run.currency()));
+    }
     let rate = document.summary.pass_rate;
     found.extend(rate.map(|rate| ("pass_rate", format!("{} %", percent(rate)))));
     found.into_iter().map(|(key, value)| (key, name(&value))).collect()
+}
+
+/// What models worked and cost, as far as it is known.
+fn used(used: &RoleUsage, currency: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if used.calls > 0 {
+        if used.prompt_tokens > 0 {
+            found.push(("tokens_in", wording::tokens_in(used)));
+            found.push(("tokens_out", wording::tokens_out(used)));
+        }
+        let seconds = Duration::from_millis(used.model_ms).as_secs_f64();
+        found.push(("model_seconds", format!("{seconds:.3}")));
+    }
+    if used.undivided_tokens > 0 {
+        found.push(("sut_tokens", used.undivided_tokens.to_string()));
+    }
+    found.extend(wording::cost(used, currency).map(|cost| ("cost", cost)));
+    found
 }
 
 /// A short text from anywhere.
@@ -203,7 +228,7 @@ mod tests {
         let mut case: CaseResult = document.cases[0].result(0);
         case.repeat = Some(2);
         case.scenario.id = "again".to_owned();
-        let case = crate::report::document::CaseDocument::new(&case, &[]);
+        let case = crate::report::document::CaseDocument::new(&case, &[], None);
         document.cases.push(case);
         document.scenarios = vec![document.cases[0].id.clone(), "again".into(), "again".into()];
         let text = xml(&document);

@@ -7,6 +7,7 @@ pub mod sources;
 
 mod ctrf;
 mod details;
+mod html;
 mod junit;
 mod request;
 mod run_view;
@@ -55,6 +56,7 @@ pub fn render(
     match kind {
         FileKind::Junit => Ok(junit::render(&run)?),
         FileKind::Ctrf => Ok(ctrf::render(&run)?),
+        FileKind::Html => Ok(html::render(&run)?),
         FileKind::Markdown => Ok(markdown_report(&run, context.json_link)?),
         FileKind::Json => Ok(serde_json::to_string_pretty(document)? + "\n"),
     }
@@ -75,6 +77,7 @@ fn markdown_report(run: &RunView<'_>, json_link: &str) -> Result<String, askama:
         warnings: &document.warnings,
         end: end.as_ref(),
         calibration: document.calibration.clone(),
+        usage: run.usage.clone(),
         json_link,
     })
 }

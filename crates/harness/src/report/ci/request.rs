@@ -11,6 +11,8 @@ use strum::VariantArray as _;
 pub enum FileKind {
     /// JUnit XML.
     Junit,
+    /// A page that loads nothing.
+    Html,
     /// The Markdown report.
     Markdown,
     /// The JSON report.
@@ -27,6 +29,7 @@ impl FileKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Junit => "junit",
+            Self::Html => "html",
             Self::Markdown => "md",
             Self::Json => "json",
             Self::Ctrf => "ctrf",

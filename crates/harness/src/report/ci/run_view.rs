@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::sources::{CaseSource, CaseSources};
 use crate::outcome::CaseResult;
+use crate::outcome::usage::{Prices, RunUsage, Usage};
 use crate::report::case_view::CaseView;
 use crate::report::document::ReportDocument;
 
@@ -11,19 +12,34 @@ use crate::report::document::ReportDocument;
 pub(super) struct RunView<'a> {
     pub(super) document: &'a ReportDocument,
     pub(super) results: Vec<CaseResult>,
+    /// What models worked and cost, counted again where an old report does not say it.
+    pub(super) usage: Option<RunUsage>,
     sources: &'a CaseSources,
 }
 
 impl<'a> RunView<'a> {
     pub(super) fn new(document: &'a ReportDocument, sources: &'a CaseSources) -> Self {
         let cases = document.cases.iter().enumerate();
-        let results = cases.map(|(index, case)| case.result(index)).collect();
-        Self { document, results, sources }
+        let results: Vec<CaseResult> = cases.map(|(index, case)| case.result(index)).collect();
+        let count = || RunUsage::of(results.iter(), None);
+        let usage = document.usage.clone().or_else(count);
+        Self { document, results, usage, sources }
     }
 
     /// The finished cases in the order of the plan.
     pub(super) fn cases(&self) -> Vec<CaseView<'_>> {
         self.results.iter().map(CaseView::new).collect()
+    }
+
+    /// What models worked and cost for a case.
+    pub(super) fn usage(&self, case: &CaseView<'_>) -> Usage {
+        let prices = self.usage.as_ref().and_then(|usage| usage.prices.as_ref());
+        Usage::of(case.result, prices.unwrap_or(&Prices::default()))
+    }
+
+    /// The currency, where prices were stated.
+    pub(super) fn currency(&self) -> Option<&str> {
+        self.usage.as_ref().and_then(RunUsage::currency)
     }
 
     /// The place of a case in its file.

@@ -23,6 +23,7 @@ use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::repeats::Repeats;
+use crate::outcome::usage::RunUsage;
 use crate::outcome::{LoadingRates, RunOutcome, SkillResult, Summary};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
@@ -65,6 +66,9 @@ pub struct ReportDocument {
     pub rejudged: Option<Rejudged>,
     /// Counts over the cases.
     pub summary: Summary,
+    /// Calls, tokens, time and money by role; absent where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RunUsage>,
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
@@ -169,6 +173,7 @@ impl ReportDocument {
             experiment: header.experiment.clone(),
             rejudged: None,
             summary: summary.clone(),
+            usage: None,
             repeats: None,
             panel: None,
             judge_samples: None,
@@ -206,6 +211,7 @@ impl ReportDocument {
             rubric: self.rubric.clone(),
             prompt_digests: self.prompt_digests.clone(),
             calibration: JudgeCalibration::None,
+            prices: self.usage.as_ref().and_then(|usage| usage.prices.clone()),
             suite: self.suite.clone(),
             experiment: self.experiment.clone(),
             rejudged: self.rejudged.as_ref().map(|rejudged| rejudged.run.clone()),
