@@ -18,7 +18,7 @@ const HOSTILE: &str = "</pre></details><script>document.title = 'broken'</script
 fn document() -> ReportDocument {
     let mut document = runs::run(runs::RUN, "2026-11-21T06:00:12Z", 8, &[2, 5]);
     let failed = &mut document.cases[2];
-    failed.steps[0].reply.as_mut().unwrap().output = HOSTILE.to_owned();
+    HOSTILE.clone_into(&mut failed.steps[0].reply.as_mut().unwrap().output);
     failed.prompt = Some(HOSTILE.to_owned());
     let open = serde_json::to_value(&document.cases[6]).unwrap();
     let mut open: Value = open;

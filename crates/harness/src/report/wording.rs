@@ -135,7 +135,9 @@ pub(super) fn cost(used: &RoleUsage, currency: Option<&str>) -> Option<String> {
         ..1.0 => format!("{amount:.4}"),
         _ => format!("{amount:.2}"),
     };
-    let least = if used.unpriced_calls > 0 { "at least " } else { "" };
+    // Nobody can say what the tokens of a program under test cost.
+    let is_all = used.unpriced_calls == 0 && used.undivided_tokens == 0;
+    let least = if is_all { "" } else { "at least " };
     Some(format!("{least}{amount} {currency}"))
 }
 
@@ -194,6 +196,8 @@ mod tests {
         let uncounted = RoleUsage { uncounted_calls: 1, ..used(None, 1) };
         assert!(usage(&uncounted, None).contains("at least 900 tokens in"));
         let stated = RoleUsage { undivided_tokens: 120, ..RoleUsage::default() };
+        let partly = RoleUsage { undivided_tokens: 5, ..used(Some(0.5), 0) };
+        assert_eq!(super::cost(&partly, Some("EUR")).unwrap(), "at least 0.5000 EUR");
         assert_eq!(usage(&stated, None), "120 tokens of the system under test");
     }
 

@@ -50,8 +50,10 @@ pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
     let failed = |case: &&CaseView<'_>| case.status.pass() == Some(false);
     let unscored = |case: &&CaseView<'_>| case.status.pass().is_none() && !case.was_not_run();
     let mut lines = Vec::new();
-    lines.extend(of_cases(&run, Severity::Error, cases.iter().filter(failed).collect()));
-    let mut warnings = of_cases(&run, Severity::Warning, cases.iter().filter(unscored).collect());
+    let failed: Vec<&CaseView<'_>> = cases.iter().filter(failed).collect();
+    lines.extend(of_cases(&run, Severity::Error, &failed));
+    let unscored: Vec<&CaseView<'_>> = cases.iter().filter(unscored).collect();
+    let mut warnings = of_cases(&run, Severity::Warning, &unscored);
     for (reason, names) in case_view::not_run(&cases) {
         let words = format!("{} not run: {reason}", plural(names.len() as u64, "case"));
         warnings.push(annotation(Severity::Warning, None, "selftest", &words));
@@ -66,7 +68,7 @@ pub fn annotations(document: &ReportDocument, sources: &CaseSources) -> String {
 }
 
 /// The annotations of these cases; the last one stands for those that are too many.
-fn of_cases(run: &RunView<'_>, severity: Severity, cases: Vec<&CaseView<'_>>) -> Vec<String> {
+fn of_cases(run: &RunView<'_>, severity: Severity, cases: &[&CaseView<'_>]) -> Vec<String> {
     let shown = if cases.len() > MAX_ANNOTATIONS { MAX_ANNOTATIONS - 1 } else { cases.len() };
     let line = |case: &&CaseView<'_>| {
         let title = format!("{} {}", case.label(), case.name());
@@ -132,7 +134,7 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
     if !open.is_empty() {
         text += "| Case | Result | Score | Reason |\n|------|--------|------:|--------|\n";
     }
-    let mut left_out = 0;
+    let mut left_out = 0_u64;
     for case in &open {
         if text.len() > MAX_SUMMARY / 2 {
             left_out += 1;
@@ -143,7 +145,7 @@ pub fn step_summary(document: &ReportDocument, sources: &CaseSources) -> String 
         let _ = writeln!(text, "| {name} | {} | {score} | {reason} |", case.label());
     }
     if left_out > 0 {
-        let _ = writeln!(text, "\n{} left out here.", plural(left_out as u64, "case"));
+        let _ = writeln!(text, "\n{} left out here.", plural(left_out, "case"));
     }
     let missing = run.missing();
     if !missing.is_empty() {

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::run_view::{MISSING, RunView};
 use crate::check::CheckOutcome;
+use crate::judge::fitness::Fitness;
 use crate::judge::{ScoredQuestion, Verdict};
 use crate::outcome::usage::RoleUsage;
 use crate::outcome::{CheckResult, RunOutcome, Step, StepKind};
@@ -217,7 +218,7 @@ fn share(count: usize, total: usize) -> String {
 fn facts(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     let document = run.document;
     let models = &document.models;
-    let fitness = models.judge_fitness.as_ref().map(|fitness| fitness.sentence());
+    let fitness = models.judge_fitness.as_ref().map(Fitness::sentence);
     let suite = document.suite.as_ref().map(|suite| suite.path.clone());
     let known = [
         ("Judge", Some(models.judge.clone())),
