@@ -42,6 +42,7 @@ pub use label::{CalibrateArgs, LabelArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
 pub use run::{Format, GateArgs, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
+use selftest_harness::report::ci::ReportRequest;
 pub use serve::ServeArgs;
 pub use signals::SignalsAction;
 pub use skills::{KeptAction, RecordArgs, SkillsAction, StatusName};
@@ -151,6 +152,16 @@ pub enum Command {
         /// The action.
         #[command(subcommand)]
         action: BaselineAction,
+    },
+    /// Write reports of an earlier run: those of --report, else those of the configuration
+    #[command(after_help = REPORT_EXITS)]
+    Report {
+        /// Id of the run, its JSON report, or `latest`
+        run: String,
+        /// The reports, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH, ctrf=PATH,
+        /// github
+        #[arg(long, value_name = "KIND=PATH", value_delimiter = ',')]
+        report: Vec<ReportRequest>,
     },
     /// Look at suites and evals.json files before they are run
     Suite {
@@ -353,6 +364,12 @@ Exit codes:
   1  with --fail-if-worse: the second run is worse beyond chance
   2  wrong usage, or no case is in both runs";
 
+const REPORT_EXITS: &str = "\
+Exit codes:
+  0  all of them are written, whatever the result of the run
+  2  wrong usage, or there is no such run
+  5  a report could not be written; the others are";
+
 const REPLAY_EXITS: &str = "\
 Exit codes:
   0    compared, whatever the result
@@ -436,6 +453,8 @@ mod tests {
             "selftest reflect grade - --project demo --exit-zero",
             "selftest --suite config/suites/a.yaml --repeats 5 --scenarios 2",
             "selftest freeze latest --output a.yaml",
+            "selftest --scenarios=2 --report md=a.md,json=b.json --report github",
+            "selftest report latest --report md=a.md",
             "selftest compare a.json latest --fail-if-worse",
             "selftest suite check skills/a/evals/evals.json skills --json -v",
             "selftest compare latest --power --json",

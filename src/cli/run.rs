@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use selftest_harness::report::ci::ReportRequest;
 
 use selftest_harness::run::shard::Shard;
 
@@ -86,6 +87,10 @@ pub struct RunArgs {
     /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
+    /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
+    /// ctrf=PATH, github
+    #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
+    pub report: Vec<ReportRequest>,
     /// Run each case of the suite so many times
     #[arg(
         long,

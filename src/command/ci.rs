@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::comment::link;
 use super::context::Project;
@@ -87,8 +87,7 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
         Some(folder) => project.path(folder),
         None => project.report_folders(&resolved).0.join(FOLDER),
     };
-    // CI-REPORTS: what else CI reads is asked for here, as flags that stand below what anybody set:
-    // `/reports/junit` and `/reports/html` in `folder`, `/reports/github` for `Service::GitHub`.
+    flags.extend(reports(&resolved, &folder, service)?);
     eprint(&format!("{}; gate {gate}: {why}\n", service.name()));
     let resolved = project.load(flags)?;
     let environment = &project.environment;
@@ -108,6 +107,28 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
     let written = write(&project, &report, conducted, args, &folder);
     outputs(service, environment, Outputs::of(&report, &folder))?;
     written.map(|()| ended.exit)
+}
+
+/// The reports that CI reads, but for those that anybody asked for under another name.
+fn reports(resolved: &Resolved, folder: &Path, service: Service) -> Result<Vec<Flag>, Failure> {
+    // Paths of the configuration are within the project.
+    let folder = std::path::absolute(folder)
+        .map_err(|error| Failure::setup(anyhow!("{}: {error}", folder.display())))?;
+    let asked = resolved.config.reports.requests();
+    let is_asked = |kind: &str| asked.iter().any(|request| request.kind() == kind);
+    let wanted = |kind: &str, value: Value| Flag {
+        pointer: format!("/reports/{kind}"),
+        flag: "selftest ci".to_owned(),
+        value,
+    };
+    let files = [("junit", "junit.xml"), ("html", "report.html")];
+    let files = files.into_iter().filter(|(kind, _)| !is_asked(kind));
+    let mut flags: Vec<Flag> =
+        files.map(|(kind, name)| wanted(kind, json!(folder.join(name)))).collect();
+    if service == Service::GitHub && !is_asked("github") {
+        flags.push(wanted("github", json!(true)));
+    }
+    Ok(flags)
 }
 
 /// The gate, and why it is this one: what anybody set, else that of a baseline that is there.

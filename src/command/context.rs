@@ -8,6 +8,7 @@ use super::failure::Failure;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Environment, Flag, Resolved};
 use selftest_harness::gate::baseline;
+use selftest_harness::report::ci::ReportRequest;
 use selftest_harness::report::terminal::Detail;
 use selftest_harness::sut::project::ANSWER_KEYS;
 
@@ -64,6 +65,16 @@ impl Project {
         }
     }
 
+    /// The reports that this configuration asks for besides, with paths from the current folder.
+    pub(super) fn report_requests(&self, resolved: &Resolved) -> Vec<ReportRequest> {
+        let requests = resolved.config.reports.requests().into_iter();
+        let from_here = |request| match request {
+            ReportRequest::File(kind, path) => ReportRequest::File(kind, self.shown.join(path)),
+            ReportRequest::Github => request,
+        };
+        requests.map(from_here).collect()
+    }
+
     /// Every path that holds an answer key.
     pub(super) fn protected(&self, resolved: &Resolved) -> Vec<PathBuf> {
         let (json, markdown) = self.report_folders(resolved);
@@ -73,7 +84,11 @@ impl Project {
         let weekly = self.shown.join(&resolved.config.grade.weekly_folder);
         // What is tested need not know what it is held against.
         let baseline = self.baseline_file(resolved);
-        let shown = resolved.path.iter().chain([&json, &markdown, &weekly, &baseline]);
+        let requests = self.report_requests(resolved);
+        let asked = requests.iter().filter_map(ReportRequest::path).map(Path::to_owned);
+        let asked: Vec<PathBuf> = asked.collect();
+        let shown =
+            resolved.path.iter().chain([&json, &markdown, &weekly, &baseline]).chain(&asked);
         paths.extend(shown.filter_map(|path| std::path::absolute(path).ok()));
         paths.sort();
         paths.dedup();

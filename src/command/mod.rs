@@ -6,6 +6,7 @@ mod aa;
 mod baseline;
 mod calibrate;
 mod ci;
+mod ci_reports;
 mod comment;
 mod compare;
 mod context;
@@ -28,6 +29,7 @@ mod named_run;
 mod reflect;
 mod rejudge;
 mod replay;
+mod report;
 mod rerun;
 mod run;
 mod schema;
@@ -83,6 +85,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Ci(args)) => runtime()?.block_on(ci::execute(&args, &global)),
         Some(Command::Comment(args)) => runtime()?.block_on(comment::execute(&args, &global)),
         Some(Command::Baseline { action }) => baseline::execute(&action, &global),
+        Some(Command::Report { run, report }) => report::execute(&run, &report, &global),
         Some(Command::Suite { action }) => suite::execute(&action, &global),
         Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {
             Some(b) => {

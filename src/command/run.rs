@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
 use super::named_run;
@@ -62,6 +63,7 @@ pub(super) async fn run(
     resolved: &Resolved,
     prints: bool,
 ) -> Result<Ended, Failure> {
+    ci_reports::check_once(&args.report)?;
     let allowed = &args.trials.allow_commands;
     if let (None, false, Some(name)) = (&args.suite, args.rerun_failed, allowed.first()) {
         return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
@@ -126,6 +128,7 @@ pub(super) async fn run_cases(
     setup.read_named_files(&mut plan)?;
     let run_id = RunId::fresh(selftest_clock::now());
     let files = report_files(project, resolved, &run_id)?;
+    let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare(&plan).await?;
     if let Some(skill) = plan.iter().find_map(|case| case.handed.as_ref()) {
         // Whether skills can be handed over at all is known before the first case.
@@ -138,7 +141,14 @@ pub(super) async fn run_cases(
     let existing = gate::existing(resolved, suite);
     let gate = gate::gate(resolved, baseline, &header, existing);
     let course = Course { gate, fail_fast: args.gate.fail_fast, cancel: cancel_on_interrupt() };
-    Ok(Some(conduct(project, &prepared.runner, header, &plan, files, course).await))
+    let mut conducted = conduct(project, &prepared.runner, header, &plan, files, course).await;
+    if let Some(document) = conducted.document.document() {
+        let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
+        let json = &conducted.document.paths().json;
+        let faults = ci_reports.write(&document, &sources, json);
+        conducted.faults.extend(faults);
+    }
+    Ok(Some(conducted))
 }
 
 /// The files that a run writes to, opened before anything is asked.
@@ -206,8 +216,8 @@ impl Conducted {
 
     /// The report as other commands read it.
     pub(super) fn report(&self) -> Result<ReportDocument, Failure> {
-        serde_json::from_str(&self.document.json_text().unwrap_or_default())
-            .map_err(|error| Failure::setup(anyhow!("the report of the run: {error}")))
+        let missing = || Failure::setup(anyhow!("the run has no report: it never started"));
+        self.document.document().ok_or_else(missing)
     }
 
     /// Prints the results on stdout.
@@ -272,6 +282,11 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     let alone = args.trials.judge_model.as_ref().map(|_| "--judge-model");
     if let Some(flag) = alone.or(args.trials.model.as_ref().map(|_| "--model")) {
         set("/judge/panel", flag, Some(json!([])));
+    }
+    for request in &args.report {
+        let pointer = format!("/reports/{}", request.kind());
+        let value = request.path().map_or(json!(true), |path| json!(path));
+        set(&pointer, "--report", Some(value));
     }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));
     set("/min_score_to_pass", "--min-score", args.min_score.map(|value| json!(value)));

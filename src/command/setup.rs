@@ -587,6 +587,7 @@ impl Setup<'_> {
             rubric: (&self.resolved.rubric).into(),
             prompt_digests: runner.library.digests().clone(),
             calibration: prepared.calibration.clone(),
+            prices: (!config.prices.models.is_empty()).then(|| config.prices.clone()),
             suite: self.suite.map(|suite| suite.describe(self.args.repeats)),
             experiment: None,
             rejudged: None,

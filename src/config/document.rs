@@ -17,6 +17,8 @@ use selftest_grading::improve::routing::RoutingSettings;
 use selftest_grading::improve::skill_settings::SkillSettings;
 use selftest_harness::gate::GateMode;
 use selftest_harness::judge::judge_settings::JudgeSettings;
+use selftest_harness::outcome::usage::Prices;
+use selftest_harness::report::ci::{FileKind, ReportRequest};
 use selftest_harness::rubric::{Category, Rubric, RubricError};
 use selftest_harness::scenario::generator_settings::GeneratorSettings;
 use selftest_harness::scenario::{ReplyStep, Scenario, TaskStatus};
@@ -78,6 +80,8 @@ pub struct Config {
     pub models: ModelSettings,
     /// Where reports are written.
     pub reports: ReportSettings,
+    /// What models cost. Without a price no money is told.
+    pub prices: Prices,
     /// Recorded sessions: where they are and how they are graded.
     pub grade: GradeSettings,
     /// Skills: how well they work, and which are disabled.
@@ -93,7 +97,7 @@ pub struct Config {
     pub scenarios: Vec<Scenario>,
 }
 
-/// The `reports` section: folders under the project.
+/// The `reports` section: folders under the project, and further reports of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportSettings {
@@ -103,6 +107,69 @@ pub struct ReportSettings {
     /// Folder of the Markdown reports and their index.
     #[schemars(length(min = 1))]
     pub markdown_folder: PathBuf,
+    /// File of a JUnit report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub junit: Option<PathBuf>,
+    /// File of a page that loads nothing, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub html: Option<PathBuf>,
+    /// File of a copy of the Markdown report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub md: Option<PathBuf>,
+    /// File of a copy of the JSON report, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub json: Option<PathBuf>,
+    /// File of a report in the Common Test Report Format, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub ctrf: Option<PathBuf>,
+    /// Whether a run in GitHub Actions writes annotations and a step summary.
+    pub github: bool,
+}
+
+impl ReportSettings {
+    /// The reports that are wanted besides those of every run.
+    pub fn requests(&self) -> Vec<ReportRequest> {
+        let files = [
+            (FileKind::Junit, &self.junit),
+            (FileKind::Html, &self.html),
+            (FileKind::Markdown, &self.md),
+            (FileKind::Json, &self.json),
+            (FileKind::Ctrf, &self.ctrf),
+        ];
+        let file = |(kind, path): (FileKind, &Option<PathBuf>)| {
+            path.clone().map(|path| ReportRequest::File(kind, path))
+        };
+        let github = self.github.then_some(ReportRequest::Github);
+        files.into_iter().filter_map(file).chain(github).collect()
+    }
+
+    /// Wants these reports and no others.
+    pub fn keep_only(&mut self, requests: &[ReportRequest]) {
+        let Self { json_folder, markdown_folder, .. } = std::mem::take(self);
+        *self = Self { json_folder, markdown_folder, ..Self::default() };
+        for request in requests {
+            let (kind, path) = match request {
+                ReportRequest::File(kind, path) => (kind, path),
+                ReportRequest::Github => {
+                    self.github = true;
+                    continue;
+                }
+            };
+            let key = match kind {
+                FileKind::Junit => &mut self.junit,
+                FileKind::Html => &mut self.html,
+                FileKind::Markdown => &mut self.md,
+                FileKind::Json => &mut self.json,
+                FileKind::Ctrf => &mut self.ctrf,
+            };
+            *key = Some(path.clone());
+        }
+    }
 }
 
 impl Default for ReportSettings {
@@ -110,6 +177,12 @@ impl Default for ReportSettings {
         Self {
             json_folder: PathBuf::from("reports/selftest"),
             markdown_folder: PathBuf::from("docs/reports/selftest"),
+            junit: None,
+            html: None,
+            md: None,
+            json: None,
+            ctrf: None,
+            github: false,
         }
     }
 }
@@ -134,6 +207,7 @@ impl Default for Config {
             rubric: None,
             models: ModelSettings::default(),
             reports: ReportSettings::default(),
+            prices: Prices::default(),
             grade: GradeSettings::default(),
             skills: SkillSettings::default(),
             jobs: JobSettings::default(),

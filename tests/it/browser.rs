@@ -8,6 +8,9 @@ mod runs;
 mod site;
 mod skills;
 
+// The page that a run writes for CI.
+mod ci_report;
+
 // The pages.
 mod every_page;
 mod html;

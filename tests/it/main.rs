@@ -22,6 +22,7 @@ mod cassette;
 mod checks;
 mod checks_doc;
 mod ci;
+mod ci_reports;
 mod comment;
 mod evals;
 mod experiment;

@@ -16,7 +16,7 @@ pub(crate) enum Part {
     Postgres,
     /// Recorded sessions that are no part of the project: `SELFTEST_TEST_DATA`.
     SharedData,
-    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp and maturin.
+    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp, maturin, junitparser and lxml.
     Venv,
     /// node and npm in `PATH`.
     Npm,

@@ -19,6 +19,7 @@ use crate::judge::judge_settings::JudgeMethod;
 use crate::judge::probability::TEMPLATE as QUESTIONS_TEMPLATE;
 use crate::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
 use crate::notice::Notice;
+use crate::outcome::usage::Prices;
 use crate::outcome::{CaseResult, RunOutcome, Summary};
 use crate::rubric::{Category, Rubric};
 use crate::sut::Isolation;
@@ -284,6 +285,8 @@ pub struct RunHeader {
     pub prompt_digests: BTreeMap<String, String>,
     /// The judge held against labels, where anyone gave some.
     pub calibration: JudgeCalibration,
+    /// Prices of models; absent where none are stated.
+    pub prices: Option<Prices>,
     /// The suite; absent where a generator makes the cases.
     pub suite: Option<SuiteRun>,
     /// The experiment that the run is part of.

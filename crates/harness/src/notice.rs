@@ -1,7 +1,11 @@
 //! What a reader has to know of a run before its numbers. Plain data and its words; decides nothing.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Something that a run is not, though its reader may take it for that.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Notice {
     /// Nothing of the project was tested, but the assistant that comes with this program.
     BuiltInAssistant {

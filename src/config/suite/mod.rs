@@ -5,6 +5,7 @@
 mod tests;
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -61,6 +62,22 @@ pub fn load(path: &Path) -> Result<Suite, ConfigErrors> {
         ConfigErrors::of_file(path.to_owned(), message, hint)
     })?;
     parse(path, text)
+}
+
+/// The lines of the cases of a suite of ours by the ids of their scenarios, counted from 1; empty of
+/// any other file.
+pub fn lines(path: &Path) -> BTreeMap<String, u32> {
+    let read = super::read(path, KIND).ok();
+    let document = read.as_ref().and_then(|text| Some((text, yaml::parse(text, KIND).ok()?)));
+    let Some((text, document)) = document else { return BTreeMap::new() };
+    let cases = document.value["cases"].as_array().into_iter().flatten().enumerate();
+    let line = |(at, case): (usize, &Value)| {
+        let id = case["scenario"]["id"].as_str()?.to_owned();
+        let place = document.places.get(&format!("/cases/{at}/scenario/id"))?;
+        let line = text.get(..place.value.start)?.matches('\n').count() + 1;
+        Some((id, u32::try_from(line).ok()?))
+    };
+    cases.filter_map(line).collect()
 }
 
 /// Reads the text of a suite; `path` is for the errors.

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use strum::VariantArray as _;
 
 use super::resolved;
 use crate::config::{Config, TEMPLATE, variables};
+use selftest_harness::report::ci::FileKind;
 use selftest_harness::rubric::Rubric;
 use selftest_harness::sut::sut_settings::{ChatSettings, HttpSettings};
 
@@ -62,6 +64,11 @@ fn the_template_documents_the_true_defaults() {
         let refresh = &mut config.skills.refresh;
         assert_eq!(refresh.command.take().unwrap(), ["./reload-skills"]);
         assert_eq!(refresh.webhook.take().as_deref(), Some("https://example.org/skills"));
+        let prices = std::mem::take(&mut config.prices.models);
+        assert_eq!(prices.into_keys().collect::<Vec<_>>(), ["ollama/*", "openai/gpt-4o-mini"]);
+        let asked = config.reports.requests();
+        assert_eq!(asked.len(), FileKind::VARIANTS.len(), "an example of each kind of file");
+        config.reports.keep_only(&[]);
         assert_eq!(config.gaps.suite.take(), Some("config/suites/skills.yaml".into()));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
         assert_eq!(config.scenarios[1].files, ["README.md"]);

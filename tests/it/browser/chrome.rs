@@ -254,7 +254,7 @@ impl Chrome {
                 continue;
             }
             let url = message["params"]["request"]["url"].as_str().unwrap();
-            let is_ours = ["http://127.0.0.1:", "data:", "about:", "chrome:"]
+            let is_ours = ["http://127.0.0.1:", "file://", "data:", "about:", "chrome:"]
                 .iter()
                 .any(|start| url.starts_with(start));
             assert!(is_ours, "a request left the machine: {url}");

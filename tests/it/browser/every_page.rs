@@ -32,7 +32,7 @@ fn pages() -> Vec<(&'static str, String)> {
 }
 
 /// Texts whose contrast with what lies behind them is below 4.5 (WCAG AA).
-const FAINT: &str = r"
+pub(super) const FAINT: &str = r"
     const channel = (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
     const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
     const light = ([r, g, b]) => 0.2126 * channel(r / 255) + 0.7152 * channel(g / 255) + 0.0722 * channel(b / 255);
@@ -54,7 +54,7 @@ const FAINT: &str = r"
     return faint;";
 
 /// Faults that keep people with screen readers out.
-const NAMELESS: &str = r"
+pub(super) const NAMELESS: &str = r"
     const faults = [];
     const name = (element) => element.textContent.trim() || element.getAttribute('aria-label');
     for (const element of document.querySelectorAll('a, button, summary')) if (!name(element)) faults.push(element.outerHTML);

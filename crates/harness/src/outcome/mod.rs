@@ -10,6 +10,7 @@ pub mod panel;
 pub mod rejudged;
 pub mod repeats;
 pub mod summary;
+pub mod usage;
 
 pub use by_skill::SkillResult;
 pub use case::{

@@ -1,4 +1,4 @@
-//! The files of the reports: the only module of `report` that writes to the disk.
+//! The files that every run writes. Those that are asked for besides are in `ci/files`.
 //!
 //! Proves write access before the first model call, replaces files as a whole, and never leaves
 //! half a report.
@@ -216,7 +216,7 @@ fn read_run(path: &Path) -> Option<RunEntry> {
 }
 
 /// The way from a folder to a file, both absolute, with `/` between its parts.
-fn relative(from: &Path, to: &Path) -> String {
+pub(super) fn relative(from: &Path, to: &Path) -> String {
     let from: Vec<Component<'_>> = from.components().collect();
     let to: Vec<Component<'_>> = to.components().collect();
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();

@@ -16,6 +16,7 @@ use crate::judge::Verdict;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::{PanelAgreement, is_disputed};
 use crate::outcome::rejudged::{FormerVerdict, VerdictChanges};
+use crate::outcome::usage::RunUsage;
 use crate::outcome::{CaseResult, CaseStatus, SkillResult, StepKind, Summary};
 
 /// Most bytes of a text within a line.
@@ -57,6 +58,7 @@ struct Page<'a> {
     repeats: Vec<String>,
     /// The cases by skill; empty where they are of one at most.
     skills: Vec<SkillResult>,
+    usage: Option<&'a RunUsage>,
     /// Whether skills were loaded when they should be, in sentences.
     loading: Vec<String>,
     /// Cases with more than one step.
@@ -90,6 +92,8 @@ pub(super) struct RunView<'a> {
     pub(super) end: Option<&'a RunEnd>,
     /// The pass rate as labels correct it.
     pub(super) calibration: Option<RunCalibration>,
+    /// What models worked and cost; absent where nothing is known of it.
+    pub(super) usage: Option<RunUsage>,
     /// From the Markdown file to the JSON file.
     pub(super) json_link: &'a str,
 }
@@ -118,6 +122,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         repeats: case_view::repeats(view.cases.iter().copied())
             .map(|repeats| repeats.sentences())
             .unwrap_or_default(),
+        usage: view.usage.as_ref(),
         skills: case_view::skills(view.cases.iter().copied()),
         loading: case_view::loading(view.cases.iter().copied()),
         flows: cases.iter().filter(|case| case.result.steps.len() > 1).collect(),
@@ -302,8 +307,8 @@ mod tests {
             }
         }
         assert_eq!(links, 1, "only the link to the JSON");
-        // Title, eight sections, seven failed and six unscored cases.
-        assert_eq!(headings, 1 + 8 + 7 + 6, "{text}");
-        assert_eq!(row, 15 + 2 + 2 + 4, "cases, steps of the flow, rejected prompts, questions");
+        // Title, nine sections, seven failed and six unscored cases.
+        assert_eq!(headings, 1 + 9 + 7 + 6, "{text}");
+        assert_eq!(row, 15 + 2 + 2 + 4 + 4, "cases, steps, rejected prompts, questions, costs");
     }
 }

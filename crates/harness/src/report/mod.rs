@@ -1,9 +1,10 @@
 //! Reports of a run for people and programs: observers and renderers.
 //!
-//! Renderers return text; `files` alone touches the disk, `progress` alone the terminal. Nothing
+//! Renderers return text; `files` and `ci/files` alone touch the disk, `progress` alone the terminal. Nothing
 //! here decides anything: `outcome` has done that.
 
 pub mod accept;
+pub mod ci;
 pub mod comment;
 pub mod comparison;
 pub mod document;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::document::Host;
+use super::document::{Host, ReportDocument};
 use super::files::{ReportFiles, ReportPaths};
 use super::state::RunState;
 use crate::event::{Observer, ObserverError, RunEvent};
@@ -37,6 +37,11 @@ impl ReportHandle {
     /// The JSON report as it stands; `None` when the run never started.
     pub fn json_text(&self) -> Option<String> {
         lock(&self.state).json()?.ok()
+    }
+
+    /// The report as data; `None` when the run never started.
+    pub fn document(&self) -> Option<ReportDocument> {
+        lock(&self.state).document()
     }
 
     /// Where the reports are.
@@ -125,7 +130,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::report::document::ReportDocument;
     use crate::report::fixture;
 
     struct World {

@@ -11,6 +11,7 @@ use crate::event::{RunEvent, RunEventKind, RunHeader};
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
+use crate::outcome::usage::RunUsage;
 use crate::outcome::{CaseResult, LoadingRates, SkillResult, Summary};
 
 /// Bytes of a warning, and how many are kept.
@@ -73,8 +74,10 @@ impl RunState {
     }
 
     fn add(&mut self, result: &Arc<CaseResult>) -> serde_json::Result<()> {
-        let categories = self.header.as_ref().map_or(&[][..], |header| &header.rubric.categories);
-        let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories))?;
+        let header = self.header.as_ref();
+        let categories = header.map_or(&[][..], |header| &header.rubric.categories);
+        let prices = header.and_then(|header| header.prices.as_ref());
+        let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories, prices))?;
         // The lines of a pretty text hold no line feed of their own: strings escape theirs.
         let json = json.replace('\n', "\n    ");
         let finished = Finished { result: Arc::clone(result), json };
@@ -87,10 +90,27 @@ impl RunState {
     /// The JSON report: what `to_string_pretty` makes of the whole document, put together from
     /// the texts of the cases. `None` before the run has started.
     pub(super) fn json(&self) -> Option<serde_json::Result<String>> {
+        let head = self.head()?;
+        Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+    }
+
+    /// The whole document. `None` before the run has started.
+    pub(super) fn document(&self) -> Option<ReportDocument> {
+        let head = self.head()?;
+        let prices = self.header.as_ref().and_then(|header| header.prices.as_ref());
+        let categories = &head.rubric.categories;
+        let case = |case| CaseDocument::new(case, categories, prices);
+        let cases = self.results().map(case).collect();
+        Some(ReportDocument { cases, ..head })
+    }
+
+    /// The document without its cases.
+    fn head(&self) -> Option<ReportDocument> {
         let header = self.header.as_ref()?;
         let end = self.end.as_ref();
         let host = self.host.clone();
-        let head = ReportDocument {
+        Some(ReportDocument {
+            usage: RunUsage::of(self.results(), header.prices.as_ref()),
             repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
             panel: PanelAgreement::of(self.cases.values().map(|case| &*case.result)),
             judge_samples: JudgeSamples::of(self.cases.values().map(|case| &*case.result)),
@@ -99,8 +119,7 @@ impl RunState {
             skills: SkillResult::all(self.results()),
             loading: LoadingRates::of(self.results()),
             ..ReportDocument::head(header, &self.summary, &self.warnings(header), end, host)
-        };
-        Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+        })
     }
 
     /// The run whose answers were judged again, and what became of its verdicts.
@@ -161,6 +180,7 @@ impl RunState {
             warnings: &self.warnings(header),
             end: self.end.as_ref(),
             calibration: self.calibration(header),
+            usage: RunUsage::of(self.results(), header.prices.as_ref()),
             json_link,
         }))
     }

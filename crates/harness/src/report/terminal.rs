@@ -16,6 +16,7 @@ use crate::gate::finding::GateFinding;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
+use crate::outcome::usage::RunUsage;
 use crate::outcome::{CaseResult, CaseStatus, RunOutcome, SkillResult, Summary};
 use selftest_text::escape;
 use selftest_text::wording::{percent, plural};
@@ -146,6 +147,11 @@ pub fn closing(
         lines.push(style.paint(Colour::Faint, &words));
     }
     lines.extend(corrected(header, &cases).map(|words| style.paint(Colour::Faint, &words)));
+    let used = RunUsage::of(cases.iter().map(|case| case.result), header.prices.as_ref());
+    lines.extend(used.map(|used| {
+        let words = wording::usage(&used.usage.total, used.currency());
+        style.paint(Colour::Faint, &words)
+    }));
     lines.extend(case_view::loading(cases.iter().map(|case| case.result)));
     if let Some(panel) = PanelAgreement::of(cases.iter().map(|case| case.result)) {
         let sentences = panel.sentences().into_iter();

@@ -2,10 +2,12 @@
 
 use selftest_stats::Interval;
 use selftest_stats::score::Score;
-use selftest_text::wording::{cases, percent, trials};
+use selftest_text::escape::terminal;
+use selftest_text::wording::{cases, duration, percent, plural, trials};
 
 use crate::event::{ExperimentRun, RejudgedRun, SuiteRun};
 use crate::experiment::Arm;
+use crate::outcome::usage::RoleUsage;
 use crate::outcome::{CaseStatus, RunOutcome, Summary};
 
 /// `4/5 (80%)` as in docs/spec/selftest.md#markdown-report, or `no verdict`.
@@ -94,6 +96,61 @@ pub const fn vote(pass: Option<bool>) -> &'static str {
     }
 }
 
+/// What a role used, in a line; money only where prices were stated in a currency.
+pub fn usage(used: &RoleUsage, currency: Option<&str>) -> String {
+    let mut words = Vec::new();
+    if used.calls > 0 {
+        words.push(plural(used.calls, "model call"));
+        if used.prompt_tokens > 0 {
+            words.push(format!("{} tokens in and {} out", tokens_in(used), tokens_out(used)));
+        }
+        words.push(format!("{} of model time", duration(used.model_ms)));
+    }
+    if used.undivided_tokens > 0 {
+        words.push(format!("{} of the system under test", plural(used.undivided_tokens, "token")));
+    }
+    words.extend(cost(used, currency));
+    words.join(", ")
+}
+
+/// How many tokens models read, `-` where nobody counted.
+pub(super) fn tokens_in(used: &RoleUsage) -> String {
+    counted(used, used.prompt_tokens)
+}
+
+/// How many tokens models wrote.
+pub(super) fn tokens_out(used: &RoleUsage) -> String {
+    counted(used, used.completion_tokens)
+}
+
+fn counted(used: &RoleUsage, tokens: u64) -> String {
+    match (tokens, used.uncounted_calls) {
+        (0, _) => "-".to_owned(),
+        (_, 0) => tokens.to_string(),
+        _ => format!("at least {tokens}"),
+    }
+}
+
+/// Money with its currency; none where no call has a price.
+pub(super) fn cost(used: &RoleUsage, currency: Option<&str>) -> Option<String> {
+    let (amount, currency) = (used.cost?, terminal(currency?, 12));
+    let amount = match amount {
+        0.0 => "0".to_owned(),
+        ..0.0001 => return Some(format!("less than 0.0001 {currency}")),
+        ..1.0 => format!("{amount:.4}"),
+        _ => format!("{amount:.2}"),
+    };
+    // Nobody can say what the tokens of a program under test cost.
+    let is_all = used.unpriced_calls == 0 && used.undivided_tokens == 0;
+    let least = if is_all { "" } else { "at least " };
+    Some(format!("{least}{amount} {currency}"))
+}
+
+/// The same in a table, `-` where there is none.
+pub(super) fn cost_cell(used: &RoleUsage, currency: &str) -> String {
+    cost(used, Some(currency)).unwrap_or_else(|| "-".to_owned())
+}
+
 /// A share in per cent, or `-` where there is none.
 pub(super) fn rate(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{} %", percent(share)))
@@ -121,6 +178,33 @@ pub const fn outcome(outcome: Option<RunOutcome>) -> &'static str {
 mod tests {
     use super::*;
     use selftest_stats::wilson;
+
+    #[test]
+    fn money_is_told_only_where_it_is_known() {
+        let used = |cost, unpriced_calls| RoleUsage {
+            calls: 2,
+            prompt_tokens: 900,
+            completion_tokens: 70,
+            model_ms: 1_500,
+            cost,
+            unpriced_calls,
+            ..RoleUsage::default()
+        };
+        let words = "2 model calls, 900 tokens in and 70 out, 1.5 s of model time";
+        assert_eq!(usage(&used(None, 2), Some("USD")), words);
+        assert_eq!(usage(&used(Some(0.5), 0), None), words);
+        let told = |cost, unpriced| super::cost(&used(cost, unpriced), Some("EUR")).unwrap();
+        assert_eq!(told(Some(0.01234), 0), "0.0123 EUR");
+        assert_eq!(told(Some(12.345), 1), "at least 12.35 EUR");
+        assert_eq!(told(Some(0.000_01), 0), "less than 0.0001 EUR");
+        assert_eq!(told(Some(0.0), 0), "0 EUR", "a stated price of nothing is known");
+        let uncounted = RoleUsage { uncounted_calls: 1, ..used(None, 1) };
+        assert!(usage(&uncounted, None).contains("at least 900 tokens in"));
+        let stated = RoleUsage { undivided_tokens: 120, ..RoleUsage::default() };
+        let partly = RoleUsage { undivided_tokens: 5, ..used(Some(0.5), 0) };
+        assert_eq!(super::cost(&partly, Some("EUR")).unwrap(), "at least 0.5000 EUR");
+        assert_eq!(usage(&stated, None), "120 tokens of the system under test");
+    }
 
     #[test]
     fn small_runs_say_so() {

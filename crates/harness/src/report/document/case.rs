@@ -9,6 +9,7 @@ use crate::judge::{CategoryScore, Verdict};
 use crate::outcome::case::Interruption;
 use crate::outcome::panel::{PanelVote, is_disputed, votes};
 use crate::outcome::rejudged::FormerVerdict;
+use crate::outcome::usage::{Prices, Usage};
 use crate::outcome::{
     CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, case_name,
 };
@@ -87,6 +88,9 @@ pub struct CaseDocument {
     /// Whether the judges of the panel disagree about whether it passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disputed: bool,
+    /// Calls, tokens, time and money by role; absent where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// The verdict of an earlier run on the same answers; absent unless they were judged again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<FormerVerdict>,
@@ -104,8 +108,10 @@ impl CaseDocument {
         Some(GeneratedCase { prompt, hints, grounds: self.grounds.clone() })
     }
 
-    /// The document of a case. `categories` name the scores of a case that has none.
-    pub fn new(case: &CaseResult, categories: &[CategoryWeight]) -> Self {
+    /// The document of a case. `categories` name the scores of a case that has none; money is told
+    /// where there are prices.
+    pub fn new(case: &CaseResult, categories: &[CategoryWeight], prices: Option<&Prices>) -> Self {
+        let usage = Usage::of(case, prices.unwrap_or(&Prices::default()));
         let (status, reason) = case.status();
         let first = case.steps.first();
         let reply = first.and_then(|step| step.reply.as_ref());
@@ -138,6 +144,7 @@ impl CaseDocument {
             reruns: case.reruns.clone(),
             evidence: case.evidence.clone(),
             notes: case.notes.clone(),
+            usage: (!usage.is_empty()).then_some(usage),
             disputed: is_disputed(&votes),
             votes,
             former: case.former,

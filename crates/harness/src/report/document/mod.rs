@@ -17,14 +17,16 @@ use serde_json::Value;
 pub use case::CaseDocument;
 pub use scores::Scores;
 
-use crate::calibration::RunCalibration;
+use crate::calibration::{JudgeCalibration, RunCalibration};
 pub use crate::event::{CategoryWeight, RubricDocument, RunConfig};
 use crate::event::{ExperimentRun, RejudgedRun, RunHeader, RunModels, SuiteRun};
 use crate::gate::finding::GateFinding;
+use crate::notice::Notice;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::PanelAgreement;
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::repeats::Repeats;
+use crate::outcome::usage::RunUsage;
 use crate::outcome::{LoadingRates, RunOutcome, SkillResult, Summary};
 use crate::sut::Isolation;
 use crate::sut::namespace::{RunId, TaskGroupId};
@@ -67,6 +69,9 @@ pub struct ReportDocument {
     pub rejudged: Option<Rejudged>,
     /// Counts over the cases.
     pub summary: Summary,
+    /// Calls, tokens, time and money by role; absent where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RunUsage>,
     /// Repeated cases over all their trials; absent in a run without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
@@ -88,6 +93,9 @@ pub struct ReportDocument {
     /// The run beside its baseline; absent where it was held against none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateFinding>,
+    /// What the run is not, though its reader may take it for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
     /// Models by role.
     pub models: RunModels,
     /// The system under test in a few words.
@@ -176,6 +184,7 @@ impl ReportDocument {
             experiment: header.experiment.clone(),
             rejudged: None,
             summary: summary.clone(),
+            usage: None,
             repeats: None,
             panel: None,
             judge_samples: None,
@@ -183,6 +192,7 @@ impl ReportDocument {
             loading: None,
             calibration: None,
             gate: end.and_then(|end| end.gate.as_deref()).cloned(),
+            notices: header.notices.clone(),
             models: header.models.clone(),
             sut: header.sut.clone(),
             isolation: header.isolation.clone(),
@@ -195,6 +205,32 @@ impl ReportDocument {
             selftest_version: header.selftest_version.clone(),
             host,
             cases: Vec::new(),
+        }
+    }
+
+    /// The facts that were known before the first case. Labels are not among them: what follows
+    /// from them is in [`ReportDocument::calibration`].
+    pub fn header(&self) -> RunHeader {
+        RunHeader {
+            run_id: self.run_id.clone(),
+            task_group_id: self.task_group_id.clone(),
+            started_at: self.timestamp,
+            selftest_version: self.selftest_version.clone(),
+            config: self.config.clone(),
+            seed: self.seed,
+            models: self.models.clone(),
+            sut: self.sut.clone(),
+            isolation: self.isolation.clone(),
+            rubric: self.rubric.clone(),
+            prompt_digests: self.prompt_digests.clone(),
+            calibration: JudgeCalibration::None,
+            prices: self.usage.as_ref().and_then(|usage| usage.prices.clone()),
+            suite: self.suite.clone(),
+            experiment: self.experiment.clone(),
+            rejudged: self.rejudged.as_ref().map(|rejudged| rejudged.run.clone()),
+            notices: self.notices.clone(),
+            remarks: Vec::new(),
+            scenario_ids: self.scenarios.clone(),
         }
     }
 }

@@ -1,0 +1,279 @@
+//! What a run used: calls, tokens and time of models by role, and money by the prices that the user
+//! states. Pure. What nobody counted or priced is missing, and never zero.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::case::CaseResult;
+use selftest_models::CallRecord;
+
+/// Prices of models: the `prices` section of the configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prices {
+    /// The currency of all prices; shown as it is.
+    #[schemars(length(min = 1, max = 12))]
+    pub currency: String,
+    /// Prices by the full name of a model, such as `openai/gpt-4o-mini`. A name that ends in `*` stands
+    /// for all that begin so; the longest name that fits counts.
+    pub models: BTreeMap<String, Price>,
+}
+
+/// The price of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of a million tokens that it reads.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub input: f64,
+    /// Of a million tokens that it writes, thinking included.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub output: f64,
+}
+
+impl Default for Prices {
+    fn default() -> Self {
+        Self { currency: "USD".to_owned(), models: BTreeMap::new() }
+    }
+}
+
+impl Prices {
+    /// The price of a model; none where nobody stated one.
+    pub fn of(&self, model: &str) -> Option<Price> {
+        let fits = |name: &str| match name.strip_suffix('*') {
+            Some(start) => model.starts_with(start),
+            None => model == name,
+        };
+        // A whole name is longer than any beginning of it.
+        let found = self.models.iter().filter(|(name, _)| fits(name));
+        found.max_by_key(|(name, _)| (!name.ends_with('*'), name.len())).map(|(_, price)| *price)
+    }
+}
+
+/// What one role used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoleUsage {
+    /// Calls of models.
+    pub calls: u32,
+    /// Tokens that models read.
+    pub prompt_tokens: u64,
+    /// Tokens that models wrote, thinking included.
+    pub completion_tokens: u64,
+    /// Tokens of which a system under test says how many, and not whether it read or wrote them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub undivided_tokens: u64,
+    /// Wall time of all calls together, waiting for a free place included.
+    pub model_ms: u64,
+    /// Calls with a reply whose tokens nobody counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted_calls: u64,
+    /// Money for all calls that have a price; absent where none has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Calls with a reply that are not in `cost`: without a price or without a count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl RoleUsage {
+    /// Whether nothing was used, as far as anyone knows.
+    pub fn is_empty(&self) -> bool {
+        self.calls == 0 && self.undivided_tokens == 0
+    }
+
+    fn add_call(&mut self, call: &CallRecord, prices: &Prices) {
+        let (input, output) = (call.usage.prompt_tokens, call.usage.completion_tokens);
+        self.calls += 1;
+        self.model_ms = self.model_ms.saturating_add(call.duration_ms);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(input.unwrap_or(0));
+        self.completion_tokens = self.completion_tokens.saturating_add(output.unwrap_or(0));
+        let has_reply = call.raw_reply.is_some();
+        let counted = input.zip(output);
+        self.uncounted_calls += u64::from(has_reply && counted.is_none());
+        match counted.zip(prices.of(&call.model)) {
+            Some(((input, output), price)) => {
+                let money = (tokens(input) * price.input + tokens(output) * price.output) / 1e6;
+                self.cost = Some(self.cost.unwrap_or(0.0) + money);
+            }
+            None => self.unpriced_calls += u64::from(has_reply),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
+        self.undivided_tokens = self.undivided_tokens.saturating_add(other.undivided_tokens);
+        self.model_ms = self.model_ms.saturating_add(other.model_ms);
+        self.uncounted_calls += other.uncounted_calls;
+        self.unpriced_calls += other.unpriced_calls;
+        if let Some(cost) = other.cost {
+            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no model reads 2^53 tokens")]
+fn tokens(count: u64) -> f64 {
+    count as f64
+}
+
+/// What a case or a run used, by role.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// The model that invents prompts.
+    #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
+    pub generator: RoleUsage,
+    /// The system under test, as far as it says: the built-in assistant's model, or the tokens that a
+    /// program reports.
+    #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
+    pub sut: RoleUsage,
+    /// The models that judge.
+    #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
+    pub judge: RoleUsage,
+    /// All of them.
+    #[serde(default, skip_serializing_if = "RoleUsage::is_empty")]
+    pub total: RoleUsage,
+}
+
+impl Usage {
+    /// What a case used. Where its answer was judged again, only the judge worked.
+    pub fn of(case: &CaseResult, prices: &Prices) -> Self {
+        let mut usage = Self::default();
+        if case.former.is_none() {
+            for attempt in &case.generation.attempts {
+                usage.generator.add_call(&attempt.call, prices);
+            }
+            let replies = || case.steps.iter().filter_map(|step| step.reply.as_ref());
+            let calls = replies().filter_map(|reply| reply.call.as_ref());
+            for call in calls.chain(case.evidence.failed_call.as_deref()) {
+                usage.sut.add_call(call, prices);
+            }
+            let stated = replies().filter(|reply| reply.call.is_none());
+            usage.sut.undivided_tokens = stated.filter_map(|reply| reply.tokens).sum();
+        }
+        let judgements = case.steps.iter().filter_map(|step| step.judgement.as_ref());
+        for call in judgements.flat_map(|judgement| &judgement.calls) {
+            usage.judge.add_call(call, prices);
+        }
+        usage.sum_up();
+        usage
+    }
+
+    /// Whether nothing was used, as far as anyone knows.
+    pub fn is_empty(&self) -> bool {
+        self.total.is_empty()
+    }
+
+    /// Each role that used anything, and all together last.
+    pub fn rows(&self) -> Vec<(&'static str, &RoleUsage)> {
+        let roles = [("generator", &self.generator), ("sut", &self.sut), ("judge", &self.judge)];
+        let used = roles.into_iter().filter(|(_, role)| !role.is_empty());
+        used.chain((!self.is_empty()).then_some(("total", &self.total))).collect()
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.generator.add(&other.generator);
+        self.sut.add(&other.sut);
+        self.judge.add(&other.judge);
+        self.sum_up();
+    }
+
+    fn sum_up(&mut self) {
+        self.total = RoleUsage::default();
+        for role in [&self.generator, &self.sut, &self.judge] {
+            self.total.add(role);
+        }
+    }
+}
+
+/// What a run used, with the prices that held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunUsage {
+    /// The prices by which money was computed; absent where none were stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+    /// By role.
+    #[serde(flatten)]
+    pub usage: Usage,
+}
+
+impl RunUsage {
+    /// What these cases used together; none where nothing is known of any.
+    pub fn of<'a>(
+        cases: impl Iterator<Item = &'a CaseResult>,
+        prices: Option<&Prices>,
+    ) -> Option<Self> {
+        let stated = prices.cloned().unwrap_or_default();
+        let mut usage = Usage::default();
+        for case in cases {
+            usage.add(&Usage::of(case, &stated));
+        }
+        (!usage.is_empty()).then(|| Self { prices: prices.cloned(), usage })
+    }
+
+    /// The currency, where prices were stated.
+    pub fn currency(&self) -> Option<&str> {
+        self.prices.as_ref().map(|prices| prices.currency.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_models::Usage as Tokens;
+    use serde_json::json;
+
+    fn prices() -> Prices {
+        let models = json!({
+            "openai/*": { "input": 1.0, "output": 2.0 },
+            "openai/gpt-4o*": { "input": 3.0, "output": 4.0 },
+            "openai/gpt-4o": { "input": 2.5, "output": 10.0 },
+        });
+        serde_json::from_value(json!({ "currency": "EUR", "models": models })).unwrap()
+    }
+
+    fn call(model: &str, tokens: Option<(u64, u64)>, reply: bool) -> CallRecord {
+        serde_json::from_value(json!({
+            "model": model, "prompt_digest": "", "structured": null, "finish": null,
+            "parameters": { "temperature": 0.0, "max_tokens": 1, "seed": 1 },
+            "usage": Tokens {
+                prompt_tokens: tokens.map(|it| it.0),
+                completion_tokens: tokens.map(|it| it.1),
+            },
+            "duration_ms": 40, "raw_reply": reply.then_some("x"), "error": null,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_longest_name_that_fits_has_the_price() {
+        let input = |model: &str| prices().of(model).map(|price| price.input);
+        assert_eq!(input("openai/gpt-4o"), Some(2.5));
+        assert_eq!(input("openai/gpt-4o-mini"), Some(3.0));
+        assert_eq!(input("openai/o3"), Some(1.0));
+        assert_eq!(input("ollama/qwen"), None);
+    }
+
+    #[test]
+    fn what_nobody_counts_or_prices_is_missing_and_not_zero() {
+        let mut role = RoleUsage::default();
+        role.add_call(&call("ollama/qwen", Some((500, 10)), true), &prices());
+        assert_eq!((role.cost, role.unpriced_calls), (None, 1), "no price is no money");
+        role.add_call(&call("openai/gpt-4o", Some((1_000_000, 100_000)), true), &prices());
+        assert_eq!((role.cost, role.unpriced_calls), (Some(3.5), 1));
+        role.add_call(&call("openai/gpt-4o", None, true), &prices());
+        assert_eq!((role.uncounted_calls, role.unpriced_calls), (1, 2));
+        role.add_call(&call("openai/gpt-4o", None, false), &prices());
+        assert_eq!((role.uncounted_calls, role.unpriced_calls), (1, 2), "no reply, nothing to pay");
+        assert_eq!((role.calls, role.model_ms), (4, 160));
+        assert_eq!((role.prompt_tokens, role.completion_tokens), (1_000_500, 100_010));
+    }
+}

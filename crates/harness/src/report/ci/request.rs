@@ -1,0 +1,139 @@
+//! Reports as they are asked for: `junit=out.xml`, `github`. Pure.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use selftest_text::one_line;
+use strum::VariantArray as _;
+
+/// A report that is written to a file of the user's choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
+pub enum FileKind {
+    /// JUnit XML.
+    Junit,
+    /// A page that loads nothing.
+    Html,
+    /// The Markdown report.
+    Markdown,
+    /// The JSON report.
+    Json,
+    /// The Common Test Report Format, JSON.
+    Ctrf,
+}
+
+/// The kind that writes no file of its own.
+const GITHUB: &str = "github";
+
+impl FileKind {
+    /// The word on the command line, and the key in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Junit => "junit",
+            Self::Html => "html",
+            Self::Markdown => "md",
+            Self::Json => "json",
+            Self::Ctrf => "ctrf",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::VARIANTS.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+/// A report that somebody wants of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReportRequest {
+    /// A file.
+    File(FileKind, PathBuf),
+    /// Step summary and annotations of GitHub Actions.
+    Github,
+}
+
+impl ReportRequest {
+    /// The word that it begins with.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::File(kind, _) => kind.name(),
+            Self::Github => GITHUB,
+        }
+    }
+
+    /// The file, where there is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(_, path) => Some(path),
+            Self::Github => None,
+        }
+    }
+
+    /// The first kind that is asked for twice.
+    pub fn repeated(requests: &[Self]) -> Option<&'static str> {
+        let kinds: Vec<&str> = requests.iter().map(Self::kind).collect();
+        let twice = |at: usize| kinds[..at].contains(&kinds[at]);
+        (0..kinds.len()).find(|at| twice(*at)).map(|at| requests[at].kind())
+    }
+}
+
+impl FromStr for ReportRequest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) => (name.trim(), Some(path)),
+            None => (text.trim(), None),
+        };
+        if name == GITHUB {
+            return match path {
+                None => Ok(Self::Github),
+                Some(_) => Err("`github` takes no path: it writes where GitHub says".to_owned()),
+            };
+        }
+        let Some(kind) = FileKind::from_name(name) else {
+            let known: Vec<&str> = FileKind::VARIANTS.iter().map(|kind| kind.name()).collect();
+            let near =
+                known.iter().chain([&GITHUB]).find(|known| strsim::levenshtein(known, name) <= 2);
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            return Err(format!(
+                "there is no report `{}`, expected one of: {}, {GITHUB}{near}",
+                one_line(name, 40),
+                known.join(", ")
+            ));
+        };
+        match path {
+            Some(path) if !path.trim().is_empty() => Ok(Self::File(kind, PathBuf::from(path))),
+            _ => Err(format!("`{name}` needs a path: {name}=PATH")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read() {
+        let read = |text: &str| text.parse::<ReportRequest>();
+        assert_eq!(read("md=a=b.md"), Ok(ReportRequest::File(FileKind::Markdown, "a=b.md".into())));
+        assert_eq!(read("github"), Ok(ReportRequest::Github));
+        for (text, words) in [
+            ("github=x", "takes no path"),
+            ("json", "`json` needs a path: json=PATH"),
+            ("json= ", "needs a path"),
+            ("jsn=x", "did you mean `json`?"),
+            ("pdf=x", "there is no report `pdf`, expected one of: "),
+            ("", "there is no report ``"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_asked_for_twice_is_found() {
+        let requests: Vec<ReportRequest> =
+            ["md=a", "github", "json=b", "md=c"].iter().map(|text| text.parse().unwrap()).collect();
+        assert_eq!(ReportRequest::repeated(&requests), Some("md"));
+        assert_eq!(ReportRequest::repeated(&requests[..3]), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! Reports for CI, from settings and flags to files, annotations and step summary. What is in them
+//! is the harness's to say.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+
+use super::context::Project;
+use super::eprint;
+use super::failure::Failure;
+use crate::config::{Environment, Origin, Resolved, suite};
+use selftest_harness::event::SuiteRun;
+use selftest_harness::report::ci::{CaseSources, CiFiles, ReportRequest, github};
+use selftest_harness::report::document::ReportDocument;
+
+/// The reports that are asked for besides those of every run.
+pub(super) struct CiReports {
+    files: CiFiles,
+    github: GithubReport,
+}
+
+/// Annotations and step summary.
+enum GithubReport {
+    /// Nobody asked for them.
+    Unwanted,
+    /// They were asked for, and this is not GitHub Actions.
+    Elsewhere,
+    /// They are written; the summary where GitHub names a file for it.
+    Wanted { summary: Option<PathBuf> },
+}
+
+impl GithubReport {
+    fn of(environment: &Environment) -> Self {
+        let variables = &environment.variables;
+        if variables.get("GITHUB_ACTIONS").is_none_or(|value| value != "true") {
+            return Self::Elsewhere;
+        }
+        let summary = variables.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+        Self::Wanted { summary: summary.map(PathBuf::from) }
+    }
+}
+
+/// Each kind of report has one file.
+pub(super) fn check_once(requests: &[ReportRequest]) -> Result<(), Failure> {
+    match ReportRequest::repeated(requests) {
+        None => Ok(()),
+        Some(kind) => Err(Failure::usage(anyhow!("--report names `{kind}` twice"))
+            .hint(Some("a run writes one report of each kind"))),
+    }
+}
+
+impl CiReports {
+    /// Proves that all of them can be written, before anything is asked of a model.
+    pub(super) fn open(project: &Project, resolved: &Resolved) -> Result<Self, Failure> {
+        let requests = project.report_requests(resolved);
+        let files = CiFiles::open(&requests)
+            .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))?;
+        let github = if requests.contains(&ReportRequest::Github) {
+            GithubReport::of(&project.environment)
+        } else {
+            GithubReport::Unwanted
+        };
+        Ok(Self { files, github })
+    }
+
+    /// Writes all of them; the faults are of those that could not be written.
+    pub(super) fn write(
+        &self,
+        document: &ReportDocument,
+        sources: &CaseSources,
+        json: &Path,
+    ) -> Vec<String> {
+        let mut faults = self.files.write(document, sources, Some(json));
+        match &self.github {
+            GithubReport::Unwanted => {}
+            GithubReport::Elsewhere => {
+                eprint(
+                    "note: no annotations: GITHUB_ACTIONS is not `true`, so this is not GitHub\n",
+                );
+            }
+            GithubReport::Wanted { summary } => {
+                // GitHub reads both streams; stdout may hold the JSON report and nothing else.
+                eprint(&github::annotations(document, sources));
+                let written = summary.as_ref().map(|path| {
+                    append(path, &github::step_summary(document, sources)).map_err(|cause| {
+                        let path = path.display();
+                        format!("cannot write the step summary to {path}: {cause}")
+                    })
+                });
+                faults.extend(written.and_then(Result::err));
+            }
+        }
+        faults
+    }
+}
+
+/// Other steps of the job write to the same file.
+fn append(path: &Path, text: &str) -> std::io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
+}
+
+/// The places of the cases of a run: in its suite, else among the scenarios of the configuration.
+pub(super) fn case_sources(
+    project: &Project,
+    resolved: &Resolved,
+    suite: Option<&SuiteRun>,
+) -> CaseSources {
+    let root = project.environment.variables.get("GITHUB_WORKSPACE").map(Path::new);
+    match suite {
+        Some(suite) if suite.replayed => CaseSources::default(),
+        Some(suite) => {
+            let path = project.shown_path(Path::new(&suite.path));
+            if path.is_file() {
+                CaseSources::new(from_root(&path, root), suite::lines(&path))
+            } else {
+                CaseSources::default()
+            }
+        }
+        None => match &resolved.path {
+            Some(path) => CaseSources::new(from_root(path, root), scenario_lines(resolved)),
+            None => CaseSources::default(),
+        },
+    }
+}
+
+/// The lines of the scenarios in the configuration.
+fn scenario_lines(resolved: &Resolved) -> BTreeMap<String, u32> {
+    let scenarios = resolved.config.scenarios.iter().enumerate();
+    let line = |(at, scenario): (usize, &selftest_harness::scenario::Scenario)| {
+        let Origin::File { line } = resolved.origins.get(&format!("/scenarios/{at}/id"))? else {
+            return None;
+        };
+        Some((scenario.id.clone(), u32::try_from(*line).ok()?))
+    };
+    scenarios.filter_map(line).collect()
+}
+
+/// A path as GitHub names the file: from the root of the repository.
+fn from_root(path: &Path, root: Option<&Path>) -> String {
+    let real = path.canonicalize().ok();
+    let root = root.and_then(|root| root.canonicalize().ok());
+    let inside =
+        real.zip(root).and_then(|(real, root)| Some(real.strip_prefix(root).ok()?.to_owned()));
+    inside.as_deref().unwrap_or(path).display().to_string()
+}
