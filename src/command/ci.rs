@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use selftest_harness::gate::GateMode;
 use selftest_harness::report::comment::render;
 use selftest_harness::report::document::ReportDocument;
+use selftest_harness::report::terminal::Detail;
 use selftest_text::file;
 
 /// Where the reports are in the folder of the JSON reports.
@@ -74,6 +75,9 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
     // Logs are read later and in a browser: lines, and no colour.
     project.environment.ci = true;
     project.environment.no_color = true;
+    if args.run.quiet {
+        project.detail = Detail::Brief;
+    }
     let mut flags = run::flags(&args.run);
     let resolved = project.load(flags.clone())?;
     let (gate, why) = gate(&project, &resolved);
@@ -87,6 +91,8 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
         Some(folder) => project.path(folder),
         None => project.report_folders(&resolved).0.join(FOLDER),
     };
+    // A run whose reports nobody can read is not worth its models.
+    fs::create_dir_all(&folder).map_err(|error| unwritten(&folder, &error))?;
     flags.extend(reports(&resolved, &folder, service)?);
     eprint(&format!("{}; gate {gate}: {why}\n", service.name()));
     let resolved = project.load(flags)?;
@@ -165,15 +171,16 @@ fn write(
         files.push((folder.join(name), text));
     }
     for (path, text) in files {
-        fs::create_dir_all(folder)
-            .and_then(|()| file::replace(&path, report.run_id.as_str(), &text))
-            .map_err(|error| {
-                Failure::setup(anyhow!("cannot write {}: {error}", path.display()))
-                    .hint(Some("name a folder that can be written with --output DIR"))
-            })?;
+        file::replace(&path, report.run_id.as_str(), &text)
+            .map_err(|error| unwritten(&path, &error))?;
     }
     eprint(&format!("reports for CI: {}\n", folder.display()));
     Ok(())
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::setup(anyhow!("cannot write {}: {error}", path.display()))
+        .hint(Some("name a folder that can be written with --output DIR"))
 }
 
 /// What later steps of a job are told, by name.

@@ -81,6 +81,9 @@ fn a_worse_agent_is_blocked_with_a_comment_that_names_the_case() {
     let report: Value = serde_json::from_str(&run.read(&format!("{REPORTS}/report.json"))).unwrap();
     assert_eq!(report["gate"]["cases"][0]["change"], "regression");
     assert!(run.read(&format!("{REPORTS}/report.md")).contains("REGRESSION mail"));
+    assert!(run.read(&format!("{REPORTS}/junit.xml")).contains("<testcase name=\"mail\""));
+    assert!(run.read(&format!("{REPORTS}/report.html")).contains("<!doctype html>"));
+    let run = run.stderr_contains("::error file=config/suites/ports.yaml,line=");
     let _ = github.commenting(&worse).args(["comment"]).run().exit(0).stderr_contains("updated");
     assert_eq!(github.comments(), 1, "the comment updates itself");
     let comment = github.comment(0);
@@ -135,7 +138,7 @@ fn what_anybody_set_is_the_gate() {
 fn places_that_cannot_be_written() {
     let workspace = project().file("taken", "a file");
     let run = workspace.clone().args(["ci", "--suite", SUITE, "--output=taken"]).run().exit(5);
-    let _ = run.one_error(&["cannot write", "taken/"]).stderr_contains("hint: name a folder");
+    let _ = run.one_error(&["cannot write", "taken: "]).stderr_contains("hint: name a folder");
     let run = workspace.env("GITHUB_OUTPUT", "/absent/output").args(["ci", "--suite", SUITE]);
     let _ = run.run().exit(5).one_error(&["GITHUB_OUTPUT /absent/output"]);
 }

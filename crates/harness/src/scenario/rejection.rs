@@ -127,6 +127,10 @@ pub fn cut(text: &str) -> Option<String> {
     if !ended && !quoted {
         return Some("the prompt is cut: it ends without a full stop".to_owned());
     }
+    if quoted {
+        // A quote ends where its text does, in whatever word.
+        return None;
+    }
     let folded = fold(inner);
     let last = Words::of(&folded).last().map(|word| word.text)?;
     DANGLING.contains(&last).then(|| format!("the prompt is cut: it ends in `{last}`"))

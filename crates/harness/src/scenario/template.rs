@@ -524,6 +524,16 @@ mod tests {
         check(Kind::Summary, &none, Some("docs/usage.md"));
     }
 
+    #[test]
+    fn code_that_goes_on_over_lines_gives_a_safe_case() {
+        let text = "`A 0.A\n.%aaAA0a A.`. %\n".to_owned();
+        let sources = Sources::new([Source { path: "a.md".to_owned(), text }]);
+        for kind in KINDS {
+            let case = case(kind, &sources, &mut Draw::new(0), |_| true).unwrap();
+            check(kind, &case, None);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_gives_a_safe_case(text in "([#`|-]{0,2} ?[A-Za-z `0-9.%…é]{0,50}\n){0,30}", seed in 0_u64..500) {
