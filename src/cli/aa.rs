@@ -43,9 +43,12 @@ impl AaArgs {
             suite: self.suite.clone(),
             repeats: 2 * self.repeats,
             trials: self.trials.clone(),
-            exit_zero: true,
             // It is compared with itself.
-            gate: GateArgs { mode: Some("absolute".to_owned()), ..GateArgs::default() },
+            gate: GateArgs {
+                mode: Some("absolute".to_owned()),
+                exit_zero: true,
+                ..GateArgs::default()
+            },
             ..RunArgs::default()
         }
     }

@@ -42,7 +42,7 @@ impl RejudgeArgs {
                 ..TrialArgs::default()
             },
             record: self.record.clone(),
-            exit_zero: self.exit_zero,
+            gate: GateArgs { exit_zero: self.exit_zero, ..GateArgs::default() },
             format: self.format,
             ..RunArgs::default()
         }
@@ -83,8 +83,11 @@ impl ReplayArgs {
             trials: TrialArgs { seed: self.trials.seed.or(Some(seed)), ..self.trials.clone() },
             repeats: self.repeats.unwrap_or(repeats),
             // It is compared with the run that it repeats.
-            gate: GateArgs { mode: Some("absolute".to_owned()), ..GateArgs::default() },
-            exit_zero: true,
+            gate: GateArgs {
+                mode: Some("absolute".to_owned()),
+                exit_zero: true,
+                ..GateArgs::default()
+            },
             ..RunArgs::default()
         }
     }

@@ -71,6 +71,9 @@ pub struct GateArgs {
     /// more than ten cases
     #[arg(long, value_name = "N", help_heading = "What passes")]
     pub confirm: Option<u32>,
+    /// Exit 0 even when cases fail or have no verdict; setup errors still count
+    #[arg(long, help_heading = "What passes")]
+    pub exit_zero: bool,
 }
 
 /// Flags of a run.
@@ -121,9 +124,6 @@ pub struct RunArgs {
     /// What decides about it
     #[command(flatten)]
     pub gate: GateArgs,
-    /// Exit 0 even when cases fail or have no verdict; setup errors still count
-    #[arg(long, help_heading = "What passes")]
-    pub exit_zero: bool,
 
     /// Model that invents the prompts
     #[arg(long, value_name = "MODEL", help_heading = "Models")]

@@ -102,7 +102,7 @@ pub(super) async fn run(
     if prints {
         conducted.print(project, args.format)?;
     }
-    Ok(Ended { exit: conducted.exit(args.exit_zero)?, conducted: Some(conducted) })
+    Ok(Ended { exit: conducted.exit(args.gate.exit_zero)?, conducted: Some(conducted) })
 }
 
 /// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
