@@ -68,6 +68,9 @@ pub struct Cli {
     /// Flags of a run.
     #[command(flatten)]
     pub run: RunArgs,
+    /// Running again and again.
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Flags of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
@@ -82,7 +85,8 @@ impl Cli {
         let mut command = Self::command();
         let mut matches = command.try_get_matches_from_mut(words)?;
         if let Some(name) = matches.subcommand_name() {
-            let mut run = RunArgs::augment_args(clap::Command::new("run"));
+            let run = RunArgs::augment_args(clap::Command::new("run"));
+            let mut run = WatchArgs::augment_args(run);
             run.build();
             let given = |flag: &&clap::Arg| {
                 matches.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
@@ -94,6 +98,14 @@ impl Cli {
         }
         Self::from_arg_matches_mut(&mut matches)
     }
+}
+
+/// Flags of a run that goes on.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Run again whenever the configuration, the prompts or the suite change, until Ctrl-C
+    #[arg(long, conflicts_with = "rerun_failed", help_heading = "What to run")]
+    pub watch: bool,
 }
 
 /// Flags of every command.

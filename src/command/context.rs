@@ -50,6 +50,11 @@ impl Project {
         Ok(config::load(&self.shown, explicit, &self.environment, flags)?)
     }
 
+    /// The file of the configuration, which need not be there.
+    pub(super) fn config_file(&self) -> PathBuf {
+        self.explicit_config.clone().unwrap_or_else(|| self.shown.join(config::DEFAULT_PATH))
+    }
+
     /// Where the reports of this configuration go: JSON and Markdown.
     pub(super) fn report_folders(&self, resolved: &Resolved) -> (PathBuf, PathBuf) {
         let reports = &resolved.config.reports;

@@ -44,6 +44,7 @@ mod skill_file;
 mod skills;
 mod suite;
 mod suite_file;
+mod watch;
 mod worker;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -77,6 +78,7 @@ pub fn execute(cli: Cli) -> Exit {
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let global = cli.global;
     match cli.command {
+        None if cli.watch.watch => runtime()?.block_on(watch::execute(&cli.run, &global)),
         None => runtime()?.block_on(run::execute(&cli.run, &global)),
         Some(Command::Config { action }) => settings::execute(&action, &global),
         Some(Command::Schema { which }) => schema::execute(which, &global),

@@ -6,7 +6,7 @@ use crate::github::{GitHub, TOKEN};
 use crate::run::Run;
 use crate::workspace::{NOBODY, Workspace};
 
-const SUITE: &str = "config/suites/ports.yaml";
+pub(crate) const SUITE: &str = "config/suites/ports.yaml";
 const REPORTS: &str = "reports/selftest/ci";
 
 /// An agent that knows three ports.
@@ -18,7 +18,7 @@ known = [f"{name} listens on port {port}." for name, port in ports.items() if na
 print(json.dumps({"type": "result", "status": "COMPLETE", "output": " ".join(known) or "Who knows?"}))
 "#;
 
-fn suite() -> String {
+pub(crate) fn suite() -> String {
     let case = |(name, port): (&str, u32)| {
         format!(
             "  - scenario: {{ id: {name}, description: d, expected_status: COMPLETE }}\n    \
@@ -30,7 +30,7 @@ fn suite() -> String {
 }
 
 /// A project with the agent and no model anywhere.
-fn project() -> Workspace {
+pub(crate) fn project() -> Workspace {
     let python = std::process::Command::new("sh").args(["-c", "command -v python3"]).output();
     let python = String::from_utf8(python.unwrap().stdout).unwrap();
     let run = format!("[\"{}\", agent.py]", python.trim());

@@ -38,6 +38,7 @@ mod statistics;
 mod suite;
 mod suite_check;
 mod terminal;
+mod watch;
 
 // Models.
 mod broken_judge;

@@ -88,6 +88,12 @@ impl Running {
         self.until_it(&format!("`{part}` on stdout"), |own| own.stdout.so_far().contains(part))
     }
 
+    /// Waits until stderr holds the text.
+    #[track_caller]
+    pub(crate) fn until_stderr(self, part: &str) -> Self {
+        self.until_it(&format!("`{part}` on stderr"), |own| own.stderr.so_far().contains(part))
+    }
+
     #[track_caller]
     fn until_it(mut self, what: &str, holds: impl Fn(&Self) -> bool) -> Self {
         while !holds(&self) {

@@ -47,9 +47,9 @@ pub fn render(report: &ReportDocument, key: &str, link: Option<&str>) -> String 
         None => failures(&mut text, report),
     }
     let mut foot = format!(
-        "\n<sub>{}, judged by {}",
+        "\n<sub>{}, {}",
         safe(report.run_id.as_str(), ID),
-        safe(&report.models.judge, REASON)
+        wording::judged(&safe(&report.models.judge, REASON))
     );
     if let Some(gate) = &report.gate {
         let (file, run) = (safe(&gate.baseline, REASON), safe(&gate.baseline_run_id, ID));

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wording;
 use crate::event::{ExperimentRun, RunModels};
+use crate::outcome::usage::RunUsage;
 use crate::outcome::{RunOutcome, Summary};
 use crate::sut::namespace::RunId;
 use selftest_stats::score::Threshold;
@@ -39,6 +40,24 @@ pub struct RunEntry {
     /// The experiment that it is an arm of. Such a run says nothing of how the system fares from
     /// run to run.
     pub experiment: Option<ExperimentRun>,
+    /// What its models worked and cost; absent where nothing is known.
+    pub usage: Option<RunUsage>,
+}
+
+impl RunEntry {
+    /// Tokens in and out, time of models and money for people, each `-` where nothing is known.
+    pub fn used(&self) -> [String; 3] {
+        let nothing = || "-".to_owned();
+        let Some(used) = &self.usage else { return [nothing(), nothing(), nothing()] };
+        let total = &used.usage.total;
+        let tokens = match (total.prompt_tokens, total.undivided_tokens) {
+            (0, 0) => nothing(),
+            (0, undivided) => undivided.to_string(),
+            _ => format!("{} + {}", wording::tokens_in(total), wording::tokens_out(total)),
+        };
+        let time = if total.calls > 0 { text::duration(total.model_ms) } else { nothing() };
+        [tokens, time, wording::cost(total, used.currency()).unwrap_or_else(nothing)]
+    }
 }
 
 /// The runs of a folder.
@@ -94,6 +113,7 @@ pub(super) fn read_entry(file: impl Read) -> Option<RunEntry> {
         judge: head.models.judge,
         threshold: head.config.effective_threshold,
         experiment: head.experiment,
+        usage: head.usage,
     })
 }
 
@@ -109,6 +129,7 @@ struct Head {
     models: RunModels,
     config: Judging,
     experiment: Option<ExperimentRun>,
+    usage: Option<RunUsage>,
 }
 
 /// The part of `config` that is listed.
@@ -155,6 +176,25 @@ mod tests {
         }
         let turned = serde_json::Value::from(turned).to_string();
         assert_eq!(read_entry(turned.as_bytes()), read_entry(text.as_bytes()));
+    }
+
+    #[test]
+    fn what_models_worked_is_told() {
+        let priced = r#"{"calls":2,"prompt_tokens":1200,"completion_tokens":80,"model_ms":2500,"cost":0.0021}"#;
+        let used = |total: &str| {
+            let usage =
+                format!(r#"{{"prices":{{"currency":"USD","models":{{}}}},"total":{total}}}"#);
+            let text = fixture::rich_run().json().unwrap().unwrap();
+            let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+            document["usage"] = serde_json::from_str(&usage).unwrap();
+            read_entry(document.to_string().as_bytes()).unwrap().used()
+        };
+        assert_eq!(used(priced), ["1200 + 80", "2.5 s", "0.0021 USD"]);
+        let undivided = r#"{"calls":0,"prompt_tokens":0,"completion_tokens":0,"undivided_tokens":90,"model_ms":0}"#;
+        assert_eq!(used(undivided), ["90", "-", "-"]);
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        let entry = RunEntry { usage: None, ..read_entry(text.as_bytes()).unwrap() };
+        assert_eq!(entry.used(), ["-", "-", "-"]);
     }
 
     #[test]

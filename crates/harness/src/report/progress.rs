@@ -124,9 +124,10 @@ impl ProgressObserver {
         }
         let sut = escape::terminal(&header.sut, REASON);
         let line = format!(
-            "{}: {} against {sut}, judged by {judge}",
+            "{}: {} against {sut}, {}",
             header.run_id,
-            selftest_text::wording::cases(count)
+            selftest_text::wording::cases(count),
+            wording::judged(&judge)
         );
         self.line(&line)
     }

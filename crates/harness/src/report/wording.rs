@@ -5,7 +5,7 @@ use selftest_stats::score::Score;
 use selftest_text::escape::terminal;
 use selftest_text::wording::{cases, duration, percent, plural, trials};
 
-use crate::event::{ExperimentRun, RejudgedRun, SuiteRun};
+use crate::event::{ExperimentRun, NO_JUDGE, RejudgedRun, SuiteRun};
 use crate::experiment::Arm;
 use crate::outcome::usage::RoleUsage;
 use crate::outcome::{CaseStatus, RunOutcome, Summary};
@@ -149,6 +149,11 @@ pub(super) fn cost(used: &RoleUsage, currency: Option<&str>) -> Option<String> {
 /// The same in a table, `-` where there is none.
 pub(super) fn cost_cell(used: &RoleUsage, currency: &str) -> String {
     cost(used, Some(currency)).unwrap_or_else(|| "-".to_owned())
+}
+
+/// Who judged, by the name that is in the report.
+pub fn judged(judge: &str) -> String {
+    if judge == NO_JUDGE { "without a judge".to_owned() } else { format!("judged by {judge}") }
 }
 
 /// A share in per cent, or `-` where there is none.

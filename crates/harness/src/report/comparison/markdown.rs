@@ -4,6 +4,7 @@
 use super::RunComparison;
 use super::text::measures;
 use crate::experiment::{Decided, signed};
+use crate::report::wording;
 use selftest_text::escape::inline;
 
 /// Bytes of a name, and of a sentence.
@@ -19,10 +20,10 @@ pub fn markdown(found: &RunComparison) -> String {
     let mut text = format!("**{}**\n\n", inline(&found.sentence, WORDS));
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
         text += &format!(
-            "- {name}: {}, {}, judged by {}\n",
+            "- {name}: {}, {}, {}\n",
             inline(&side.run_id, NAME),
             inline(&side.system_under_test, NAME),
-            inline(&side.judge, NAME)
+            inline(&wording::judged(&side.judge), NAME)
         );
     }
     text.extend(measures(analysis).map(|line| format!("- {line}\n")));

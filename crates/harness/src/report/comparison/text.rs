@@ -99,7 +99,7 @@ fn side_line(name: &str, side: &Side) -> String {
     let sut = terminal(&side.system_under_test, WORDS);
     let judge = terminal(&side.judge, WORDS);
     let suite = terminal(&suite.unwrap_or_default(), WORDS);
-    format!("{name}  {}  {sut}, judged by {judge}{suite}\n", side.run_id)
+    format!("{name}  {}  {sut}, {}{suite}\n", side.run_id, wording::judged(&judge))
 }
 
 fn table(analysis: &Analysis, labels: Labels<'_>, style: Style) -> String {

@@ -1,0 +1,34 @@
+//! `--watch`: a change runs it again, a mistake is shown and waited out, Ctrl-C is a good end.
+
+use crate::ci::{SUITE, project, suite};
+use crate::workspace::Workspace;
+
+#[cfg(unix)]
+#[test]
+fn a_change_runs_it_again_and_a_mistake_is_waited_out() {
+    let workspace = project();
+    let path = workspace.path(SUITE);
+    let write = |text: &str| std::fs::write(&path, text).unwrap();
+    let runs = || {
+        let folder = std::fs::read_dir(workspace.path("reports/selftest")).into_iter().flatten();
+        let names = folder.flatten().map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("selftest-") && name.ends_with(".json")).count()
+    };
+    let running = workspace.clone().args(["--watch", "--suite", SUITE]).spawn();
+    let running = running.until_stdout("3 of 3 passed");
+    write(&suite().replace("port 25", "port 26"));
+    let running = running.until_stdout("2 of 3 passed");
+    write("version: 1\ncasez: []\n");
+    let running = running.until_stderr("unknown key `casez`");
+    write(&suite().replace("port 25", "port 26").replace("port 53", "port 54"));
+    let running = running.until_stdout("1 of 3 passed");
+    let run = running.signal(rustix::process::Signal::INT).wait().exit(0);
+    assert_eq!(runs(), 3, "what is not read is not run");
+    let _ = run.stderr_contains("watching 2 files: a change runs it again, Ctrl-C ends it");
+}
+
+#[test]
+fn it_is_a_flag_of_a_run() {
+    let run = Workspace::new().args(["--watch", "doctor"]).run().exit(2);
+    let _ = run.stderr_contains("`--watch` is a flag of a run and does not go with `doctor`");
+}
