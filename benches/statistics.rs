@@ -10,6 +10,7 @@ mod model;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use selftest_harness::check::{CheckOutcome, Observation, ToolCall, decide, read_list};
 use selftest_stats::{CaseTrials, MIN_DRAWS, bootstrap_mean, permutation_test};
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let rows = [
         ("bootstrap, 10,000 resamples of 1,000 cases", bootstrap(), 100),
         ("permutation test, 1,000 cases of 5 trials in each arm", permutation(), 500),
+        ("10,000 checks of an answer", checks(), 200),
         ("`compare` of 10,000 cases, the whole process", compare(), 1_000),
     ];
     let mut good = true;
@@ -30,6 +32,30 @@ fn main() -> ExitCode {
         println!("{name:<56}{:>6} ms (limit {}) {verdict}", time.as_millis(), limit.as_millis());
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Checks of an answer, of its calls of tools, and of files.
+fn checks() -> Duration {
+    let kinds = [
+        json!({ "contains": "port 80" }),
+        json!({ "regex": "p.rt \\d+" }),
+        json!({ "lines": { "max": 3 } }),
+        json!({ "tool_not_called": "Bash" }),
+        json!({ "words": { "min": 2 } }),
+    ];
+    let checks = read_list(&json!(kinds)).unwrap();
+    let calls: Vec<ToolCall> = ["Read", "Grep", "Edit"]
+        .map(|name| ToolCall { name: name.to_owned(), arguments: json!({ "path": "src/a.rs" }) })
+        .into();
+    let seen = Observation {
+        output: "The server listens on port 80.\nIt was port 8080 before.",
+        tool_calls: Some(&calls),
+        ..Observation::default()
+    };
+    median(|| {
+        let found = (0..10_000).map(|at| decide(&checks[at % checks.len()], &seen));
+        assert_eq!(found.filter(|it| it.outcome == CheckOutcome::Held).count(), 10_000);
+    })
 }
 
 fn median(mut measure: impl FnMut()) -> Duration {

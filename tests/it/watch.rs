@@ -1,7 +1,9 @@
 //! `--watch`: a change runs it again, a mistake is shown and waited out, Ctrl-C is a good end.
 
+use std::path::PathBuf;
+
 use crate::ci::{SUITE, project, suite};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, files};
 
 #[cfg(unix)]
 #[test]
@@ -10,9 +12,9 @@ fn a_change_runs_it_again_and_a_mistake_is_waited_out() {
     let path = workspace.path(SUITE);
     let write = |text: &str| std::fs::write(&path, text).unwrap();
     let runs = || {
-        let folder = std::fs::read_dir(workspace.path("reports/selftest")).into_iter().flatten();
-        let names = folder.flatten().map(|entry| entry.file_name().into_string().unwrap());
-        names.filter(|name| name.starts_with("selftest-") && name.ends_with(".json")).count()
+        let folder = workspace.path("reports/selftest");
+        let is_report = |path: &PathBuf| path.extension().is_some_and(|it| it == "json");
+        files(&folder).into_iter().filter(is_report).count()
     };
     let running = workspace.clone().args(["--watch", "--suite", SUITE]).spawn();
     let running = running.until_stdout("3 of 3 passed");
