@@ -1,5 +1,5 @@
-//! docs/checks.md: each check on that page comes to what stands behind it, and its evals.json reads
-//! as shown.
+//! docs/checks.md: each check on that page comes to what stands behind it; the file of docs/evals.md
+//! reads as shown there.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +13,8 @@ use selftest_harness::check::{
 
 use crate::workspace::Workspace;
 
-fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/checks.md")).unwrap()
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)).unwrap()
 }
 
 /// The contents of the fenced blocks of a language.
@@ -26,7 +26,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 
 #[test]
 fn every_check_comes_to_what_the_page_says() {
-    let page = page();
+    let page = page("checks.md");
     let answer = &blocks(&page, "text")[0];
     let yaml = blocks(&page, "yaml");
     let did: Value = serde_yaml::from_str(&yaml[0]).unwrap();
@@ -81,7 +81,7 @@ fn every_check_comes_to_what_the_page_says() {
 
 #[test]
 fn the_evals_json_reads_as_shown() {
-    let page = page();
+    let page = page("evals.md");
     let workspace =
         Workspace::new().file("skills/ferry/evals/evals.json", &blocks(&page, "json")[0]);
     let console = &blocks(&page, "console")[0];
