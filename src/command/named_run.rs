@@ -95,3 +95,12 @@ pub(super) fn found(
     Err(Failure::usage(anyhow!("there is no run `{named}`: neither in {folder}, nor is it a file"))
         .hint(Some("name an id from docs/reports/selftest/index.md, a JSON report, or `latest`")))
 }
+
+/// An arm of an experiment had a skill or not, and says nothing without the other one.
+pub(super) fn refuse_arm(report: &ReportDocument) -> Result<(), Failure> {
+    let Some(experiment) = &report.experiment else { return Ok(()) };
+    let skill = selftest_text::one_line(&experiment.skill, 100);
+    let error = anyhow!("{} is an arm of an experiment with the skill {skill}", report.run_id);
+    Err(Failure::usage(error)
+        .hint(Some("run both arms again: `selftest skills experiment SKILL --suite FILE`")))
+}

@@ -1,7 +1,5 @@
 //! `selftest replay`: the cases of a run once more, and what became of them.
 
-use anyhow::anyhow;
-
 use super::context::Project;
 use super::failure::Failure;
 use super::run::{flags, run_cases};
@@ -9,13 +7,12 @@ use super::suite_file::SuiteFile;
 use super::{compare, eprint, named_run};
 use crate::cli::{GlobalArgs, ReplayArgs};
 use crate::exit::Exit;
-use selftest_harness::report::document::ReportDocument;
 
 pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     // Which run is meant is said by the configuration, which flags of the run do not change.
     let (report, file) = named_run::found(&project, &project.load(Vec::new())?, &args.run)?;
-    refuse_arms(&report)?;
+    named_run::refuse_arm(&report)?;
     let repeats = report.summary.repeats.unwrap_or(1);
     let run_args = args.run(report.seed, repeats);
     let resolved = project.load(flags(&run_args))?;
@@ -34,13 +31,4 @@ pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Ex
     }
     let format = compare::Format::of(args.json, args.markdown);
     compare::show(&project, &report, &conducted.report()?, format, args.fail_if_worse)
-}
-
-/// An arm of an experiment had a skill or not, and says nothing without the other one.
-pub(super) fn refuse_arms(report: &ReportDocument) -> Result<(), Failure> {
-    let Some(experiment) = &report.experiment else { return Ok(()) };
-    let skill = selftest_text::one_line(&experiment.skill, 100);
-    let error = anyhow!("{} is an arm of an experiment with the skill {skill}", report.run_id);
-    Err(Failure::usage(error)
-        .hint(Some("run both arms again: `selftest skills experiment SKILL --suite FILE`")))
 }

@@ -2,7 +2,6 @@
 
 use super::context::Project;
 use super::failure::Failure;
-use super::replay::refuse_arms;
 use super::suite_file::SuiteFile;
 use super::{eprint, named_run};
 use crate::cli::RunArgs;
@@ -50,7 +49,7 @@ pub(super) fn failed(
         return Ok(None);
     }
     let (mut report, file) = named_run::found(project, resolved, named_run::LATEST)?;
-    refuse_arms(&report)?;
+    named_run::refuse_arm(&report)?;
     trace_suite(project, resolved, &mut report);
     let NotPassed { with_prompt, without_prompt } = NotPassed::of(&report);
     let is_known = |id: &String| {

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rejudged::FormerVerdict;
 use crate::check::{CheckOutcome, Finding};
 use crate::judge::{Judgement, Scorecard, Verdict};
 use crate::rubric;
@@ -201,6 +200,28 @@ impl From<CaseResult> for Rerun {
 /// Name of a case: the id of its scenario, and in a run with repeats which one it is.
 pub fn case_name(id: &str, repeat: Option<u32>) -> String {
     repeat.map_or_else(|| id.to_owned(), |repeat| format!("{id} #{repeat}"))
+}
+
+/// What an earlier run said of the same answers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FormerVerdict {
+    /// How the case ended then.
+    pub status: CaseStatus,
+    /// The lowest overall score of its steps; null without one.
+    pub overall: Option<Score>,
+    /// Whether scores of a judge decided it, and not a check, a status or an error.
+    pub by_judge: bool,
+}
+
+impl FormerVerdict {
+    /// Of a case as it ended then.
+    pub fn of(case: &CaseResult) -> Self {
+        Self {
+            status: case.status().0,
+            overall: case.weakest_step().and_then(Step::overall),
+            by_judge: case.is_by_judge(),
+        }
+    }
 }
 
 /// Everything that is known of one case.

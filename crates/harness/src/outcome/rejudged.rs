@@ -5,31 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::agreement::Agreement;
-use super::case::{CaseResult, CaseStatus, Step};
-use selftest_stats::score::Score;
+use super::case::CaseResult;
 use selftest_text::wording::cases;
-
-/// What an earlier run said of the same answers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FormerVerdict {
-    /// How the case ended then.
-    pub status: CaseStatus,
-    /// The lowest overall score of its steps; null without one.
-    pub overall: Option<Score>,
-    /// Whether scores of a judge decided it, and not a check, a status or an error.
-    pub by_judge: bool,
-}
-
-impl FormerVerdict {
-    /// Of a case as it ended then.
-    pub fn of(case: &CaseResult) -> Self {
-        Self {
-            status: case.status().0,
-            overall: case.weakest_step().and_then(Step::overall),
-            by_judge: case.is_by_judge(),
-        }
-    }
-}
 
 /// What became of the verdicts of a run whose answers were judged again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

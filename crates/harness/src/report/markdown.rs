@@ -13,9 +13,10 @@ use super::{recommendations, wording};
 use crate::calibration::RunCalibration;
 use crate::event::RunHeader;
 use crate::judge::Verdict;
+use crate::outcome::case::FormerVerdict;
 use crate::outcome::judge_samples::JudgeSamples;
 use crate::outcome::panel::{PanelAgreement, is_disputed};
-use crate::outcome::rejudged::{FormerVerdict, VerdictChanges};
+use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::usage::RunUsage;
 use crate::outcome::{CaseResult, CaseStatus, SkillResult, StepKind, Summary};
 

@@ -6,8 +6,8 @@
 use super::observed::Observed;
 use crate::check::{self, Check};
 use crate::judge::{Judgement, Verdict};
+use crate::outcome::case::FormerVerdict;
 use crate::outcome::case::Interruption;
-use crate::outcome::rejudged::FormerVerdict;
 use crate::outcome::{CaseResult, CheckResult, Step};
 use crate::scenario::TaskStatus;
 use crate::sut::SutReply;

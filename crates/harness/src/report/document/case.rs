@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::scores::Scores;
 use crate::event::CategoryWeight;
 use crate::judge::{CategoryScore, Verdict};
+use crate::outcome::case::FormerVerdict;
 use crate::outcome::case::Interruption;
 use crate::outcome::panel::{PanelVote, is_disputed, votes};
-use crate::outcome::rejudged::FormerVerdict;
 use crate::outcome::usage::{Prices, Usage};
 use crate::outcome::{
     CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, case_name,
