@@ -1,4 +1,4 @@
-//! What reports for CI cost: `cargo bench --bench reports`.
+//! Measures the reports for CI: `cargo bench --bench reports`.
 //!
 //! A run of a thousand cases, each with nine questions, two checks and texts of usual length, rendered in every
 //! format. Ends with an error when a limit is passed.

@@ -1,11 +1,11 @@
 //! `selftest ci`: a run with the defaults of CI, whichever CI it is.
 //!
-//! What a run does is in `run`; here stands only what is different in CI.
+//! Runs are conducted by `run`; only the differences in CI stand here.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::comment::link;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::run::{self, Conducted};
+use super::run;
 use crate::cli::{CiArgs, GlobalArgs};
 use crate::config::{Environment, Flag, Origin, Resolved};
 use crate::exit::Exit;
@@ -110,7 +110,7 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
         return Ok(ended.exit);
     };
     let report = conducted.report()?;
-    let written = write(&project, &report, conducted, args, &folder);
+    let written = write_comment(&project, &report, args, &folder);
     outputs(service, environment, Outputs::of(&report, &folder))?;
     written.map(|()| ended.exit)
 }
@@ -127,7 +127,12 @@ fn reports(resolved: &Resolved, folder: &Path, service: Service) -> Result<Vec<F
         flag: "selftest ci".to_owned(),
         value,
     };
-    let files = [("junit", "junit.xml"), ("html", "report.html")];
+    let files = [
+        ("junit", "junit.xml"),
+        ("html", "report.html"),
+        ("json", "report.json"),
+        ("md", "report.md"),
+    ];
     let files = files.into_iter().filter(|(kind, _)| !is_asked(kind));
     let mut flags: Vec<Flag> =
         files.map(|(kind, name)| wanted(kind, json!(folder.join(name)))).collect();
@@ -154,26 +159,17 @@ fn gate(project: &Project, resolved: &Resolved) -> (GateMode, String) {
     }
 }
 
-/// The reports under names that are the same in each run, for whoever gathers them.
-fn write(
+/// The comment beside the reports, for whoever gathers them.
+fn write_comment(
     project: &Project,
     report: &ReportDocument,
-    conducted: &Conducted,
     args: &CiArgs,
     folder: &Path,
 ) -> Result<(), Failure> {
-    let comment = render(report, &args.key, link(&project.environment).as_deref());
-    let mut files: Vec<(PathBuf, String)> = vec![(folder.join("comment.md"), comment)];
-    let paths = conducted.paths();
-    for (name, source) in [("report.json", &paths.json), ("report.md", &paths.markdown)] {
-        let text = fs::read_to_string(source)
-            .map_err(|error| Failure::setup(anyhow!("{}: {error}", source.display())))?;
-        files.push((folder.join(name), text));
-    }
-    for (path, text) in files {
-        file::replace(&path, report.run_id.as_str(), &text)
-            .map_err(|error| unwritten(&path, &error))?;
-    }
+    let text = render(report, &args.key, link(&project.environment).as_deref());
+    let path = folder.join("comment.md");
+    file::replace(&path, report.run_id.as_str(), &text)
+        .map_err(|error| unwritten(&path, &error))?;
     eprint(&format!("reports for CI: {}\n", folder.display()));
     Ok(())
 }
@@ -183,7 +179,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
         .hint(Some("name a folder that can be written with --output DIR"))
 }
 
-/// What later steps of a job are told, by name.
+/// Outputs for later steps of a job, by name.
 struct Outputs(Vec<(&'static str, String)>);
 
 impl Outputs {

@@ -85,7 +85,7 @@ pub(super) async fn execute(json: bool, global: &GlobalArgs) -> Result<Exit, Fai
     Ok(if healthy { Exit::Passed } else { Exit::Setup })
 }
 
-/// What can be looked at without asking a model: whether all of it is well, and a line for each.
+/// The checks that ask no model: whether all of it is well, and a line for each.
 pub(super) async fn without_models(project: &Project) -> (bool, String) {
     let mut findings = Findings::default();
     match project.load(Vec::new()) {

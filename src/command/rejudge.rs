@@ -53,7 +53,7 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
     conducted.exit(args.exit_zero)
 }
 
-/// What held in the run: another configuration makes nothing else of its answers.
+/// The defaults of the run: another configuration makes nothing else of its answers.
 fn defaults(config: &RunConfig) -> Defaults {
     Defaults {
         strictness: config.strictness,

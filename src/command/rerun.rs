@@ -13,7 +13,7 @@ use selftest_text::escape::terminal;
 /// Runs in a row of which each ran cases of the one before.
 const MAX_TRACED: usize = 100;
 
-/// What is to be run again.
+/// The cases to run again.
 pub(super) enum Again {
     /// Every case passed.
     Nothing,

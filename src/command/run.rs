@@ -28,7 +28,7 @@ use selftest_harness::report::next_step::NextStep;
 use selftest_harness::report::skill_creator::Configuration;
 use selftest_harness::report::terminal::{Closing, Detail};
 use selftest_harness::report::{
-    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, ReportPaths, Style, terminal,
+    ProgressObserver, ReportFiles, ReportHandle, ReportObserver, Style, terminal,
 };
 use selftest_harness::run::execute::{Course, Executed, execute as execute_plan};
 use selftest_harness::run::observe;
@@ -207,11 +207,6 @@ impl Conducted {
     /// The results, by case and all together.
     pub(super) fn cases(&self) -> &[Arc<CaseResult>] {
         &self.results.cases
-    }
-
-    /// Where the reports are.
-    pub(super) fn paths(&self) -> &ReportPaths {
-        self.document.paths()
     }
 
     /// The report as other commands read it.

@@ -212,7 +212,7 @@ impl Setup<'_> {
         Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
     }
 
-    /// What it takes to judge the answers of a run again: of all models the judge alone.
+    /// Prepares the judging of a run's answers again: of all models the judge alone.
     pub(super) async fn prepare_rejudging(
         &self,
         plan: &[PlannedCase],
@@ -597,7 +597,7 @@ impl Setup<'_> {
         }
     }
 
-    /// What the run is not. A project with a prompt of its own for the assistant tests that prompt.
+    /// The notices of the run. A project with a prompt of its own for the assistant tests that prompt.
     fn notices(&self, prepared: &Prepared) -> Vec<Notice> {
         let mut notices = Vec::new();
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == CHAT_TEMPLATE);

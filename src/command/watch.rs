@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 4;
 /// Files by what tells whether they have changed.
 type Seen = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// What is watched. Never a folder that runs write to: each run would begin another.
+/// The watched files. Never a folder that runs write to: each run would begin another.
 struct Watched {
     config: PathBuf,
     prompts: PathBuf,

@@ -10,11 +10,11 @@ use crate::report::Report;
 use crate::run::Run;
 use crate::workspace::{CLEAR, OPENAI, Workspace, config, scenarios};
 
-const SUITE: &str = "config/suites/mine.yaml";
+pub(crate) const SUITE: &str = "config/suites/mine.yaml";
 const BASELINE: &str = "config/selftest-baseline.json";
 
 /// A suite of cases that checks alone decide: each answer must be good.
-fn suite(ids: &[&str]) -> String {
+pub(crate) fn suite(ids: &[&str]) -> String {
     let case = |id: &&str| {
         format!(
             "  - scenario: {{ id: {id}, description: d, expected_status: COMPLETE }}\n    \
@@ -33,7 +33,7 @@ fn answer(good: bool) -> Value {
 }
 
 /// A chat model that answers badly where a prompt has one of these words.
-fn bad_at(words: &'static [&'static str]) -> Script {
+pub(crate) fn bad_at(words: &'static [&'static str]) -> Script {
     ModelServer::script().sut(move |call| answer(!words.iter().any(|word| plays(call, word))))
 }
 

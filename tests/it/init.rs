@@ -32,7 +32,7 @@ fn init(workspace: &Workspace, arguments: &[&str]) -> Run {
     workspace.clone().args(["init"].iter().chain(arguments)).run()
 }
 
-/// What was written is valid, whatever was found.
+/// The written files are valid, whatever was found.
 #[track_caller]
 fn written(workspace: &Workspace, found: &[&str]) -> Run {
     let mut run = init(workspace, &["--yes"]).exit(0);

@@ -2,33 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
-use crate::model_server::{Call, ModelServer, Reply, Role, Script, generated};
+use crate::baseline::{SUITE, bad_at, suite};
+use crate::model_server::{ModelServer, Reply, Role, generated};
 use crate::report::{Case, Report};
 use crate::run::Run;
 use crate::workspace::{OPENAI, Workspace, config, scenarios};
-
-const SUITE: &str = "config/suites/mine.yaml";
-
-/// A suite of cases that checks alone decide: each answer must be good.
-fn suite(ids: &[&str]) -> String {
-    let case = |id: &&str| {
-        format!(
-            "  - scenario: {{ id: {id}, description: d, expected_status: COMPLETE }}\n    \
-             prompt: Play {id}.\n    checks: [{{ contains: good }}]\n"
-        )
-    };
-    format!("version: 1\ncases:\n{}", ids.iter().map(case).collect::<String>())
-}
-
-/// A chat model that answers badly where a prompt has one of these words.
-fn bad_at(words: &'static [&'static str]) -> Script {
-    ModelServer::script().sut(move |call: &Call| {
-        let bad = words.iter().any(|word| call.text().contains(&format!("Play {word}.")));
-        json!({ "status": "COMPLETE", "output": if bad { "bad" } else { "good" } })
-    })
-}
 
 fn project(ids: &[&str]) -> Workspace {
     Workspace::new().config(config(OPENAI, &scenarios(1))).file(SUITE, suite(ids))

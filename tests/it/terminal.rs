@@ -1,4 +1,4 @@
-//! What a run says at its end, on a terminal and elsewhere: what the run is not, what is behind failed
+//! The end of a run, on a terminal and elsewhere: what the run is not, what is behind failed
 //! cases, what to do next, and links.
 
 use crate::model_server::{ModelServer, verdict};

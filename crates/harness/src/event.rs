@@ -76,7 +76,7 @@ pub enum RunEventKind {
         at: Timestamp,
         /// Files of the project that changed during the run.
         changed_files: Vec<String>,
-        /// What the run is beside its baseline, where it was held against one.
+        /// The comparison with the baseline, where there is one.
         gate: Option<Arc<GateFinding>>,
     },
 }
@@ -128,7 +128,7 @@ pub struct RunModels {
 }
 
 impl RunModels {
-    /// What makes the judge the same; none where there is none.
+    /// The identity of the judge; none where nobody judged.
     pub fn judge_identity(
         &self,
         prompt_digests: &BTreeMap<String, String>,
@@ -293,9 +293,9 @@ pub struct RunHeader {
     pub experiment: Option<ExperimentRun>,
     /// The run whose answers are judged again; absent where the system under test is asked.
     pub rejudged: Option<RejudgedRun>,
-    /// What the run is not, to be told before its numbers.
+    /// Warnings that belong before the numbers.
     pub notices: Vec<Notice>,
-    /// What the suite holds and is not run, one line each, told when it was read.
+    /// Parts of the suite that are not run, one line each, told when it was read.
     pub remarks: Vec<String>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,

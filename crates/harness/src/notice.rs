@@ -1,4 +1,4 @@
-//! What a reader has to know of a run before its numbers. Plain data and its words; decides nothing.
+//! Warnings that a reader needs before the numbers of a run. Plain data and its words; decides nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -32,7 +32,7 @@ pub(super) struct Target {
     pub(super) number: u64,
 }
 
-/// What became of a comment.
+/// The outcome of writing a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Posted {
     pub(super) updated: bool,

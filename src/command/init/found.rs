@@ -1,4 +1,4 @@
-//! What there is in a project and on this machine that tests could be about. Reads files up to a
+//! Finds in a project and on this machine what tests could be about. Reads files up to a
 //! bound and names on `PATH`, asks a local Ollama server for its models; starts nothing.
 
 use std::fs::File;
@@ -47,10 +47,10 @@ pub(super) struct Ollama {
     pub(super) models: Vec<String>,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// What the project is called.
+    /// The name of the project.
     pub(super) name: String,
     pub(super) programs: Vec<PackageProgram>,
     /// The file that describes an API, and the calls in it that tests can use.
@@ -135,7 +135,7 @@ impl Found {
         }
     }
 
-    /// What could be tested, the likeliest first. Skills are loaded by agents, so that an agent
+    /// Possible targets, the likeliest first. Skills are loaded by agents, so that an agent
     /// comes first where there are some.
     pub(super) fn targets(&self) -> Vec<Target> {
         let programs = self.programs.iter().cloned().map(Target::Program);
@@ -153,7 +153,7 @@ impl Found {
         targets
     }
 
-    /// What was found, one line each, and what could not be used.
+    /// The findings, one line each, and what could not be used.
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         for PackageProgram { name, path } in &self.programs {

@@ -1,4 +1,4 @@
-//! What the manifest of a project says of it: its name, and the programs that it installs. Pure; a
+//! The manifest of a project: its name, and the programs that it installs. Pure; a
 //! manifest is a stranger's, whatever it holds.
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(super) struct PackageProgram {
     pub(super) path: String,
 }
 
-/// What is taken from a `package.json`.
+/// The used part of a `package.json`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Package {
     pub(super) name: Option<String>,

@@ -10,7 +10,7 @@ const MAX_CHOICES: usize = 9;
 /// Most bytes of a choice.
 const LINE: usize = 120;
 
-/// What the files are written by.
+/// The choices by which the files are written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answers {
     pub(super) target: Target,
@@ -20,7 +20,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// What holds where nobody is asked.
+    /// The answers where nobody is asked.
     pub(super) fn without_asking(found: &Found) -> Self {
         let target = found.targets().into_iter().next();
         let target = target.unwrap_or(Target::Assistant { model: None });
@@ -31,7 +31,7 @@ impl Answers {
 /// One question.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// What to test, the likeliest first.
+    /// Targets, the likeliest first.
     Target(Vec<Target>),
     /// Which model judges.
     Judge(Vec<String>),
@@ -62,7 +62,7 @@ pub(super) fn questions(found: &Found) -> Vec<Question> {
 }
 
 impl Question {
-    /// What is printed before an answer is read.
+    /// The text of the question.
     pub(super) fn text(&self) -> String {
         let choices = |title: &str, choices: Vec<String>| {
             let mut text = format!("\n{title}\n");

@@ -1,4 +1,4 @@
-//! What a project's tests are about: a program of its own, a task API, an agent on this machine, or
+//! The target of a project's tests: a program of its own, a task API, an agent on this machine, or
 //! the built-in assistant. Says how each is written down in the configuration. Pure.
 
 use serde_json::json;
@@ -31,7 +31,7 @@ impl Agent {
         }
     }
 
-    /// What follows the program for one task without anybody at the keyboard.
+    /// The arguments for one task without anybody at the keyboard.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::ClaudeCode | Self::GeminiCli => &["-p", "{prompt}"],
@@ -64,7 +64,7 @@ impl Agent {
     }
 }
 
-/// What is tested.
+/// The target of the tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Program(PackageProgram),
@@ -199,7 +199,7 @@ impl Target {
         }
     }
 
-    /// What is still to be done before it can be tested.
+    /// Steps that are left before it can be tested.
     pub(super) fn needs(&self, environment: &Environment) -> Vec<String> {
         match self {
             Self::Agent(agent) => {

@@ -133,7 +133,7 @@ fn has_field(document: &Value, schema: Option<&Value>, name: &str) -> bool {
     schema.and_then(|schema| schema.get("properties")?.get(name)).is_some()
 }
 
-/// What a reference within the document stands for; one step, so that none can lead in a circle.
+/// Resolves a reference within the document; one step, so that none can lead in a circle.
 fn resolved<'a>(document: &'a Value, value: &'a Value) -> Option<&'a Value> {
     match value.get("$ref") {
         None => Some(value),

@@ -22,7 +22,7 @@ pub(super) struct NewFile {
     /// From the project's folder.
     pub(super) path: String,
     pub(super) text: String,
-    /// What it is about, for people.
+    /// Its subject, for people.
     pub(super) about: Option<String>,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Destination<'a> {
     pub(super) replace: bool,
 }
 
-/// What became of a file.
+/// The outcome for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     New,

@@ -138,7 +138,7 @@ impl JudgeIdentity {
         self.weights != model.id()
     }
 
-    /// What a few known answers say of this judge: as it was, else asked now, for at most
+    /// The first impression of this judge: as it was, else asked now, for at most
     /// [`IMPRESSION_LIMIT`].
     pub(in crate::command) async fn impression(
         &self,

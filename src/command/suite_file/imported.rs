@@ -18,7 +18,7 @@ pub(super) const SKILLS: &str = ".claude/skills";
 /// The folder of a skill that holds its cases.
 const EVALS: &str = "evals";
 
-/// What a case needs.
+/// The needs of a case.
 pub(super) struct Needs {
     /// Its files.
     pub(super) fixtures: Vec<Fixture>,
@@ -38,7 +38,7 @@ pub(super) struct Imported {
     /// Cases that need files which are nowhere, and why.
     pub(super) incomplete: Vec<String>,
     pub(super) skill: Option<(Skill, PathBuf)>,
-    /// What is refused.
+    /// Refused parts.
     pub(super) left_out: Vec<String>,
     pub(super) warnings: Vec<String>,
 }

@@ -39,13 +39,13 @@ const MAX_REMARKS: usize = 1_000;
 /// A suite with its file, which the system under test must not read.
 pub(super) struct SuiteFile {
     pub(super) suite: Suite,
-    /// What its cases need, by id.
+    /// The needs of its cases, by id.
     needs: BTreeMap<String, Needs>,
     /// The skill whose cases these are, with its file; none of a suite of ours or of many skills.
     pub(super) skill: Option<(Skill, PathBuf)>,
     /// The files that hold the cases.
     pub(super) answer_keys: Vec<PathBuf>,
-    /// What is not run and what may not be meant, one line each.
+    /// Parts that are not run or may not be meant, one line each.
     pub(super) remarks: Vec<String>,
     /// Whose shell lines may be run.
     allowed: AllowedCommands,
@@ -236,7 +236,7 @@ impl SuiteFile {
         Ok(replayed)
     }
 
-    /// What was around the cases of a run; refused where it has changed since.
+    /// The files and skill around the cases of a run; refused where they have changed since.
     fn around(
         project: &Project,
         then: &SuiteRun,

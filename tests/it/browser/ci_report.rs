@@ -10,7 +10,7 @@ use super::runs;
 use selftest_harness::report::ci::{self, CaseSources, FileKind, RenderContext};
 use selftest_harness::report::document::ReportDocument;
 
-/// What tries to become more than text.
+/// Texts that try to become more than text.
 const HOSTILE: &str = "</pre></details><script>document.title = 'broken'</script>\
     <img src=x onerror=\"document.title='broken'\"> <style>body { display: none }</style>\u{202e}";
 

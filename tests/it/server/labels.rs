@@ -9,7 +9,7 @@ use crate::workspace::{OPENAI, Workspace, config, scenarios};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What stands behind `name="…" value="` on a page.
+/// The text behind `name="…" value="` on a page.
 fn hidden(page: &str, name: &str) -> String {
     let marker = format!("name=\"{name}\" value=\"");
     let (_, rest) = page.split_once(&marker).unwrap_or_else(|| panic!("no {name} in {page}"));

@@ -107,7 +107,7 @@ pub struct EvalFile {
     pub content: Option<String>,
 }
 
-/// What a shell line of a stranger is for.
+/// The purpose of a stranger's shell line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShellUse {
     /// It makes ready what the case needs, before the agent is asked.
@@ -121,7 +121,7 @@ pub enum ShellUse {
 /// A shell line of a stranger. It is run only when a person allows it by name, in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellLine {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: ShellUse,
     /// The key that it stands behind: `setup`, `cmd`.
     pub key: String,

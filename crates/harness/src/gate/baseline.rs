@@ -39,7 +39,7 @@ pub struct Baseline {
     pub cases: Vec<BaselineCase>,
 }
 
-/// What makes a judge the same: under another one a pass means something else.
+/// The identity of a judge: under another one a pass means something else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeIdentity {
@@ -66,7 +66,7 @@ pub struct BaselineCase {
     pub id: String,
     /// SHA-256 of what is said and expected in it.
     pub digest: String,
-    /// What its trials amounted to.
+    /// The result over its trials.
     pub result: RepeatedResult,
     /// Passed trials.
     pub passed: u32,
@@ -146,7 +146,7 @@ impl Baseline {
     }
 }
 
-/// What makes a case the same; none without a prompt.
+/// The identity of a case; none without a prompt.
 pub(crate) fn digest_of(case: &CaseResult) -> Option<String> {
     Some(case_digest(&case.scenario, case.case.as_ref()?))
 }

@@ -1,4 +1,4 @@
-//! What a run is beside its baseline, case by case and in words, and the outcome that follows. Pure.
+//! A run compared with its baseline, case by case and in words, and the outcome that follows. Pure.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use selftest_text::wording::{cases, plural};
 /// Bytes of a reason.
 const REASON: usize = 300;
 
-/// What became of a case since the baseline was accepted.
+/// How a case changed since the baseline was accepted.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -61,7 +61,7 @@ impl Change {
 pub struct GatedCase {
     /// Its id.
     pub id: String,
-    /// What became of it.
+    /// Its result.
     pub change: Change,
     /// Why, in one line; null where there is nothing to say.
     pub reason: Option<String>,
@@ -78,7 +78,7 @@ pub struct GatedCase {
 /// A run beside its baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateFinding {
-    /// What the run has to meet.
+    /// The gate that the run has to pass.
     pub mode: GateMode,
     /// The file of the baseline.
     pub baseline: String,
@@ -346,7 +346,7 @@ impl GateFinding {
 }
 
 impl GatedCase {
-    /// What became of it, in a line.
+    /// Its result, in a line.
     pub fn sentence(&self) -> String {
         let Self { id, passed, decided, .. } = self;
         let trials = plural(*decided, "trial");

@@ -16,7 +16,7 @@ use baseline::{Baseline, BaselineCase, JudgeIdentity};
 use finding::{GateFinding, Trials};
 use rule::Rule;
 
-/// What a run has to meet.
+/// The gate that a run has to pass.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display,
 )]
@@ -56,7 +56,7 @@ pub struct BaselineGate {
     pub mode: GateMode,
     /// The file of the baseline, for people.
     pub path: String,
-    /// What was accepted.
+    /// The accepted results.
     pub baseline: Baseline,
     /// The judge of this run; none where checks alone decide.
     pub judge: Option<JudgeIdentity>,
@@ -74,7 +74,7 @@ pub(crate) enum Standing<'a> {
     New,
     /// The baseline has another one by that name, or was judged otherwise.
     Incomparable(String),
-    /// What it was.
+    /// Its accepted result.
     Was(&'a BaselineCase),
 }
 
@@ -157,7 +157,7 @@ impl BaselineGate {
             && matches!(self.standing(trials.first()), Standing::Was(then) if then.passed_all())
     }
 
-    /// What the run is beside the baseline.
+    /// The comparison of a run with the baseline.
     pub fn finding<'a>(&self, cases: impl IntoIterator<Item = &'a CaseResult>) -> GateFinding {
         GateFinding::of(self, &Trials::by_case(cases))
     }

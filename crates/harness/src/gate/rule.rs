@@ -24,7 +24,7 @@ pub struct Rule {
     crowd: usize,
 }
 
-/// What the trials of a case amount to that passed in the baseline.
+/// The result over the trials of a case that passed in the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighed {
     /// Every trial with a verdict passed.
@@ -70,7 +70,7 @@ impl Rule {
         passed == 0 && trials < self.needed
     }
 
-    /// What a case is worth that passed in the baseline.
+    /// Weighs the trials of a case that passed in the baseline.
     pub const fn weigh(self, passed: u32, decided: u32, beyond_chance: bool) -> Weighed {
         match (passed, decided) {
             (_, 0) => Weighed::Undecided,

@@ -160,7 +160,7 @@ pub struct Judgement {
     /// The verdicts of which it is the mean, in order; empty where the judge was asked once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Verdict>,
-    /// What each judge of a panel says, in its order; empty of a judge alone.
+    /// The verdict of each judge of a panel, in its order; empty of a judge alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub panel: Vec<PanelVerdict>,
     /// Questions counted in the answer by rule, as told to the judge.

@@ -18,7 +18,7 @@ use selftest_models::prompts::PromptLibrary;
 /// Seeds of one judge, all its samples together.
 const SEEDS: u32 = 10_000;
 
-/// What one judge of a panel says of an answer.
+/// The verdict of one judge of a panel on an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PanelVerdict {
     /// Full name of the model.

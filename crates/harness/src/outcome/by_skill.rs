@@ -5,25 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::loading::LoadingRates;
 use super::{CaseResult, Summary};
-use selftest_stats::Interval;
 
 /// The cases of one skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillResult {
     /// Name of the skill.
     pub skill: String,
-    /// Its finished cases, each repeat of one counted.
-    pub total: u32,
-    /// `pass: true`.
-    pub passed: u32,
-    /// `pass: false`.
-    pub failed: u32,
-    /// `pass: null`.
-    pub unscored: u32,
-    /// passed / (passed + failed); null when neither.
-    pub pass_rate: Option<f64>,
-    /// 95 % Wilson interval of the pass rate.
-    pub pass_rate_interval: Option<Interval>,
+    /// Counts over its finished cases, each repeat of one counted.
+    #[serde(flatten)]
+    pub summary: Summary,
     /// Whether the agent loaded it when it should; absent where no case asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading: Option<LoadingRates>,
@@ -48,15 +38,6 @@ impl SkillResult {
         for case in cases {
             summary.add(case);
         }
-        Self {
-            skill: skill.to_owned(),
-            total: summary.total,
-            passed: summary.passed,
-            failed: summary.failed,
-            unscored: summary.unscored,
-            pass_rate: summary.pass_rate,
-            pass_rate_interval: summary.pass_rate_interval,
-            loading: LoadingRates::of(cases.iter().copied()),
-        }
+        Self { skill: skill.to_owned(), summary, loading: LoadingRates::of(cases.iter().copied()) }
     }
 }

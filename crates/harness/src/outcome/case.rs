@@ -202,7 +202,7 @@ pub fn case_name(id: &str, repeat: Option<u32>) -> String {
     repeat.map_or_else(|| id.to_owned(), |repeat| format!("{id} #{repeat}"))
 }
 
-/// What an earlier run said of the same answers.
+/// The verdict of an earlier run on the same answers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FormerVerdict {
     /// How the case ended then.

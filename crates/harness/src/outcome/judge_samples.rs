@@ -1,6 +1,6 @@
 //! A judge that was asked several times about each answer: how far its verdicts are apart. Pure.
 //!
-//! What trials of a case differ by is another matter: `repeats.rs`.
+//! The variance between trials of a case is another matter: `repeats.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct JudgeSamples {
     /// Answers that pass by some samples and fall short by others.
     pub split: u32,
     /// Variance of the overall scores of one answer, over all answers; null where none has two.
-    /// What it adds to a mean of n samples is an n-th of it.
+    /// It adds an n-th of itself to a mean of n samples.
     pub variance: Option<f64>,
 }
 

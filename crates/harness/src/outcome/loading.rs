@@ -9,7 +9,7 @@ use crate::check::CheckOutcome;
 use selftest_stats::{Interval, wilson_clustered};
 use selftest_text::wording::{percent, plural};
 
-/// What became of requests of one sort.
+/// Counts over requests of one sort.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadingCounts {
     /// The skill was loaded.

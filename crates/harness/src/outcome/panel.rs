@@ -1,4 +1,4 @@
-//! What the judges of a panel say of each case, and how far they agree. Pure.
+//! The votes of a panel on each case, and how far its judges agree. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::judge::Verdict;
 use selftest_stats::score::Score;
 use selftest_text::wording::percent;
 
-/// What one judge of a panel says of a case.
+/// The vote of one judge of a panel on a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PanelVote {
     /// Full name of the model.

@@ -8,7 +8,7 @@ use super::agreement::Agreement;
 use super::case::CaseResult;
 use selftest_text::wording::cases;
 
-/// What became of the verdicts of a run whose answers were judged again.
+/// How the verdicts of a run changed whose answers were judged again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictChanges {
     /// Cases that were judged again so far.

@@ -1,4 +1,4 @@
-//! What a run used: calls, tokens and time of models by role, and money by the prices that the user
+//! Usage of a run: calls, tokens and time of models by role, and money by the prices that the user
 //! states. Pure. What nobody counted or priced is missing, and never zero.
 
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl Prices {
     }
 }
 
-/// What one role used.
+/// Usage of one role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoleUsage {
     /// Calls of models.
@@ -125,7 +125,7 @@ fn tokens(count: u64) -> f64 {
     count as f64
 }
 
-/// What a case or a run used, by role.
+/// Usage of a case or a run, by role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// The model that invents prompts.
@@ -144,7 +144,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What a case used. Where its answer was judged again, only the judge worked.
+    /// Usage of a case. Where its answer was judged again, only the judge worked.
     pub fn of(case: &CaseResult, prices: &Prices) -> Self {
         let mut usage = Self::default();
         if case.former.is_none() {
@@ -194,7 +194,7 @@ impl Usage {
     }
 }
 
-/// What a run used, with the prices that held.
+/// Usage of a run, with the prices that held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunUsage {
     /// The prices by which money was computed; absent where none were stated.
@@ -206,7 +206,7 @@ pub struct RunUsage {
 }
 
 impl RunUsage {
-    /// What these cases used together; none where nothing is known of any.
+    /// Usage of these cases together; none where nothing is known of any.
     pub fn of<'a>(
         cases: impl Iterator<Item = &'a CaseResult>,
         prices: Option<&Prices>,

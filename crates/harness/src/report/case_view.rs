@@ -21,7 +21,7 @@ pub(super) struct CaseView<'a> {
     /// Name of the case.
     name: String,
     pub(super) status: CaseStatus,
-    /// What each judge of a panel says of it.
+    /// The vote of each judge of a panel.
     pub(super) votes: Vec<PanelVote>,
     /// Why, unless passed.
     pub(super) reason: Option<String>,

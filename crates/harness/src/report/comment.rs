@@ -11,7 +11,7 @@ use selftest_stats::score::Score;
 use selftest_text::escape;
 use selftest_text::wording::{cases, percent, plural};
 
-/// What every comment of this program begins with; its key follows.
+/// The beginning of every comment of this program; its key follows.
 const MARK: &str = "<!-- selftest:comment ";
 
 /// Most bytes of a comment. GitHub takes 65,536 characters.
@@ -304,7 +304,7 @@ mod tests {
         ReportDocument { gate: Some(finding(cases)), ..report() }
     }
 
-    /// What GitHub would make of it: no image, no link but ours, no HTML but ours, nobody told.
+    /// As GitHub renders it: no image, no link but ours, no HTML but ours, nobody told.
     fn assert_harmless(text: &str) {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
         let mut in_code = false;

@@ -40,7 +40,7 @@ pub struct RunEntry {
     /// The experiment that it is an arm of. Such a run says nothing of how the system fares from
     /// run to run.
     pub experiment: Option<ExperimentRun>,
-    /// What its models worked and cost; absent where nothing is known.
+    /// Usage of its models; absent where nothing is known.
     pub usage: Option<RunUsage>,
 }
 

@@ -14,7 +14,7 @@ pub const LABELS_FOLDER: &str = "labels";
 /// Why labels cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum LabelStoreError {
-    /// What is kept cannot be read, or is of other answers.
+    /// The kept labels cannot be read, or are of other answers.
     #[error("{}: {why}", .file.display())]
     Unreadable {
         /// The file.

@@ -30,7 +30,7 @@ fn answer_id(case: &CaseDocument) -> Option<AnswerId> {
 /// A part of a case as it is shown for labelling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
+    /// Its kind.
     pub heading: String,
     /// Its text, which may be foreign.
     pub text: String,

@@ -78,7 +78,7 @@ struct Page<'a> {
     disputed: Vec<&'a CaseView<'a>>,
     /// A judge that was asked several times, in a line.
     samples: Option<String>,
-    /// What became of all verdicts of that run.
+    /// How all verdicts of that run changed.
     changes: String,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct RunView<'a> {
     pub(super) end: Option<&'a RunEnd>,
     /// The pass rate as labels correct it.
     pub(super) calibration: Option<RunCalibration>,
-    /// What models worked and cost; absent where nothing is known of it.
+    /// Usage of models; absent where nothing is known of it.
     pub(super) usage: Option<RunUsage>,
     /// From the Markdown file to the JSON file.
     pub(super) json_link: &'a str,

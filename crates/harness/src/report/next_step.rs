@@ -1,4 +1,4 @@
-//! What to do after a first run that did not pass: one thing, said once. Pure.
+//! The next step after a first run that did not pass: one thing, said once. Pure.
 
 use selftest_text::escape;
 use selftest_text::wording::word;

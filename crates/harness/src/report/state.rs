@@ -129,7 +129,7 @@ impl RunState {
         Some(Rejudged { run, changes })
     }
 
-    /// What was told before the run and in it.
+    /// Warnings from before the run and from within it.
     fn warnings(&self, header: &RunHeader) -> Vec<String> {
         header.remarks.iter().chain(&self.warnings).cloned().collect()
     }

@@ -120,7 +120,7 @@ pub(super) const fn colour(status: CaseStatus) -> Colour {
     }
 }
 
-/// What the run is not, the table of all cases, what is behind the failed ones, the summary with its
+/// The notices, the table of all cases, the details of the failed ones, the summary with its
 /// interval, why cases have no verdict, and where the reports are.
 pub fn closing(
     header: &RunHeader,
@@ -206,7 +206,7 @@ pub fn gate(finding: &GateFinding, style: Style) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// What the run is not, in the first lines.
+/// The notices, in the first lines.
 fn notices(header: &RunHeader, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     for notice in &header.notices {
@@ -316,7 +316,7 @@ fn repeats(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
 fn skills(cases: &[CaseView<'_>], style: Style) -> Vec<String> {
     let skills = case_view::skills(cases.iter().map(|case| case.result));
     let line = |skill: &SkillResult| {
-        let SkillResult { passed, failed, unscored, .. } = skill;
+        let Summary { passed, failed, unscored, .. } = &skill.summary;
         let rest = match unscored {
             0 => String::new(),
             unscored => format!(", {unscored} without a verdict"),

@@ -87,7 +87,7 @@ pub fn rejudged(rejudged: &RejudgedRun) -> String {
     format!("answers of {}, which {} judged", rejudged.run_id, rejudged.judge)
 }
 
-/// What a judge of a panel says of a case.
+/// The vote of a judge of a panel on a case.
 pub const fn vote(pass: Option<bool>) -> &'static str {
     match pass {
         Some(true) => "pass",
@@ -96,7 +96,7 @@ pub const fn vote(pass: Option<bool>) -> &'static str {
     }
 }
 
-/// What a role used, in a line; money only where prices were stated in a currency.
+/// Usage of a role, in a line; money only where prices were stated in a currency.
 pub fn usage(used: &RoleUsage, currency: Option<&str>) -> String {
     let mut words = Vec::new();
     if used.calls > 0 {

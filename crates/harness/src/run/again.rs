@@ -71,7 +71,7 @@ pub(super) fn checks(stored: &CaseResult) -> Vec<CheckResult> {
     checks.iter().enumerate().map(decide).collect()
 }
 
-/// What a judge would have to see and the report does not hold.
+/// Evidence that a judge needs and the report does not hold.
 pub(super) fn missing_evidence(stored: &CaseResult) -> Option<&'static str> {
     let Some(case) = &stored.case else { return Some("it keeps neither prompt nor hints") };
     let grounds = &case.grounds;

@@ -27,14 +27,14 @@ pub struct Executed {
     pub summary: Summary,
     /// The outcome.
     pub outcome: RunOutcome,
-    /// What the run is beside its baseline, where it was held against one.
+    /// The comparison with the baseline, where there is one.
     pub gate: Option<Arc<GateFinding>>,
 }
 
 /// How a run goes on and where it ends.
 #[derive(Debug)]
 pub struct Course {
-    /// What it has to meet.
+    /// The gate.
     pub gate: Gate,
     /// Whether no further case is begun after the first failure.
     pub fail_fast: bool,

@@ -1,4 +1,4 @@
-//! What the steps of a case tell its checks. Pure.
+//! The observation of a case for its checks, from its steps. Pure.
 
 use std::time::Duration;
 

@@ -155,7 +155,7 @@ impl GeneratedCase {
     }
 }
 
-/// What a check demands of the loading of skills, where it demands nothing else.
+/// The demand on the loading of skills, where a check demands nothing else.
 fn should_load(check: &Check) -> Option<bool> {
     match &check.kind {
         CheckKind::SkillLoaded(_) => Some(true),

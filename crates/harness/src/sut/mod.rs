@@ -231,7 +231,7 @@ pub trait SutSession: Send {
         Box::pin(async { None })
     }
 
-    /// What is in its folder now counts as if it had always been there.
+    /// Takes the present content of its folder as the state before the run.
     fn settle(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }

@@ -17,7 +17,7 @@ use selftest_text::digest;
 /// Folder of the records in the cache folder.
 const FOLDER: &str = "digests";
 
-/// What must not have changed since the file was digested.
+/// Metadata that must not have changed since the file was digested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     bytes: u64,

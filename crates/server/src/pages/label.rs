@@ -114,7 +114,7 @@ pub(super) async fn page(
     html(&blocking(page).await?)
 }
 
-/// What a person says.
+/// A person's answer.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {

@@ -31,7 +31,7 @@ pub enum CiFileError {
         kind: FileKind,
         /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The content that is there.
         found: &'static str,
     },
     /// The system refuses.

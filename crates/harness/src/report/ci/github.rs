@@ -1,4 +1,4 @@
-//! What GitHub Actions shows of a run: annotations beside the lines of cases that did not pass, and
+//! A run in GitHub Actions: annotations beside the lines of cases that did not pass, and
 //! a step summary. Returns text; nothing foreign in it can be a workflow command or markup.
 
 use std::fmt::Write as _;

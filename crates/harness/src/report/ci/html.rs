@@ -1,6 +1,6 @@
 //! A run as one HTML page that loads nothing: for people, as an artefact of a build.
 //!
-//! What models and programs say is text in it and nothing else: the template escapes every value, and
+//! Output of models and programs is text in it and nothing else: the template escapes every value, and
 //! a policy in the page allows its own style and script by their digests and no others. The more cases
 //! there are, the shorter their texts, so that the page stays small.
 
@@ -78,7 +78,7 @@ struct Page<'a> {
     cases: Vec<Case>,
     missing: String,
     version: &'a str,
-    /// What was left out, where anything was.
+    /// A note on omitted parts, where there are any.
     cut: Option<String>,
 }
 
@@ -193,7 +193,7 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
     }
 }
 
-/// What the policy of the page allows: this very text.
+/// Digest by which the policy of the page allows this very text.
 fn source(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
@@ -281,7 +281,7 @@ fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -
     }
 }
 
-/// What was said, in order.
+/// The exchanges, in order.
 fn texts(case: &CaseView<'_>, bounds: Bounds) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let passed = case.status.pass() == Some(true);

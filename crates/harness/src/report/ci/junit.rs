@@ -142,7 +142,7 @@ fn status(case: &CaseView<'_>) -> TestCaseStatus {
     status
 }
 
-/// What holds of the whole run.
+/// Properties of the whole run.
 fn properties(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     let document = run.document;
     let models = &document.models;
@@ -165,7 +165,7 @@ fn properties(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     found.into_iter().map(|(key, value)| (key, name(&value))).collect()
 }
 
-/// What models worked and cost, as far as it is known.
+/// Usage of models, as far as it is known.
 fn used(used: &RoleUsage, currency: Option<&str>) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if used.calls > 0 {

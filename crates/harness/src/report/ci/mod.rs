@@ -23,7 +23,7 @@ use super::document::{ReportDocument, RunEnd};
 use super::markdown::{self, RunView as MarkdownView};
 use run_view::RunView;
 
-/// What a report needs besides the document of its run.
+/// The context of a report besides the document of its run.
 #[derive(Debug, Clone, Copy)]
 pub struct RenderContext<'a> {
     /// Where the cases are written down.

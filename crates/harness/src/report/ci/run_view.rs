@@ -12,7 +12,7 @@ use crate::report::document::ReportDocument;
 pub(super) struct RunView<'a> {
     pub(super) document: &'a ReportDocument,
     pub(super) results: Vec<CaseResult>,
-    /// What models worked and cost, counted again where an old report does not say it.
+    /// Usage of models, counted again where an old report does not say it.
     pub(super) usage: Option<RunUsage>,
     sources: &'a CaseSources,
 }
@@ -31,7 +31,7 @@ impl<'a> RunView<'a> {
         self.results.iter().map(CaseView::new).collect()
     }
 
-    /// What models worked and cost for a case.
+    /// Usage of models for a case.
     pub(super) fn usage(&self, case: &CaseView<'_>) -> Usage {
         let prices = self.usage.as_ref().and_then(|usage| usage.prices.as_ref());
         Usage::of(case.result, prices.unwrap_or(&Prices::default()))

@@ -82,7 +82,7 @@ pub struct CaseDocument {
     pub evidence: SutEvidence,
     /// Remarks.
     pub notes: Vec<String>,
-    /// What each judge of a panel says of the case; absent where one judged.
+    /// The vote of each judge of a panel; absent where one judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<PanelVote>,
     /// Whether the judges of the panel disagree about whether it passes.

@@ -93,7 +93,7 @@ pub struct ReportDocument {
     /// The run beside its baseline; absent where it was held against none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateFinding>,
-    /// What the run is not, though its reader may take it for that.
+    /// Warnings that belong before the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
     /// Models by role.
@@ -129,7 +129,7 @@ pub struct Rejudged {
     /// The run.
     #[serde(flatten)]
     pub run: RejudgedRun,
-    /// What became of its verdicts.
+    /// How its verdicts changed.
     pub changes: VerdictChanges,
 }
 
@@ -158,7 +158,7 @@ pub struct RunEnd {
     pub at: Timestamp,
     /// Files of the project that changed.
     pub changed_files: Vec<String>,
-    /// What the run is beside its baseline.
+    /// The comparison with the baseline.
     pub gate: Option<Arc<GateFinding>>,
 }
 
