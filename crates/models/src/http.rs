@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 use super::fault::{Fault, TooLong};
@@ -112,12 +112,7 @@ impl Endpoint {
             .map_err(|_| self.timeout(Phase::FirstByte, self.first_byte))?
             .map_err(|error| self.transport(&error))?;
         let status = response.status().as_u16();
-        let retry_after = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.trim().parse::<u64>().ok())
-            .map(Duration::from_secs);
+        let retry_after = retry_after(response.headers());
         let mut response = response;
         let mut body = Vec::new();
         while let Some(chunk) =
@@ -211,6 +206,18 @@ pub fn client_builder(address: &str) -> reqwest::ClientBuilder {
 pub fn is_loopback(address: &Url) -> bool {
     let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// How long a server asks to wait: in seconds, or until a date, which counts from its own.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let asked = text(RETRY_AFTER)?;
+    if let Ok(seconds) = asked.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = |text: &str| httpdate::parse_http_date(text).ok();
+    // A date in the past asks for nothing.
+    Some(date(asked)?.duration_since(date(text(DATE)?)?).unwrap_or_default())
 }
 
 /// The innermost cause of an error, in one line.
