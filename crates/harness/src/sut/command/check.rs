@@ -14,7 +14,6 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::environment::handed_on;
 use super::process::{Process, Tail};
-use super::session::Scratch;
 use super::{CommandHost, DEFAULT_PATH};
 use crate::check::{CommandCheck, CommandEnd};
 use crate::sut::confine::{NOT_STARTED, landlock_abi};
@@ -52,8 +51,8 @@ impl CommandRunner {
         let limit = command.timeout_seconds.duration();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let name = format!("{session}-check-{number}");
-        let started = self.host.make_scratch(&name).map(Scratch).and_then(|scratch| {
-            let process = self.start(command, case, workspace, &scratch.0)?;
+        let started = self.host.make_scratch(&name).and_then(|scratch| {
+            let process = self.start(command, case, workspace, &scratch.path)?;
             Ok((process, scratch))
         });
         let (mut process, _scratch) = match started {

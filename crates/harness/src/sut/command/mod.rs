@@ -17,11 +17,12 @@
 mod check;
 mod environment;
 mod process;
+mod scratch;
 mod session;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -34,8 +35,9 @@ use super::skill::Skill;
 use super::sut_settings::{CommandSettings, WorkFolder};
 use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
 pub use check::CommandRunner;
+use scratch::Scratch;
 use selftest_text::redact::Redactor;
-use session::{CommandSession, Scratch};
+use session::CommandSession;
 
 /// Name of the skill's file in the scratch folder of a case.
 const SKILL_FILE: &str = "SKILL.md";
@@ -102,14 +104,8 @@ impl CommandHost {
     }
 
     /// Makes a folder that only this user can enter. The error is one of the disk.
-    fn make_scratch(&self, name: &str) -> Result<PathBuf, String> {
-        let scratch = self.scratch_root.join(name);
-        std::fs::create_dir_all(&self.scratch_root)
-            .and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(&scratch))
-            .and_then(|()| scratch.canonicalize())
-            .map_err(|error| {
-                format!("cannot make the scratch folder {}: {error}", scratch.display())
-            })
+    fn make_scratch(&self, name: &str) -> Result<Scratch, String> {
+        Scratch::make(&self.scratch_root, name)
     }
 
     /// The rights of a program that works in this folder, but for those to write there.
@@ -183,7 +179,7 @@ impl CommandSut {
         *self.abi.get_or_init(landlock_abi)
     }
 
-    fn make_scratch(&self, name: &str) -> Result<PathBuf, SutError> {
+    fn make_scratch(&self, name: &str) -> Result<Scratch, SutError> {
         let hint = || Some("free the disk, or make the folder above it writable".to_owned());
         let made = self.setup.host.make_scratch(name);
         made.map_err(|what| SutError::NotStarted { what, hint: hint() })
@@ -245,11 +241,12 @@ impl SystemUnderTest for CommandSut {
                 let what = format!("{} is not executable", self.setup.host.harness.display());
                 return Err(SutError::NotStarted { what, hint: None });
             }
-            let probe = self.make_scratch(&format!("check-{}", std::process::id()))?;
-            let written = std::fs::write(probe.join("probe"), "x");
-            let removed = std::fs::remove_dir_all(&probe);
+            scratch::sweep(&self.setup.host.scratch_root);
+            let probe = self.make_scratch(&format!("{}{}", scratch::PROBE, std::process::id()))?;
+            let written = std::fs::write(probe.path.join("probe"), "x");
+            let removed = std::fs::remove_dir_all(&probe.path);
             written.and(removed).map_err(|error| SutError::NotStarted {
-                what: format!("cannot write to {}: {error}", probe.display()),
+                what: format!("cannot write to {}: {error}", probe.path.display()),
                 hint: Some("free the disk, or make the folder above it writable".to_owned()),
             })
         }
@@ -266,17 +263,17 @@ impl SystemUnderTest for CommandSut {
 
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         async move {
-            let scratch = Scratch(self.make_scratch(task.session_id.as_str())?);
+            let scratch = self.make_scratch(task.session_id.as_str())?;
             if let Some(skill) = &self.skill {
-                let file = scratch.0.join(SKILL_FILE);
+                let file = scratch.path.join(SKILL_FILE);
                 std::fs::write(&file, &skill.text).map_err(|error| {
                     SutError::failed(format!("cannot write {}: {error}", file.display()))
                 })?;
             }
-            let workspace = self.workspace(&scratch.0, &task.fixtures).await?;
+            let workspace = self.workspace(&scratch.path, &task.fixtures).await?;
             let folder = workspace.as_ref().map_or(&*self.setup.host.project, Workspace::folder);
             let mut policy = self.setup.policy(folder);
-            policy.write.push(scratch.0.clone());
+            policy.write.push(scratch.path.clone());
             policy.required = self.abi() > 0;
             let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
             let session =

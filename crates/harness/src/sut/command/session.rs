@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::process::ChildStdin;
 
 use super::Setup;
 use super::process::{Output, Process, Tail, describe};
+use super::scratch::Scratch;
 use crate::check::{FileReport, ToolCall};
 use crate::scenario::TaskStatus;
 use crate::sut::confine::Policy;
@@ -38,16 +39,6 @@ const MAX_TOOL_CALLS: usize = 10_000;
 
 /// Most bytes of foreign text in an error message.
 const QUOTE: usize = 200;
-
-/// The folder of one case, removed with its session.
-pub(super) struct Scratch(pub(super) PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Mostly it is gone: this is for a session that is dropped instead of closed.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 pub(super) struct CommandSession {
     setup: Arc<Setup>,
@@ -118,11 +109,11 @@ impl CommandSession {
         let mut environment = super::environment::environment(
             &setup.host.environment,
             &setup.settings,
-            &self.scratch.0,
+            &self.scratch.path,
             &self.task,
         );
         if self.has_skill {
-            let file = self.scratch.0.join(super::SKILL_FILE).to_string_lossy().into_owned();
+            let file = self.scratch.path.join(super::SKILL_FILE).to_string_lossy().into_owned();
             environment.insert(super::environment::SKILL_FILE.to_owned(), file);
         }
         let folder = self.workspace().unwrap_or(&setup.host.project);
@@ -276,8 +267,8 @@ impl SutSession for CommandSession {
             if self.other_lines > 0 {
                 notes.push(format!("{} lines of other types were read over", self.other_lines));
             }
-            if let Err(error) = tokio::fs::remove_dir_all(&self.scratch.0).await {
-                notes.push(format!("cannot remove {}: {error}", self.scratch.0.display()));
+            if let Err(error) = tokio::fs::remove_dir_all(&self.scratch.path).await {
+                notes.push(format!("cannot remove {}: {error}", self.scratch.path.display()));
             }
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());

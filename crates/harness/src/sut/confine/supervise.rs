@@ -37,7 +37,7 @@ async fn supervise(arguments: &[OsString]) -> std::io::Result<u8> {
 
     let mut command = Command::new(std::env::current_exe()?);
     command.args([WORD, "exec"]).args(arguments);
-    #[cfg(not(target_os = "linux"))]
+    // A group of its own can be killed as a whole.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let program = command.spawn()?;
     // From here on the program alone holds them, so that the harness sees when it closes them.
@@ -116,8 +116,22 @@ fn kill_children(_program: Pid) {
     let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for number in numbers.filter(|&number| parent(number) == Some(own)) {
         if let Some(child) = Pid::from_raw(number) {
+            kill_group(child);
             let _ = rustix::process::kill_process(child, Signal::KILL);
         }
+    }
+}
+
+/// Kills the process group of a child, if it is not this process's own. The kernel does that at once for
+/// all of them, and nobody can fork meanwhile: killed one by one, processes that fork and exit faster
+/// than this one looks would never end.
+#[cfg(target_os = "linux")]
+fn kill_group(child: Pid) {
+    match rustix::process::getpgid(Some(child)) {
+        Ok(group) if group != rustix::process::getpgrp() => {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        _ => {}
     }
 }
 

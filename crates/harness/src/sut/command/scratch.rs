@@ -1,0 +1,162 @@
+//! The folders that programs may write to: one for each session, locked while its owner lives, so that
+//! those of processes that were killed can be told from the others and are removed.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::sut::namespace::SessionId;
+
+/// How often a folder is made again that somebody took for a dead one.
+const TRIES: u32 = 5;
+
+/// What stands between the id of a session and the number of a check's folder.
+const CHECK: &str = "-check-";
+
+/// What the name of a folder begins with that only shows whether there is room.
+pub(super) const PROBE: &str = "selftest-probe-";
+
+/// A folder of this process, removed with its session.
+pub(super) struct Scratch {
+    pub(super) path: PathBuf,
+    /// Locked for as long as it is open.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes a folder that only this user can enter. The error is one of the disk.
+    pub(super) fn make(root: &Path, name: &str) -> Result<Self, String> {
+        let path = root.join(name);
+        let made = fs::create_dir_all(root).and_then(|()| {
+            let mut made = Self::try_make(&path);
+            for _ in 1..TRIES {
+                match made {
+                    Ok(None) => made = Self::try_make(&path),
+                    _ => break,
+                }
+            }
+            made?.ok_or_else(|| io::Error::other("another process removes it again and again"))
+        });
+        made.map_err(|error| format!("cannot make the scratch folder {}: {error}", path.display()))
+    }
+
+    /// `None` where another process took it for the folder of a dead one in the very moment between
+    /// making and locking it.
+    fn try_make(path: &Path) -> io::Result<Option<Self>> {
+        DirBuilder::new().mode(0o700).create(path)?;
+        let lock = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            lock => lock?,
+        };
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        if !is_there(path, &lock) {
+            return Ok(None);
+        }
+        Ok(Some(Self { path: path.canonicalize()?, _lock: lock }))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Mostly it is gone: this is for a session that is dropped instead of closed.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Whether the folder at this path is the opened one.
+fn is_there(path: &Path, folder: &File) -> bool {
+    let found = fs::symlink_metadata(path).and_then(|found| Ok((found, folder.metadata()?)));
+    found.is_ok_and(|(found, own)| (found.dev(), found.ino()) == (own.dev(), own.ino()))
+}
+
+/// Removes the folders of processes that are dead. What cannot be removed stays.
+pub(super) fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(is_name);
+        // A link in the place of a folder leads to anywhere.
+        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = remove_dead(&entry.path());
+        }
+    }
+}
+
+fn remove_dead(path: &Path) -> io::Result<()> {
+    let folder = File::open(path)?;
+    if folder.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    match folder.try_lock() {
+        Ok(()) if is_there(path, &folder) => fs::remove_dir_all(path),
+        // Somebody lives in it, or has just removed it.
+        _ => Ok(()),
+    }
+}
+
+/// Whether a folder of this name is one of ours.
+fn is_name(name: &str) -> bool {
+    let session = name.split_once(CHECK).map_or(name, |(session, _)| session);
+    name.starts_with(PROBE) || SessionId::try_from(session.to_owned()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEAD: &str = "selftest-20260206-1234-dddddd";
+
+    #[test]
+    fn folders_of_the_dead_are_removed_and_no_others() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        let names = [DEAD, &format!("{DEAD}-check-3"), "selftest-probe-77", "mine", "selftest-x"];
+        for name in names {
+            fs::create_dir_all(path(name).join("inner")).unwrap();
+        }
+        std::os::unix::fs::symlink(path("mine"), path("selftest-20260206-1234-llllll")).unwrap();
+        fs::write(path("selftest-20260206-1234-ffffff"), "a file").unwrap();
+        let alive = Scratch::make(root.path(), "selftest-20260206-1234-bbbbbb").unwrap();
+        sweep(root.path());
+        let mut left: Vec<String> = fs::read_dir(root.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let expected = [
+            "mine",
+            "selftest-20260206-1234-bbbbbb",
+            "selftest-20260206-1234-ffffff",
+            "selftest-20260206-1234-llllll",
+            "selftest-x",
+        ];
+        assert_eq!(left, expected);
+        assert!(path("mine").join("inner").exists());
+        let folder = alive.path.clone();
+        drop(alive);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn makers_and_sweepers_do_not_disturb_each_other() {
+        let root = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let root = root.path();
+                scope.spawn(move || {
+                    for number in 0..100 {
+                        let name = format!("selftest-20260206-1234-t{thread}n{number}");
+                        let scratch = Scratch::make(root, &name).unwrap();
+                        sweep(root);
+                        fs::write(scratch.path.join("file"), "kept").unwrap();
+                        assert!(scratch.path.join("file").exists());
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+}
