@@ -12,7 +12,7 @@ pub enum Exit {
     Failed = 1,
     /// Wrong usage or configuration.
     Usage = 2,
-    /// No case failed, but not all have a verdict.
+    /// No case failed, but not all have a verdict, or a limit of the run was reached.
     Inconclusive = 3,
     /// There was nothing to run.
     NothingRan = 4,
@@ -30,8 +30,9 @@ Exit codes:
   1    a case failed (or the system under test failed, hung or broke out); with
        --gate no_regression: a case that passed in the baseline fails, each time it is run
   2    wrong usage or configuration
-  3    inconclusive: no case failed, but not all have a verdict; with a baseline: what
-       passed there has none, a miss could not be run again, or nothing can be compared
+  3    inconclusive: no case failed, but not all have a verdict, or --max-duration,
+       --max-tokens or --max-cost was reached; with a baseline: what passed there has no
+       verdict, a miss could not be run again, or nothing can be compared
   4    nothing ran
   5    a model, the system under test, a report folder or GitHub could not be used,
        or a model server was lost on the way: the rest of the cases is not run

@@ -40,7 +40,7 @@ pub use jobs::{JobsAction, WorkerArgs};
 pub use judge::{AttackArgs, BenchArgs, JudgeAction};
 pub use label::{CalibrateArgs, LabelArgs};
 pub use reflect::{GradeReflectionArgs, ReflectAction};
-pub use run::{Format, GateArgs, RunArgs, TrialArgs};
+pub use run::{Format, GateArgs, LimitArgs, RunArgs, TrialArgs};
 use selftest_grading::grade::TaskType;
 use selftest_harness::report::ci::ReportRequest;
 pub use serve::ServeArgs;
@@ -104,7 +104,7 @@ impl Cli {
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// Run again whenever the configuration, the prompts or the suite change, until Ctrl-C
-    #[arg(long, conflicts_with = "rerun_failed", help_heading = "What to run")]
+    #[arg(long, conflicts_with_all = ["rerun_failed", "resume"], help_heading = "What to run")]
     pub watch: bool,
 }
 

@@ -1,14 +1,17 @@
 //! The flags of a run. Holds no defaults of the configuration.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
 use selftest_harness::report::ci::ReportRequest;
-
+use selftest_harness::run::limits::RunLimits;
 use selftest_harness::run::shard::Shard;
+use serde::{Deserialize, Serialize};
 
 /// How results are printed on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 pub enum Format {
     /// A table for people
     #[default]
@@ -18,7 +21,7 @@ pub enum Format {
 }
 
 /// Flags that a run has in common with each arm of an experiment.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 pub struct TrialArgs {
     /// Run the first N scenarios, or these: a,b,c
     #[arg(long, value_name = "N|IDS", help_heading = "What to run")]
@@ -48,7 +51,7 @@ pub struct TrialArgs {
 }
 
 /// Flags that say what a run has to meet.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 pub struct GateArgs {
     /// Begin no further case after the first that fails; the others are `not_run`
     #[arg(long, help_heading = "What to run")]
@@ -76,8 +79,50 @@ pub struct GateArgs {
     pub exit_zero: bool,
 }
 
+/// Limits of a whole run.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct LimitArgs {
+    /// End the run after this time, such as 90s, 10m or 1h30m: cases in flight are closed, and they and
+    /// the others are `not_run`
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "What to run")]
+    pub max_duration: Option<Duration>,
+    /// Begin no further case once models have read and written so many tokens
+    #[arg(long, value_name = "N", help_heading = "What to run")]
+    pub max_tokens: Option<u64>,
+    /// Begin no further case once models have cost so much, by `prices` of the configuration
+    #[arg(long, value_name = "MONEY", value_parser = money, help_heading = "What to run")]
+    pub max_cost: Option<f64>,
+}
+
+impl LimitArgs {
+    /// The same for the run.
+    pub fn limits(self) -> RunLimits {
+        RunLimits { duration: self.max_duration, tokens: self.max_tokens, cost: self.max_cost }
+    }
+}
+
+/// Reads a time: `90`, `90s`, `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a time above 0, such as 90s, 10m or 1h30m".to_owned();
+    let read = match text.trim().parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| expected())?,
+        Err(_) => {
+            let read = text.parse::<SignedDuration>().map_err(|_| expected())?;
+            Duration::try_from(read).map_err(|_| expected())?
+        }
+    };
+    if read.is_zero() { Err(expected()) } else { Ok(read) }
+}
+
+/// Reads an amount of money.
+fn money(text: &str) -> Result<f64, String> {
+    let amount =
+        text.trim().parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| "expected an amount above 0, such as 2.50".to_owned())
+}
+
 /// Flags of a run.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 pub struct RunArgs {
     /// Those of an arm too
     #[command(flatten)]
@@ -93,6 +138,8 @@ pub struct RunArgs {
     /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
     /// ctrf=PATH, github
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
+    // They are among the flags of the configuration.
+    #[serde(skip)]
     pub report: Vec<ReportRequest>,
     /// Run each case of the suite so many times
     #[arg(
@@ -108,6 +155,24 @@ pub struct RunArgs {
     /// Run those cases of the last run again that did not pass: failed, without a verdict, not run
     #[arg(long, conflicts_with_all = ["suite", "scenarios", "full"], help_heading = "What to run")]
     pub rerun_failed: bool,
+    /// Go on with a run that was broken off: its id, its journal, or `latest`. What finished is neither
+    /// asked nor run again, and flags that decide results are those of its beginning
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = [
+            "rerun_failed", "suite", "scenarios", "full", "allow_commands", "timeout", "seed", "model",
+            "judge_model", "sut_model", "generator_model", "record", "repeats", "shard", "strictness",
+            "min_score", "skill_creator",
+        ],
+        help_heading = "What to run"
+    )]
+    #[serde(skip)]
+    pub resume: Option<String>,
+    /// What it may use
+    #[command(flatten)]
+    #[serde(skip)]
+    pub limits: LimitArgs,
     /// Run the K-th of N shares of the cases, such as 1/4; together they are all of them
     #[arg(long, value_name = "K/N", help_heading = "What to run")]
     pub shard: Option<Shard>,

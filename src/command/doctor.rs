@@ -154,7 +154,7 @@ fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
 async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findings) {
     let redactor = Arc::new(Redactor::new(project.environment.secret_values.iter().cloned()));
     let args = <Cli as clap::Parser>::parse_from(["selftest"]).run;
-    let setup = Setup { project, resolved, args: &args, suite: None, hidden: &[] };
+    let setup = Setup { project, resolved, args: &args, suite: None, hidden: &[], earlier: None };
     let what = "system under test";
     match setup.external_sut(&redactor, &project.protected(resolved)) {
         Ok(None) => findings.good(what, "chat: a model"),

@@ -72,8 +72,14 @@ impl Experiment<'_> {
         for case in &mut plan {
             case.handed = None;
         }
-        let setup =
-            Setup { project, resolved, args: &args, suite: Some(suite), hidden: &self.hidden };
+        let setup = Setup {
+            project,
+            resolved,
+            args: &args,
+            suite: Some(suite),
+            hidden: &self.hidden,
+            earlier: None,
+        };
         setup.read_named_files(&mut plan)?;
         let now = selftest_clock::now();
         let ids = Arms { control: RunId::fresh(now), treatment: RunId::fresh(now) };

@@ -2,18 +2,44 @@
 
 use super::failure::Failure;
 
-/// Ends when somebody wants the process to end: Ctrl-C or SIGTERM.
+/// Ends when somebody wants the process to end: Ctrl-C, SIGTERM, or SIGHUP, unless the process was
+/// started to survive that (`nohup`).
 #[cfg(unix)]
 pub(super) fn interruption() -> Result<impl Future<Output = ()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen = |kind| signal(kind).map_err(|error| Failure::setup(anyhow::anyhow!(error)));
     let mut interrupted = listen(SignalKind::interrupt())?;
     let mut terminated = listen(SignalKind::terminate())?;
+    let mut hung_up = match survives_hangup() {
+        true => None,
+        false => Some(listen(SignalKind::hangup())?),
+    };
     Ok(async move {
+        let hung_up = async {
+            match &mut hung_up {
+                Some(hung_up) => hung_up.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = interrupted.recv() => {}
             _ = terminated.recv() => {}
+            _ = hung_up => {}
         }
+    })
+}
+
+/// Whether SIGHUP was ignored when the process began. To listen for it once takes that away, so
+/// that it is looked up once.
+#[cfg(unix)]
+fn survives_hangup() -> bool {
+    static SURVIVES: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *SURVIVES.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        // Signal 1 is the lowest bit.
+        ignored.is_some_and(|mask| mask & 1 == 1)
     })
 }
 

@@ -9,7 +9,7 @@ use super::context::Project;
 use super::failure::Failure;
 use super::grade::database;
 use super::grading::{GradersOnRequest, rubric};
-use super::run::interrupt;
+use super::interruption::interruption;
 use crate::cli::{DatabaseArgs, GlobalArgs};
 use crate::exit::Exit;
 use selftest_harness::report::RunArchive;
@@ -26,7 +26,7 @@ pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<
     let runs = RunArchive::new(json_folder);
     let server = McpServer::new(store.clone(), runs, Some(Arc::new(grading)));
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
-    let served = server.serve(stdin, stdout, interrupt()).await;
+    let served = server.serve(stdin, stdout, interruption()?).await;
     store.close().await;
     served.map_err(|error| {
         Failure::setup(anyhow!(error))

@@ -31,6 +31,7 @@ mod rejudge;
 mod replay;
 mod report;
 mod rerun;
+mod resume;
 mod run;
 mod schema;
 mod serve;

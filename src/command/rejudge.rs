@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use super::context::Project;
 use super::failure::Failure;
-use super::run::{cancel_on_interrupt, conduct, flags, report_files};
+use super::resume::{CasesOf, Request, Start, digests_of_parts, digests_of_settings};
+use super::run::{Conducted, Kept, cancel_on_interrupt, conduct, flags, report_files, run_request};
 use super::setup::Setup;
 use super::{eprint, named_run};
-use crate::cli::{Format, GlobalArgs, RejudgeArgs};
+use crate::cli::{Format, GlobalArgs, RejudgeArgs, RunArgs};
+use crate::config::Resolved;
 use crate::exit::Exit;
 use selftest_harness::event::RunConfig;
 use selftest_harness::gate::Gate;
@@ -17,15 +19,36 @@ use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::run::execute::Course;
 use selftest_harness::run::plan::{Defaults, plan_stored};
 use selftest_harness::sut::namespace::RunId;
+use selftest_models::journaled::CallKeeper;
 
 pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let run_args = args.run();
     let resolved = project.load(flags(&run_args))?;
+    let request = Request {
+        args: run_args,
+        flags: resolved.flags.clone(),
+        cases_of: Some(CasesOf::Rejudged(args.run.clone())),
+    };
+    let start = Start::New(request.clone());
+    run_request(request, start, &project, &resolved, true).await.map(|ended| ended.exit)
+}
+
+/// Judges the answers of a run again. `None` where it has none.
+pub(super) async fn rejudge(
+    project: &Project,
+    resolved: &Resolved,
+    args: &RunArgs,
+    named: &str,
+    mut start: Start,
+) -> Result<Option<Conducted>, Failure> {
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let report = named_run::report(&project, &resolved, &args.run)?;
+    let report = named_run::report(project, resolved, named)?;
+    if named == named_run::LATEST {
+        start.name_cases_of(CasesOf::Rejudged(report.run_id.to_string()));
+    }
     if !report.complete {
         eprint(&format!("warning: {} did not come to its end\n", report.run_id));
     }
@@ -33,24 +56,38 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
     let cases: Vec<CaseResult> = cases.collect();
     if cases.iter().flat_map(|case| &case.steps).all(|step| step.reply.is_none()) {
         eprint(&format!("nothing to judge: {} has no answer\n", report.run_id));
-        return Ok(Exit::NothingRan);
+        return Ok(None);
     }
     let plan = plan_stored(cases, defaults(&report.config));
+    let earlier = start.earlier();
     let setup =
-        Setup { project: &project, resolved: &resolved, args: &run_args, suite: None, hidden: &[] };
-    let run_id = RunId::fresh(selftest_clock::now());
-    let files = report_files(&project, &resolved, &run_id)?;
+        Setup { project, resolved, args, suite: None, hidden: &[], earlier: Some(&earlier) };
+    let mut digests = digests_of_settings(&resolved.config, &plan);
+    start.check(&digests)?;
+    let run_id = match earlier.header {
+        Some(header) => header.run_id.clone(),
+        None => RunId::fresh(selftest_clock::now()),
+    };
+    let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;
+    digests.extend(digests_of_parts(&prepared, &resolved.rubric.digest()));
+    start.check(&digests)?;
     let header = Arc::new(setup.header_rejudging(run_id, &plan, &prepared, &report));
-    let course = Course { gate: Gate::Absolute, fail_fast: false, cancel: cancel_on_interrupt() };
-    let conducted = conduct(&project, &prepared.runner, header, &plan, files, course).await;
-    conducted.print(&project, args.format)?;
+    let course = Course {
+        recalled: earlier.cases.to_vec(),
+        ..Course::new(Gate::Absolute, cancel_on_interrupt())
+    };
+    let log = Arc::clone(&earlier.log);
+    let journal = start.journal(project, resolved, &header, digests)?;
+    log.keep_in(Arc::clone(&journal) as Arc<dyn CallKeeper>);
+    let kept = Kept { files, journal };
+    let conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
     if matches!(args.format, Format::Json) {
         // Stdout holds the report and nothing else.
         let changes = VerdictChanges::of(conducted.cases().iter().map(|case| &**case));
         eprint(&format!("{}\n", changes.sentence()));
     }
-    conducted.exit(args.exit_zero)
+    Ok(Some(conducted))
 }
 
 /// The defaults of the run: another configuration makes nothing else of its answers.

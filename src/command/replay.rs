@@ -2,6 +2,7 @@
 
 use super::context::Project;
 use super::failure::Failure;
+use super::resume::{CasesOf, Request, Start};
 use super::run::{flags, run_cases};
 use super::suite_file::SuiteFile;
 use super::{compare, eprint, named_run};
@@ -21,7 +22,13 @@ pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Ex
         eprint(&format!("nothing to replay: {} has no case with a prompt\n", report.run_id));
         return Ok(Exit::NothingRan);
     }
-    let Some(conducted) = run_cases(&project, &resolved, &run_args, Some(&suite)).await? else {
+    let start = Start::New(Request {
+        args: run_args.clone(),
+        flags: resolved.flags.clone(),
+        cases_of: Some(CasesOf::Replayed(report.run_id.to_string())),
+    });
+    let conducted = run_cases(&project, &resolved, &run_args, Some(&suite), start).await?;
+    let Some(conducted) = conducted else {
         return Ok(Exit::NothingRan);
     };
     let exit = conducted.exit(true)?;

@@ -23,6 +23,8 @@ pub(super) enum Again {
         suite: Box<SuiteFile>,
         /// The flags of the run.
         args: Box<RunArgs>,
+        /// The run whose cases they are.
+        run: String,
     },
 }
 
@@ -38,17 +40,14 @@ fn trace_suite(project: &Project, resolved: &Resolved, report: &mut ReportDocume
     }
 }
 
-/// The cases of the last run that did not pass, each as often as that run did; `None` without the
-/// flag.
+/// The cases of a run, such as the last one, that did not pass, each as often as that run did.
 pub(super) fn failed(
     project: &Project,
     resolved: &Resolved,
     args: &RunArgs,
-) -> Result<Option<Again>, Failure> {
-    if !args.rerun_failed {
-        return Ok(None);
-    }
-    let (mut report, file) = named_run::found(project, resolved, named_run::LATEST)?;
+    named: &str,
+) -> Result<Again, Failure> {
+    let (mut report, file) = named_run::found(project, resolved, named)?;
     named_run::refuse_arm(&report)?;
     trace_suite(project, resolved, &mut report);
     let NotPassed { with_prompt, without_prompt } = NotPassed::of(&report);
@@ -65,12 +64,13 @@ pub(super) fn failed(
         if unknown.is_empty() {
             eprint(&format!("nothing to run: every case of {} passed\n", report.run_id));
         }
-        return Ok(Some(Again::Nothing));
+        return Ok(Again::Nothing);
     }
     report.cases.retain(|case| with_prompt.contains(&case.id));
     let mut suite = SuiteFile::replaying(project, &report, file, &args.trials.allow_commands)?;
     suite.to_generate = to_generate;
     let repeats = report.summary.repeats.unwrap_or(1);
     let args = RunArgs { repeats, ..args.clone() };
-    Ok(Some(Again::Cases { suite: Box::new(suite), args: Box::new(args) }))
+    let run = report.run_id.to_string();
+    Ok(Again::Cases { suite: Box::new(suite), args: Box::new(args), run })
 }

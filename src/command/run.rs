@@ -12,16 +12,19 @@ use tokio::sync::watch;
 use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
+use super::interruption::interruption;
 use super::named_run;
+use super::resume::{self, CasesOf, Request, Resumed, Start};
 use super::setup::Setup;
 use super::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use super::suite_file::SuiteFile;
 use super::{eprint, print};
-use super::{gate, rerun};
+use super::{gate, rejudge, rerun};
 use crate::cli::{Format, GlobalArgs, RunArgs};
 use crate::config::{Config, Flag, Resolved};
 use crate::exit::Exit;
-use selftest_harness::event::{Observer, RunHeader};
+use selftest_harness::event::{EventLog, Observer, RunHeader};
+use selftest_harness::journal::Journal;
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::next_step::NextStep;
@@ -35,6 +38,7 @@ use selftest_harness::run::observe;
 use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
 use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
+use selftest_models::journaled::CallKeeper;
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let mut project = Project::open(global)?;
@@ -64,21 +68,58 @@ pub(super) async fn run(
     prints: bool,
 ) -> Result<Ended, Failure> {
     ci_reports::check_once(&args.report)?;
+    if let Some(named) = &args.resume {
+        let resumed = Resumed::open(project, resolved, named)?;
+        if resumed.is_over(&project.report_folders(resolved).0) {
+            eprint(&format!("nothing to resume: {} came to its end\n", resumed.run_id()));
+            return Ok(Ended::NOTHING);
+        }
+        let request = resumed.request(args, &resolved.flags)?;
+        let resolved = project.load(request.flags.clone())?;
+        let start = Start::Resumed(Box::new(resumed));
+        return run_request(request, start, project, &resolved, prints).await;
+    }
     let allowed = &args.trials.allow_commands;
     if let (None, false, Some(name)) = (&args.suite, args.rerun_failed, allowed.first()) {
         return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
     }
-    let again = rerun::failed(project, resolved, args)?;
-    let (again, again_args) = match again {
-        None => (None, None),
-        Some(rerun::Again::Nothing) => return Ok(Ended::NOTHING),
-        Some(rerun::Again::Cases { suite, args }) => (Some(*suite), Some(args)),
-    };
-    let args = again_args.as_deref().unwrap_or(args);
-    let load = |path: &PathBuf| SuiteFile::load(project, path, allowed);
-    let mut suite = match again {
-        None => args.suite.as_ref().map(load).transpose()?,
-        Some(suite) => Some(suite),
+    let cases_of = args.rerun_failed.then(|| CasesOf::NotPassed(named_run::LATEST.to_owned()));
+    let request = Request { args: args.clone(), flags: resolved.flags.clone(), cases_of };
+    run_request(request.clone(), Start::New(request), project, resolved, prints).await
+}
+
+/// Runs the cases of a command, from their beginning or from where they were broken off.
+pub(super) async fn run_request(
+    request: Request,
+    mut start: Start,
+    project: &Project,
+    resolved: &Resolved,
+    prints: bool,
+) -> Result<Ended, Failure> {
+    let allowed = request.args.trials.allow_commands.clone();
+    let mut args = request.args;
+    let mut suite = match &request.cases_of {
+        None => {
+            let load = |path: &PathBuf| SuiteFile::load(project, path, &allowed);
+            args.suite.as_ref().map(load).transpose()?
+        }
+        Some(CasesOf::NotPassed(named)) => match rerun::failed(project, resolved, &args, named)? {
+            rerun::Again::Nothing => return Ok(Ended::NOTHING),
+            rerun::Again::Cases { suite, args: again, run } => {
+                args = *again;
+                start.name_cases_of(CasesOf::NotPassed(run));
+                Some(*suite)
+            }
+        },
+        Some(CasesOf::Rejudged(named)) => {
+            let conducted = rejudge::rejudge(project, resolved, &args, named, start).await?;
+            return conducted
+                .map_or(Ok(Ended::NOTHING), |conducted| conducted.ended(project, &args, prints));
+        }
+        Some(CasesOf::Replayed(named)) => {
+            let (report, file) = named_run::found(project, resolved, named)?;
+            Some(SuiteFile::replaying(project, &report, file, &allowed)?)
+        }
     };
     if let Some(suite) = &mut suite {
         suite.check_loading(&resolved.config);
@@ -87,7 +128,7 @@ pub(super) async fn run(
             return Err(Failure::usage(error).hint(Some("name one evals.json with --suite")));
         }
     }
-    let conducted = run_cases(project, resolved, args, suite.as_ref()).await?;
+    let conducted = run_cases(project, resolved, &args, suite.as_ref(), start).await?;
     let Some(conducted) = conducted else { return Ok(Ended::NOTHING) };
     if let Some(folder) = &args.skill_creator {
         let report = conducted.report()?;
@@ -99,10 +140,7 @@ pub(super) async fn run(
         let configuration = Configuration { name, report: &report };
         skill_creator::write(project, folder, skill, &[configuration])?;
     }
-    if prints {
-        conducted.print(project, args.format)?;
-    }
-    Ok(Ended { exit: conducted.exit(args.gate.exit_zero)?, conducted: Some(conducted) })
+    conducted.ended(project, &args, prints)
 }
 
 /// Runs the cases of a suite, or of the scenarios of the configuration. `None` where none is chosen.
@@ -111,9 +149,14 @@ pub(super) async fn run_cases(
     resolved: &Resolved,
     args: &RunArgs,
     suite: Option<&SuiteFile>,
+    start: Start,
 ) -> Result<Option<Conducted>, Failure> {
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
+    }
+    if args.limits.max_cost.is_some() && resolved.config.prices.models.is_empty() {
+        return Err(Failure::usage(anyhow!("--max-cost needs prices, and there are none"))
+            .hint(Some("state what models cost in `prices.models` of the config")));
     }
     let mut plan = planned(args, &resolved.config, suite)?;
     if plan.is_empty() {
@@ -124,12 +167,20 @@ pub(super) async fn run_cases(
         return Ok(None);
     }
     let baseline = gate::opened(project, resolved)?;
-    let setup = Setup { project, resolved, args, suite, hidden: &[] };
+    let earlier = start.earlier();
+    let setup = Setup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
     setup.read_named_files(&mut plan)?;
-    let run_id = RunId::fresh(selftest_clock::now());
-    let files = report_files(project, resolved, &run_id)?;
+    let mut digests = resume::digests_of_settings(&resolved.config, &plan);
+    start.check(&digests)?;
+    let run_id = match earlier.header {
+        Some(header) => header.run_id.clone(),
+        None => RunId::fresh(selftest_clock::now()),
+    };
+    let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
     let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare(&plan).await?;
+    digests.extend(resume::digests_of_parts(&prepared, &resolved.rubric.digest()));
+    start.check(&digests)?;
     if let Some(skill) = plan.iter().find_map(|case| case.handed.as_ref()) {
         // Whether skills can be handed over at all is known before the first case.
         prepared.runner.sut.with_skill(Arc::clone(skill))?;
@@ -140,8 +191,17 @@ pub(super) async fn run_cases(
     }
     let existing = gate::existing(resolved, suite);
     let gate = gate::gate(resolved, baseline, &header, existing);
-    let course = Course { gate, fail_fast: args.gate.fail_fast, cancel: cancel_on_interrupt() };
-    let mut conducted = conduct(project, &prepared.runner, header, &plan, files, course).await;
+    let course = Course {
+        fail_fast: args.gate.fail_fast,
+        limits: args.limits.limits(),
+        recalled: earlier.cases.to_vec(),
+        ..Course::new(gate, cancel_on_interrupt())
+    };
+    let log = Arc::clone(&earlier.log);
+    let journal = start.journal(project, resolved, &header, digests)?;
+    log.keep_in(Arc::clone(&journal) as Arc<dyn CallKeeper>);
+    let kept = Kept { files, journal };
+    let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
     if let Some(document) = conducted.document.document() {
         let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
         let json = &conducted.document.paths().json;
@@ -156,10 +216,15 @@ pub(super) fn report_files(
     project: &Project,
     resolved: &Resolved,
     run_id: &RunId,
+    may_exist: bool,
 ) -> Result<ReportFiles, Failure> {
     let (json_folder, markdown_folder) = project.report_folders(resolved);
-    ReportFiles::open(&json_folder, &markdown_folder, run_id)
-        .map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))
+    let opened = if may_exist {
+        ReportFiles::open_again(&json_folder, &markdown_folder, run_id)
+    } else {
+        ReportFiles::open(&json_folder, &markdown_folder, run_id)
+    };
+    opened.map_err(|error| Failure::setup(anyhow!("{error}")).hint(Some(error.hint())))
 }
 
 /// A run that came to its end.
@@ -172,6 +237,14 @@ pub(super) struct Conducted {
     is_first: bool,
     /// Reports that could not be written.
     faults: Vec<String>,
+    /// Where the journal is; absent where it is not whole.
+    journal: Option<PathBuf>,
+}
+
+/// What a run leaves behind: its reports and its journal.
+pub(super) struct Kept {
+    pub(super) files: ReportFiles,
+    pub(super) journal: Arc<Journal>,
 }
 
 /// Runs a plan, shows its progress and writes its reports.
@@ -180,9 +253,10 @@ pub(super) async fn conduct(
     runner: &Arc<Runner>,
     header: Arc<RunHeader>,
     plan: &[PlannedCase],
-    files: ReportFiles,
+    kept: Kept,
     course: Course,
 ) -> Conducted {
+    let Kept { files, journal } = kept;
     let style = Style {
         terminal: std::io::stderr().is_terminal() && !project.environment.ci,
         colour: std::io::stderr().is_terminal() && !project.environment.no_color,
@@ -196,14 +270,30 @@ pub(super) async fn conduct(
         observers.push(Box::new(ProgressObserver::new(style)));
     }
     let (events, observer_thread) = observe::spawn_observers(observers);
+    let events = events.kept_in(Arc::clone(&journal) as Arc<dyn EventLog>);
     let results = execute_plan(runner, Arc::clone(&header), plan, &events, &course).await;
     drop(events);
     // The observers only write files; nothing else is left to do on this thread.
     let faults = tokio::task::block_in_place(|| observer_thread.finish());
-    Conducted { header, results, document, took: started.elapsed(), is_first, faults }
+    let took = started.elapsed();
+    tokio::task::block_in_place(|| journal.close());
+    let fault = journal.fault();
+    if let Some(fault) = &fault {
+        eprint(&format!("warning: {fault}; what finished after that is in the reports alone\n"));
+    }
+    let journal = fault.is_none().then(|| journal.path());
+    Conducted { header, results, document, took, is_first, faults, journal }
 }
 
 impl Conducted {
+    /// The run as its caller sees it; its results are printed where they are to be.
+    fn ended(self, project: &Project, args: &RunArgs, prints: bool) -> Result<Ended, Failure> {
+        if prints {
+            self.print(project, args.format)?;
+        }
+        Ok(Ended { exit: self.exit(args.gate.exit_zero)?, conducted: Some(self) })
+    }
+
     /// The results, by case and all together.
     pub(super) fn cases(&self) -> &[Arc<CaseResult>] {
         &self.results.cases
@@ -250,7 +340,15 @@ impl Conducted {
     /// The exit code of the outcome, or the reports that could not be written.
     pub(super) fn exit(&self, exit_zero: bool) -> Result<Exit, Failure> {
         if !self.faults.is_empty() {
-            return Err(Failure::setup(anyhow!(self.faults.join("\n"))));
+            let failure = Failure::setup(anyhow!(self.faults.join("\n")));
+            let hint = self.journal.as_ref().map(|journal| {
+                format!(
+                    "all that finished is in {0}; once there is room for reports, \
+                     `selftest --resume {0}` writes them",
+                    journal.display()
+                )
+            });
+            return Err(failure.hint(hint));
         }
         let exit = Exit::from(self.results.outcome);
         let gated = matches!(exit, Exit::Failed | Exit::Inconclusive);
@@ -352,36 +450,19 @@ fn defaults(config: &Config) -> Defaults {
     }
 }
 
-/// Turns true at the first Ctrl-C or SIGTERM; the second one ends the process at once.
+/// Turns true at the first Ctrl-C, SIGTERM or SIGHUP; the second one ends the process at once.
 pub(super) fn cancel_on_interrupt() -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
-        interrupt().await;
+        let Ok(first) = interruption() else { return };
+        first.await;
         eprint("\ninterrupted: closing what runs; once more to stop at once\n");
         // Without a receiver the run is over already.
         let _ = sender.send(true);
-        interrupt().await;
+        let Ok(second) = interruption() else { return };
+        second.await;
         #[expect(clippy::exit, reason = "the user asked twice; nothing is left to lose")]
         std::process::exit(Exit::Interrupted as i32);
     });
     receiver
-}
-
-#[cfg(unix)]
-pub(super) async fn interrupt() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
-}
-
-#[cfg(not(unix))]
-pub(super) async fn interrupt() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }

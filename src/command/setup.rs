@@ -14,6 +14,7 @@ use super::eprint;
 use super::failure::Failure;
 use super::judge::fitness::{FETCH_JUDGE, JudgeIdentity, measured_models};
 use super::model::FetchBar;
+use super::resume::Earlier;
 use super::suite_file::SuiteFile;
 use crate::cli::RunArgs;
 use crate::config::{self, Resolved};
@@ -34,6 +35,7 @@ use selftest_harness::notice::Notice;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
 use selftest_harness::report::document::ReportDocument;
+use selftest_harness::run::ahead::Ahead;
 use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::run::runner::{ProjectWatch, Runner};
 use selftest_harness::scenario::generate::{Generator, Material, load_templates};
@@ -74,6 +76,8 @@ pub(super) struct Setup<'a> {
     pub(super) suite: Option<&'a SuiteFile>,
     /// More paths that the system under test must not read.
     pub(super) hidden: &'a [PathBuf],
+    /// What is known of the run from earlier starts of it; absent where it keeps no journal.
+    pub(super) earlier: Option<&'a Earlier<'a>>,
 }
 
 /// A run that can start: models and system under test have been checked.
@@ -83,6 +87,13 @@ pub(super) struct Prepared {
     /// What labels say of the judge.
     calibration: JudgeCalibration,
     capacity: usize,
+}
+
+impl Prepared {
+    /// The models by role.
+    pub(super) fn names(&self) -> &RunModels {
+        &self.models
+    }
 }
 
 /// The roles of a run that need a model.
@@ -112,6 +123,12 @@ struct Models {
 }
 
 impl Models {
+    /// All of them, in the order in which they are checked.
+    fn all(&self) -> Vec<Arc<dyn ChatModel>> {
+        let assistant = self.chat.iter().map(|(model, _)| model);
+        self.generator.iter().chain(&self.judges).chain(assistant).map(Arc::clone).collect()
+    }
+
     /// All judges in one line.
     fn judge_names(&self) -> String {
         if self.judges.is_empty() {
@@ -142,7 +159,9 @@ impl Setup<'_> {
         let config = &self.resolved.config;
         let secrets = self.project.environment.secret_values.iter().cloned();
         let redactor = Arc::new(Redactor::new(secrets));
-        let seed = self.args.trials.seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
+        let begun = self.earlier.and_then(|earlier| earlier.header);
+        let seed = begun.map(|header| header.seed).or(self.args.trials.seed);
+        let seed = seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
         let to_generate: Vec<Scenario> = plan
             .iter()
             .filter(|planned| planned.frozen.is_none())
@@ -183,7 +202,13 @@ impl Setup<'_> {
             assistant: external.is_none(),
         };
         let models = self.models(wanted, record.clone(), &redactor).await?;
-        let names = models.names();
+        let all = models.all();
+        // What tells by itself that it cannot be used need not be waited for.
+        let may_begin = all.iter().all(|model| model.may_be_asked_unchecked());
+        if !may_begin {
+            check_once(&all).await?;
+        }
+        let mut names = models.names();
         let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
 
         let context_tokens = config.models.context_tokens;
@@ -200,15 +225,42 @@ impl Setup<'_> {
             }
             (None, None) => return Err(Failure::usage(anyhow!("`sut` names no adapter"))),
         };
-        let generator = models
-            .generator
-            .map(|model| Generator::new(model, config.generator.clone(), context_tokens, material));
-        let mut names = names;
-        let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
+        let finished = self.earlier.map(|earlier| earlier.cases).unwrap_or_default();
+        let generator = models.generator.map(|model| {
+            let settings = config.generator.clone();
+            let generator = Generator::new(model, settings, context_tokens, material);
+            let prompts = finished.iter().filter_map(|case| case.case.as_ref());
+            generator.remember(prompts.map(|case| case.prompt.as_str()));
+            Arc::new(generator)
+        });
+        let ahead = match &generator {
+            Some(generator) if may_begin => {
+                let known: BTreeSet<usize> = finished.iter().map(|case| case.index).collect();
+                let is_first =
+                    |case: &&PlannedCase| case.frozen.is_none() && !known.contains(&case.index);
+                let at_once = config.concurrency.map_or(capacity, |cases| cases as usize);
+                let first = plan.iter().filter(is_first).take(at_once);
+                Ahead::begin(generator, &library, seed, first)
+            }
+            _ => Ahead::default(),
+        };
+        let check = async { if may_begin { check_once(&all).await } else { Ok(()) } };
+        let judging = self.judging(models.judges, &library, &mut names);
+        let ((), (judge, calibration)) = tokio::try_join!(check, judging)?;
         let watch = Some(Arc::new(self.watch(record)));
         let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
-        let runner =
-            Runner { generator, judge, sut, library, commands, redactor, outages, seed, watch };
+        let runner = Runner {
+            generator,
+            ahead,
+            judge,
+            sut,
+            library,
+            commands,
+            redactor,
+            outages,
+            seed,
+            watch,
+        };
         Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
     }
 
@@ -228,12 +280,14 @@ impl Setup<'_> {
         let wanted = Wanted { generator: false, judge, assistant: false };
         let hidden = self.hidden_paths(record.clone());
         let models = self.models(wanted, record, &redactor).await?;
+        check_once(&models.all()).await?;
         let (generator, sut) = (report.models.generator.clone(), report.models.sut.clone());
         let mut names = RunModels { generator, sut, ..models.names() };
         let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
         let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
         let runner = Runner {
             generator: None,
+            ahead: Ahead::default(),
             judge,
             sut: Arc::new(StoredAnswers {
                 given_by: report.sut.clone(),
@@ -243,7 +297,12 @@ impl Setup<'_> {
             commands: Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?)),
             redactor,
             outages,
-            seed: self.args.trials.seed.unwrap_or(report.seed),
+            seed: self
+                .earlier
+                .and_then(|earlier| earlier.header)
+                .map(|begun| begun.seed)
+                .or(self.args.trials.seed)
+                .unwrap_or(report.seed),
             watch: None,
         };
         Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
@@ -361,7 +420,8 @@ impl Setup<'_> {
             BTreeSet::new()
         } else {
             let (folder, _) = self.project.report_folders(self.resolved);
-            let prompts = RunArchive::new(folder).recent_prompts(REMEMBERED_RUNS);
+            let own = self.earlier.and_then(|earlier| earlier.header).map(|header| &header.run_id);
+            let prompts = RunArchive::new(folder).recent_prompts(REMEMBERED_RUNS, own);
             prompts.iter().map(|prompt| prompt_digest(prompt)).collect()
         };
         Material {
@@ -434,7 +494,7 @@ impl Setup<'_> {
         hidden
     }
 
-    /// Finds the models of all roles and checks that they can answer.
+    /// Finds the models of all roles.
     async fn models(
         &self,
         wanted: Wanted,
@@ -451,6 +511,9 @@ impl Setup<'_> {
             Arc::clone(redactor),
         )
         .ranked_by(measured_models(&environment.models));
+        if let Some(earlier) = self.earlier {
+            locator = locator.logged_in(Arc::clone(&earlier.log));
+        }
         let fetch = FetchBar::new(environment);
         let generator = if wanted.generator {
             Some(locator.model(&config.generator.model, &fetch).await?)
@@ -474,8 +537,6 @@ impl Setup<'_> {
         for line in locator.chosen() {
             eprint(&format!("model {line}\n"));
         }
-        let all = generator.iter().chain(&judges).chain(chat.as_ref().map(|(model, _)| model));
-        check_once(all).await?;
         // Waiting for a place at its model must not count as the assistant's time.
         let capacity = chat
             .as_ref()
@@ -562,9 +623,13 @@ impl Setup<'_> {
         let runner = &prepared.runner;
         let now = selftest_clock::now();
         let started_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let (started_at, task_group_id) = match self.earlier.and_then(|earlier| earlier.header) {
+            Some(begun) => (begun.started_at, begun.task_group_id.clone()),
+            None => (started_at, TaskGroupId::fresh(started_at)),
+        };
         RunHeader {
             run_id,
-            task_group_id: TaskGroupId::fresh(started_at),
+            task_group_id,
             started_at,
             selftest_version: env!("CARGO_PKG_VERSION").to_owned(),
             config: RunConfig {
@@ -651,7 +716,7 @@ fn same_judge(names: &[String]) -> Failure {
 }
 
 /// Checks each model once, however many roles it has.
-async fn check_once(models: impl Iterator<Item = &Arc<dyn ChatModel>>) -> Result<(), Failure> {
+async fn check_once(models: &[Arc<dyn ChatModel>]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     for model in models {
         if seen.insert(model.id()) {

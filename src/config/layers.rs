@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
@@ -27,7 +28,7 @@ pub struct Sources {
 }
 
 /// A key that a flag sets.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flag {
     /// JSON Pointer of the key, such as `/judge/model`.
     pub pointer: String,
@@ -50,6 +51,8 @@ pub struct Resolved {
     pub warnings: Vec<String>,
     /// The file, if there is one.
     pub path: Option<PathBuf>,
+    /// The flags, in rising precedence.
+    pub flags: Vec<Flag>,
 }
 
 /// Merges the layers and checks the result; reports every error, not only the first.
@@ -61,6 +64,7 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     })?;
     let variables = variables::read(&sources.environment);
     layers.warnings = variables.warnings;
+    let given = sources.flags.clone();
     let flags = sources.flags.into_iter().map(|flag| Overlay {
         pointer: flag.pointer,
         value: flag.value,
@@ -75,7 +79,7 @@ pub fn resolve(sources: Sources) -> Result<Resolved, ConfigErrors> {
     if !diagnostics.is_empty() {
         return Err(ConfigErrors::new(path, text, diagnostics));
     }
-    layers.finish(path.clone()).map_err(|message| {
+    layers.finish(path.clone(), given).map_err(|message| {
         let diagnostic = Diagnostic::at(Target::File(None), message);
         ConfigErrors::new(path, text, vec![diagnostic])
     })
@@ -165,7 +169,7 @@ impl Layers {
     }
 
     /// The typed settings. What fails here has passed the schema, so there is no place to show.
-    fn finish(mut self, path: Option<PathBuf>) -> Result<Resolved, String> {
+    fn finish(mut self, path: Option<PathBuf>, flags: Vec<Flag>) -> Result<Resolved, String> {
         if self.value["sut"].as_object().is_none_or(Map::is_empty) {
             self.value["sut"] = json!({ "chat": {} });
         }
@@ -186,7 +190,7 @@ impl Layers {
                 None => words,
             });
         }
-        Ok(Resolved { config, rubric, origins, warnings: self.warnings, path })
+        Ok(Resolved { config, rubric, origins, warnings: self.warnings, path, flags })
     }
 
     fn origins(&self, value: &Value, pointer: String, found: &mut BTreeMap<String, Origin>) {

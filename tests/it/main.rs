@@ -31,8 +31,11 @@ mod gate;
 mod gate_doc;
 mod generation;
 mod interrupt;
+mod limits;
 mod narrowing;
 mod reply_flow;
+#[cfg(unix)]
+mod resume;
 mod selftest_run;
 mod statistics;
 mod suite;
@@ -73,6 +76,8 @@ mod server;
 // What goes wrong.
 mod bad_input;
 mod bad_server;
+#[cfg(unix)]
+mod faults;
 mod hostile_output;
 
 // Everything around it.

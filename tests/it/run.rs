@@ -119,6 +119,15 @@ impl Running {
         self
     }
 
+    /// The same for a process that may have ended by itself.
+    #[cfg(unix)]
+    pub(crate) fn signal_if_running(mut self, signal: rustix::process::Signal) -> Self {
+        if self.process.0.try_wait().unwrap().is_none() {
+            return self.signal(signal);
+        }
+        self
+    }
+
     #[must_use]
     #[track_caller]
     pub(crate) fn wait(mut self) -> Run {
@@ -151,11 +160,22 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// The project that it ran in.
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
     #[track_caller]
     pub(crate) fn exit(self, code: i32) -> Self {
         let actual = self.status.and_then(|status| status.code());
         assert_eq!(actual, Some(code), "wrong exit code:\n{}", self.transcript());
         self
+    }
+
+    /// Whether it ended by itself with this code.
+    #[cfg(unix)]
+    pub(crate) fn ended_with(&self, code: i32) -> bool {
+        self.status.is_some_and(|status| status.code() == Some(code))
     }
 
     #[cfg(unix)]

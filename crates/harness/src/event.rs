@@ -40,6 +40,8 @@ pub struct RunEvent {
 pub enum RunEventKind {
     /// First event.
     RunStarted(Arc<RunHeader>),
+    /// The run goes on with these cases, which finished before it was broken off.
+    CasesRecalled(Arc<[Arc<CaseResult>]>),
     /// A case entered a phase; `step` counts replies from 1, 0 is the first answer.
     PhaseStarted {
         /// Position of the case.
@@ -299,6 +301,13 @@ pub struct RunHeader {
     pub remarks: Vec<String>,
     /// Ids of the planned scenarios in order; with repeats each of them once per repeat.
     pub scenario_ids: Vec<String>,
+}
+
+/// Something that keeps what happened before anybody hears of it. Called where it happens: it must not
+/// take long.
+pub trait EventLog: Send + Sync {
+    /// Keeps one event. A log that cannot do its work says so elsewhere.
+    fn keep(&self, event: &RunEventKind);
 }
 
 /// Why an observer could not do its work.

@@ -27,6 +27,7 @@ pub mod gate;
 pub mod notice;
 
 pub mod event;
+pub mod journal;
 
 pub mod report;
 pub mod run;

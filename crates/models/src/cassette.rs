@@ -51,6 +51,13 @@ pub struct Recorder {
 #[derive(Clone, Default)]
 pub struct Numbering(Arc<Counts>);
 
+impl Numbering {
+    /// Numbers that go on after so many recordings of each digest.
+    pub fn after(recorded: HashMap<String, usize>) -> Self {
+        Self(Arc::new(Mutex::new(recorded)))
+    }
+}
+
 impl Recorder {
     /// Makes the folder.
     pub fn new(
@@ -101,6 +108,10 @@ impl ChatModel for Recorder {
 
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
         self.inner.check()
+    }
+
+    fn may_be_asked_unchecked(&self) -> bool {
+        self.inner.may_be_asked_unchecked()
     }
 
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
@@ -162,6 +173,12 @@ impl Cassette {
             recordings,
             counts: Counts::default(),
         })
+    }
+
+    /// The same after so many calls of each digest.
+    #[must_use]
+    pub fn after(self, answered: HashMap<String, usize>) -> Self {
+        Self { counts: Mutex::new(answered), ..self }
     }
 
     fn replay(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {

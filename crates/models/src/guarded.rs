@@ -161,6 +161,10 @@ impl ChatModel for Guarded {
         Box::pin(async { self.inner.check().await.map_err(|error| self.redacted(error)) })
     }
 
+    fn may_be_asked_unchecked(&self) -> bool {
+        self.inner.may_be_asked_unchecked()
+    }
+
     fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
         self.inner.context_limit()
     }

@@ -22,6 +22,7 @@ mod fault;
 pub mod fence;
 pub mod guarded;
 pub mod http;
+pub mod journaled;
 pub mod locate;
 mod log_probabilities;
 pub mod model_files;
@@ -56,6 +57,12 @@ pub trait ChatModel: Send + Sync {
     /// Whether the model can answer at all: server reachable, model present, file readable.
     /// Called once, before the first case.
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>>;
+
+    /// Whether it may be asked while [`ChatModel::check`] goes on: a call tells as clearly as the
+    /// check what is wrong.
+    fn may_be_asked_unchecked(&self) -> bool {
+        false
+    }
 
     /// Whether requests for the first token can be expected to be answered. May ask the server,
     /// once.

@@ -12,6 +12,7 @@ use super::breaker::{Breaker, Outages, Patience};
 use super::cassette::{Cassette, Numbering, Recorder};
 use super::embedded::EmbeddedModel;
 use super::guarded::{Gate, Guarded};
+use super::journaled::{CallLog, Journaled};
 use super::model_files::{self, CatalogueEntry};
 use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::ModelName;
@@ -44,6 +45,8 @@ pub struct Locator {
     record: Option<PathBuf>,
     redactor: Arc<Redactor>,
     numbering: Numbering,
+    /// Where finished calls are kept; absent where nobody keeps them.
+    log: Option<Arc<CallLog>>,
     models: HashMap<ModelName, Arc<dyn ChatModel>>,
     /// By endpoint.
     gates: HashMap<String, Arc<Gate>>,
@@ -79,6 +82,7 @@ impl Locator {
             record,
             redactor,
             numbering: Numbering::default(),
+            log: None,
             models: HashMap::new(),
             gates: HashMap::new(),
             outages: Arc::default(),
@@ -93,6 +97,12 @@ impl Locator {
     #[must_use]
     pub fn ranked_by(self, ranks: HashMap<String, f64>) -> Self {
         Self { ranks, ..self }
+    }
+
+    /// The same locator, whose models keep their calls in this log and are answered from it.
+    #[must_use]
+    pub fn logged_in(self, log: Arc<CallLog>) -> Self {
+        Self { numbering: Numbering::after(log.answered(None)), log: Some(log), ..self }
     }
 
     /// How names that leave a choice were resolved, one line each.
@@ -131,7 +141,13 @@ impl Locator {
         }
         let model = match self.models.get(&resolved) {
             Some(model) => Arc::clone(model),
-            None => self.build(&resolved, fetch).await?,
+            None => {
+                let model = self.build(&resolved, fetch).await?;
+                match &self.log {
+                    Some(log) => Arc::new(Journaled::new(model, Arc::clone(log))),
+                    None => model,
+                }
+            }
         };
         self.models.insert(resolved, Arc::clone(&model));
         self.models.insert(written, Arc::clone(&model));
@@ -297,7 +313,11 @@ impl Locator {
             }
             ModelName::Cassette(folder) => {
                 // Nothing to wait for, nothing to retry, nothing to record.
-                let cassette = Cassette::open(folder, &self.folder.join(folder))?;
+                let mut cassette = Cassette::open(folder, &self.folder.join(folder))?;
+                if let Some(log) = &self.log {
+                    let answered = log.answered(Some(cassette.id()));
+                    cassette = cassette.after(answered);
+                }
                 self.calls_at_once.insert(cassette.id().to_owned(), REMOTE_CALLS as usize);
                 return Ok(Arc::new(cassette));
             }

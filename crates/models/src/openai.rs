@@ -346,6 +346,10 @@ impl ChatModel for OpenAiModel {
         Box::pin(async move { *self.tells_probabilities.get_or_init(probe).await })
     }
 
+    fn may_be_asked_unchecked(&self) -> bool {
+        true
+    }
+
     /// Asks for the model list: optional in the protocol, so only a missing server, a refused
     /// key and a list without the model are faults.
     fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {

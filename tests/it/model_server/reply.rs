@@ -46,6 +46,14 @@ pub(crate) enum Reply {
     Hang,
     /// A body without end.
     Endless,
+    /// A good answer, a few bytes at a time.
+    Drip { bytes: usize, every: Duration, text: String },
+    /// The first half of a good answer, then nothing more, on a connection that stays open.
+    HalfOpen,
+    /// The first half of a good answer, then a reset of the connection.
+    Reset,
+    /// Too many requests: come back at this date, which counts from the server's own.
+    LimitedUntil { until: &'static str, date: Option<&'static str> },
     /// A good answer with this many bytes of white space after it.
     Padded { bytes: usize, text: String },
 }
@@ -155,6 +163,25 @@ impl Reply {
                 connection.close();
             }
             Reply::Endless => connection.write_endlessly(&vec![b' '; 64 * 1024], go_on),
+            Reply::Drip { bytes, every, text } => {
+                connection.write_slowly(finished(&text).as_bytes(), bytes, every, go_on);
+            }
+            Reply::HalfOpen => {
+                connection.begin_half(finished("{}").as_bytes());
+                while go_on() {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                connection.close();
+            }
+            Reply::Reset => {
+                connection.begin_half(finished("{}").as_bytes());
+                connection.reset();
+            }
+            Reply::LimitedUntil { until, date } => {
+                let date = date.map(|date| ("date", date));
+                let headers: Vec<_> = [("retry-after", until)].into_iter().chain(date).collect();
+                connection.write(429, &headers, b"slow down");
+            }
             Reply::Padded { bytes, text } => {
                 let whole = finished(&text) + " ".repeat(bytes).as_str();
                 connection.write(200, &[JSON], whole.as_bytes());

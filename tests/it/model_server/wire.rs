@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 /// One request as it came.
 pub(crate) struct HttpRequest {
@@ -70,6 +71,41 @@ impl Connection {
         let mut half = head(200, &[("content-type", "application/json")], Some(body.len()));
         half.extend_from_slice(&body[..body.len() / 2]);
         let _ = self.stream().write_all(&half);
+        self.close();
+    }
+
+    /// Promises the whole body and sends half of it.
+    pub(crate) fn begin_half(&mut self, body: &[u8]) {
+        let mut half = head(200, &[("content-type", "application/json")], Some(body.len()));
+        half.extend_from_slice(&body[..body.len() / 2]);
+        let _ = self.stream().write_all(&half);
+    }
+
+    /// Sends a body so many bytes at a time, until `go_on` says stop or the client hangs up.
+    pub(crate) fn write_slowly(
+        &mut self,
+        body: &[u8],
+        bytes: usize,
+        every: Duration,
+        go_on: impl Fn() -> bool,
+    ) {
+        let head = head(200, &[("content-type", "application/json")], Some(body.len()));
+        let _ = self.stream().write_all(&head);
+        for part in body.chunks(bytes) {
+            if !go_on() || self.stream().write_all(part).is_err() {
+                return self.close();
+            }
+            std::thread::sleep(every);
+        }
+    }
+
+    /// Ends the connection as a machine does that knows nothing of it.
+    pub(crate) fn reset(&mut self) {
+        // What was sent is to arrive before.
+        std::thread::sleep(Duration::from_millis(50));
+        // Not by closing it: the test keeps another handle of the same socket.
+        #[cfg(target_os = "linux")]
+        rustix::net::connect_unspec(&*self.stream()).unwrap();
         self.close();
     }
 

@@ -9,7 +9,7 @@ use super::baseline::{BaselineCase, overall};
 use super::rule::{RELIABLE, Rule, Weighed};
 use super::{BaselineGate, GateMode, Standing};
 use crate::outcome::repeats::RepeatedResult;
-use crate::outcome::{CaseResult, CaseStatus, RunOutcome, Summary, gate as absolute};
+use crate::outcome::{CaseResult, CaseStatus, Ending, RunOutcome, Summary, gate as absolute};
 use selftest_stats::score::Score;
 use selftest_text::wording::{cases, plural};
 
@@ -287,8 +287,8 @@ impl GateFinding {
     }
 
     /// The outcome of the run.
-    pub fn outcome(&self, summary: &Summary, interrupted: bool) -> RunOutcome {
-        let every_case = absolute(summary, interrupted);
+    pub fn outcome(&self, summary: &Summary, ending: Ending) -> RunOutcome {
+        let every_case = absolute(summary, ending);
         if matches!(every_case, RunOutcome::Interrupted | RunOutcome::NothingRan) {
             return every_case;
         }
@@ -299,7 +299,10 @@ impl GateFinding {
             return RunOutcome::Failed;
         }
         if summary.count(CaseStatus::NotRun) > 0 {
-            return RunOutcome::ModelUnavailable;
+            return match ending {
+                Ending::LimitReached => RunOutcome::Inconclusive,
+                Ending::Whole | Ending::Interrupted => RunOutcome::ModelUnavailable,
+            };
         }
         let open = self.count(Change::Unconfirmed) + self.count(Change::Undecided);
         if open > 0 || (both && summary.unscored > 0) || (!both && self.compared == 0) {

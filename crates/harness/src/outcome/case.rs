@@ -38,8 +38,9 @@ pub enum CaseStatus {
     GenerationFailed,
     /// There is no verdict.
     Unscored,
-    /// Not run, or not to its end, because a model server gave no answer, or not begun after the
-    /// failure at which the run was to end. Says nothing of the system under test.
+    /// Not run, or not to its end, because a model server gave no answer or a limit of the run was
+    /// reached, or not begun after the failure at which the run was to end. Says nothing of the
+    /// system under test.
     NotRun,
     /// Not run, because the run was interrupted.
     Skipped,
@@ -148,6 +149,8 @@ pub enum Interruption {
     IsolationViolation(Vec<String>),
     /// The run was to end at the first failure, and it came before the case was begun.
     NotBegun(String),
+    /// A limit of the run (time, tokens, money) was reached before the case was begun or had ended.
+    LimitReached(String),
     /// A model server gave no answer, so that the case could not be run or not to its end.
     ModelUnavailable(String),
     /// The run was interrupted.
@@ -225,7 +228,7 @@ impl FormerVerdict {
 }
 
 /// Everything that is known of one case.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
     /// Position in the plan, from 0.
     pub index: usize,
@@ -306,9 +309,11 @@ impl CaseResult {
                 let why = format!("files of the project changed: {}", files.join(", "));
                 return (CaseStatus::IsolationViolation, Some(why));
             }
-            Some(Interruption::ModelUnavailable(why) | Interruption::NotBegun(why)) => {
-                return (CaseStatus::NotRun, Some(why.clone()));
-            }
+            Some(
+                Interruption::ModelUnavailable(why)
+                | Interruption::NotBegun(why)
+                | Interruption::LimitReached(why),
+            ) => return (CaseStatus::NotRun, Some(why.clone())),
             Some(Interruption::Cancelled) => {
                 return (CaseStatus::Skipped, Some("the run was interrupted".to_owned()));
             }
@@ -353,6 +358,26 @@ impl CaseResult {
             return Some(UnscoredReason::CantTell);
         }
         self.missing_verdict().filter(|_| unscored).map(|(reason, _)| reason)
+    }
+
+    /// Whether a limit of the run kept the case from being run to its end.
+    pub fn is_short_of_limit(&self) -> bool {
+        matches!(self.interruption, Some(Interruption::LimitReached(_)))
+    }
+
+    /// Whether the case came to its end: a run that goes on after it was broken off does not run it
+    /// again. What no model server answered, or nobody had time for, has not ended.
+    pub fn is_settled(&self) -> bool {
+        let is_begun = !matches!(
+            self.interruption,
+            Some(
+                Interruption::ModelUnavailable(_)
+                    | Interruption::NotBegun(_)
+                    | Interruption::LimitReached(_)
+                    | Interruption::Cancelled
+            )
+        );
+        is_begun && self.unscored_reason() != Some(UnscoredReason::Unavailable)
     }
 
     /// Whether scores of a judge decided the case, and nothing that needs none.

@@ -17,4 +17,4 @@ pub use case::{
     CaseResult, CaseStatus, CheckResult, GenerationRecord, Rerun, Step, StepKind, case_name,
 };
 pub use loading::LoadingRates;
-pub use summary::{RunOutcome, Summary, gate};
+pub use summary::{Ending, RunOutcome, Summary, gate};

@@ -90,15 +90,26 @@ pub enum RunOutcome {
 
 selftest_text::named!(RunOutcome);
 
+/// What ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// There was nothing left to run.
+    Whole,
+    /// The user.
+    Interrupted,
+    /// A limit of time, tokens or money.
+    LimitReached,
+}
+
 /// The outcome of a summary (design, "Exit codes").
-pub fn gate(summary: &Summary, interrupted: bool) -> RunOutcome {
-    if interrupted {
+pub fn gate(summary: &Summary, ending: Ending) -> RunOutcome {
+    if ending == Ending::Interrupted {
         RunOutcome::Interrupted
     } else if summary.total == 0 || summary.count(CaseStatus::Skipped) == summary.total {
         RunOutcome::NothingRan
     } else if summary.failed > 0 {
         RunOutcome::Failed
-    } else if summary.count(CaseStatus::NotRun) > 0 {
+    } else if summary.count(CaseStatus::NotRun) > 0 && ending != Ending::LimitReached {
         RunOutcome::ModelUnavailable
     } else if summary.unscored > 0 {
         RunOutcome::Inconclusive

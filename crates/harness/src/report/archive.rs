@@ -77,8 +77,8 @@ impl RunArchive {
         Ok(self.files()?.into_iter().find(|file| file.run_id.as_str() == run_id))
     }
 
-    /// The prompts of the newest reports. What cannot be read, or is very large, is left out.
-    pub fn recent_prompts(&self, reports: usize) -> Vec<String> {
+    /// The prompts of the newest reports, but for that of one run. What cannot be read, or is very large, is left out.
+    pub fn recent_prompts(&self, reports: usize, but_of: Option<&RunId>) -> Vec<String> {
         #[derive(Deserialize)]
         struct Head {
             cases: Vec<Case>,
@@ -88,7 +88,8 @@ impl RunArchive {
             prompt: Option<String>,
         }
         let files = self.files().unwrap_or_default();
-        let newest = files.into_iter().filter(|file| file.size <= MAX_RECENT_BYTES).take(reports);
+        let others = files.into_iter().filter(|file| Some(&file.run_id) != but_of);
+        let newest = others.filter(|file| file.size <= MAX_RECENT_BYTES).take(reports);
         let heads = newest.filter_map(|file| {
             let text = fs::read(&file.path).ok()?;
             serde_json::from_slice::<Head>(&text).ok()

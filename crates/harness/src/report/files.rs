@@ -91,6 +91,20 @@ impl ReportFiles {
         markdown_folder: &Path,
         run_id: &RunId,
     ) -> Result<Self, ReportFilesError> {
+        let files = Self::open_again(json_folder, markdown_folder, run_id)?;
+        let ReportPaths { json, markdown } = files.paths();
+        match [json, markdown].into_iter().find(|path| path.exists()) {
+            Some(path) => Err(ReportFilesError::Exists { path }),
+            None => Ok(files),
+        }
+    }
+
+    /// The same for a run that goes on, and may have reports.
+    pub fn open_again(
+        json_folder: &Path,
+        markdown_folder: &Path,
+        run_id: &RunId,
+    ) -> Result<Self, ReportFilesError> {
         let mut files = Self {
             run_id: run_id.clone(),
             json_folder: json_folder.to_owned(),
@@ -107,10 +121,6 @@ impl ReportFiles {
                 path: folder.to_owned(),
                 cause,
             })?;
-        }
-        let ReportPaths { json, markdown } = files.paths();
-        if let Some(path) = [json, markdown].into_iter().find(|path| path.exists()) {
-            return Err(ReportFilesError::Exists { path });
         }
         let [json, markdown] = real;
         files.is_first = !has_reports(&json);
@@ -188,9 +198,17 @@ impl ReportFiles {
         result.and(removed)
     }
 
-    /// Replaces a file; temporary names hold the run, so that two runs never share one.
+    /// Replaces a file; temporary names hold the run, so that two runs never share one. A folder that
+    /// went away is made again.
     fn replace(&self, target: &Path, text: &str) -> Result<(), String> {
-        file::replace(target, self.run_id.as_str(), text)
+        let replace = || file::replace(target, self.run_id.as_str(), text);
+        replace()
+            .or_else(|error| match (error.kind(), target.parent()) {
+                (io::ErrorKind::NotFound, Some(folder)) => {
+                    fs::create_dir_all(folder).and_then(|()| replace())
+                }
+                _ => Err(error),
+            })
             .map_err(|cause| format!("cannot write {}: {cause}", target.display()))
     }
 }

@@ -30,7 +30,7 @@ mod trend;
 pub mod wording;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 
 pub use archive::{RunArchive, RunFile, read_report};
 pub use files::{ReportFiles, ReportFilesError, ReportPaths};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
@@ -142,16 +143,31 @@ impl ProgressObserver {
         Ok(())
     }
 
-    fn finish(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
-        self.in_flight.remove(&case.index);
-        let reading = CaseView::new(case);
-        let counter = match reading.status.pass() {
+    /// Counts cases that need no line of their own: they had one before the run was broken off.
+    fn recall(&mut self, cases: &[Arc<CaseResult>]) -> Result<(), ObserverError> {
+        for case in cases {
+            self.count(case.status().0);
+        }
+        self.refresh();
+        let finished =
+            selftest_text::wording::cases(u32::try_from(cases.len()).unwrap_or(u32::MAX));
+        self.line(&format!("resumed: {finished} of {} finished before", self.planned))
+    }
+
+    fn count(&mut self, status: CaseStatus) {
+        let counter = match status.pass() {
             Some(true) => &mut self.passed,
             Some(false) => &mut self.failed,
-            None if reading.status == CaseStatus::NotRun => &mut self.not_run,
+            None if status == CaseStatus::NotRun => &mut self.not_run,
             None => &mut self.unscored,
         };
         *counter += 1;
+    }
+
+    fn finish(&mut self, case: &CaseResult) -> Result<(), ObserverError> {
+        self.in_flight.remove(&case.index);
+        let reading = CaseView::new(case);
+        self.count(reading.status);
         let done = self.done();
         let id = escape::terminal(reading.name(), ID);
         let mut line = format!(
@@ -232,6 +248,7 @@ impl Observer for ProgressObserver {
     fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError> {
         match &event.kind {
             RunEventKind::RunStarted(header) => self.start(header),
+            RunEventKind::CasesRecalled(cases) => self.recall(cases),
             RunEventKind::PhaseStarted { index, scenario_id, phase } => {
                 self.enter(*index, scenario_id, *phase)
             }
@@ -258,7 +275,7 @@ impl Observer for ProgressObserver {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
     use crate::report::fixture;

@@ -55,6 +55,11 @@ impl RunState {
             RunEventKind::CaseFinished(result) | RunEventKind::CaseRunAgain(result) => {
                 self.add(result)?;
             }
+            RunEventKind::CasesRecalled(cases) => {
+                for case in &**cases {
+                    self.add(case)?;
+                }
+            }
             RunEventKind::Warning(warning) => {
                 if self.warnings.len() < WARNINGS {
                     self.warnings.push(selftest_text::clip(warning, WARNING));

@@ -53,8 +53,8 @@ pub async fn execute_arms(
     drop(trials);
     let Arms { control, treatment } = runs;
     Arms {
-        control: control.finish(results.control, &Gate::Absolute),
-        treatment: treatment.finish(results.treatment, &Gate::Absolute),
+        control: control.finish(results.control, &Gate::Absolute, None),
+        treatment: treatment.finish(results.treatment, &Gate::Absolute, None),
     }
 }
 

@@ -92,22 +92,24 @@ impl CasePlay {
     }
 
     /// The case as one that was not begun.
-    pub(super) fn not_begun(self, why: String) -> CaseResult {
-        CaseResult { interruption: Some(Interruption::NotBegun(why)), ..self.draft }
+    pub(super) fn not_begun(self, why: Interruption) -> CaseResult {
+        CaseResult { interruption: Some(why), ..self.draft }
     }
 
     /// Ends the session, whatever state it is in, and hands out what is known.
-    pub(super) async fn finish(mut self, cancelled: bool) -> CaseResult {
+    /// `cut` is why it could not come to its end.
+    pub(super) async fn finish(mut self, cut: Option<Interruption>) -> CaseResult {
+        let is_cut = cut.is_some();
         if let Some(session) = self.session.take() {
             self.draft.evidence = session.close().await;
         }
-        if cancelled && self.draft.interruption.is_none() {
-            self.draft.interruption = Some(Interruption::Cancelled);
+        if self.draft.interruption.is_none() {
+            self.draft.interruption = cut;
         }
         let begun = matches!(&self.draft.interruption,
             Some(interruption) if !matches!(interruption, Interruption::ModelUnavailable(_)));
         let spoke = !self.draft.steps.is_empty() || begun;
-        if spoke && !cancelled {
+        if spoke && !is_cut {
             let changed = self.runner.project_changes();
             if !changed.is_empty() {
                 self.draft.interruption = Some(Interruption::IsolationViolation(changed));
@@ -266,31 +268,36 @@ impl CasePlay {
             Interruption::GenerationFailed(why)
         })?;
         let (index, scenario) = (self.planned.index, &self.planned.scenario);
-        let made = generator
-            .generate(
-                &runner.library,
-                scenario,
-                &self.planned.grounds,
-                &mut self.draft.generation.attempts,
-                |number| derive(runner.seed, index, Purpose::Generate, number),
-                |attempt, reason| {
-                    self.events.emit(RunEventKind::PromptRejected {
-                        index,
-                        scenario_id: scenario.id.clone(),
-                        attempt,
-                        reason: reason.to_owned(),
-                    });
-                },
-            )
-            .await
-            .map_err(|why| {
-                let last = self.draft.generation.attempts.last();
-                if last.is_some_and(|attempt| attempt.call.outage) {
-                    unavailable(&self.runner, why)
-                } else {
-                    Interruption::GenerationFailed(why)
-                }
-            })?;
+        let on_rejected = |attempt, reason: &str| {
+            self.events.emit(RunEventKind::PromptRejected {
+                index,
+                scenario_id: scenario.id.clone(),
+                attempt,
+                reason: reason.to_owned(),
+            });
+        };
+        let made = if let Some(generated) = runner.ahead.take(index).await {
+            for (attempt, reason) in &generated.rejected {
+                on_rejected(*attempt, reason);
+            }
+            self.draft.generation.attempts = generated.attempts;
+            generated.made
+        } else {
+            let seed = |number| derive(runner.seed, index, Purpose::Generate, number);
+            let attempts = &mut self.draft.generation.attempts;
+            let grounds = &self.planned.grounds;
+            generator
+                .generate(&runner.library, scenario, grounds, attempts, seed, on_rejected)
+                .await
+        };
+        let made = made.map_err(|why| {
+            let last = self.draft.generation.attempts.last();
+            if last.is_some_and(|attempt| attempt.call.outage) {
+                unavailable(&self.runner, why)
+            } else {
+                Interruption::GenerationFailed(why)
+            }
+        })?;
         let mut case = made.case;
         case.grounds.add(self.planned.grounds.clone());
         self.draft.notes.extend(made.notes);

@@ -4,19 +4,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::sync::watch;
 
 use super::case::CasePlay;
+use super::limits::{RunLimits, Spending};
 use super::observe::Events;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::{RunEventKind, RunHeader};
 use crate::gate::finding::GateFinding;
 use crate::gate::{BaselineGate, Gate};
-use crate::outcome::{CaseResult, Rerun, RunOutcome, Summary, gate};
+use crate::outcome::case::Interruption;
+use crate::outcome::{CaseResult, Ending, Rerun, RunOutcome, Summary, gate};
 
 /// The results of a run.
 #[derive(Debug)]
@@ -38,9 +41,21 @@ pub struct Course {
     pub gate: Gate,
     /// Whether no further case is begun after the first failure.
     pub fail_fast: bool,
+    /// What the run may use.
+    pub limits: RunLimits,
+    /// Cases of the plan that finished before the run was broken off: they are not run again.
+    pub recalled: Vec<Arc<CaseResult>>,
     /// Turns true when the user interrupts: cases in flight are then closed with what is known of
     /// them, and the others are skipped.
     pub cancel: watch::Receiver<bool>,
+}
+
+impl Course {
+    /// The course of a run that nothing but the user ends early.
+    pub fn new(gate: Gate, cancel: watch::Receiver<bool>) -> Self {
+        let (fail_fast, limits, recalled) = (false, RunLimits::default(), Vec::new());
+        Self { gate, fail_fast, limits, recalled, cancel }
+    }
 }
 
 /// Runs the plan.
@@ -52,34 +67,69 @@ pub async fn execute(
     course: &Course,
 ) -> Executed {
     let concurrency = header.config.concurrency.max(1);
-    let run = Execution::start(runner, header, events, &course.cancel);
-    let mut results = Results { plan, cases: Vec::new(), again: 0 };
-    let mut waiting = plan;
-    while !waiting.is_empty() {
-        let begun = run.play(waiting, concurrency, course, &mut results.cases).await;
-        waiting = &waiting[begun..];
+    let prices = header.prices.clone().unwrap_or_default();
+    let mut run = Execution::start(runner, header, events, &course.cancel);
+    let mut results = Results::new(plan, &course.recalled, Spending::begin(course.limits, prices));
+    run.deadline = results.spending.deadline().map(|at| (at, results.spending.out_of_time()));
+    if !course.recalled.is_empty() {
+        events.emit(RunEventKind::CasesRecalled(course.recalled.clone().into()));
+    }
+    let known: BTreeSet<usize> = course.recalled.iter().map(|case| case.index).collect();
+    let left: Vec<&PlannedCase> =
+        plan.iter().filter(|planned| !known.contains(&planned.index)).collect();
+    let mut waiting = &left[..];
+    loop {
         if let Gate::Baseline(gate) = &course.gate {
             run.confirm(gate, concurrency, &mut results).await;
         }
-        let failure = results.cases.iter().find(|case| course.gate.is_settled_miss(case));
-        if let Some(case) = failure.filter(|_| course.fail_fast) {
-            let why = format!("{} failed, and --fail-fast ends the run there", case.name());
+        if let Some(why) = results.end(course) {
             results.cases.extend(waiting.iter().map(|planned| run.not_begun(planned, &why)));
             break;
         }
+        if waiting.is_empty() {
+            break;
+        }
+        let begun = run.play(waiting, concurrency, course, &mut results).await;
+        waiting = &waiting[begun..];
     }
-    run.finish(results.cases, &course.gate)
+    let limit = results.spending.reached(Instant::now());
+    let is_short = results.cases.iter().any(|case| case.is_short_of_limit());
+    run.finish(results.cases, &course.gate, limit.filter(|_| is_short))
 }
 
 /// The cases of a run that have ended so far.
 struct Results<'a> {
     plan: &'a [PlannedCase],
     cases: Vec<Arc<CaseResult>>,
+    spending: Spending,
     /// Trials that were run again.
     again: usize,
 }
 
-impl Results<'_> {
+impl<'a> Results<'a> {
+    fn new(plan: &'a [PlannedCase], recalled: &[Arc<CaseResult>], mut spending: Spending) -> Self {
+        for case in recalled {
+            spending.add(case);
+        }
+        let again = recalled.iter().map(|case| case.reruns.len()).sum();
+        Self { plan, cases: recalled.to_vec(), spending, again }
+    }
+
+    fn add(&mut self, case: Arc<CaseResult>) {
+        self.spending.add(&case);
+        self.cases.push(case);
+    }
+
+    /// Why no further case is begun.
+    fn end(&self, course: &Course) -> Option<Interruption> {
+        let failure = self.cases.iter().find(|case| course.gate.is_settled_miss(case));
+        if let Some(case) = failure.filter(|_| course.fail_fast) {
+            let why = format!("{} failed, and --fail-fast ends the run there", case.name());
+            return Some(Interruption::NotBegun(why));
+        }
+        self.spending.reached(Instant::now()).map(Interruption::LimitReached)
+    }
+
     /// One more trial of a case: the same prompt, and samples of its own.
     fn once_more(&mut self, case: &CaseResult) -> Option<PlannedCase> {
         let planned = self.plan.iter().find(|planned| planned.index == case.index)?;
@@ -95,6 +145,8 @@ pub(super) struct Execution<'a> {
     header: Arc<RunHeader>,
     events: &'a Events,
     cancel: &'a watch::Receiver<bool>,
+    /// When cases in flight are closed, and why then.
+    deadline: Option<(Instant, String)>,
 }
 
 impl<'a> Execution<'a> {
@@ -105,7 +157,7 @@ impl<'a> Execution<'a> {
         cancel: &'a watch::Receiver<bool>,
     ) -> Self {
         events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
-        Self { runner, header, events, cancel }
+        Self { runner, header, events, cancel, deadline: None }
     }
 
     /// Starts a case; what is returned waits for its end.
@@ -123,7 +175,8 @@ impl<'a> Execution<'a> {
 
     /// The same, and nobody is told of its end.
     fn trial(&self, planned: &PlannedCase) -> impl Future<Output = CaseResult> + use<> {
-        let running = tokio::spawn(run_case(self.case_play(planned), self.cancel.clone()));
+        let (play, cancel) = (self.case_play(planned), self.cancel.clone());
+        let running = tokio::spawn(run_case(play, cancel, self.deadline.clone()));
         // A panic in a case is a bug, and goes on as one.
         running.map(|end| end.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     }
@@ -134,40 +187,44 @@ impl<'a> Execution<'a> {
     }
 
     /// A case that is not begun.
-    fn not_begun(&self, planned: &PlannedCase, why: &str) -> Arc<CaseResult> {
-        let case = Arc::new(self.case_play(planned).not_begun(why.to_owned()));
+    fn not_begun(&self, planned: &PlannedCase, why: &Interruption) -> Arc<CaseResult> {
+        let case = Arc::new(self.case_play(planned).not_begun(why.clone()));
         self.events.emit(RunEventKind::CaseFinished(Arc::clone(&case)));
         case
     }
 
-    /// Runs cases until all have ended, or until one fails where that ends the run. Gives how many
-    /// were begun.
+    /// Runs cases until all have ended, or until one fails where that ends the run, or a limit is
+    /// reached. Gives how many were begun.
     async fn play(
         &self,
-        plan: &[PlannedCase],
+        plan: &[&PlannedCase],
         concurrency: usize,
         course: &Course,
-        results: &mut Vec<Arc<CaseResult>>,
+        results: &mut Results<'_>,
     ) -> usize {
         let stop = AtomicBool::new(false);
-        let before = results.len();
+        let before = results.cases.len();
         let cases = plan
             .iter()
             .map_while(|planned| (!stop.load(Ordering::Relaxed)).then(|| self.case(planned)));
         let mut cases = stream::iter(cases).buffer_unordered(concurrency);
         while let Some(case) = cases.next().await {
-            if course.fail_fast && course.gate.is_miss(&case) {
+            let is_miss = course.fail_fast && course.gate.is_miss(&case);
+            results.add(case);
+            if is_miss || results.spending.reached(Instant::now()).is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
-            results.push(case);
         }
-        results.len() - before
+        results.cases.len() - before
     }
 
     /// Runs misses again until the gate knows what they are worth. Each of them keeps its further
     /// trials.
     async fn confirm(&self, gate: &BaselineGate, concurrency: usize, results: &mut Results<'_>) {
-        while !*self.cancel.borrow() && self.runner.outages.first().is_none() {
+        while !*self.cancel.borrow()
+            && self.runner.outages.first().is_none()
+            && results.spending.reached(Instant::now()).is_none()
+        {
             let all: Vec<&CaseResult> = results.cases.iter().map(|case| &**case).collect();
             let ids: BTreeSet<String> = gate.to_confirm(&all).into_iter().collect();
             let mut positions: Vec<(usize, PlannedCase)> = Vec::new();
@@ -188,6 +245,7 @@ impl<'a> Execution<'a> {
             });
             let mut trials = stream::iter(trials).buffer_unordered(concurrency);
             while let Some((position, again)) = trials.next().await {
+                results.spending.add(&again);
                 let case = Arc::make_mut(&mut results.cases[position]);
                 case.reruns.push(Rerun::from(again));
                 let case = Arc::clone(&results.cases[position]);
@@ -196,15 +254,24 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Sums up.
-    pub(super) fn finish(self, mut results: Vec<Arc<CaseResult>>, rule: &Gate) -> Executed {
+    /// Sums up. `limit` is the one that kept cases from being run.
+    pub(super) fn finish(
+        self,
+        mut results: Vec<Arc<CaseResult>>,
+        rule: &Gate,
+        limit: Option<String>,
+    ) -> Executed {
         let (runner, events) = (self.runner, self.events);
         results.sort_by_key(|case| case.index);
         let mut summary = Summary::default();
         for case in &results {
             summary.add(case);
         }
-        let interrupted = *self.cancel.borrow();
+        let ending = match (*self.cancel.borrow(), &limit) {
+            (true, _) => Ending::Interrupted,
+            (false, Some(_)) => Ending::LimitReached,
+            (false, None) => Ending::Whole,
+        };
         let finding = match rule {
             Gate::Absolute => None,
             Gate::Baseline(gate) => {
@@ -212,10 +279,10 @@ impl<'a> Execution<'a> {
             }
         };
         let outcome = match &finding {
-            None => gate(&summary, interrupted),
-            Some(finding) => finding.outcome(&summary, interrupted),
+            None => gate(&summary, ending),
+            Some(finding) => finding.outcome(&summary, ending),
         };
-        if let Some(why) = runner.outages.first() {
+        if let Some(why) = runner.outages.first().or(limit) {
             events.emit(RunEventKind::Warning(format!("the run ended early: {why}")));
         }
         let changed_files = runner.watch.as_ref().map_or_else(Vec::new, |watch| {
@@ -231,7 +298,8 @@ impl<'a> Execution<'a> {
         events.emit(RunEventKind::RunFinished {
             summary: summary.clone(),
             outcome,
-            at: selftest_clock::now(),
+            // A clock that was set back must not make a run end before it began.
+            at: selftest_clock::now().max(self.header.started_at),
             changed_files,
             gate: finding.clone(),
         });
@@ -239,12 +307,24 @@ impl<'a> Execution<'a> {
     }
 }
 
-async fn run_case(mut play: CasePlay, mut cancel: watch::Receiver<bool>) -> CaseResult {
-    let cancelled = tokio::select! {
+async fn run_case(
+    mut play: CasePlay,
+    mut cancel: watch::Receiver<bool>,
+    deadline: Option<(Instant, String)>,
+) -> CaseResult {
+    let (at, why) = deadline.unzip();
+    let out_of_time = async {
+        match at {
+            Some(at) => tokio::time::sleep_until(at.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    let cut = tokio::select! {
         biased;
         // An error means that nobody can cancel any more.
-        Ok(_) = cancel.wait_for(|cancelled| *cancelled) => true,
-        () = play.play() => false,
+        Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Some(Interruption::Cancelled),
+        () = out_of_time => why.map(Interruption::LimitReached),
+        () = play.play() => None,
     };
-    play.finish(cancelled).await
+    play.finish(cut).await
 }

@@ -1,9 +1,11 @@
 //! A run: a pure plan, its execution, and the stream of events. Prints nothing, writes nothing.
 
 mod again;
+pub mod ahead;
 pub mod arms;
 pub mod case;
 pub mod execute;
+pub mod limits;
 pub mod observe;
 mod observed;
 pub mod order;

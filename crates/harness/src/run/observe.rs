@@ -1,10 +1,11 @@
 //! Carries events to the observers on a thread of their own, so that no observer slows the run.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::event::{Observer, ObserverError, RunEvent, RunEventKind};
+use crate::event::{EventLog, Observer, ObserverError, RunEvent, RunEventKind};
 
 /// How long an observer may keep written work back while nothing happens.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
@@ -14,11 +15,21 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Events {
     sender: Sender<RunEvent>,
     started: Instant,
+    log: Option<Arc<dyn EventLog>>,
 }
 
 impl Events {
+    /// The same events, each kept in this log before the observers hear of it.
+    #[must_use]
+    pub fn kept_in(self, log: Arc<dyn EventLog>) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
     /// Tells the observers. After the last observer is gone nobody listens, which is no fault.
     pub fn emit(&self, kind: RunEventKind) {
+        if let Some(log) = &self.log {
+            log.keep(&kind);
+        }
         let _ = self.sender.send(RunEvent { elapsed: self.started.elapsed(), kind });
     }
 }
@@ -32,7 +43,7 @@ pub struct ObserverThread {
 pub fn spawn_observers(observers: Vec<Box<dyn Observer>>) -> (Events, ObserverThread) {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || Delivery::new(observers).run(&receiver));
-    (Events { sender, started: Instant::now() }, ObserverThread { thread })
+    (Events { sender, started: Instant::now(), log: None }, ObserverThread { thread })
 }
 
 impl ObserverThread {
@@ -99,7 +110,7 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     struct Broken;
     impl Observer for Broken {

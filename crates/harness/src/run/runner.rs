@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::ahead::Ahead;
 use crate::judge::panel::Panel;
 use crate::scenario::generate::Generator;
 use crate::sut::SystemUnderTest;
@@ -16,7 +17,9 @@ use selftest_text::redact::Redactor;
 /// Everything that the cases of a run share.
 pub struct Runner {
     /// Invents prompts; absent where all cases are frozen.
-    pub generator: Option<Generator>,
+    pub generator: Option<Arc<Generator>>,
+    /// Prompts that are in the making already.
+    pub ahead: Ahead,
     /// Judges answers; absent where checks alone decide.
     pub judge: Option<Arc<Panel>>,
     /// Answers.
@@ -65,6 +68,7 @@ impl Runner {
     pub fn with_sut(&self, sut: Arc<dyn SystemUnderTest>) -> Self {
         Self {
             generator: None,
+            ahead: Ahead::default(),
             judge: self.judge.clone(),
             sut,
             library: Arc::clone(&self.library),

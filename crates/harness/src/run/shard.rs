@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::plan::PlannedCase;
 use selftest_text::digest;
 
@@ -10,7 +12,7 @@ use selftest_text::digest;
 const MAX_SHARDS: usize = 10_000;
 
 /// One of several shares of the cases, which together are all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
     /// Which one, from 1.
     number: usize,

@@ -362,6 +362,12 @@ impl Generator {
         Ok(case)
     }
 
+    /// Counts prompts as asked in this run: those of cases that finished before it was broken off.
+    pub fn remember<'a>(&self, prompts: impl IntoIterator<Item = &'a str>) {
+        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        earlier.extend(prompts.into_iter().map(|prompt| (prompt.to_owned(), WordSet::of(prompt))));
+    }
+
     /// Whether a prompt was asked in this run or in an earlier one.
     fn is_repeated(&self, prompt: &str) -> bool {
         let digest = prompt_digest(prompt);

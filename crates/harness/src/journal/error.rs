@@ -1,0 +1,98 @@
+//! Why a run cannot go on from its journal, and what to do instead.
+
+use std::path::PathBuf;
+
+/// The journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system refuses.
+    #[error("cannot read the journal {}: {cause}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        cause: std::io::Error,
+    },
+    /// It begins with anything else than a journal does.
+    #[error("{} is not the journal of a run", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It ends before its first record does.
+    #[error("the journal {} ends before its first record: the run had not begun", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its shape is of another version.
+    #[error("the journal {} has version {found}, expected {expected}", path.display())]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// As it says.
+        found: u64,
+        /// As this program writes.
+        expected: u32,
+    },
+    /// Another version of this program wrote it.
+    #[error(
+        "the journal {} is of selftest {found}, and this is selftest {expected}", path.display()
+    )]
+    OtherProgram {
+        /// The file.
+        path: PathBuf,
+        /// As it says.
+        found: String,
+        /// The present version.
+        expected: &'static str,
+    },
+    /// A record in the middle is not as it was written.
+    #[error("the journal {} is damaged in line {line}, and whole records follow", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line.
+        line: usize,
+    },
+    /// The run has not ended.
+    #[error("the run of the journal {} still goes on", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is run now is not what was run then.
+    #[error("{what} not as when the run of the journal {} began", path.display())]
+    OtherRun {
+        /// The file.
+        path: PathBuf,
+        /// What differs, with `is` or `are`.
+        what: String,
+    },
+}
+
+impl JournalError {
+    /// One thing that the reader can do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            JournalError::Unreadable { .. } => {
+                "make the file readable, or start a new run without --resume"
+            }
+            JournalError::Foreign { .. } => {
+                "name a run, its journal (reports/selftest/<run id>.journal), or `latest`"
+            }
+            JournalError::Empty { .. } => "start a new run without --resume: nothing is lost",
+            JournalError::OtherVersion { .. } | JournalError::OtherProgram { .. } => {
+                "resume it with the version that began it, or start a new run without --resume"
+            }
+            JournalError::Damaged { .. } => {
+                "cut the file before that line (`head -n`), which keeps what finished before, or \
+                 start a new run without --resume"
+            }
+            JournalError::InUse { .. } => "wait for its end, or interrupt it first",
+            JournalError::OtherRun { .. } => {
+                "put back what was changed, or start a new run without --resume"
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Records as they stand in a file: a line each, with a checksum of its text before it.
+//!
+//! JSON has no line break of its own, so that a record ends where its line does. Pure.
+
+use serde::Serialize;
+
+/// Hexadecimal digits of a checksum, and the space behind them.
+const CHECKSUM: usize = 9;
+
+/// The line of a record.
+pub(super) fn line(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = vec![b' '; CHECKSUM];
+    serde_json::to_writer(&mut line, record)?;
+    let checksum = format!("{:08x}", crc32fast::hash(&line[CHECKSUM..]));
+    line[..CHECKSUM - 1].copy_from_slice(checksum.as_bytes());
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The text of a record, where its line is whole.
+pub(super) fn text(line: &[u8]) -> Option<&[u8]> {
+    let (checksum, text) = line.split_at_checked(CHECKSUM)?;
+    let stated = std::str::from_utf8(checksum.strip_suffix(b" ")?).ok()?;
+    let is_whole = u32::from_str_radix(stated, 16).ok()? == crc32fast::hash(text);
+    is_whole.then_some(text)
+}
+
+/// The whole records of a file, and what is at its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frames<'a> {
+    /// Texts of records in order, each with the number of its line.
+    pub(super) texts: Vec<(usize, &'a [u8])>,
+    /// Bytes up to the end of the last whole record.
+    pub(super) length: usize,
+    /// Bytes of a record behind it that was not written to its end.
+    pub(super) torn: usize,
+}
+
+/// Takes a file apart. The error is the number of a line that is damaged though whole ones follow:
+/// that is no work of a process that was stopped.
+pub(super) fn frames(bytes: &[u8]) -> Result<Frames<'_>, usize> {
+    let mut frames = Frames { texts: Vec::new(), length: 0, torn: 0 };
+    let mut position = 0;
+    let mut damaged = None;
+    for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1..) {
+        position += line.len();
+        match line.strip_suffix(b"\n").and_then(text) {
+            Some(_) if damaged.is_some() => return Err(damaged.unwrap_or(number)),
+            Some(text) => {
+                frames.texts.push((number, text));
+                frames.length = position;
+            }
+            None => damaged = damaged.or(Some(number)),
+        }
+    }
+    frames.torn = bytes.len() - frames.length;
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(records: &[&str]) -> Vec<u8> {
+        records.iter().flat_map(|record| line(record).unwrap()).collect()
+    }
+
+    #[test]
+    fn records_come_back() {
+        let file = file(&["one", "line\nbreak", ""]);
+        let found = frames(&file).unwrap();
+        let texts: Vec<&[u8]> = found.texts.iter().map(|(_, text)| *text).collect();
+        assert_eq!(texts, [&b"\"one\""[..], b"\"line\\nbreak\"", b"\"\""]);
+        assert_eq!((found.length, found.torn), (file.len(), 0));
+        assert_eq!(file.iter().filter(|&&byte| byte == b'\n').count(), 3);
+    }
+
+    #[test]
+    fn a_damaged_line_before_a_whole_one_is_named() {
+        let mut file = file(&["one", "two", "three"]);
+        let second = file.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+        file[second + CHECKSUM + 1] ^= 1;
+        assert_eq!(frames(&file), Err(2));
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_that_is_cut_anywhere_has_the_records_before_the_cut(cut in 0_usize..90) {
+            let whole = file(&["the first", "the second", "the third"]);
+            let cut = cut.min(whole.len());
+            let found = frames(&whole[..cut]).unwrap();
+            let complete = whole[..cut].iter().filter(|&&byte| byte == b'\n').count();
+            prop_assert_eq!(found.texts.len(), complete);
+            prop_assert_eq!(found.length + found.torn, cut);
+        }
+
+        #[test]
+        fn no_single_damage_is_taken_for_a_record(at in 0_usize..60, bit in 0_u8..8) {
+            let whole = file(&["the first", "the second"]);
+            let mut damaged = whole.clone();
+            let at = at.min(whole.len() - 1);
+            damaged[at] ^= 1 << bit;
+            if let Ok(found) = frames(&damaged) {
+                let before = frames(&whole).unwrap().texts;
+                prop_assert!(found.texts.len() < before.len());
+                prop_assert!(found.texts.iter().all(|text| before.contains(text)));
+            }
+        }
+    }
+}

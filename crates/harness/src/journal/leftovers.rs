@@ -1,0 +1,70 @@
+//! Files that processes left behind which were killed: removed by the next run, and only where their
+//! owner is gone.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+
+use super::EXTENSION;
+use crate::sut::namespace::RunId;
+
+/// Removes temporary files of dead runs from folders of reports. What cannot be removed stays.
+pub fn sweep(json_folder: &Path, markdown_folder: &Path) {
+    let mut alive = BTreeMap::<RunId, bool>::new();
+    for folder in [json_folder, markdown_folder] {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(run) = name.to_str().and_then(owner) else { continue };
+            let is_alive = *alive.entry(run.clone()).or_insert_with(|| is_alive(json_folder, &run));
+            if !is_alive {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// The run that a temporary file is of: `.<name>.<run id>.tmp` or `.<run id>.probe`.
+fn owner(name: &str) -> Option<RunId> {
+    let inner = name.strip_prefix('.')?;
+    let run = match inner.strip_suffix(".tmp") {
+        Some(inner) => inner.rsplit_once('.')?.1,
+        None => inner.strip_suffix(".probe")?,
+    };
+    RunId::try_from(run.to_owned()).ok()
+}
+
+/// Whether a process holds the journal of a run. A run without a journal has not begun, and may be
+/// about to.
+fn is_alive(folder: &Path, run: &RunId) -> bool {
+    let journal = folder.join(format!("{run}.{EXTENSION}"));
+    File::open(journal).map_or(true, |file| file.try_lock_shared().is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_dead_runs_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let (dead, alive) = ("selftest-20260206-1234-dddddd", "selftest-20260206-1234-bbbbbb");
+        let new = "selftest-20260206-1234-nnnnnn";
+        for run in [dead, alive, new] {
+            fs::write(path(&format!(".{run}.json.{run}.tmp")), "half").unwrap();
+        }
+        fs::write(path(&format!(".{dead}.probe")), "").unwrap();
+        fs::write(path(".index.md.mine.tmp"), "").unwrap();
+        fs::write(path(&format!("{dead}.journal")), "").unwrap();
+        let held = File::create(path(&format!("{alive}.journal"))).unwrap();
+        held.lock().unwrap();
+        sweep(folder.path(), folder.path());
+        let left: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with('.'))
+            .collect();
+        assert_eq!(left.len(), 3, "{left:?}");
+        assert!(left.iter().all(|name| !name.contains(dead)), "{left:?}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Reading a journal back: what finished, and the file itself, to go on writing.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::header::VERSION;
+use super::{EXTENSION, JournalError, JournalHeader, frame};
+use crate::outcome::CaseResult;
+use crate::sut::namespace::RunId;
+use selftest_models::journaled::KeptCall;
+
+/// Most bytes of a first record: it names what was asked for, and holds no cases.
+const MAX_FIRST: u64 = 4 * 1024 * 1024;
+/// Records from which on several threads read.
+const MANY: usize = 500;
+
+/// A record as it is read back.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Record {
+    Begun(Box<JournalHeader>),
+    Call(KeptCall),
+    Case(Box<CaseResult>),
+    /// Times of later starts, and of the end, for people who read the file.
+    Resumed(serde::de::IgnoredAny),
+    Ended(serde::de::IgnoredAny),
+}
+
+/// A run that was broken off, as far as it came.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Its beginning.
+    pub header: JournalHeader,
+    /// Its finished cases by their positions in the plan.
+    pub cases: BTreeMap<usize, CaseResult>,
+    /// Its finished calls of models in order.
+    pub calls: Vec<KeptCall>,
+    /// Bytes of a last record that was not written to its end, and is dropped.
+    pub torn: usize,
+    /// The file.
+    pub path: PathBuf,
+    /// The same, locked for this process.
+    pub(super) file: File,
+    /// Bytes up to the end of the last whole record.
+    pub(super) length: u64,
+}
+
+/// The journal of a run in this folder, or the newest one; `None` where there is none.
+pub fn find(folder: &Path, run: Option<&str>) -> io::Result<Option<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries?,
+    };
+    let journals = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        Some((run_of(&path)?, path))
+    });
+    let mut journals: Vec<(RunId, PathBuf)> = match run {
+        Some(run) => journals.filter(|(id, _)| id.as_str() == run).collect(),
+        None => journals.collect(),
+    };
+    // Names tell the minute only: those of the newest one are looked into.
+    journals.sort();
+    let minute = |id: &RunId| id.as_str().get(..MINUTE).map(str::to_owned);
+    let newest = journals.last().and_then(|(id, _)| minute(id));
+    let rivals = journals.into_iter().filter(|(id, _)| minute(id) == newest);
+    let by_start = rivals.map(|(_, path)| (begun(&path).map(|header| header.started_at), path));
+    Ok(by_start.max_by_key(|(started_at, _)| *started_at).map(|(_, path)| path))
+}
+
+/// Bytes of an id up to its minute: `selftest-20260206-1234`.
+const MINUTE: usize = 22;
+
+/// The run whose journal has this name.
+pub(super) fn run_of(path: &Path) -> Option<RunId> {
+    let name = path.file_name()?.to_str()?.strip_suffix(EXTENSION)?.strip_suffix('.')?;
+    RunId::try_from(name.to_owned()).ok()
+}
+
+/// The first record of a journal, where it can be read.
+pub fn begun(path: &Path) -> Option<JournalHeader> {
+    // Opening a pipe would wait for its other end.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut line = Vec::new();
+    BufReader::new(File::open(path).ok()?).take(MAX_FIRST).read_until(b'\n', &mut line).ok()?;
+    match serde_json::from_slice(frame::text(line.strip_suffix(b"\n")?)?).ok()? {
+        Record::Begun(header) => Some(*header),
+        _ => None,
+    }
+}
+
+/// Reads a journal, and takes it for this process: nobody else goes on with the same run.
+pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
+    let path = path.to_owned();
+    let unreadable = |cause| JournalError::Unreadable { path: path.clone(), cause };
+    if !fs::metadata(&path).map_err(unreadable)?.is_file() {
+        return Err(JournalError::Foreign { path });
+    }
+    let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(unreadable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { path }),
+        Err(TryLockError::Error(cause)) => return Err(unreadable(cause)),
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    let damaged = |line| JournalError::Damaged { path: path.clone(), line };
+    let found = frame::frames(&bytes).map_err(damaged)?;
+    let Some((_, first)) = found.texts.first() else {
+        let begins_well = bytes.iter().take(8).all(u8::is_ascii_hexdigit);
+        return Err(if begins_well {
+            JournalError::Empty { path }
+        } else {
+            JournalError::Foreign { path }
+        });
+    };
+    let header = header(first, &path)?;
+    let (length, torn) = (found.length as u64, found.torn);
+    let (mut cases, mut calls) = (BTreeMap::new(), Vec::new());
+    for (line, record) in records(&found.texts[1..]) {
+        match record.ok_or_else(|| damaged(line))? {
+            // The last record of a case counts: it was run again.
+            Record::Case(case) => drop(cases.insert(case.index, *case)),
+            Record::Call(call) => calls.push(call),
+            Record::Resumed(_) | Record::Ended(_) => {}
+            Record::Begun(_) => return Err(damaged(line)),
+        }
+    }
+    Ok(Recovered { header, cases, calls, torn, path, file, length })
+}
+
+/// The first record, if this program can go on with it.
+fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
+    /// What all versions have.
+    #[derive(Deserialize)]
+    struct AnyVersion {
+        begun: Versions,
+    }
+    #[derive(Deserialize)]
+    struct Versions {
+        version: u64,
+        selftest_version: String,
+    }
+    let path = path.to_owned();
+    let Ok(AnyVersion { begun }) = serde_json::from_slice(text) else {
+        return Err(JournalError::Foreign { path });
+    };
+    if begun.version != u64::from(VERSION) {
+        let (found, expected) = (begun.version, VERSION);
+        return Err(JournalError::OtherVersion { path, found, expected });
+    }
+    let expected = env!("CARGO_PKG_VERSION");
+    if begun.selftest_version != expected {
+        let found = selftest_text::one_line(&begun.selftest_version, 60);
+        return Err(JournalError::OtherProgram { path, found, expected });
+    }
+    match serde_json::from_slice(text) {
+        Ok(Record::Begun(header)) => Ok(*header),
+        _ => Err(JournalError::Damaged { path, line: 1 }),
+    }
+}
+
+/// Reads records on all processors, and gives them in order.
+fn records(texts: &[(usize, &[u8])]) -> Vec<(usize, Option<Record>)> {
+    let read = |texts: &[(usize, &[u8])]| -> Vec<(usize, Option<Record>)> {
+        texts.iter().map(|(line, text)| (*line, serde_json::from_slice(text).ok())).collect()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    if threads == 1 || texts.len() < MANY {
+        return read(texts);
+    }
+    let shares = texts.chunks(texts.len().div_ceil(threads));
+    std::thread::scope(|scope| {
+        let readers: Vec<_> =
+            shares.map(|share| (share, scope.spawn(move || read(share)))).collect();
+        // A thread that panicked has read nothing: its share is read here, and says why.
+        let joined = readers
+            .into_iter()
+            .map(|(share, reader)| reader.join().unwrap_or_else(|_| read(share)));
+        joined.flatten().collect()
+    })
+}

@@ -1,0 +1,108 @@
+//! Limits of a whole run: time, tokens, money. A run that reaches one ends in order, and what it did
+//! not come to is not run. Pure but for the clock that it is handed.
+
+use std::time::{Duration, Instant};
+
+use crate::outcome::CaseResult;
+use crate::outcome::usage::{Prices, Usage};
+
+/// What a run may use; what is absent is not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RunLimits {
+    /// Time. Cases in flight are closed when it is over.
+    pub duration: Option<Duration>,
+    /// Tokens, read and written, of all models that count them. Cases in flight end as they would.
+    pub tokens: Option<u64>,
+    /// Money by the prices of the configuration. Cases in flight end as they would.
+    pub cost: Option<f64>,
+}
+
+/// A run beside its limits.
+#[derive(Debug)]
+pub(super) struct Spending {
+    limits: RunLimits,
+    prices: Prices,
+    deadline: Option<Instant>,
+    tokens: u64,
+    cost: f64,
+}
+
+impl Spending {
+    /// A run that begins now.
+    pub(super) fn begin(limits: RunLimits, prices: Prices) -> Self {
+        // A time that no clock reaches is no limit.
+        let deadline = limits.duration.and_then(|limit| Instant::now().checked_add(limit));
+        Self { limits, prices, deadline, tokens: 0, cost: 0.0 }
+    }
+
+    /// When the run is to end.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Counts what a trial used.
+    pub(super) fn add(&mut self, case: &CaseResult) {
+        let used = Usage::of(case, &self.prices).total;
+        let tokens = used.prompt_tokens.saturating_add(used.completion_tokens);
+        self.tokens = self.tokens.saturating_add(tokens).saturating_add(used.undivided_tokens);
+        self.cost += used.cost.unwrap_or(0.0);
+    }
+
+    /// The limit that is reached, in words.
+    pub(super) fn reached(&self, now: Instant) -> Option<String> {
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            return Some(self.out_of_time());
+        }
+        let RunLimits { tokens, cost, .. } = self.limits;
+        if let Some(limit) = tokens.filter(|limit| self.tokens >= *limit) {
+            return Some(format!("--max-tokens {limit} was reached ({} used)", self.tokens));
+        }
+        let limit = cost.filter(|limit| self.cost >= *limit)?;
+        let (cost, currency) = (self.cost, &self.prices.currency);
+        Some(format!("--max-cost {limit} was reached ({cost:.4} {currency} used)"))
+    }
+
+    /// The limit of time, in words.
+    pub(super) fn out_of_time(&self) -> String {
+        let seconds = self.limits.duration.unwrap_or_default().as_secs_f64();
+        format!("--max-duration {seconds} s was reached")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    fn reached(limits: RunLimits, after: Duration) -> Option<String> {
+        let cases = fixture::rich_cases();
+        let prices = fixture::header(&cases).prices.unwrap();
+        let mut spending = Spending::begin(limits, prices);
+        for case in &cases {
+            spending.add(case);
+        }
+        spending.reached(Instant::now() + after)
+    }
+
+    #[test]
+    fn each_limit_is_said_by_its_flag() {
+        let none = RunLimits::default();
+        assert_eq!(reached(none, Duration::from_hours(1000)), None);
+        let time = RunLimits { duration: Some(Duration::from_secs(90)), ..none };
+        assert_eq!(reached(time, Duration::ZERO), None);
+        assert_eq!(
+            reached(time, Duration::from_mins(2)).unwrap(),
+            "--max-duration 90 s was reached"
+        );
+        let tokens = |limit| reached(RunLimits { tokens: Some(limit), ..none }, Duration::ZERO);
+        assert_eq!(tokens(100_000_000), None);
+        assert!(tokens(1).unwrap().starts_with("--max-tokens 1 was reached ("));
+        let cost = |limit| reached(RunLimits { cost: Some(limit), ..none }, Duration::ZERO);
+        assert_eq!(cost(1e6), None);
+        let words = cost(0.0).unwrap();
+        assert!(
+            words.starts_with("--max-cost 0 was reached (") && words.contains("EUR"),
+            "{words}"
+        );
+    }
+}

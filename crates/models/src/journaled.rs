@@ -1,0 +1,263 @@
+//! Finished calls that outlive the process: each is handed to a keeper before anybody acts on its
+//! reply, and a run that goes on after it was broken off gets the replies from there.
+//!
+//! Knows neither where calls are kept nor of which run they are.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{ChatModel, ChatReply, ChatRequest, ModelError};
+
+/// Identity of a call. The seed is derived from run, case and purpose, so that calls of two cases
+/// differ even where they ask the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CallKey {
+    /// Full name of the model.
+    pub model: String,
+    /// SHA-256 of the request without its nonce.
+    pub digest: String,
+    /// Seed of the sampler.
+    pub seed: u64,
+}
+
+impl CallKey {
+    fn of(model: &dyn ChatModel, request: &ChatRequest) -> Self {
+        let seed = request.sampling.seed;
+        Self { model: model.id().to_owned(), digest: request.digest(), seed }
+    }
+}
+
+/// A call that brought a reply.
+#[derive(Debug, Serialize)]
+pub struct FinishedCall<'a> {
+    /// Which one.
+    pub key: &'a CallKey,
+    /// Its reply.
+    pub reply: &'a ChatReply,
+}
+
+/// A finished call as it is read back. The reply is parsed when somebody asks for it: of most calls
+/// nobody does, because their cases have ended.
+#[derive(Debug, Deserialize)]
+pub struct KeptCall {
+    /// Which one.
+    pub key: CallKey,
+    /// Its reply, in JSON.
+    pub reply: Box<RawValue>,
+}
+
+/// Keeps finished calls.
+pub trait CallKeeper: Send + Sync {
+    /// Keeps a call. When it returns, the call outlives the process. A keeper that cannot do its work
+    /// says so elsewhere: the reply is as good without it.
+    fn keep(&self, call: &FinishedCall<'_>);
+}
+
+/// The calls of a run: those that were finished before it was broken off, and a keeper of those to
+/// come.
+#[derive(Default)]
+pub struct CallLog {
+    keeper: OnceLock<Arc<dyn CallKeeper>>,
+    /// Calls that were made before there was a keeper.
+    early: Mutex<Vec<(CallKey, ChatReply)>>,
+    finished: Mutex<HashMap<CallKey, VecDeque<Box<RawValue>>>>,
+}
+
+impl CallLog {
+    /// A log that knows these calls, each of which is answered once.
+    pub fn knowing(calls: Vec<KeptCall>) -> Self {
+        let mut finished = HashMap::<CallKey, VecDeque<_>>::new();
+        for call in calls {
+            finished.entry(call.key).or_default().push_back(call.reply);
+        }
+        Self { finished: Mutex::new(finished), ..Self::default() }
+    }
+
+    /// From now on calls are kept here, those that were made already first. Only the first keeper
+    /// counts.
+    pub fn keep_in(&self, keeper: Arc<dyn CallKeeper>) {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeper = self.keeper.get_or_init(|| keeper);
+        for (key, reply) in early.drain(..) {
+            keeper.keep(&FinishedCall { key: &key, reply: &reply });
+        }
+    }
+
+    fn keep(&self, key: CallKey, reply: &ChatReply) {
+        if self.keeper.get().is_none() {
+            let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+            // It may have come in the meantime.
+            if self.keeper.get().is_none() {
+                return early.push((key, reply.clone()));
+            }
+        }
+        if let Some(keeper) = self.keeper.get() {
+            keeper.keep(&FinishedCall { key: &key, reply });
+        }
+    }
+
+    /// How often each request was answered, by its digest: recordings are numbered by it. Of all
+    /// models, or of this one.
+    pub(crate) fn answered(&self, model: Option<&str>) -> HashMap<String, usize> {
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answered = HashMap::new();
+        let own = finished.iter().filter(|(key, _)| model.is_none_or(|model| model == key.model));
+        for (key, replies) in own {
+            *answered.entry(key.digest.clone()).or_default() += replies.len();
+        }
+        answered
+    }
+
+    /// The reply of a finished call. One that cannot be read is asked for again.
+    fn recall(&self, key: &CallKey) -> Option<ChatReply> {
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let reply = finished.get_mut(key)?.pop_front()?;
+        serde_json::from_str(reply.get()).ok()
+    }
+}
+
+/// A model whose finished calls are kept.
+pub struct Journaled {
+    inner: Arc<dyn ChatModel>,
+    log: Arc<CallLog>,
+}
+
+impl Journaled {
+    /// The same model with that log.
+    pub fn new(inner: Arc<dyn ChatModel>, log: Arc<CallLog>) -> Self {
+        Self { inner, log }
+    }
+}
+
+impl ChatModel for Journaled {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    fn chat<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(async move {
+            let key = CallKey::of(&*self.inner, request);
+            if let Some(reply) = self.log.recall(&key) {
+                return Ok(reply);
+            }
+            let reply = self.inner.chat(request).await?;
+            self.log.keep(key, &reply);
+            Ok(reply)
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        self.inner.check()
+    }
+
+    fn may_be_asked_unchecked(&self) -> bool {
+        self.inner.may_be_asked_unchecked()
+    }
+
+    fn context_limit(&self) -> BoxFuture<'_, Option<u32>> {
+        self.inner.context_limit()
+    }
+
+    fn fingerprint(&self) -> BoxFuture<'_, Option<String>> {
+        self.inner.fingerprint()
+    }
+
+    fn tells_probabilities(&self) -> BoxFuture<'_, bool> {
+        self.inner.tells_probabilities()
+    }
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.inner.redact(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Finish, Message, Sampling, StructuredMode, Thinking, Usage};
+
+    /// Counts how often it was asked.
+    #[derive(Default)]
+    struct Counting(Mutex<u32>);
+
+    impl ChatModel for Counting {
+        fn id(&self) -> &'static str {
+            "counting"
+        }
+        fn chat<'a>(
+            &'a self,
+            request: &'a ChatRequest,
+        ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+            let mut asked = self.0.lock().unwrap();
+            *asked += 1;
+            let reply = ChatReply {
+                text: format!("{} {asked}", request.messages[0].text),
+                finish: Finish::Stop,
+                usage: Usage::default(),
+                structured: StructuredMode::Prompt,
+                first_token: None,
+            };
+            Box::pin(async move { Ok(reply) })
+        }
+        fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    #[derive(Default)]
+    struct Keeper(Mutex<Vec<String>>);
+
+    impl CallKeeper for Keeper {
+        fn keep(&self, call: &FinishedCall<'_>) {
+            self.0.lock().unwrap().push(serde_json::to_string(call).unwrap());
+        }
+    }
+
+    fn request(text: &str, seed: u64) -> ChatRequest {
+        ChatRequest {
+            messages: vec![Message::user(text)],
+            schema: None,
+            sampling: Sampling { temperature: 0.0, max_tokens: 9, seed },
+            context_tokens: 1024,
+            think: Thinking::Off,
+            nonce: None,
+            first_token: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn kept_calls_are_answered_once_each_and_by_their_seed() {
+        let keeper = Arc::new(Keeper::default());
+        let log = Arc::new(CallLog::default());
+        let model = Journaled::new(Arc::new(Counting::default()), Arc::clone(&log));
+        for (text, seed) in [("a", 1), ("a", 2), ("a", 2)] {
+            model.chat(&request(text, seed)).await.unwrap();
+            // The first call comes before there is a keeper.
+            log.keep_in(Arc::clone(&keeper) as Arc<dyn CallKeeper>);
+        }
+        let kept = keeper.0.lock().unwrap();
+        let kept: Vec<KeptCall> =
+            kept.iter().map(|one| serde_json::from_str(one).unwrap()).collect();
+
+        let inner = Arc::new(Counting::default());
+        let log = Arc::new(CallLog::knowing(kept));
+        let digest = request("a", 0).digest();
+        assert_eq!(log.answered(Some("counting"))[&digest], 3);
+        assert!(log.answered(Some("other")).is_empty());
+        let model = Journaled::new(Arc::clone(&inner) as Arc<dyn ChatModel>, log);
+        let mut replies = Vec::new();
+        for seed in [2, 1, 2, 2] {
+            replies.push(model.chat(&request("a", seed)).await.unwrap().text);
+        }
+        assert_eq!(replies, ["a 2", "a 1", "a 3", "a 1"], "the last one was asked for anew");
+        assert_eq!(*inner.0.lock().unwrap(), 1);
+    }
+}

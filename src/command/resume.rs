@@ -1,0 +1,255 @@
+//! `--resume`: a run that was broken off goes on from its journal. What finished is neither asked nor
+//! run again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::context::Project;
+use super::eprint;
+use super::failure::Failure;
+use super::named_run::LATEST;
+use super::setup::Prepared;
+use crate::cli::RunArgs;
+use crate::config::{Config, Flag, Resolved};
+use selftest_harness::event::RunHeader;
+use selftest_harness::journal::{self, Digests, Journal, JournalError, JournalHeader, Recovered};
+use selftest_harness::outcome::CaseResult;
+use selftest_harness::report::read_report;
+use selftest_harness::run::plan::PlannedCase;
+use selftest_models::journaled::CallLog;
+use selftest_text::digest;
+use selftest_text::one_line;
+
+/// The command that began a run, as its journal keeps it. Beside it stand flags of the configuration,
+/// which hold what other commands than `selftest` itself set.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Request {
+    /// The flags of the run.
+    pub(super) args: RunArgs,
+    /// The flags that set keys of the configuration.
+    pub(super) flags: Vec<Flag>,
+    /// The run whose cases it has; absent where they are those of a suite or of the configuration.
+    pub(super) cases_of: Option<CasesOf>,
+}
+
+/// The run whose cases another one has.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CasesOf {
+    /// Those that did not pass.
+    NotPassed(String),
+    /// All of them.
+    Replayed(String),
+    /// All of them, with their answers, which are judged again.
+    Rejudged(String),
+}
+
+/// The start of a run.
+pub(super) enum Start {
+    /// It begins, by this command.
+    New(Request),
+    /// It goes on.
+    Resumed(Box<Resumed>),
+}
+
+/// A run that goes on.
+pub(super) struct Resumed {
+    recovered: Recovered,
+    /// Its finished cases in the order of the plan.
+    cases: Vec<Arc<CaseResult>>,
+    log: Arc<CallLog>,
+}
+
+/// What is known of a run from earlier starts of it: nothing, where it begins.
+pub(super) struct Earlier<'a> {
+    /// Its finished calls.
+    pub(super) log: Arc<CallLog>,
+    /// Its finished cases.
+    pub(super) cases: &'a [Arc<CaseResult>],
+    /// Its beginning.
+    pub(super) header: Option<&'a JournalHeader>,
+}
+
+impl Start {
+    /// What is known from before.
+    pub(super) fn earlier(&self) -> Earlier<'_> {
+        match self {
+            Start::New(_) => Earlier { log: Arc::default(), cases: &[], header: None },
+            Start::Resumed(resumed) => Earlier {
+                log: Arc::clone(&resumed.log),
+                cases: &resumed.cases,
+                header: Some(&resumed.recovered.header),
+            },
+        }
+    }
+
+    /// Names the run whose cases it has, where only `latest` was said.
+    pub(super) fn name_cases_of(&mut self, cases_of: CasesOf) {
+        if let Start::New(request) = self {
+            request.cases_of = Some(cases_of);
+        }
+    }
+
+    /// Refuses to go on with what is not the same run. Digests that are not known yet are not
+    /// compared.
+    pub(super) fn check(&self, now: &Digests) -> Result<(), Failure> {
+        let Start::Resumed(resumed) = self else { return Ok(()) };
+        let mut differ = resumed.recovered.header.differences(now);
+        differ.retain(|name| now.contains_key(name));
+        if differ.is_empty() {
+            return Ok(());
+        }
+        let verb = if differ.len() == 1 && !differ[0].ends_with('s') { "is" } else { "are" };
+        let what = format!("{} {verb}", differ.join(" and "));
+        Err(failure(&JournalError::OtherRun { path: resumed.recovered.path.clone(), what }))
+    }
+
+    /// Opens the journal: a new one in the folder of the reports, or the one of the run that goes on.
+    pub(super) fn journal(
+        self,
+        project: &Project,
+        resolved: &Resolved,
+        header: &RunHeader,
+        digests: Digests,
+    ) -> Result<Arc<Journal>, Failure> {
+        let (folder, markdown_folder) = project.report_folders(resolved);
+        // What was left by runs that were killed has no other owner.
+        journal::sweep(&folder, &markdown_folder);
+        let (path, opened) = match self {
+            Start::New(request) => {
+                let header = JournalHeader::new(header, digests, json!(request));
+                let begun = Journal::begin(&folder, &header);
+                (folder, begun)
+            }
+            Start::Resumed(resumed) => {
+                (resumed.recovered.path.clone(), Journal::go_on(resumed.recovered))
+            }
+        };
+        opened.map(Arc::new).map_err(|error| {
+            Failure::setup(anyhow!("cannot write the journal in {}: {error}", path.display()))
+                .hint(Some("set reports.json_folder to a folder that you can write to"))
+        })
+    }
+}
+
+impl Resumed {
+    /// Opens the journal of a run: its id, its file, or `latest`.
+    pub(super) fn open(
+        project: &Project,
+        resolved: &Resolved,
+        named: &str,
+    ) -> Result<Self, Failure> {
+        let (folder, _) = project.report_folders(resolved);
+        let path = find(project, &folder, named)?;
+        let mut recovered = journal::opened(&path).map_err(|error| failure(&error))?;
+        if recovered.torn > 0 {
+            eprint(&format!(
+                "note: {}: the last record was not written to its end; its {} bytes are dropped\n",
+                path.display(),
+                recovered.torn
+            ));
+        }
+        let calls = std::mem::take(&mut recovered.calls);
+        let cases = std::mem::take(&mut recovered.cases);
+        let cases = cases.into_values().filter(CaseResult::is_settled).map(Arc::new).collect();
+        Ok(Self { recovered, cases, log: Arc::new(CallLog::knowing(calls)) })
+    }
+
+    /// The command that began it, with those flags of today that change no result.
+    pub(super) fn request(&self, args: &RunArgs, flags: &[Flag]) -> Result<Request, Failure> {
+        let request = serde_json::from_value(self.recovered.header.request.clone());
+        let mut request: Request = request.map_err(|error| {
+            let path = self.recovered.path.display();
+            Failure::usage(anyhow!("the journal {path} does not say how its run began: {error}"))
+                .hint(Some("start a new run without --resume"))
+        })?;
+        request.flags.extend_from_slice(flags);
+        let then = &mut request.args;
+        then.format = args.format;
+        then.quiet = args.quiet;
+        then.limits = args.limits;
+        then.gate.exit_zero |= args.gate.exit_zero;
+        then.gate.fail_fast |= args.gate.fail_fast;
+        then.trials.concurrency = args.trials.concurrency.or(then.trials.concurrency);
+        Ok(request)
+    }
+
+    /// Name of the run.
+    pub(super) fn run_id(&self) -> &str {
+        self.recovered.header.run_id.as_str()
+    }
+
+    /// Whether nothing is left to do: every case has ended, and the report says so.
+    pub(super) fn is_over(&self, json_folder: &Path) -> bool {
+        self.cases.len() >= self.recovered.header.cases
+            && read_report(&json_folder.join(format!("{}.json", self.run_id())))
+                .is_ok_and(|report| report.complete && report.cases.len() == self.cases.len())
+    }
+}
+
+/// The journal that is meant.
+fn find(project: &Project, folder: &Path, named: &str) -> Result<PathBuf, Failure> {
+    let run = Some(named).filter(|named| *named != LATEST);
+    let found = journal::find(folder, run).map_err(|error| {
+        Failure::usage(anyhow!("cannot look for journals in {}: {error}", folder.display()))
+    })?;
+    let file =
+        || Some(project.path(Path::new(named))).filter(|path| run.is_some() && path.is_file());
+    found.or_else(file).ok_or_else(|| {
+        let (named, folder) = (one_line(named, 200), folder.display());
+        let error = match run {
+            None => anyhow!("there is no journal of a run in {folder}"),
+            Some(_) => anyhow!(
+                "there is no journal of a run `{named}`: neither in {folder}, nor is it a file"
+            ),
+        };
+        Failure::usage(error).hint(Some(
+            "name a run, its journal (reports/selftest/<run id>.journal), or `latest`; runs of \
+             versions before journals cannot be resumed",
+        ))
+    })
+}
+
+fn failure(error: &JournalError) -> Failure {
+    Failure::usage(anyhow!("{error}")).hint(Some(error.hint()))
+}
+
+/// Digests of what is known before any model is asked.
+pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> Digests {
+    let of = |value: &serde_json::Value| digest::of_json(value);
+    let mut cases = Vec::new();
+    for planned in plan {
+        let limits = &planned.limits;
+        let fixtures = planned.fixtures.iter().map(|fixture| &fixture.path);
+        let one = serde_json::to_vec(&(
+            (planned.index, &planned.scenario, &planned.frozen, &planned.grounds),
+            (planned.repeat, &planned.skill, planned.threshold, limits.safety_floor),
+            (limits.allow_minor_format_deviation, limits.max_questions_allowed, limits.timeout),
+            (fixtures.collect::<Vec<_>>(), planned.handed.as_ref().map(|skill| skill.digest())),
+        ));
+        // What cannot be written down is as different as nothing at all.
+        cases.extend(one.unwrap_or_default());
+    }
+    BTreeMap::from([
+        ("the cases".to_owned(), digest::of_bytes(&cases)),
+        ("`generator` in the config".to_owned(), of(&json!(config.generator))),
+        ("`judge` in the config".to_owned(), of(&json!(config.judge))),
+        ("`sut` in the config".to_owned(), of(&json!(config.sut))),
+    ])
+}
+
+/// Digests of what is known once the models are.
+pub(super) fn digests_of_parts(prepared: &Prepared, rubric: &str) -> Digests {
+    let names = prepared.names();
+    let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
+    BTreeMap::from([
+        ("the models".to_owned(), digest::of_json(&models)),
+        ("the prompts".to_owned(), digest::of_json(&json!(prepared.runner.library.digests()))),
+        ("the rubric".to_owned(), rubric.to_owned()),
+    ])
+}
