@@ -104,12 +104,11 @@ impl LimitArgs {
 /// Reads a time: `90`, `90s`, `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a time above 0, such as 90s, 10m or 1h30m".to_owned();
-    let read = match text.trim().parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| expected())?,
-        Err(_) => {
-            let read = text.parse::<SignedDuration>().map_err(|_| expected())?;
-            Duration::try_from(read).map_err(|_| expected())?
-        }
+    let read = if let Ok(seconds) = text.trim().parse::<f64>() {
+        Duration::try_from_secs_f64(seconds).map_err(|_| expected())?
+    } else {
+        let read = text.parse::<SignedDuration>().map_err(|_| expected())?;
+        Duration::try_from(read).map_err(|_| expected())?
     };
     if read.is_zero() { Err(expected()) } else { Ok(read) }
 }

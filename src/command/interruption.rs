@@ -10,10 +10,8 @@ pub(super) fn interruption() -> Result<impl Future<Output = ()>, Failure> {
     let listen = |kind| signal(kind).map_err(|error| Failure::setup(anyhow::anyhow!(error)));
     let mut interrupted = listen(SignalKind::interrupt())?;
     let mut terminated = listen(SignalKind::terminate())?;
-    let mut hung_up = match survives_hangup() {
-        true => None,
-        false => Some(listen(SignalKind::hangup())?),
-    };
+    let survives = survives_hangup();
+    let mut hung_up = if survives { None } else { Some(listen(SignalKind::hangup())?) };
     Ok(async move {
         let hung_up = async {
             match &mut hung_up {

@@ -30,7 +30,7 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
         flags: resolved.flags.clone(),
         cases_of: Some(CasesOf::Rejudged(args.run.clone())),
     };
-    let start = Start::New(request.clone());
+    let start = Start::New(Box::new(request.clone()));
     run_request(request, start, &project, &resolved, true).await.map(|ended| ended.exit)
 }
 

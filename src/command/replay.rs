@@ -22,11 +22,11 @@ pub(super) async fn execute(args: &ReplayArgs, global: &GlobalArgs) -> Result<Ex
         eprint(&format!("nothing to replay: {} has no case with a prompt\n", report.run_id));
         return Ok(Exit::NothingRan);
     }
-    let start = Start::New(Request {
+    let start = Start::New(Box::new(Request {
         args: run_args.clone(),
         flags: resolved.flags.clone(),
         cases_of: Some(CasesOf::Replayed(report.run_id.to_string())),
-    });
+    }));
     let conducted = run_cases(&project, &resolved, &run_args, Some(&suite), start).await?;
     let Some(conducted) = conducted else {
         return Ok(Exit::NothingRan);

@@ -52,7 +52,7 @@ pub(super) enum CasesOf {
 /// The start of a run.
 pub(super) enum Start {
     /// It begins, by this command.
-    New(Request),
+    New(Box<Request>),
     /// It goes on.
     Resumed(Box<Resumed>),
 }

@@ -85,7 +85,7 @@ pub(super) async fn run(
     }
     let cases_of = args.rerun_failed.then(|| CasesOf::NotPassed(named_run::LATEST.to_owned()));
     let request = Request { args: args.clone(), flags: resolved.flags.clone(), cases_of };
-    run_request(request.clone(), Start::New(request), project, resolved, prints).await
+    run_request(request.clone(), Start::New(Box::new(request)), project, resolved, prints).await
 }
 
 /// Runs the cases of a command, from their beginning or from where they were broken off.

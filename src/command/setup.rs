@@ -239,6 +239,8 @@ impl Setup<'_> {
                 let is_first =
                     |case: &&PlannedCase| case.frozen.is_none() && !known.contains(&case.index);
                 let at_once = config.concurrency.map_or(capacity, |cases| cases as usize);
+                // One place is left for the question of what the judge can do.
+                let at_once = at_once.min(capacity).saturating_sub(1);
                 let first = plan.iter().filter(is_first).take(at_once);
                 Ahead::begin(generator, &library, seed, first)
             }

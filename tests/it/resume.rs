@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::model_server::{Call, HINT_MARK, ModelServer, Reply, Role, Script, verdict, words};
 use crate::report::Report;
 use crate::run::Run;
-use crate::workspace::{CLEAR, OPENAI, Workspace, config, files, scenarios};
+use crate::workspace::{OPENAI, Workspace, config, files, scenarios};
 
 /// The case that a generator is asked for: the number in its description.
 fn asked_for(call: &Call) -> usize {
@@ -73,11 +73,18 @@ fn comparable(report: &Report) -> Value {
     value
 }
 
+/// The calls about cases: not those that ask what a model can do.
+fn about_cases(server: &ModelServer) -> Vec<Call> {
+    let mut calls = server.all_calls();
+    calls.retain(|call| [Role::Generator, Role::Sut, Role::Judge].contains(&call.role));
+    calls
+}
+
 /// The report of a run of these cases that nobody disturbed.
 fn unbroken(cases: usize) -> Report {
     let server = by_content(cases).start();
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(cases))).server(&server);
-    workspace.args(["--seed=7", "--format=json"]).run().exit(1).stdout_report()
+    workspace.args(["--seed=7", "--concurrency=3", "--format=json"]).run().exit(1).stdout_report()
 }
 
 /// A small generator of random numbers, so that a failure can be repeated.
@@ -99,9 +106,8 @@ fn told_finished(stderr: &str) -> BTreeSet<String> {
 
 /// The roles that were asked about a case, in order.
 fn calls_of(server: &ModelServer, cases: usize, case: &str) -> Vec<Role> {
-    let calls = server.all_calls().into_iter();
-    let calls = calls.filter(|call| [Role::Generator, Role::Sut, Role::Judge].contains(&call.role));
-    let own = calls.filter(|call| format!("case-{}", case_of(call, cases)) == case);
+    let own = about_cases(server).into_iter();
+    let own = own.filter(|call| format!("case-{}", case_of(call, cases)) == case);
     own.map(|call| call.role).collect()
 }
 
@@ -232,7 +238,7 @@ fn a_killed_run_goes_on_where_it_was() {
     let (workspace, server) = mended(workspace);
     let run = workspace.clone().args(["--resume", "latest"]).run().exit(0);
     run.stderr_contains("resumed: 1 case of 3 finished before");
-    let ids: Vec<usize> = server.all_calls().iter().map(|call| case_of(call, 3)).collect();
+    let ids: Vec<usize> = about_cases(&server).iter().map(|call| case_of(call, 3)).collect();
     assert!(!ids.contains(&0), "the first case was finished: {ids:?}");
     assert_eq!(server.calls(Role::Generator).len(), 1, "the second prompt was made before");
     assert_eq!(first.calls(Role::Generator).len(), 2);
@@ -251,9 +257,9 @@ fn a_report_that_was_lost_is_written_from_the_journal() {
     let (report, markdown) = (first.report(), first.markdown());
     fs::remove_file(workspace.path(&format!("reports/selftest/{}.json", report.run_id()))).unwrap();
     fs::remove_dir_all(workspace.path("docs")).unwrap();
-    let calls = server.all_calls().len();
+    let calls = about_cases(&server).len();
     let run = workspace.clone().args(["--resume", "latest"]).run().exit(0);
-    assert_eq!(server.all_calls().len(), calls, "no model is asked");
+    assert_eq!(about_cases(&server).len(), calls, "no model is asked");
     assert_eq!(comparable(&run.report()), comparable(&report));
     let table = |text: &str| text.lines().filter(|line| line.starts_with('|')).count();
     assert_eq!(table(&run.markdown()), table(&markdown));
@@ -307,7 +313,7 @@ fn a_journal_that_cannot_be_used_says_why() {
         let run = resume().exit(2).stderr_contains(hint);
         run.one_error(&[what, ".journal"]);
     }
-    assert!(server.all_calls().is_empty());
+    assert!(about_cases(&server).is_empty());
     // Cut in the middle of its second record.
     fs::write(&path, &whole[..second - 4]).unwrap();
     let run = resume().exit(0);
@@ -440,7 +446,8 @@ fn recordings_are_numbered_on() {
 #[test]
 fn the_journal_holds_no_secret() {
     let server = ModelServer::start();
-    let run = Workspace::simple(&server).run().exit(0);
-    assert!(CLEAR.contains("clear"));
+    let workspace = Workspace::simple(&server);
+    let run = workspace.run().exit(0);
+    assert_eq!(journals(&workspace).len(), 1);
     run.nowhere("sk-test-0123456789abcdef");
 }

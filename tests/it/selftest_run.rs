@@ -233,7 +233,7 @@ fn another_folder_and_another_config() {
         .server(&server)
         .args(["-C", "inner", "--config", "tests.yaml"]);
     let _ = workspace.run().exit(0);
-    assert_eq!(files(&workspace.path("inner/reports")).len(), 1);
+    assert_eq!(files(&workspace.path("inner/reports")).len(), 2, "a report and a journal");
     assert!(!workspace.path("reports").exists());
 }
 

@@ -243,7 +243,7 @@ mod tests {
             // The first call comes before there is a keeper.
             log.keep_in(Arc::clone(&keeper) as Arc<dyn CallKeeper>);
         }
-        let kept = keeper.0.lock().unwrap();
+        let kept = keeper.0.lock().unwrap().clone();
         let kept: Vec<KeptCall> =
             kept.iter().map(|one| serde_json::from_str(one).unwrap()).collect();
 

@@ -139,14 +139,13 @@ impl Locator {
         if let Some(why) = why {
             self.chosen.push(format!("{written}: {resolved} ({why})"));
         }
-        let model = match self.models.get(&resolved) {
-            Some(model) => Arc::clone(model),
-            None => {
-                let model = self.build(&resolved, fetch).await?;
-                match &self.log {
-                    Some(log) => Arc::new(Journaled::new(model, Arc::clone(log))),
-                    None => model,
-                }
+        let model = if let Some(model) = self.models.get(&resolved) {
+            Arc::clone(model)
+        } else {
+            let model = self.build(&resolved, fetch).await?;
+            match &self.log {
+                Some(log) => Arc::new(Journaled::new(model, Arc::clone(log))),
+                None => model,
             }
         };
         self.models.insert(resolved, Arc::clone(&model));

@@ -60,9 +60,9 @@ fn a_folder_that_cannot_be_made_again_loses_nothing_either() {
     let run = run.stderr_contains("cannot write").stderr_contains(&hint);
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     fs::remove_file(workspace.path("reports")).unwrap();
-    let calls = server.all_calls().len();
+    let calls = server.calls(Role::Sut).len();
     let run = workspace.clone().args(["--resume", &shown]).run().exit(0);
-    assert_eq!(server.all_calls().len(), calls, "no model is asked");
+    assert_eq!(server.calls(Role::Sut).len(), calls, "no model is asked");
     assert_eq!(run.report().counts(), [4, 4, 0, 0]);
 }
 
@@ -86,7 +86,7 @@ fn a_disk_that_fills_up_keeps_what_fitted_and_the_rest_is_run_once_there_is_room
     let server = ModelServer::start();
     let workspace = workspace(12, &server);
     // 100 kB are left, which is enough for the first cases; then the user makes room.
-    let script = "head -c 2000000 /dev/zero > reports/full && { \"$@\"; first=$?; } ; \
+    let script = "head -c 2000000 /dev/zero > reports/full && { \"$@\" >&2; first=$?; } ; \
                   rm -f reports/full; echo \"the first exit code is $first\" >&2; \
                   \"$1\" --resume=latest --format=json";
     let Some(run) = on_a_small_disk(&workspace, script) else {

@@ -15,8 +15,7 @@ use crate::workspace::{Workspace, files};
 fn leaves_nothing(run: &Run, workspace: &Workspace) {
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     let temporary = |path: &&std::path::PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.ends_with(".tmp") || name.ends_with(".probe")
+        path.extension().is_some_and(|kind| kind == "tmp" || kind == "probe")
     };
     let left = files(&workspace.project());
     assert_eq!(left.iter().find(temporary), None);

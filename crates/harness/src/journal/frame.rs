@@ -20,9 +20,13 @@ pub(super) fn line(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 /// The text of a record, where its line is whole.
 pub(super) fn text(line: &[u8]) -> Option<&[u8]> {
     let (checksum, text) = line.split_at_checked(CHECKSUM)?;
-    let stated = std::str::from_utf8(checksum.strip_suffix(b" ")?).ok()?;
-    let is_whole = u32::from_str_radix(stated, 16).ok()? == crc32fast::hash(text);
-    is_whole.then_some(text)
+    let checksum = checksum.strip_suffix(b" ")?;
+    // As it is written, and in no other way that means the same number.
+    if !checksum.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    let stated = u32::from_str_radix(std::str::from_utf8(checksum).ok()?, 16).ok()?;
+    (stated == crc32fast::hash(text)).then_some(text)
 }
 
 /// The whole records of a file, and what is at its end.
@@ -74,7 +78,7 @@ mod tests {
         let texts: Vec<&[u8]> = found.texts.iter().map(|(_, text)| *text).collect();
         assert_eq!(texts, [&b"\"one\""[..], b"\"line\\nbreak\"", b"\"\""]);
         assert_eq!((found.length, found.torn), (file.len(), 0));
-        assert_eq!(file.iter().filter(|&&byte| byte == b'\n').count(), 3);
+        assert_eq!(file.split_inclusive(|&byte| byte == b'\n').count(), 3);
     }
 
     #[test]
@@ -91,7 +95,8 @@ mod tests {
             let whole = file(&["the first", "the second", "the third"]);
             let cut = cut.min(whole.len());
             let found = frames(&whole[..cut]).unwrap();
-            let complete = whole[..cut].iter().filter(|&&byte| byte == b'\n').count();
+            let lines = whole[..cut].split_inclusive(|&byte| byte == b'\n');
+            let complete = lines.filter(|line| line.ends_with(b"\n")).count();
             prop_assert_eq!(found.texts.len(), complete);
             prop_assert_eq!(found.length + found.torn, cut);
         }

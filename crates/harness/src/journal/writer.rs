@@ -158,13 +158,12 @@ impl State {
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
         let written = (&*self.file).write_all(line);
-        match written {
-            Ok(()) => self.length += line.len() as u64,
+        if written.is_ok() {
+            self.length += line.len() as u64;
+        } else {
             // What stands there of it would be damage before the next record.
-            Err(_) => {
-                self.file.set_len(self.length)?;
-                (&*self.file).seek(SeekFrom::End(0))?;
-            }
+            self.file.set_len(self.length)?;
+            (&*self.file).seek(SeekFrom::End(0))?;
         }
         written
     }
@@ -186,13 +185,11 @@ impl State {
     fn move_away(&mut self) -> io::Result<()> {
         let again = self.path.parent().map_or(Ok(()), fs::create_dir_all);
         let again = again.and_then(|()| self.copied(&self.path));
-        let (file, path) = match again {
-            Ok(file) => (file, self.path.clone()),
-            Err(_) => {
-                let name = self.path.file_name().unwrap_or_default();
-                let path = std::env::temp_dir().join(name);
-                (self.copied(&path)?, path)
-            }
+        let (file, path) = if let Ok(file) = again {
+            (file, self.path.clone())
+        } else {
+            let path = std::env::temp_dir().join(self.path.file_name().unwrap_or_default());
+            (self.copied(&path)?, path)
         };
         (self.file, self.path) = (Arc::new(file), path);
         Ok(())
@@ -251,10 +248,8 @@ impl Shared {
             drop(state);
             let kept = file.sync_data();
             state = self.lock();
-            let kept = kept.and_then(|()| match state.is_there() {
-                true => Ok(()),
-                false => state.move_away(),
-            });
+            let kept =
+                kept.and_then(|()| if state.is_there() { Ok(()) } else { state.move_away() });
             state.note(kept);
         }
     }
@@ -289,7 +284,11 @@ fn is_same(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match fs::metadata(path) {
         Ok(found) => Ok((own.dev(), own.ino()) == (found.dev(), found.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(false)
+        }
         Err(error) => Err(error),
     }
 }

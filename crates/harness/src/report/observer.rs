@@ -242,7 +242,9 @@ mod tests {
         let mut world = world();
         let events = fixture::rich_events();
         world.observer.on_event(&events[0]).unwrap();
+        // One that is merely gone would be made again.
         fs::remove_dir(world.root.path().join("json")).unwrap();
+        fs::write(world.root.path().join("json"), "in the way").unwrap();
         let error = world.observer.flush(false).unwrap_err().to_string();
         assert!(error.contains("bcdfgh.json"), "{error}");
         assert!(world.handle.paths().markdown.is_file());

@@ -5,11 +5,14 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::sut::namespace::SessionId;
 
 /// How often a folder is made again that somebody took for a dead one.
-const TRIES: u32 = 5;
+const TRIES: u32 = 200;
+/// Between two of them.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// What stands between the id of a session and the number of a check's folder.
 const CHECK: &str = "-check-";
@@ -28,17 +31,21 @@ impl Scratch {
     /// Makes a folder that only this user can enter. The error is one of the disk.
     pub(super) fn make(root: &Path, name: &str) -> Result<Self, String> {
         let path = root.join(name);
-        let made = fs::create_dir_all(root).and_then(|()| {
-            let mut made = Self::try_make(&path);
-            for _ in 1..TRIES {
-                match made {
-                    Ok(None) => made = Self::try_make(&path),
-                    _ => break,
-                }
+        let failed = |error: io::Error| {
+            format!("cannot make the scratch folder {}: {error}", path.display())
+        };
+        fs::create_dir_all(root).map_err(failed)?;
+        for number in 0..TRIES {
+            match Self::try_make(&path) {
+                Ok(Some(scratch)) => return Ok(scratch),
+                Ok(None) => {}
+                // It is being removed.
+                Err(error) if number > 0 && error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
             }
-            made?.ok_or_else(|| io::Error::other("another process removes it again and again"))
-        });
-        made.map_err(|error| format!("cannot make the scratch folder {}: {error}", path.display()))
+            std::thread::sleep(PAUSE);
+        }
+        Err(failed(io::Error::other("another process removes it again and again")))
     }
 
     /// `None` where another process took it for the folder of a dead one in the very moment between
