@@ -108,6 +108,15 @@ pub struct RunArgs {
     /// Run those cases of the last run again that did not pass: failed, without a verdict, not run
     #[arg(long, conflicts_with_all = ["suite", "scenarios", "full"], help_heading = "What to run")]
     pub rerun_failed: bool,
+    /// Run only the cases of the suite of which something has changed since an earlier run: prompt,
+    /// demands, limits, judge, or the system under test as `sut.identity` declares it
+    #[arg(
+        long,
+        requires = "suite",
+        conflicts_with_all = ["rerun_failed", "record"],
+        help_heading = "What to run"
+    )]
+    pub changed: bool,
     /// Run the K-th of N shares of the cases, such as 1/4; together they are all of them
     #[arg(long, value_name = "K/N", help_heading = "What to run")]
     pub shard: Option<Shard>,

@@ -5,6 +5,7 @@
 mod aa;
 mod baseline;
 mod calibrate;
+mod changed;
 mod ci;
 mod ci_reports;
 mod comment;

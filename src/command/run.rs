@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::changed;
 use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
@@ -124,6 +125,11 @@ pub(super) async fn run_cases(
         return Ok(None);
     }
     let baseline = gate::opened(project, resolved)?;
+    // Generated cases are others in each run.
+    let sut_digest = match suite {
+        Some(_) => changed::sut_digest(project, resolved)?,
+        None => None,
+    };
     let setup = Setup { project, resolved, args, suite, hidden: &[] };
     setup.read_named_files(&mut plan)?;
     let run_id = RunId::fresh(selftest_clock::now());
@@ -135,6 +141,15 @@ pub(super) async fn run_cases(
         prepared.runner.sut.with_skill(Arc::clone(skill))?;
     }
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
+    if let Some(digest) = &sut_digest {
+        let weights = prepared.sut_weights.as_deref();
+        changed::name_cases(resolved, &header, (digest, weights), &mut plan)?;
+    }
+    match (args.changed, &sut_digest) {
+        (false, _) => {}
+        (true, Some(_)) => changed::keep_unchanged(project, resolved, &mut plan),
+        (true, None) => changed::say_undeclared(),
+    }
     for line in named_run::changed_models(project, resolved, &header.models) {
         eprint(&format!("warning: {line}\n"));
     }

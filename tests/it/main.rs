@@ -19,6 +19,7 @@ mod again;
 mod baseline;
 mod calibration;
 mod cassette;
+mod changed;
 mod checks;
 mod checks_doc;
 mod ci;

@@ -22,6 +22,7 @@ fn uncommented(adapter: &str) -> String {
             _ => &line[indent..],
         };
         match (indent, rest) {
+            (2, "identity:") => active = true,
             (2, "chat:" | "command:" | "http:") => active = rest.trim_end_matches(':') == adapter,
             (0, _) if !rest.is_empty() => active = true,
             _ => {}
@@ -90,6 +91,8 @@ fn the_template_documents_the_true_defaults() {
                 assert_eq!(config.sut.chat, Some(ChatSettings::default()));
             }
         }
+        let identity = config.sut.identity.take().unwrap();
+        assert_eq!((identity.files.len(), identity.version.as_deref()), (2, Some("1.4.2")));
         config.sut = plain.config.sut.clone();
         assert_eq!(config, plain.config, "{adapter}");
     }

@@ -2,6 +2,7 @@
 
 mod again;
 pub mod arms;
+pub mod cache_key;
 pub mod case;
 pub mod execute;
 pub mod observe;

@@ -170,7 +170,11 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
         date: date_time(document.timestamp),
         took: run.wall_ms().map(duration),
         shares: shares([("passed", passed), ("failed", failed), ("open", open)]),
-        counts: format!("{passed} passed, {failed} failed, {open} without a verdict"),
+        counts: {
+            let unchanged = wording::unchanged(summary);
+            let unchanged = unchanged.map(|words| format!("; {words}")).unwrap_or_default();
+            format!("{passed} passed, {failed} failed, {open} without a verdict{unchanged}")
+        },
         interval: wording::interval(summary),
         calibration: document
             .calibration
