@@ -5,6 +5,7 @@ pub mod files;
 pub mod github;
 pub mod sources;
 
+mod against;
 mod ctrf;
 mod details;
 mod html;
