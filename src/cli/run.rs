@@ -91,7 +91,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
     /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
-    /// ctrf=PATH, github
+    /// ctrf=PATH, sarif=PATH, github; or tell a collector of OpenTelemetry: otlp=URL
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     pub report: Vec<ReportRequest>,
     /// Run each case of the suite so many times

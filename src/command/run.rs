@@ -24,6 +24,7 @@ use crate::config::{Config, Flag, Resolved};
 use crate::exit::Exit;
 use selftest_harness::event::{Observer, RunHeader};
 use selftest_harness::outcome::CaseResult;
+use selftest_harness::report::ci::ReportRequest;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::next_step::NextStep;
 use selftest_harness::report::skill_creator::Configuration;
@@ -157,12 +158,7 @@ pub(super) async fn run_cases(
     let gate = gate::gate(resolved, baseline, &header, existing);
     let course = Course { gate, fail_fast: args.gate.fail_fast, cancel: cancel_on_interrupt() };
     let mut conducted = conduct(project, &prepared.runner, header, &plan, files, course).await;
-    if let Some(document) = conducted.document.document() {
-        let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
-        let json = &conducted.document.paths().json;
-        let faults = ci_reports.write(&document, &sources, json);
-        conducted.faults.extend(faults);
-    }
+    conducted.report_to_ci(project, resolved, &ci_reports).await;
     Ok(Some(conducted))
 }
 
@@ -230,6 +226,19 @@ impl Conducted {
         self.document.document().ok_or_else(missing)
     }
 
+    /// Writes the reports that are asked for besides those of every run.
+    pub(super) async fn report_to_ci(
+        &mut self,
+        project: &Project,
+        resolved: &Resolved,
+        reports: &CiReports,
+    ) {
+        let Some(document) = self.document.document() else { return };
+        let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
+        let faults = reports.write(&document, &sources, &self.document.paths().json).await;
+        self.faults.extend(faults);
+    }
+
     /// Prints the results on stdout.
     pub(super) fn print(&self, project: &Project, format: Format) -> Result<(), Failure> {
         match format {
@@ -294,8 +303,12 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
         set("/judge/panel", flag, Some(json!([])));
     }
     for request in &args.report {
-        let pointer = format!("/reports/{}", request.kind());
-        let value = request.path().map_or(json!(true), |path| json!(path));
+        let kind = request.kind();
+        let (pointer, value) = match request {
+            ReportRequest::File(_, path) => (format!("/reports/{kind}"), json!(path)),
+            ReportRequest::Github => (format!("/reports/{kind}"), json!(true)),
+            ReportRequest::Otlp(endpoint) => (format!("/reports/{kind}/endpoint"), json!(endpoint)),
+        };
         set(&pointer, "--report", Some(value));
     }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));

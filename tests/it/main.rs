@@ -33,6 +33,7 @@ mod gate_doc;
 mod generation;
 mod interrupt;
 mod narrowing;
+mod otlp;
 mod reply_flow;
 mod selftest_run;
 mod statistics;

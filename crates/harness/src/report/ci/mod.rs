@@ -3,6 +3,7 @@
 
 pub mod files;
 pub mod github;
+pub mod otlp;
 pub mod sources;
 
 mod against;
@@ -12,6 +13,7 @@ mod html;
 mod junit;
 mod request;
 mod run_view;
+mod sarif;
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,6 +59,7 @@ pub fn render(
     match kind {
         FileKind::Junit => Ok(junit::render(&run)?),
         FileKind::Ctrf => Ok(ctrf::render(&run)?),
+        FileKind::Sarif => Ok(sarif::render(&run)?),
         FileKind::Html => Ok(html::render(&run)?),
         FileKind::Markdown => Ok(markdown_report(&run, context.json_link)?),
         FileKind::Json => Ok(serde_json::to_string_pretty(document)? + "\n"),
