@@ -88,3 +88,4 @@ mod packages;
 mod prepare;
 mod readme;
 mod real_sessions;
+mod recipes;
