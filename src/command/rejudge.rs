@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
 use super::run::{cancel_on_interrupt, conduct, flags, report_files};
@@ -19,6 +20,7 @@ use selftest_harness::run::plan::{Defaults, plan_stored};
 use selftest_harness::sut::namespace::RunId;
 
 pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    ci_reports::check_once(&args.report)?;
     let project = Project::open(global)?;
     let run_args = args.run();
     let resolved = project.load(flags(&run_args))?;
@@ -40,10 +42,12 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
         Setup { project: &project, resolved: &resolved, args: &run_args, suite: None, hidden: &[] };
     let run_id = RunId::fresh(selftest_clock::now());
     let files = report_files(&project, &resolved, &run_id)?;
+    let ci_reports = CiReports::open(&project, &resolved)?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;
     let header = Arc::new(setup.header_rejudging(run_id, &plan, &prepared, &report));
     let course = Course { gate: Gate::Absolute, fail_fast: false, cancel: cancel_on_interrupt() };
-    let conducted = conduct(&project, &prepared.runner, header, &plan, files, course).await;
+    let mut conducted = conduct(&project, &prepared.runner, header, &plan, files, course).await;
+    conducted.report_to_ci(&project, &resolved, &ci_reports).await;
     conducted.print(&project, args.format)?;
     if matches!(args.format, Format::Json) {
         // Stdout holds the report and nothing else.

@@ -309,6 +309,34 @@ fn sarif_keeps_to_the_schema_of_its_standard() {
 }
 
 #[test]
+fn other_runs_write_reports_too_and_an_experiment_says_why_not() {
+    let server = ModelServer::script().judge(|call| verdict(call, 0.9)).start();
+    let workspace = Workspace::simple(&server);
+    let _ = workspace.run().exit(0);
+    let args = |args: &[&str]| workspace.clone().args(args).run();
+    let _ = args(&["rejudge", "latest", "--report=junit=judged.xml,md=judged.md"]).exit(0);
+    let is_there = |path: &str| workspace.path(path).is_file();
+    assert!(is_there("judged.xml") && is_there("judged.md"));
+    let text = fs::read_to_string(workspace.path("judged.md")).unwrap();
+    assert!(text.contains("## Judged Again"), "{text}");
+    let _ = args(&["rejudge", "latest", "--report=md=a,md=b"]).exit(2).one_error(&["`md` twice"]);
+    let _ =
+        args(&["rejudge", "latest", "--report=md=config"]).exit(5).one_error(&["it is a folder"]);
+    let _ = args(&["freeze", "latest", "--output=suite.yaml"]).exit(0);
+    let _ = args(&["replay", "latest", "--report=ctrf=again.json"]).exit(0);
+    assert!(is_there("again.json"));
+    let _ = args(&["aa", "--suite=suite.yaml", "--repeats=1", "--report=junit=aa.xml"]).exit(0);
+    let text = fs::read_to_string(workspace.path("aa.xml")).unwrap();
+    assert!(text.contains("name=\"clear #2\""), "both halves: {text}");
+    let run = args(&["aa", "latest", "--report=junit=b.xml"]).exit(2);
+    assert!(run.stderr.contains("--suite"), "{}", run.stderr);
+    let experiment = ["skills", "experiment", "mine", "--suite=suite.yaml", "--report=md=a.md"];
+    let run = args(&experiment).exit(2).one_error(&["--report names one file", "is two runs"]);
+    let _ =
+        run.stderr_contains("hint: write reports of either arm afterwards: `selftest report RUN");
+}
+
+#[test]
 fn tokens_time_and_money_are_in_every_report() {
     let server = ModelServer::script().judge(|call| verdict(call, 0.9)).start();
     let prices = format!(
