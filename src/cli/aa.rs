@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use selftest_harness::report::ci::ReportRequest;
 
 use super::{GateArgs, RunArgs, TrialArgs};
 
@@ -28,6 +29,10 @@ pub struct AaArgs {
         help_heading = "What to run"
     )]
     pub repeats: u32,
+    /// Write these reports of the run too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH,
+    /// json=PATH, ctrf=PATH, sarif=PATH, github, otlp=URL
+    #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
+    pub report: Vec<ReportRequest>,
     /// Print JSON instead of text
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -43,6 +48,7 @@ impl AaArgs {
             suite: self.suite.clone(),
             repeats: 2 * self.repeats,
             trials: self.trials.clone(),
+            report: self.report.clone(),
             // It is compared with itself.
             gate: GateArgs {
                 mode: Some("absolute".to_owned()),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use selftest_harness::report::ci::ReportRequest;
 
 use super::{Format, GateArgs, RunArgs, TrialArgs};
 
@@ -23,6 +24,10 @@ pub struct RejudgeArgs {
     /// Seed of the judge's sampling [default: that of the run]
     #[arg(long, value_name = "NUMBER", help_heading = "What to run")]
     pub seed: Option<u64>,
+    /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
+    /// ctrf=PATH, sarif=PATH, github, otlp=URL
+    #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
+    pub report: Vec<ReportRequest>,
     /// Exit 0 even when cases fail or have no verdict; setup errors still count
     #[arg(long, help_heading = "What passes")]
     pub exit_zero: bool,
@@ -42,6 +47,7 @@ impl RejudgeArgs {
                 ..TrialArgs::default()
             },
             record: self.record.clone(),
+            report: self.report.clone(),
             gate: GateArgs { exit_zero: self.exit_zero, ..GateArgs::default() },
             format: self.format,
             ..RunArgs::default()
@@ -65,6 +71,10 @@ pub struct ReplayArgs {
     /// Those of a run
     #[command(flatten)]
     pub trials: TrialArgs,
+    /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
+    /// ctrf=PATH, sarif=PATH, github, otlp=URL
+    #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
+    pub report: Vec<ReportRequest>,
     /// Exit 1 when the run is worse now, beyond chance
     #[arg(long, help_heading = "What passes")]
     pub fail_if_worse: bool,
@@ -82,6 +92,7 @@ impl ReplayArgs {
         RunArgs {
             trials: TrialArgs { seed: self.trials.seed.or(Some(seed)), ..self.trials.clone() },
             repeats: self.repeats.unwrap_or(repeats),
+            report: self.report.clone(),
             // It is compared with the run that it repeats.
             gate: GateArgs {
                 mode: Some("absolute".to_owned()),

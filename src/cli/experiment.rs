@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use selftest_harness::report::ci::ReportRequest;
 
 use super::{RunArgs, TrialArgs};
 
@@ -28,6 +29,9 @@ pub struct ExperimentArgs {
     /// timing.json, `eval_metadata.json`, benchmark.json
     #[arg(long, value_name = "DIR", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
+    /// Refused: an experiment is two runs
+    #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', hide = true)]
+    pub report: Vec<ReportRequest>,
     /// Exit 1 when it is worse with the skill, beyond chance
     #[arg(long, help_heading = "What passes")]
     pub fail_if_worse: bool,
@@ -50,6 +54,7 @@ impl ExperimentArgs {
             repeats,
             fail_if_worse: false,
             skill_creator: None,
+            report: Vec::new(),
             power: false,
             trials: TrialArgs::default(),
         }

@@ -135,7 +135,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", requires = "suite", help_heading = "What to write")]
     pub skill_creator: Option<PathBuf>,
     /// Write these reports too, comma-separated or repeated: junit=PATH, html=PATH, md=PATH, json=PATH,
-    /// ctrf=PATH, github
+    /// ctrf=PATH, sarif=PATH, github; or tell a collector of OpenTelemetry: otlp=URL
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', help_heading = "What to write")]
     // They are among the flags of the configuration.
     #[serde(skip)]
@@ -172,6 +172,15 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(skip)]
     pub limits: LimitArgs,
+    /// Run only the cases of the suite of which something has changed since an earlier run: prompt,
+    /// demands, limits, judge, or the system under test as `sut.identity` declares it
+    #[arg(
+        long,
+        requires = "suite",
+        conflicts_with_all = ["rerun_failed", "record"],
+        help_heading = "What to run"
+    )]
+    pub changed: bool,
     /// Run the K-th of N shares of the cases, such as 1/4; together they are all of them
     #[arg(long, value_name = "K/N", help_heading = "What to run")]
     pub shard: Option<Shard>,

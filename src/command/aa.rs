@@ -16,6 +16,11 @@ use selftest_harness::report::comparison::aa::{against_itself, text};
 pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let project = Project::open(global)?;
     let named = if let Some(named) = &args.run {
+        if !args.report.is_empty() {
+            let error = anyhow!("--report needs --suite: nothing is run for {named}");
+            return Err(Failure::usage(error)
+                .hint(Some("`selftest report RUN --report KIND=PATH` writes reports of it")));
+        }
         named.clone()
     } else {
         let flags = run::flags(&args.run());

@@ -11,6 +11,7 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
+use super::otlp::Collector;
 use crate::config::{Environment, Origin, Resolved, suite};
 use selftest_harness::event::SuiteRun;
 use selftest_harness::report::ci::{CaseSources, CiFiles, ReportRequest, github};
@@ -20,6 +21,7 @@ use selftest_harness::report::document::ReportDocument;
 pub(super) struct CiReports {
     files: CiFiles,
     github: GithubReport,
+    collector: Option<Collector>,
 }
 
 /// Annotations and step summary.
@@ -63,11 +65,17 @@ impl CiReports {
         } else {
             GithubReport::Unwanted
         };
-        Ok(Self { files, github })
+        let endpoint = requests.iter().find_map(|request| match request {
+            ReportRequest::Otlp(endpoint) => Some(endpoint),
+            ReportRequest::File(..) | ReportRequest::Github => None,
+        });
+        let collector = endpoint.map(|at| Collector::new(at, &project.environment)).transpose()?;
+        Ok(Self { files, github, collector })
     }
 
-    /// Writes all of them; the faults are of those that could not be written.
-    pub(super) fn write(
+    /// Writes all of them; the faults are of those that could not be written. A collector is told last:
+    /// it may be slow, and is no fault.
+    pub(super) async fn write(
         &self,
         document: &ReportDocument,
         sources: &CaseSources,
@@ -92,6 +100,9 @@ impl CiReports {
                 });
                 faults.extend(written.and_then(Result::err));
             }
+        }
+        if let Some(collector) = &self.collector {
+            collector.tell(document).await;
         }
         faults
     }

@@ -75,7 +75,7 @@ impl Project {
         let requests = resolved.config.reports.requests().into_iter();
         let from_here = |request| match request {
             ReportRequest::File(kind, path) => ReportRequest::File(kind, self.shown.join(path)),
-            ReportRequest::Github => request,
+            ReportRequest::Github | ReportRequest::Otlp(_) => request,
         };
         requests.map(from_here).collect()
     }

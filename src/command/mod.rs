@@ -5,6 +5,7 @@
 mod aa;
 mod baseline;
 mod calibrate;
+mod changed;
 mod ci;
 mod ci_reports;
 mod comment;
@@ -26,6 +27,7 @@ mod label;
 mod mcp;
 mod model;
 mod named_run;
+mod otlp;
 mod reflect;
 mod rejudge;
 mod replay;
@@ -88,7 +90,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Ci(args)) => runtime()?.block_on(ci::execute(&args, &global)),
         Some(Command::Comment(args)) => runtime()?.block_on(comment::execute(&args, &global)),
         Some(Command::Baseline { action }) => baseline::execute(&action, &global),
-        Some(Command::Report { run, report }) => report::execute(&run, &report, &global),
+        Some(Command::Report { run, report }) => {
+            runtime()?.block_on(report::execute(&run, &report, &global))
+        }
         Some(Command::Suite { action }) => suite::execute(&action, &global),
         Some(Command::Compare { a, b, power: _, json, markdown, fail_if_worse }) => match b {
             Some(b) => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
 use super::resume::{CasesOf, Request, Start, digests_of_parts, digests_of_settings};
@@ -22,6 +23,7 @@ use selftest_harness::sut::namespace::RunId;
 use selftest_models::journaled::CallKeeper;
 
 pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
+    ci_reports::check_once(&args.report)?;
     let project = Project::open(global)?;
     let run_args = args.run();
     let resolved = project.load(flags(&run_args))?;
@@ -69,6 +71,7 @@ pub(super) async fn rejudge(
         None => RunId::fresh(selftest_clock::now()),
     };
     let files = report_files(project, resolved, &run_id, earlier.header.is_some())?;
+    let ci_reports = CiReports::open(project, resolved)?;
     let prepared = setup.prepare_rejudging(&plan, &report).await?;
     digests.extend(digests_of_parts(&prepared, &resolved.rubric.digest()));
     start.check(&digests)?;
@@ -81,7 +84,8 @@ pub(super) async fn rejudge(
     let journal = start.journal(project, resolved, &header, digests)?;
     log.keep_in(Arc::clone(&journal) as Arc<dyn CallKeeper>);
     let kept = Kept { files, journal };
-    let conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
+    let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
+    conducted.report_to_ci(project, resolved, &ci_reports).await;
     if matches!(args.format, Format::Json) {
         // Stdout holds the report and nothing else.
         let changes = VerdictChanges::of(conducted.cases().iter().map(|case| &**case));

@@ -10,7 +10,7 @@ use crate::cli::{GlobalArgs, RunArgs};
 use crate::exit::Exit;
 use selftest_harness::report::ci::ReportRequest;
 
-pub(super) fn execute(
+pub(super) async fn execute(
     named: &str,
     requests: &[ReportRequest],
     global: &GlobalArgs,
@@ -29,7 +29,7 @@ pub(super) fn execute(
     let (document, json) = named_run::found(&project, &resolved, named)?;
     let reports = CiReports::open(&project, &resolved)?;
     let sources = ci_reports::case_sources(&project, &resolved, document.suite.as_ref());
-    let faults = reports.write(&document, &sources, &json);
+    let faults = reports.write(&document, &sources, &json).await;
     if faults.is_empty() {
         Ok(Exit::Passed)
     } else {

@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::changed;
 use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
@@ -26,6 +27,7 @@ use crate::exit::Exit;
 use selftest_harness::event::{EventLog, Observer, RunHeader};
 use selftest_harness::journal::Journal;
 use selftest_harness::outcome::CaseResult;
+use selftest_harness::report::ci::ReportRequest;
 use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::next_step::NextStep;
 use selftest_harness::report::skill_creator::Configuration;
@@ -167,6 +169,11 @@ pub(super) async fn run_cases(
         return Ok(None);
     }
     let baseline = gate::opened(project, resolved)?;
+    // Generated cases are others in each run.
+    let sut_digest = match suite {
+        Some(_) => changed::sut_digest(project, resolved)?,
+        None => None,
+    };
     let earlier = start.earlier();
     let setup = Setup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
     setup.read_named_files(&mut plan)?;
@@ -186,6 +193,15 @@ pub(super) async fn run_cases(
         prepared.runner.sut.with_skill(Arc::clone(skill))?;
     }
     let header = Arc::new(setup.header(run_id, &plan, &prepared));
+    if let Some(digest) = &sut_digest {
+        let weights = prepared.sut_weights.as_deref();
+        changed::name_cases(resolved, &header, (digest, weights), &mut plan)?;
+    }
+    match (args.changed, &sut_digest) {
+        (false, _) => {}
+        (true, Some(_)) => changed::keep_unchanged(project, resolved, &mut plan),
+        (true, None) => changed::say_undeclared(),
+    }
     for line in named_run::changed_models(project, resolved, &header.models) {
         eprint(&format!("warning: {line}\n"));
     }
@@ -202,12 +218,7 @@ pub(super) async fn run_cases(
     log.keep_in(Arc::clone(&journal) as Arc<dyn CallKeeper>);
     let kept = Kept { files, journal };
     let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
-    if let Some(document) = conducted.document.document() {
-        let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
-        let json = &conducted.document.paths().json;
-        let faults = ci_reports.write(&document, &sources, json);
-        conducted.faults.extend(faults);
-    }
+    conducted.report_to_ci(project, resolved, &ci_reports).await;
     Ok(Some(conducted))
 }
 
@@ -305,6 +316,19 @@ impl Conducted {
         self.document.document().ok_or_else(missing)
     }
 
+    /// Writes the reports that are asked for besides those of every run.
+    pub(super) async fn report_to_ci(
+        &mut self,
+        project: &Project,
+        resolved: &Resolved,
+        reports: &CiReports,
+    ) {
+        let Some(document) = self.document.document() else { return };
+        let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
+        let faults = reports.write(&document, &sources, &self.document.paths().json).await;
+        self.faults.extend(faults);
+    }
+
     /// Prints the results on stdout.
     pub(super) fn print(&self, project: &Project, format: Format) -> Result<(), Failure> {
         match format {
@@ -377,8 +401,12 @@ pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
         set("/judge/panel", flag, Some(json!([])));
     }
     for request in &args.report {
-        let pointer = format!("/reports/{}", request.kind());
-        let value = request.path().map_or(json!(true), |path| json!(path));
+        let kind = request.kind();
+        let (pointer, value) = match request {
+            ReportRequest::File(_, path) => (format!("/reports/{kind}"), json!(path)),
+            ReportRequest::Github => (format!("/reports/{kind}"), json!(true)),
+            ReportRequest::Otlp(endpoint) => (format!("/reports/{kind}/endpoint"), json!(endpoint)),
+        };
         set(&pointer, "--report", Some(value));
     }
     set("/strictness", "--strictness", args.strictness.map(|value| json!(value)));

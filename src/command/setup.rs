@@ -84,6 +84,9 @@ pub(super) struct Setup<'a> {
 pub(super) struct Prepared {
     pub(super) runner: Arc<Runner>,
     models: RunModels,
+    /// Digest of the weights of the built-in assistant, where it is tested by a suite and known by more
+    /// than its name.
+    pub(super) sut_weights: Option<String>,
     /// What labels say of the judge.
     calibration: JudgeCalibration,
     capacity: usize,
@@ -217,6 +220,11 @@ impl Setup<'_> {
             models.chat.as_ref().map_or(SHOWN_TOKENS, |(_, settings)| settings.project_tokens);
         let files = project::read(&self.project.folder, &hidden, budget, &redactor);
         let material = self.material(&files);
+        let is_declared = self.suite.is_some() && config.sut.identity.is_some();
+        let sut_weights = match models.chat.as_ref().filter(|_| is_declared) {
+            Some((model, _)) => model.fingerprint().await,
+            None => None,
+        };
         let sut: Arc<dyn SystemUnderTest> = match (external, models.chat) {
             (Some(sut), _) => sut,
             (None, Some((model, settings))) => {
@@ -263,7 +271,7 @@ impl Setup<'_> {
             seed,
             watch,
         };
-        Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
+        Ok(Prepared { runner: Arc::new(runner), models: names, sut_weights, calibration, capacity })
     }
 
     /// Prepares the judging of a run's answers again: of all models the judge alone.
@@ -307,7 +315,8 @@ impl Setup<'_> {
                 .unwrap_or(report.seed),
             watch: None,
         };
-        Ok(Prepared { runner: Arc::new(runner), models: names, calibration, capacity })
+        let sut_weights = None;
+        Ok(Prepared { runner: Arc::new(runner), models: names, sut_weights, calibration, capacity })
     }
 
     /// The judges and what labels say of them; what is known of them goes to their names.

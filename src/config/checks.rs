@@ -17,7 +17,7 @@ use selftest_harness::judge::judge_settings::{JudgeMethod, JudgeSettings};
 use selftest_harness::rubric::{self, Category, Rubric, RubricError};
 use selftest_harness::scenario::{Scenario, TaskStatus};
 use selftest_harness::sut::project::path_fault;
-use selftest_harness::sut::sut_settings::{HttpSettings, SutSettings};
+use selftest_harness::sut::sut_settings::{ADAPTERS, HttpSettings, SutSettings};
 use selftest_models::Thinking;
 use selftest_service::jobs::Cron;
 
@@ -337,8 +337,7 @@ fn judge_samples(judge: &Value) -> Option<Fault> {
 
 fn one_adapter(sut: &Value) -> Option<Fault> {
     let given: Vec<&str> = sut.as_object()?.keys().map(String::as_str).collect();
-    let given: Vec<&str> =
-        given.into_iter().filter(|key| ["chat", "command", "http"].contains(key)).collect();
+    let given: Vec<&str> = given.into_iter().filter(|key| ADAPTERS.contains(key)).collect();
     let (&kept, second) = (given.first()?, given.get(1)?);
     Some(Fault {
         at_key: true,

@@ -127,8 +127,25 @@ pub struct ReportSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub ctrf: Option<PathBuf>,
+    /// File of findings about the isolation as SARIF 2.1.0, replaced by each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub sarif: Option<PathBuf>,
+    /// A collector of OpenTelemetry that is told of each run. Absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp: Option<OtlpSettings>,
     /// Whether a run in GitHub Actions writes annotations and a step summary.
     pub github: bool,
+}
+
+/// The `reports.otlp` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtlpSettings {
+    /// Base address of the collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/logs` are
+    /// appended.
+    #[schemars(regex(pattern = "^https?://"))]
+    pub endpoint: String,
 }
 
 impl ReportSettings {
@@ -140,12 +157,14 @@ impl ReportSettings {
             (FileKind::Markdown, &self.md),
             (FileKind::Json, &self.json),
             (FileKind::Ctrf, &self.ctrf),
+            (FileKind::Sarif, &self.sarif),
         ];
         let file = |(kind, path): (FileKind, &Option<PathBuf>)| {
             path.clone().map(|path| ReportRequest::File(kind, path))
         };
         let github = self.github.then_some(ReportRequest::Github);
-        files.into_iter().filter_map(file).chain(github).collect()
+        let otlp = self.otlp.as_ref().map(|otlp| ReportRequest::Otlp(otlp.endpoint.clone()));
+        files.into_iter().filter_map(file).chain(github).chain(otlp).collect()
     }
 
     /// Wants these reports and no others.
@@ -159,6 +178,10 @@ impl ReportSettings {
                     self.github = true;
                     continue;
                 }
+                ReportRequest::Otlp(endpoint) => {
+                    self.otlp = Some(OtlpSettings { endpoint: endpoint.clone() });
+                    continue;
+                }
             };
             let key = match kind {
                 FileKind::Junit => &mut self.junit,
@@ -166,6 +189,7 @@ impl ReportSettings {
                 FileKind::Markdown => &mut self.md,
                 FileKind::Json => &mut self.json,
                 FileKind::Ctrf => &mut self.ctrf,
+                FileKind::Sarif => &mut self.sarif,
             };
             *key = Some(path.clone());
         }
@@ -182,6 +206,8 @@ impl Default for ReportSettings {
             md: None,
             json: None,
             ctrf: None,
+            sarif: None,
+            otlp: None,
             github: false,
         }
     }

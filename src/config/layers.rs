@@ -15,6 +15,7 @@ use super::structure::{self, Structure};
 use super::yaml::{self, Document, SyntaxError};
 use super::{checks, places, shape, variables};
 use selftest_harness::rubric::Rubric;
+use selftest_harness::sut::sut_settings::ADAPTERS;
 
 /// Everything that says something about the configuration.
 #[derive(Debug, Clone, Default)]
@@ -118,14 +119,14 @@ impl Layers {
     /// Puts values over the file. The file decides which system under test is used: values for
     /// another adapter are left out.
     fn apply_overrides(&mut self, overlays: Vec<Overlay>) {
-        let adapters: Vec<String> = match self.value["sut"].as_object() {
-            Some(sut) if !sut.is_empty() => sut.keys().cloned().collect(),
-            _ => vec!["chat".to_owned()],
+        let adapters = match adapters(&self.value["sut"]) {
+            none if none.is_empty() => vec!["chat".to_owned()],
+            adapters => adapters,
         };
         let (fitting, other): (Vec<Overlay>, Vec<Overlay>) =
             overlays.into_iter().partition(|overlay| {
-                let adapter =
-                    overlay.pointer.strip_prefix("/sut/").and_then(|p| p.split('/').next());
+                let key = overlay.pointer.strip_prefix("/sut/").and_then(|p| p.split('/').next());
+                let adapter = key.filter(|key| ADAPTERS.contains(key));
                 adapter.is_none_or(|adapter| adapters.iter().any(|chosen| chosen == adapter))
             });
         for overlay in other {
@@ -170,8 +171,8 @@ impl Layers {
 
     /// The typed settings. What fails here has passed the schema, so there is no place to show.
     fn finish(mut self, path: Option<PathBuf>, flags: Vec<Flag>) -> Result<Resolved, String> {
-        if self.value["sut"].as_object().is_none_or(Map::is_empty) {
-            self.value["sut"] = json!({ "chat": {} });
+        if adapters(&self.value["sut"]).is_empty() {
+            set(&mut self.value, "/sut/chat", json!({}));
         }
         let config: Config =
             serde_json::from_value(self.value.take()).map_err(|error| error.to_string())?;
@@ -215,6 +216,12 @@ impl Layers {
             }
         }
     }
+}
+
+/// The adapters that a `sut` section names.
+fn adapters(sut: &Value) -> Vec<String> {
+    let keys = sut.as_object().into_iter().flat_map(Map::keys);
+    keys.filter(|key| ADAPTERS.contains(&key.as_str())).cloned().collect()
 }
 
 /// Sets a key, with the sections on the way to it at their defaults. False when something on

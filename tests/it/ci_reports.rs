@@ -257,6 +257,85 @@ fn the_common_test_report_format_has_every_case() {
     assert_eq!((&tests[1]["filePath"], &tests[1]["line"]), (&json!(SUITE), &json!(7)));
 }
 
+/// An agent that says that it read the suite.
+const CURIOUS: &str = r#"
+import json, sys
+prompt = json.loads(sys.stdin.readline())["prompt"]
+calls = [{"name": "Read", "arguments": {"file_path": "config/suites/ci.yaml"}}] if "two" in prompt else []
+answer = {"type": "result", "status": "COMPLETE", "output": "one\ntwo", "tool_calls": calls}
+print(json.dumps(answer), flush=True)
+"#;
+
+/// What the harness says of isolation, as SARIF.
+fn sarif(workspace: &Workspace) -> Value {
+    let _ = with(workspace, &["--report=sarif=out.sarif"]).run().exit(1);
+    serde_json::from_str(&fs::read_to_string(workspace.path("out.sarif")).unwrap()).unwrap()
+}
+
+#[test]
+fn sarif_has_what_an_agent_did_beside_answering_and_nothing_else() {
+    let log = sarif(&workspace(""));
+    assert_eq!(log["runs"][0]["results"], json!([]), "failed cases are no findings");
+    let log = sarif(&workspace("").file("agent.py", CURIOUS));
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 1, "{log:#}");
+    assert_eq!(results[0]["ruleId"], "selftest/answer-key-read");
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], SUITE);
+    assert_eq!(place["region"]["startLine"], 7);
+    let message = results[0]["message"]["text"].as_str().unwrap();
+    assert_eq!(message, "case bad: it called Read with config/suites/ci.yaml, which holds answers");
+}
+
+#[test]
+fn sarif_keeps_to_the_schema_of_its_standard() {
+    let path = "@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json";
+    let Some(schema) = require::node_module(path) else { return };
+    // A bracket alone, which JavaScript takes for itself in a pattern and Rust does not.
+    let text = fs::read_to_string(schema).unwrap().replace("{2}]?$", "{2}\\\\]?$");
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for workspace in [workspace(""), workspace("").file("agent.py", CURIOUS)] {
+        let log = sarif(&workspace);
+        let faults: Vec<String> =
+            validator.iter_errors(&log).map(|error| error.to_string()).collect();
+        assert!(faults.is_empty(), "{faults:?} in {log:#}");
+        for pointer in ["/version", "/runs/0/tool/driver/name"] {
+            let mut wrong = log.clone();
+            *wrong.pointer_mut(pointer).unwrap() = json!(1);
+            assert!(!validator.is_valid(&wrong), "{pointer}");
+        }
+    }
+}
+
+#[test]
+fn other_runs_write_reports_too_and_an_experiment_says_why_not() {
+    let server = ModelServer::script().judge(|call| verdict(call, 0.9)).start();
+    let workspace = Workspace::simple(&server);
+    let _ = workspace.run().exit(0);
+    let args = |args: &[&str]| workspace.clone().args(args).run();
+    let _ = args(&["rejudge", "latest", "--report=junit=judged.xml,md=judged.md"]).exit(0);
+    let is_there = |path: &str| workspace.path(path).is_file();
+    assert!(is_there("judged.xml") && is_there("judged.md"));
+    let text = fs::read_to_string(workspace.path("judged.md")).unwrap();
+    assert!(text.contains("## Judged Again"), "{text}");
+    let _ = args(&["rejudge", "latest", "--report=md=a,md=b"]).exit(2).one_error(&["`md` twice"]);
+    let _ =
+        args(&["rejudge", "latest", "--report=md=config"]).exit(5).one_error(&["it is a folder"]);
+    let _ = args(&["freeze", "latest", "--output=suite.yaml"]).exit(0);
+    let _ = args(&["replay", "latest", "--report=ctrf=again.json"]).exit(0);
+    assert!(is_there("again.json"));
+    let _ = args(&["aa", "--suite=suite.yaml", "--repeats=1", "--report=junit=aa.xml"]).exit(0);
+    let text = fs::read_to_string(workspace.path("aa.xml")).unwrap();
+    assert!(text.contains("name=\"clear #2\""), "both halves: {text}");
+    let run = args(&["aa", "latest", "--report=junit=b.xml"]).exit(2);
+    assert!(run.stderr.contains("--suite"), "{}", run.stderr);
+    let experiment = ["skills", "experiment", "mine", "--suite=suite.yaml", "--report=md=a.md"];
+    let run = args(&experiment).exit(2).one_error(&["--report names one file", "is two runs"]);
+    let _ =
+        run.stderr_contains("hint: write reports of either arm afterwards: `selftest report RUN");
+}
+
 #[test]
 fn tokens_time_and_money_are_in_every_report() {
     let server = ModelServer::script().judge(|call| verdict(call, 0.9)).start();

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 const VARIABLE: &str = "SELFTEST_REQUIRE";
@@ -16,24 +17,32 @@ pub(crate) enum Part {
     Postgres,
     /// Recorded sessions that are no part of the project: `SELFTEST_TEST_DATA`.
     SharedData,
-    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp, maturin, junitparser and lxml.
+    /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp, maturin, junitparser, lxml,
+    /// check-jsonschema and hadolint.
     Venv,
     /// node and npm in `PATH`.
     Npm,
     /// The npm package pm-orchestrator-runner in `SELFTEST_TEST_NODE`.
     PmRunner,
+    /// The npm packages @microsoft/jest-sarif, for the schema of SARIF, and @ruby/prism, Ruby's
+    /// parser, in `SELFTEST_TEST_NODE`.
+    NodeLinters,
+    /// The npm package npm-groovy-lint in `SELFTEST_TEST_NODE`, and java.
+    GroovyLint,
     /// A build with the embedded engine. Where there is one, its tests always need the model.
     EmbeddedModel,
 }
 
 impl Part {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Chromium,
         Self::Postgres,
         Self::SharedData,
         Self::Venv,
         Self::Npm,
         Self::PmRunner,
+        Self::NodeLinters,
+        Self::GroovyLint,
         Self::EmbeddedModel,
     ];
 
@@ -45,6 +54,8 @@ impl Part {
             Self::Venv => "venv",
             Self::Npm => "npm",
             Self::PmRunner => "pm_runner",
+            Self::NodeLinters => "node_linters",
+            Self::GroovyLint => "groovy_lint",
             Self::EmbeddedModel => "embedded_model",
         }
     }
@@ -54,7 +65,13 @@ impl Part {
         match self {
             Self::Postgres => cfg!(feature = "postgres"),
             Self::EmbeddedModel => cfg!(feature = "embedded"),
-            Self::Chromium | Self::SharedData | Self::Venv | Self::Npm | Self::PmRunner => true,
+            Self::Chromium
+            | Self::SharedData
+            | Self::Venv
+            | Self::Npm
+            | Self::PmRunner
+            | Self::NodeLinters
+            | Self::GroovyLint => true,
         }
     }
 }
@@ -94,6 +111,18 @@ pub(crate) fn part<T>(part: Part, found: Result<T, impl Display>) -> Option<T> {
             None
         }
     }
+}
+
+/// A file of the npm packages that tests look into.
+#[track_caller]
+pub(crate) fn node_module(path: &str) -> Option<PathBuf> {
+    let find = || {
+        let modules = PathBuf::from(std::env::var_os("SELFTEST_TEST_NODE")?).join("node_modules");
+        let file = modules.join(path);
+        file.is_file().then_some(file)
+    };
+    let why = format!("no $SELFTEST_TEST_NODE/node_modules/{path}; scripts/test installs it");
+    part(Part::NodeLinters, find().ok_or(why))
 }
 
 /// Says once that tests are skipped, and why.

@@ -14,9 +14,12 @@
   const filter = () => {
     const wanted = words.value.trim().toLowerCase();
     const kind = form.elements.kind.value;
+    // Absent where the run was held against no baseline.
+    const group = form.elements.group ? form.elements.group.value : "";
     let count = 0;
     for (const one of cases) {
-      const fits = (!kind || one.classList.contains(kind)) && (!wanted || text(one).includes(wanted));
+      const stands = !group || one.dataset.a === group;
+      const fits = stands && (!kind || one.classList.contains(kind)) && (!wanted || text(one).includes(wanted));
       one.hidden = !fits;
       count += fits ? 1 : 0;
     }
@@ -29,7 +32,9 @@
     t: (one) => Number(one.dataset.t),
     m: (one) => parseFloat(one.dataset.m),
   };
-  const rank = { failed: 0, open: 1, passed: 2 };
+  const rank = { failed: 0, open: 1, passed: 2, gone: 3 };
+  const groups = ["worse", "better", "new", "removed", "not-compared", "same"];
+  value.a = (one) => groups.indexOf(one.dataset.a);
   value.r = (one) => rank[one.classList[0]];
   const missing = (found) => typeof found === "number" && Number.isNaN(found);
   const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);

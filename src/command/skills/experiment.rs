@@ -34,6 +34,12 @@ pub(super) async fn execute(
     json: bool,
     global: &GlobalArgs,
 ) -> Result<Exit, Failure> {
+    if !told.report.is_empty() {
+        let error = anyhow!("--report names one file, and an experiment is two runs");
+        return Err(Failure::usage(error).hint(Some(
+            "write reports of either arm afterwards: `selftest report RUN --report KIND=PATH`",
+        )));
+    }
     let project = Project::open(global)?;
     let resolved = project.load(flags(&told.run()))?;
     for warning in &resolved.warnings {

@@ -7,7 +7,7 @@ use strum::VariantArray as _;
 
 use super::resolved;
 use crate::config::{Config, TEMPLATE, variables};
-use selftest_harness::report::ci::FileKind;
+use selftest_harness::report::ci::{FileKind, ReportRequest};
 use selftest_harness::rubric::Rubric;
 use selftest_harness::sut::sut_settings::{ChatSettings, HttpSettings};
 
@@ -22,6 +22,7 @@ fn uncommented(adapter: &str) -> String {
             _ => &line[indent..],
         };
         match (indent, rest) {
+            (2, "identity:") => active = true,
             (2, "chat:" | "command:" | "http:") => active = rest.trim_end_matches(':') == adapter,
             (0, _) if !rest.is_empty() => active = true,
             _ => {}
@@ -67,7 +68,9 @@ fn the_template_documents_the_true_defaults() {
         let prices = std::mem::take(&mut config.prices.models);
         assert_eq!(prices.into_keys().collect::<Vec<_>>(), ["ollama/*", "openai/gpt-4o-mini"]);
         let asked = config.reports.requests();
-        assert_eq!(asked.len(), FileKind::VARIANTS.len(), "an example of each kind of file");
+        let files = asked.iter().filter(|request| request.path().is_some()).count();
+        assert_eq!(files, FileKind::VARIANTS.len(), "an example of each kind of file");
+        assert!(asked.contains(&ReportRequest::Otlp("http://127.0.0.1:4318".to_owned())));
         config.reports.keep_only(&[]);
         assert_eq!(config.gaps.suite.take(), Some("config/suites/skills.yaml".into()));
         assert_eq!(config.scenarios[1].timeout_seconds, Some(60.0));
@@ -90,6 +93,8 @@ fn the_template_documents_the_true_defaults() {
                 assert_eq!(config.sut.chat, Some(ChatSettings::default()));
             }
         }
+        let identity = config.sut.identity.take().unwrap();
+        assert_eq!((identity.files.len(), identity.version.as_deref()), (2, Some("1.4.2")));
         config.sut = plain.config.sut.clone();
         assert_eq!(config, plain.config, "{adapter}");
     }

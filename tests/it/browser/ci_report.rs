@@ -100,6 +100,78 @@ fn the_report_is_one_file_that_filters_and_sorts() {
     });
 }
 
+/// The same run beside a baseline, in which one case is worse, one better, one new and one flaky, and
+/// which has a case that is no more.
+fn compared() -> ReportDocument {
+    let mut document = document();
+    let id = |at: usize| document.cases[at].id.clone();
+    let case = |at: usize, change: &str, reason: Option<&str>| {
+        json!({
+            "id": id(at), "change": change, "reason": reason, "passed": 0, "decided": 3,
+            "score_before": 0.9, "score": 0.45,
+        })
+    };
+    let gate = json!({
+        "mode": "no_regression", "baseline": "config/selftest-baseline.json",
+        "baseline_run_id": "selftest-20261120-0600-before", "compared": 6, "passed_before": 6,
+        "trials_needed": 3, "beyond_chance": false, "removed": [HOSTILE],
+        "cases": [
+            case(2, "regression", Some(HOSTILE)), case(5, "flaky", Some("it failed at first")),
+            case(1, "fixed", None), case(0, "new", None),
+        ],
+    });
+    document.gate = Some(serde_json::from_value(gate).unwrap());
+    document
+}
+
+#[test]
+fn the_report_says_how_cases_stand_against_the_baseline() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = page(&compared(), folder.path());
+    browse(async |chrome| {
+        chrome.open(&address).await;
+        chrome.until("!document.querySelector('.filters').hidden").await;
+        let group = async |value: &str| {
+            chrome.click(&format!("input[name=group][value='{value}']")).await;
+            chrome.texts("#cases > details:not([hidden]) .against").await
+        };
+        assert_eq!(group("worse").await, ["worse", "flaky"]);
+        assert_eq!(group("better").await, ["better"]);
+        assert_eq!(group("new").await, ["new"]);
+        assert_eq!(group("same").await.len(), 4, "what the gate does not name");
+        assert_eq!(group("removed").await, ["removed"]);
+        let removed = names(&chrome).await;
+        assert!(removed[0].starts_with("</pre></details><script>"), "{removed:?}");
+        assert_eq!(group("").await.len(), 9);
+        // Both filters hold at once.
+        chrome.click("input[name=kind][value=failed]").await;
+        assert_eq!(group("worse").await.len(), 2);
+        assert_eq!(group("same").await.len(), 0);
+        chrome.click("input[name=kind][value='']").await;
+        let _ = group("").await;
+        chrome.click("#sorting [data-by=a]").await;
+        let shown = chrome.texts("#cases .against").await;
+        assert_eq!(shown[..5], ["worse", "flaky", "better", "new", "removed"]);
+        chrome.click("#case-3 > summary").await;
+        let words = chrome.shows("#case-3", "against the baseline: worse, score 0.90 then").await;
+        assert!(words.contains("0 of 3 trials passed"), "{words}");
+        for dark in [false, true] {
+            if dark {
+                chrome.dark().await;
+            }
+            assert_eq!(chrome.run(FAINT, vec![]).await, json!([]), "dark: {dark}");
+        }
+        assert_eq!(chrome.run(NAMELESS, vec![]).await, json!([]));
+        let wide = "return document.documentElement.scrollWidth > innerWidth";
+        for width in [1280, 360] {
+            let size =
+                json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });
+            chrome.tool("Emulation.setDeviceMetricsOverride", size).await;
+            assert_eq!(chrome.run(wide, vec![]).await, json!(false), "{width}");
+        }
+    });
+}
+
 #[test]
 fn the_report_is_readable_without_its_script() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use crate::judge::{Judgement, Scorecard, Verdict};
 use crate::rubric;
 use crate::scenario::generate::GenerationAttempt;
 use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
-use crate::sut::namespace::SessionId;
+use crate::sut::namespace::{RunId, SessionId};
 use crate::sut::{SutEvidence, SutReply};
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::{Score, Threshold};
@@ -258,6 +258,10 @@ pub struct CaseResult {
     pub notes: Vec<String>,
     /// The verdict of an earlier run on the same answers, where they were judged again.
     pub former: Option<FormerVerdict>,
+    /// SHA-256 of all that the result depends on; absent where not all of it is known.
+    pub cache_key: Option<String>,
+    /// The run whose result this is; absent of a case that was played in this one.
+    pub unchanged_since: Option<RunId>,
     /// The least overall score that passes.
     pub threshold: Threshold,
     /// The least safety score that passes.
@@ -378,6 +382,13 @@ impl CaseResult {
             )
         );
         is_begun && self.unscored_reason() != Some(UnscoredReason::Unavailable)
+    }
+
+    /// Whether the result can stand for a later run: checks or a judge scored it, and nothing broke it
+    /// off.
+    pub fn stands_for_later_runs(&self) -> bool {
+        let scored = matches!(self.first_status().0, CaseStatus::Passed | CaseStatus::Failed);
+        scored && self.former.is_none()
     }
 
     /// Whether scores of a judge decided the case, and nothing that needs none.

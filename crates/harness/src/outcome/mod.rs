@@ -4,6 +4,7 @@
 pub mod agreement;
 pub mod by_skill;
 pub mod case;
+pub mod isolation;
 pub mod judge_samples;
 pub mod loading;
 pub mod panel;

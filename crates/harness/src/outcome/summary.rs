@@ -33,6 +33,15 @@ pub struct Summary {
     pub by_unscored_reason: std::collections::BTreeMap<UnscoredReason, u32>,
     /// Prompts that the generator made and the harness did not use.
     pub rejected_prompts: u32,
+    /// Cases whose results are those of an earlier run, since nothing in them has changed. They count
+    /// above like all others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unchanged: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Summary {
@@ -50,6 +59,7 @@ impl Summary {
             *self.by_unscored_reason.entry(reason).or_default() += 1;
         }
         self.rejected_prompts += u32::try_from(case.generation.rejections()).unwrap_or(u32::MAX);
+        self.unchanged += u32::from(case.unchanged_since.is_some());
         self.repeats = self.repeats.max(case.repeat);
         self.rate();
     }

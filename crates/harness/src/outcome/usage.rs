@@ -144,9 +144,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Usage of a case. Where its answer was judged again, only the judge worked.
+    /// Usage of a case. Where its answer was judged again, only the judge worked; where its result is
+    /// that of an earlier run, nobody did.
     pub fn of(case: &CaseResult, prices: &Prices) -> Self {
         let mut usage = Self::default();
+        if case.unchanged_since.is_some() {
+            return usage;
+        }
         if case.former.is_none() {
             for attempt in &case.generation.attempts {
                 usage.generator.add_call(&attempt.call, prices);

@@ -8,6 +8,7 @@ use crate::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
 use crate::outcome::{CaseResult, CaseStatus, LoadingRates, SkillResult, Step};
 use crate::rubric;
 use crate::scenario::TaskStatus;
+use crate::sut::namespace::RunId;
 use selftest_stats::score::Score;
 use selftest_text::one_line;
 use selftest_text::wording::plural;
@@ -37,10 +38,17 @@ impl<'a> CaseView<'a> {
         &self.name
     }
 
-    /// The word in tables, marked where the judges of a panel disagree.
+    /// The word in tables, marked where the judges of a panel disagree and where the result is that
+    /// of an earlier run.
     pub(super) fn label(&self) -> String {
-        let mark = if is_disputed(&self.votes) { " (disputed)" } else { "" };
-        format!("{}{mark}", self.status.label())
+        let disputed = if is_disputed(&self.votes) { " (disputed)" } else { "" };
+        let unchanged = if self.unchanged_since().is_some() { " (unchanged)" } else { "" };
+        format!("{}{disputed}{unchanged}", self.status.label())
+    }
+
+    /// The run whose result this is, where it is not that of this run.
+    pub(super) fn unchanged_since(&self) -> Option<&'a RunId> {
+        self.result.unchanged_since.as_ref()
     }
 
     /// Whether the case was not run, or not to its end, for no fault of anyone in it.

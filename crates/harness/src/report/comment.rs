@@ -94,6 +94,7 @@ fn headline(report: &ReportDocument) -> String {
         parts.push(format!("{} compared with the baseline", cases(gate.compared)));
     }
     parts.extend(wording::undecided(summary));
+    parts.extend(wording::unchanged(summary));
     parts.join(", ")
 }
 

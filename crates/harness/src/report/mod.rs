@@ -9,6 +9,7 @@ pub mod comment;
 pub mod comparison;
 pub mod document;
 pub mod files;
+pub mod former;
 pub mod freeze;
 pub mod label_store;
 pub mod labelling;

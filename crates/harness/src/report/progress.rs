@@ -175,7 +175,10 @@ impl ProgressObserver {
             self.planned,
             self.style.paint(colour(reading.status), reading.status.label()),
             wording::score(reading.score()),
-            selftest_text::wording::duration(case.duration_ms),
+            match reading.unchanged_since() {
+                Some(run_id) => format!("unchanged since {run_id}"),
+                None => selftest_text::wording::duration(case.duration_ms),
+            },
             width = self.width,
         );
         let is_news = reading.status != CaseStatus::NotRun || self.told != reading.reason;

@@ -353,6 +353,7 @@ fn summary_line(summary: &Summary, outcome: RunOutcome, style: Style) -> String 
         _ => format!("gate {}", wording::outcome(Some(outcome))),
     };
     let mut rest = wording::undecided(summary);
+    rest.extend(wording::unchanged(summary));
     if summary.rejected_prompts > 0 {
         rest.push(format!("{} rejected", plural(summary.rejected_prompts, "generated prompt")));
     }

@@ -52,6 +52,12 @@ pub fn undecided(summary: &Summary) -> Vec<String> {
     counted.map(|(count, words)| format!("{} {words}", cases(count))).collect()
 }
 
+/// How many cases have the result of an earlier run; none where all were played.
+pub fn unchanged(summary: &Summary) -> Option<String> {
+    let count = summary.unchanged;
+    (count > 0).then(|| format!("{} unchanged", cases(count)))
+}
+
 /// Which arm of an experiment a run is.
 pub fn arm(experiment: &ExperimentRun) -> String {
     let with = match experiment.arm {

@@ -23,6 +23,8 @@ pub(super) fn unjudged(stored: &CaseResult, index: usize) -> CaseResult {
         interruption: None,
         reruns: Vec::new(),
         former: Some(FormerVerdict::of(stored)),
+        cache_key: None,
+        unchanged_since: None,
         ..stored.clone()
     }
 }
@@ -162,6 +164,8 @@ mod tests {
             evidence: SutEvidence::default(),
             notes: Vec::new(),
             former: None,
+            cache_key: None,
+            unchanged_since: None,
             threshold: Threshold::effective(
                 Score::new(0.6).unwrap(),
                 Strictness::new(0.0).unwrap(),

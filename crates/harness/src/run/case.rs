@@ -73,6 +73,8 @@ impl CasePlay {
                     evidence: SutEvidence::default(),
                     notes: Vec::new(),
                     former: None,
+                    cache_key: planned.cache_key.clone(),
+                    unchanged_since: None,
                     threshold: planned.threshold,
                     safety_floor: planned.limits.safety_floor,
                     duration_ms: 0,

@@ -3,6 +3,7 @@
 mod again;
 pub mod ahead;
 pub mod arms;
+pub mod cache_key;
 pub mod case;
 pub mod execute;
 pub mod limits;

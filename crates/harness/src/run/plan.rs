@@ -70,6 +70,11 @@ pub struct PlannedCase {
     pub fixtures: Arc<[Fixture]>,
     /// The case as it was played before, where its answers are only to be judged again.
     pub stored: Option<Arc<CaseResult>>,
+    /// SHA-256 of all that the result depends on; absent where not all of it is known.
+    pub cache_key: Option<String>,
+    /// The result of an earlier run, where nothing that it depends on has changed: it stands, and
+    /// nobody is asked.
+    pub unchanged: Option<Arc<CaseResult>>,
     /// Commands that make that folder ready, in order.
     pub set_up: Arc<[CommandCheck]>,
     /// Name of the skill whose case it is.
@@ -184,6 +189,8 @@ fn planned_case(index: usize, scenario: &Scenario, defaults: Defaults) -> Planne
         grounds: scenario.grounds(),
         fixtures: Arc::new([]),
         stored: None,
+        cache_key: None,
+        unchanged: None,
         set_up: Arc::new([]),
         skill: None,
         handed: None,

@@ -8,6 +8,7 @@ pub mod chat;
 pub mod command;
 pub mod confine;
 pub mod http;
+pub mod identity;
 pub mod namespace;
 pub mod project;
 pub mod skill;

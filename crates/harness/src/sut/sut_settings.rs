@@ -1,4 +1,4 @@
-//! The `sut` section of the configuration: exactly one adapter.
+//! The `sut` section of the configuration: exactly one adapter, and by what its changes are known.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,6 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use selftest_models::DEFAULT_THINK_TOKENS;
+
+/// The names of the adapters in the section.
+pub const ADAPTERS: [&str; 3] = ["chat", "command", "http"];
 
 /// The `sut` section: one of the three adapters, `chat` when none is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +24,31 @@ pub struct SutSettings {
     /// A task API over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSettings>,
+    /// By what a change of the system under test is known, for `--changed`. Absent: by nothing, so
+    /// that every case is run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<SutIdentity>,
+}
+
+/// By what it is known that the system under test is still the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SutIdentity {
+    /// Files and folders of the project that it is made of and works with: program, prompts, settings,
+    /// data.
+    #[schemars(length(max = 1000), inner(length(min = 1, max = 1000)))]
+    pub files: Vec<PathBuf>,
+    /// A word that changes whenever it does, such as a commit, a version or the digest of an image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1000))]
+    pub version: Option<String>,
+}
+
+impl SutIdentity {
+    /// Whether nothing is declared.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.version.is_none()
+    }
 }
 
 /// Settings of the `chat` adapter.

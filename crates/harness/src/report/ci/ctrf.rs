@@ -138,6 +138,8 @@ fn test(run: &RunView<'_>, case: &CaseView<'_>) -> Test {
     extra.extend(case.task_status().map(|status| ("actualStatus".to_owned(), json!(status))));
     extra.extend(result.repeat.map(|repeat| ("repeat".to_owned(), json!(repeat))));
     extra.insert("sessionId".to_owned(), json!(result.session_id));
+    let since = result.unchanged_since.as_ref();
+    extra.extend(since.map(|run_id| ("unchangedSince".to_owned(), json!(run_id))));
     let used = run.usage(case);
     if !used.is_empty() {
         extra.insert("usage".to_owned(), json!(used));

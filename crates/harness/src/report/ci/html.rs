@@ -10,7 +10,9 @@ use base64::prelude::BASE64_STANDARD;
 use selftest_text::escape::{block, terminal};
 use selftest_text::wording::{date_time, duration, plural};
 use sha2::{Digest as _, Sha256};
+use strum::VariantArray as _;
 
+use super::against::{Against, Group};
 use super::run_view::{MISSING, RunView};
 use crate::check::CheckOutcome;
 use crate::judge::fitness::Fitness;
@@ -75,6 +77,10 @@ struct Page<'a> {
     warnings: Vec<String>,
     /// Value, words and count of each result.
     kinds: [(&'static str, &'static str, usize); 4],
+    /// The same of each way to stand against the baseline; empty where there was none.
+    groups: Vec<(&'static str, &'static str, usize)>,
+    /// The baseline, in words.
+    baseline: Option<String>,
     cases: Vec<Case>,
     missing: String,
     version: &'a str,
@@ -104,6 +110,8 @@ struct Case {
     /// Money as a number, for sorting.
     amount: String,
     cost: String,
+    /// How it stands against the baseline, where there was one.
+    against: Option<Against>,
     reason: Option<String>,
     /// Headings with their texts.
     texts: Vec<(String, String)>,
@@ -133,8 +141,11 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
     let document = run.document;
     let summary = &document.summary;
     let views = run.cases();
-    let cases: Vec<Case> =
+    let mut cases: Vec<Case> =
         views.iter().zip(1..).map(|(view, number)| case(run, view, number, bounds)).collect();
+    let removed = document.gate.iter().flat_map(|gate| &gate.removed);
+    let gone = removed.zip(cases.len() + 1..).map(|(id, number)| removed_case(id, number));
+    cases.extend(gone.collect::<Vec<_>>());
     let count = |kind: &str| cases.iter().filter(|case| case.kind == kind).count();
     let (passed, failed, open) = (count("passed"), count("failed"), count("open"));
     let missing = run.missing();
@@ -170,7 +181,11 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
         date: date_time(document.timestamp),
         took: run.wall_ms().map(duration),
         shares: shares([("passed", passed), ("failed", failed), ("open", open)]),
-        counts: format!("{passed} passed, {failed} failed, {open} without a verdict"),
+        counts: {
+            let unchanged = wording::unchanged(summary);
+            let unchanged = unchanged.map(|words| format!("; {words}")).unwrap_or_default();
+            format!("{passed} passed, {failed} failed, {open} without a verdict{unchanged}")
+        },
         interval: wording::interval(summary),
         calibration: document
             .calibration
@@ -180,6 +195,11 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
         usage: rows.into_iter().map(row).collect(),
         has_money: currency.is_some(),
         warnings: document.warnings.iter().map(|words| terminal(words, MAX_LINE)).collect(),
+        groups: groups(&cases),
+        baseline: document.gate.as_ref().map(|gate| {
+            let words = format!("Baseline {} of {}", gate.baseline, gate.baseline_run_id);
+            terminal(&words, MAX_LINE)
+        }),
         kinds: [
             ("", "all", cases.len()),
             ("failed", "failed", failed),
@@ -190,6 +210,41 @@ fn page<'a>(run: &RunView<'a>, bounds: Bounds) -> Page<'a> {
         missing,
         version: &document.selftest_version,
         cut: None,
+    }
+}
+
+/// How many cases stand in which way against the baseline, as far as there are any.
+fn groups(cases: &[Case]) -> Vec<(&'static str, &'static str, usize)> {
+    let count = |group: Group| {
+        let stands = cases.iter().filter_map(|case| case.against.as_ref());
+        stands.filter(|against| against.group == group).count()
+    };
+    if cases.iter().all(|case| case.against.is_none()) {
+        return Vec::new();
+    }
+    let all = ("", "all", cases.len());
+    let counted = Group::VARIANTS.iter().map(|&it| (it.value(), it.label(), count(it)));
+    std::iter::once(all).chain(counted.filter(|(_, _, count)| *count > 0)).collect()
+}
+
+/// A case of the baseline that is no more.
+fn removed_case(id: &str, number: usize) -> Case {
+    Case {
+        number,
+        kind: "gone",
+        label: "REMOVED".to_owned(),
+        name: terminal(id, MAX_LINE),
+        score: wording::score(None),
+        ms: 0,
+        time: String::new(),
+        amount: String::new(),
+        cost: String::new(),
+        against: Some(Against::removed()),
+        reason: None,
+        texts: Vec::new(),
+        checks: Vec::new(),
+        questions: Vec::new(),
+        facts: "in the baseline, and no more in the suite".to_owned(),
     }
 }
 
@@ -246,6 +301,11 @@ fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -
     let used = run.usage(case);
     let currency = run.currency();
     let mut facts: Vec<String> = Vec::new();
+    let gate = run.document.gate.as_ref();
+    let against = gate.map(|gate| Against::of(gate, &result.scenario.id));
+    if let Some(against) = against.as_ref().filter(|against| !against.words.is_empty()) {
+        facts.push(format!("against the baseline: {}, {}", against.label, against.words));
+    }
     if !used.is_empty() {
         facts.push(wording::usage(&used.total, currency));
     }
@@ -266,6 +326,7 @@ fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -
         time: duration(result.duration_ms),
         amount: used.total.cost.map(|cost| cost.to_string()).unwrap_or_default(),
         cost: wording::cost(&used.total, currency).unwrap_or_default(),
+        against,
         reason: case.reason.as_deref().map(|reason| terminal(reason, MAX_LINE)),
         texts: texts(case, bounds),
         checks: result.checks.iter().take(bounds.lines).map(check).collect(),

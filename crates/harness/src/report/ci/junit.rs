@@ -104,6 +104,9 @@ fn test_case(run: &RunView<'_>, case: &CaseView<'_>, group: &str) -> TestCase {
     if let Some(skill) = &result.skill {
         property("skill", skill.clone());
     }
+    if let Some(run_id) = case.unchanged_since() {
+        property("unchanged_since", run_id.to_string());
+    }
     property("session_id", result.session_id.to_string());
     for (key, value) in used(&run.usage(case).total, run.currency()) {
         property(key, value);
@@ -160,6 +163,8 @@ fn properties(run: &RunView<'_>) -> Vec<(&'static str, String)> {
     if let Some(usage) = &run.usage {
         found.extend(used(&usage.usage.total, run.currency()));
     }
+    let unchanged = document.summary.unchanged;
+    found.extend((unchanged > 0).then(|| ("unchanged", unchanged.to_string())));
     let rate = document.summary.pass_rate;
     found.extend(rate.map(|rate| ("pass_rate", format!("{} %", percent(rate)))));
     found.into_iter().map(|(key, value)| (key, name(&value))).collect()

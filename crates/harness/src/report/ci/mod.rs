@@ -3,14 +3,17 @@
 
 pub mod files;
 pub mod github;
+pub mod otlp;
 pub mod sources;
 
+mod against;
 mod ctrf;
 mod details;
 mod html;
 mod junit;
 mod request;
 mod run_view;
+mod sarif;
 
 use std::fmt;
 use std::sync::Arc;
@@ -56,6 +59,7 @@ pub fn render(
     match kind {
         FileKind::Junit => Ok(junit::render(&run)?),
         FileKind::Ctrf => Ok(ctrf::render(&run)?),
+        FileKind::Sarif => Ok(sarif::render(&run)?),
         FileKind::Html => Ok(html::render(&run)?),
         FileKind::Markdown => Ok(markdown_report(&run, context.json_link)?),
         FileKind::Json => Ok(serde_json::to_string_pretty(document)? + "\n"),

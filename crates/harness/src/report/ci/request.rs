@@ -19,10 +19,13 @@ pub enum FileKind {
     Json,
     /// The Common Test Report Format, JSON.
     Ctrf,
+    /// Findings about the isolation, as SARIF 2.1.0.
+    Sarif,
 }
 
-/// The kind that writes no file of its own.
+/// The kinds that write no file of their own.
 const GITHUB: &str = "github";
+const OTLP: &str = "otlp";
 
 impl FileKind {
     /// The word on the command line, and the key in the configuration.
@@ -33,6 +36,7 @@ impl FileKind {
             Self::Markdown => "md",
             Self::Json => "json",
             Self::Ctrf => "ctrf",
+            Self::Sarif => "sarif",
         }
     }
 
@@ -48,6 +52,8 @@ pub enum ReportRequest {
     File(FileKind, PathBuf),
     /// Step summary and annotations of GitHub Actions.
     Github,
+    /// A collector of OpenTelemetry at this base address.
+    Otlp(String),
 }
 
 impl ReportRequest {
@@ -56,6 +62,7 @@ impl ReportRequest {
         match self {
             Self::File(kind, _) => kind.name(),
             Self::Github => GITHUB,
+            Self::Otlp(_) => OTLP,
         }
     }
 
@@ -63,7 +70,7 @@ impl ReportRequest {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(_, path) => Some(path),
-            Self::Github => None,
+            Self::Github | Self::Otlp(_) => None,
         }
     }
 
@@ -89,13 +96,21 @@ impl FromStr for ReportRequest {
                 Some(_) => Err("`github` takes no path: it writes where GitHub says".to_owned()),
             };
         }
+        if name == OTLP {
+            let has_scheme = |at: &&str| at.starts_with("http://") || at.starts_with("https://");
+            return match path.map(str::trim).filter(has_scheme) {
+                Some(endpoint) => Ok(Self::Otlp(endpoint.to_owned())),
+                None => Err("`otlp` needs an address: otlp=http://127.0.0.1:4318".to_owned()),
+            };
+        }
         let Some(kind) = FileKind::from_name(name) else {
             let known: Vec<&str> = FileKind::VARIANTS.iter().map(|kind| kind.name()).collect();
+            let others = [GITHUB, OTLP];
             let near =
-                known.iter().chain([&GITHUB]).find(|known| strsim::levenshtein(known, name) <= 2);
+                known.iter().chain(&others).find(|known| strsim::levenshtein(known, name) <= 2);
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(format!(
-                "there is no report `{}`, expected one of: {}, {GITHUB}{near}",
+                "there is no report `{}`, expected one of: {}, {GITHUB}, {OTLP}{near}",
                 one_line(name, 40),
                 known.join(", ")
             ));
@@ -116,8 +131,11 @@ mod tests {
         let read = |text: &str| text.parse::<ReportRequest>();
         assert_eq!(read("md=a=b.md"), Ok(ReportRequest::File(FileKind::Markdown, "a=b.md".into())));
         assert_eq!(read("github"), Ok(ReportRequest::Github));
+        let otlp = ReportRequest::Otlp("http://[::1]:4318".to_owned());
+        assert_eq!(read("otlp=http://[::1]:4318"), Ok(otlp));
         for (text, words) in [
             ("github=x", "takes no path"),
+            ("otlp=127.0.0.1:4318", "`otlp` needs an address: otlp=http://127.0.0.1:4318"),
             ("json", "`json` needs a path: json=PATH"),
             ("json= ", "needs a path"),
             ("jsn=x", "did you mean `json`?"),

@@ -15,7 +15,7 @@ use crate::outcome::{
 };
 use crate::scenario::{GeneratedCase, Grounds, Scenario, TaskStatus};
 use crate::sut::SutEvidence;
-use crate::sut::namespace::SessionId;
+use crate::sut::namespace::{RunId, SessionId};
 use selftest_models::structured::UnscoredReason;
 use selftest_stats::score::{Score, Threshold};
 
@@ -94,6 +94,15 @@ pub struct CaseDocument {
     /// The verdict of an earlier run on the same answers; absent unless they were judged again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<FormerVerdict>,
+    /// SHA-256 of all that the result depends on, by which `--changed` finds it again; absent where
+    /// not all of it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<String>,
+    /// The run whose result this is, since nothing that it depends on has changed; absent of a case
+    /// that was played in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub unchanged_since: Option<RunId>,
 }
 
 impl CaseDocument {
@@ -148,6 +157,8 @@ impl CaseDocument {
             disputed: is_disputed(&votes),
             votes,
             former: case.former,
+            cache_key: case.cache_key.clone(),
+            unchanged_since: case.unchanged_since.clone(),
         }
     }
 
@@ -168,6 +179,8 @@ impl CaseDocument {
             evidence: self.evidence.clone(),
             notes: self.notes.clone(),
             former: self.former,
+            cache_key: self.cache_key.clone(),
+            unchanged_since: self.unchanged_since.clone(),
             threshold: self.threshold,
             safety_floor: self.safety_floor,
             duration_ms: self.duration_ms,

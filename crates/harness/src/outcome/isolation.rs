@@ -1,0 +1,123 @@
+//! What a case shows of a system under test that did more than answer: changes to the project, and
+//! calls of tools that name what holds the answers. Pure; whether it could is the isolation's to say.
+
+use serde_json::Value;
+
+use super::case::Interruption;
+use super::{CaseResult, Step};
+use crate::check::ToolCall;
+
+/// Answer keys whose paths are mistaken for nothing else: a folder `reports` may be anybody's.
+const UNMISTAKABLE: &[&str] = &[
+    "config/selftest.yaml",
+    "config/suites",
+    "docs/reports/selftest",
+    "prompts/generator",
+    "prompts/judge",
+    "reports/selftest",
+    ".selftest",
+];
+
+/// Most values of one call's arguments that are looked at.
+const VALUES: usize = 10_000;
+
+/// One thing that a system under test should not have done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IsolationBreach {
+    /// These files of the project changed while the case ran: `changed: a.md`.
+    ProjectChanged(Vec<String>),
+    /// It says itself that it called this tool with the path of an answer key.
+    AnswerKeyNamed {
+        /// The tool.
+        tool: String,
+        /// The answer key.
+        path: String,
+    },
+}
+
+/// The breaches of a case and its further trials. `more_keys` hold answers too, such as the suite.
+pub fn breaches(case: &CaseResult, more_keys: &[&str]) -> Vec<IsolationBreach> {
+    let again = case.reruns.iter();
+    let interruptions = case
+        .interruption
+        .iter()
+        .chain(again.clone().filter_map(|rerun| rerun.interruption.as_ref()));
+    let mut found: Vec<IsolationBreach> = Vec::new();
+    for interruption in interruptions {
+        if let Interruption::IsolationViolation(files) = interruption {
+            found.push(IsolationBreach::ProjectChanged(files.clone()));
+        }
+    }
+    let steps = case.steps.iter().chain(again.flat_map(|rerun| &rerun.steps));
+    for call in steps.flat_map(tool_calls) {
+        // The longest is the one that is meant.
+        let keys = more_keys.iter().chain(UNMISTAKABLE);
+        let named = keys.filter(|path| names(&call.arguments, path)).max_by_key(|path| path.len());
+        if let Some(path) = named {
+            let (tool, path) = (call.name.clone(), (*path).to_owned());
+            let breach = IsolationBreach::AnswerKeyNamed { tool, path };
+            if !found.contains(&breach) {
+                found.push(breach);
+            }
+        }
+    }
+    found
+}
+
+fn tool_calls(step: &Step) -> impl Iterator<Item = &ToolCall> {
+    step.reply.iter().flat_map(|reply| reply.tool_calls.iter().flatten())
+}
+
+/// Whether a value anywhere in the arguments has the path in it, as a whole.
+fn names(arguments: &Value, path: &str) -> bool {
+    let mut waiting = vec![arguments];
+    for _ in 0..VALUES {
+        match waiting.pop() {
+            Some(Value::String(text)) if holds(text, path) => return true,
+            Some(Value::Array(items)) => waiting.extend(items),
+            Some(Value::Object(members)) => waiting.extend(members.values()),
+            Some(_) => {}
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Whether the text has the path in it that is neither the end of another name nor the beginning of
+/// one.
+fn holds(text: &str, path: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    text.match_indices(path).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + path.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_is_found_wherever_it_is_named_as_a_whole() {
+        let path = "config/suites/ci.yaml";
+        for arguments in [
+            json!("config/suites/ci.yaml"),
+            json!({ "file_path": "/home/me/project/config/suites/ci.yaml" }),
+            json!({ "command": ["sh", "-c", "cat ./config/suites/ci.yaml | head"] }),
+            json!([[{ "deep": "git show HEAD:config/suites/ci.yaml" }]]),
+        ] {
+            assert!(names(&arguments, path), "{arguments}");
+        }
+        for arguments in [
+            json!({ "path": "config/suites/ci.yaml.md" }),
+            json!({ "path": "my-config/suites/ci.yaml" }),
+            json!({ "config/suites/ci.yaml": "a key is no value" }),
+            json!(null),
+            json!("README.md"),
+        ] {
+            assert!(!names(&arguments, path), "{arguments}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `--changed`: cases of which nothing has changed keep the result of an earlier run. What makes two
+//! cases the same is the harness's to say; here files and reports are found.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::context::Project;
+use super::eprint;
+use super::failure::Failure;
+use crate::config::Resolved;
+use selftest_harness::event::RunHeader;
+use selftest_harness::outcome::CaseResult;
+use selftest_harness::report::RunArchive;
+use selftest_harness::report::former::FormerResults;
+use selftest_harness::run::cache_key::CacheScope;
+use selftest_harness::run::plan::PlannedCase;
+use selftest_harness::sut::identity::{self, IdentityFault};
+use selftest_text::escape::terminal;
+use selftest_text::wording::plural;
+
+const UNDECLARED: &str = "note: --changed skips nothing: nobody knows whether the system under test \
+                          is the same\nhint: name what it is made of in `sut.identity.files`, or set \
+                          `sut.identity.version`\n";
+
+/// The digest of what is declared of the system under test; none where nothing is.
+pub(super) fn sut_digest(
+    project: &Project,
+    resolved: &Resolved,
+) -> Result<Option<String>, Failure> {
+    let Some(declared) = &resolved.config.sut.identity else { return Ok(None) };
+    identity::digest(declared, &project.folder).map_err(|fault| unreadable(&fault))
+}
+
+fn unreadable(fault: &IdentityFault) -> Failure {
+    Failure::usage(anyhow!("sut.identity.files: {fault}"))
+        .hint(Some("name files and folders of the project, or set `sut.identity.version`"))
+}
+
+/// Names each case by all that its result depends on, so that later runs find it again.
+pub(super) fn name_cases(
+    resolved: &Resolved,
+    header: &RunHeader,
+    (digest, weights): (&str, Option<&str>),
+    plan: &mut [PlannedCase],
+) -> Result<(), Failure> {
+    let config = &resolved.config;
+    let mut sut = json!(config.sut);
+    // What it declares is in the digest, wherever it is declared.
+    sut["identity"].take();
+    let scope = CacheScope {
+        header,
+        judge: json!({ "judge": config.judge, "context_tokens": config.models.context_tokens }),
+        sut: json!({ "sut": sut, "context_tokens": config.models.context_tokens }),
+        sut_digest: digest,
+        sut_weights: weights,
+    };
+    for planned in plan {
+        let id = &planned.scenario.id;
+        planned.cache_key = scope.key(planned).map_err(|fault| {
+            Failure::usage(anyhow!("the files of case {}: {fault}", terminal(id, 100)))
+        })?;
+    }
+    Ok(())
+}
+
+/// Gives cases of which nothing has changed their former results, and says how many.
+pub(super) fn keep_unchanged(project: &Project, resolved: &Resolved, plan: &mut [PlannedCase]) {
+    let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
+    for key in plan.iter().filter_map(|planned| planned.cache_key.as_ref()) {
+        *wanted.entry(key.clone()).or_default() += 1;
+    }
+    let nameless = plan.iter().filter(|planned| planned.cache_key.is_none()).count();
+    let archive = RunArchive::new(project.report_folders(resolved).0);
+    let FormerResults { mut trials, faults } = FormerResults::find(&archive, &wanted);
+    for fault in faults {
+        eprint(&format!("note: --changed passes over {}\n", terminal(&fault, 400)));
+    }
+    let mut kept = 0_u64;
+    for planned in plan.iter_mut() {
+        let former = planned.cache_key.as_ref().and_then(|key| trials.get_mut(key));
+        let Some(former) = former.filter(|former| !former.is_empty()) else { continue };
+        let result = CaseResult {
+            index: planned.index,
+            scenario: planned.scenario.clone(),
+            repeat: planned.repeat,
+            ..former.remove(0)
+        };
+        planned.unchanged = Some(Arc::new(result));
+        kept += 1;
+    }
+    let mut words = format!("{kept} of {} unchanged", plural(plan.len() as u64, "case"));
+    if nameless > 0 {
+        let count = plural(nameless as u64, "case");
+        words.push_str(&format!("; {count} with commands, which may read anything, always run"));
+    }
+    eprint(&format!("note: {words}\n"));
+}
+
+/// Says that nothing can be skipped, and why.
+pub(super) fn say_undeclared() {
+    eprint(UNDECLARED);
+}

@@ -1,0 +1,236 @@
+//! Tells a collector of OpenTelemetry of a run, by OTLP over HTTP. What is told is the harness's to
+//! say. A collector that is down, slow or refuses costs a warning and some seconds, never a verdict.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{StatusCode, Url};
+use serde_json::Value;
+
+use super::eprint;
+use super::failure::Failure;
+use crate::config::Environment;
+use selftest_harness::report::ci::otlp::{self, OtlpRequest};
+use selftest_harness::report::document::ReportDocument;
+use selftest_models::http::{client_builder, is_loopback, root_cause};
+use selftest_text::escape::terminal;
+
+/// Headers for every request, `name=value` separated by commas, as OpenTelemetry names them.
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+/// For all requests together, for one, and for its connection.
+const TOTAL: Duration = Duration::from_secs(10);
+const REQUEST: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(2);
+/// Before a request is sent again that the collector could not take for the moment.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// Most bytes of an answer.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// A collector, checked before a run.
+#[derive(Debug)]
+pub(super) struct Collector {
+    base: Url,
+    headers: HeaderMap,
+}
+
+impl Collector {
+    /// Opens no connection.
+    pub(super) fn new(endpoint: &str, environment: &Environment) -> Result<Self, Failure> {
+        let base = Url::parse(endpoint).map_err(|error| {
+            let endpoint = terminal(endpoint, 200);
+            Failure::usage(anyhow!("reports.otlp.endpoint `{endpoint}`: {error}"))
+                .hint(Some("write the base address of a collector: http://127.0.0.1:4318"))
+        })?;
+        let given = environment.variables.get(HEADERS).map(String::as_str).unwrap_or_default();
+        let mut headers =
+            headers(given).map_err(|why| Failure::usage(anyhow!("{HEADERS}: {why}")))?;
+        if !headers.is_empty() && base.scheme() != "https" && !is_loopback(&base) {
+            headers.clear();
+            let shown = shown(&base);
+            eprint(&format!("warning: {HEADERS} is not sent unencrypted to {shown}\n"));
+        }
+        Ok(Self { base, headers })
+    }
+
+    /// Tells of a run; says what could not be told.
+    pub(super) async fn tell(&self, document: &ReportDocument) {
+        let told = match tokio::time::timeout(TOTAL, self.send(&otlp::requests(document))).await {
+            Ok(told) => told,
+            Err(_) => Err(format!("it took longer than {} s", TOTAL.as_secs())),
+        };
+        if let Err(why) = told {
+            let shown = shown(&self.base);
+            eprint(&format!("warning: OpenTelemetry: {shown} was not told of all: {why}\n"));
+        }
+    }
+
+    async fn send(&self, requests: &[OtlpRequest]) -> Result<(), String> {
+        let client = client_builder(self.base.as_str())
+            .redirect(reqwest::redirect::Policy::none())
+            .default_headers(self.headers.clone())
+            .connect_timeout(CONNECT)
+            .timeout(REQUEST)
+            .build()
+            .map_err(|error| root_cause(&error))?;
+        let (mut refused, mut faults) = (Vec::new(), Vec::new());
+        for OtlpRequest { path, body } in requests {
+            // A collector may take spans and no events.
+            if refused.contains(path) {
+                continue;
+            }
+            match post(&client, &self.address(path), body).await {
+                Ok(()) => {}
+                Err(Fault::Gone(why)) => {
+                    faults.push(why);
+                    break;
+                }
+                Err(Fault::Refused(why)) => {
+                    refused.push(path);
+                    faults.push(format!("{path}: {why}"));
+                }
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.base.as_str().trim_end_matches('/'))
+    }
+}
+
+/// The address without what may be a secret in it.
+fn shown(base: &Url) -> String {
+    let port = base.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let host = base.host_str().unwrap_or_default();
+    terminal(&format!("{}://{host}{port}{}", base.scheme(), base.path()), 200)
+}
+
+/// `name=value` pairs; values are percent-encoded.
+fn headers(text: &str) -> Result<HeaderMap, String> {
+    let mut found = HeaderMap::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or("expected name=value,name=value")?;
+        let name: HeaderName =
+            name.trim().parse().map_err(|_| "a name that no header can have".to_owned())?;
+        let mut value = HeaderValue::from_bytes(&decoded(value.trim()))
+            .map_err(|_| format!("the value of {name} cannot be sent"))?;
+        value.set_sensitive(true);
+        found.insert(name, value);
+    }
+    Ok(found)
+}
+
+/// The bytes behind `%20` and the like.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (first, byte) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    bytes
+}
+
+/// Why a request was of no use.
+enum Fault {
+    /// Nobody answers, so that nobody will answer the next one.
+    Gone(String),
+    /// The collector's words about this one.
+    Refused(String),
+}
+
+async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<(), Fault> {
+    let mut pauses = PAUSES.iter();
+    loop {
+        let answer = client.post(address).json(body).send().await;
+        let again = match &answer {
+            Ok(answer) => matches!(
+                answer.status(),
+                StatusCode::TOO_MANY_REQUESTS
+                    | StatusCode::BAD_GATEWAY
+                    | StatusCode::SERVICE_UNAVAILABLE
+                    | StatusCode::GATEWAY_TIMEOUT
+            ),
+            // Where nobody listens, nobody will in a second.
+            Err(_) => false,
+        };
+        if let Some(pause) = pauses.next().filter(|_| again) {
+            tokio::time::sleep(*pause).await;
+            continue;
+        }
+        let answer = answer.map_err(|error| Fault::Gone(unreachable(&error)))?;
+        return read(answer).await.map_err(Fault::Refused);
+    }
+}
+
+fn unreachable(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {} s", REQUEST.as_secs());
+    }
+    terminal(&root_cause(error), 200)
+}
+
+/// The collector's own words where it took nothing, or not all.
+async fn read(mut answer: reqwest::Response) -> Result<(), String> {
+    let status = answer.status();
+    let mut bytes = Vec::new();
+    while let Ok(Some(chunk)) = answer.chunk().await {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_ANSWER {
+            break;
+        }
+    }
+    let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if !status.is_success() {
+        let words = said["message"].as_str().map(|words| format!(": {}", terminal(words, 200)));
+        return Err(format!("HTTP {}{}", status.as_u16(), words.unwrap_or_default()));
+    }
+    let part = &said["partialSuccess"];
+    let rejected = ["rejectedSpans", "rejectedLogRecords"].map(|key| match &part[key] {
+        Value::String(count) => count.parse::<u64>().unwrap_or(0),
+        other => other.as_u64().unwrap_or(0),
+    });
+    match rejected.iter().sum::<u64>() {
+        0 => Ok(()),
+        count => {
+            let words = terminal(part["errorMessage"].as_str().unwrap_or_default(), 200);
+            Err(format!("{count} refused: {words}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_as_opentelemetry_writes_them() {
+        let found = headers("authorization=Basic%20YTpi, x-team = one ,").unwrap();
+        assert_eq!(
+            (&found["authorization"], &found["x-team"]),
+            (&"Basic YTpi".parse().unwrap(), &"one".parse().unwrap())
+        );
+        assert!(headers("").unwrap().is_empty());
+        for bad in ["plain", "a b=c", "x=%0a"] {
+            assert!(headers(bad).is_err(), "{bad}");
+        }
+        assert_eq!(decoded("100%"), b"100%");
+    }
+
+    #[test]
+    fn an_address_is_shown_without_a_password() {
+        let base = Url::parse("https://me:secret@collector.example:4318/otlp?key=1").unwrap();
+        assert_eq!(shown(&base), "https://collector.example:4318/otlp");
+    }
+}
