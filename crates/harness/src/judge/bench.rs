@@ -106,7 +106,7 @@ pub struct AttackReport {
 }
 
 /// The judge's evidence of a known answer.
-fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> Evidence {
+pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> Evidence {
     let asks = known.expected_status() == TaskStatus::AwaitingResponse;
     Evidence {
         case,

@@ -125,6 +125,7 @@ pub(super) struct Questioner {
 struct Values<'a> {
     excerpts: Vec<Excerpt>,
     facts: Option<String>,
+    reference: Option<String>,
     conversation: Option<String>,
     request: String,
     answer: String,
@@ -303,6 +304,7 @@ fn render(
     let values = Values {
         excerpts: excerpts.collect(),
         facts: (!grounds.facts.is_empty()).then(|| quote(&grounds.facts.join("\n"))),
+        reference: grounds.reference.as_deref().map(quote),
         conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
         request: quote(request),
         answer: quote(answer),

@@ -86,7 +86,7 @@ pub(super) fn evidence(output: &str) -> Evidence {
             prompt: "Which port?".to_owned(),
             hints: String::new(),
             grounds: Grounds {
-                expectations: vec!["The answer says 80.".to_owned()],
+                expectations: vec!["The answer names the port.".to_owned()],
                 facts: vec!["port 80".to_owned()],
                 excerpts: vec![Excerpt {
                     path: "notes.md".to_owned(),
@@ -133,7 +133,7 @@ async fn answers_count_relative_to_those_that_say_nothing() {
     assert!(good.overall.get() > 0.5);
     // What says nothing is asked about once for each request: five questions, three answers.
     assert_eq!(script.asked.lock().unwrap().len(), 15);
-    let bad = card(&judge, "Port 81").await;
+    let bad = card(&judge, "Another port").await;
     // No better than saying nothing, but for the rule: 0.3 · (0.9 - 0.5) / 3.
     assert!((bad.overall.get() - 0.54).abs() < 1e-9, "{bad:?}");
     assert_eq!(script.asked.lock().unwrap().len(), 20);
@@ -166,7 +166,7 @@ async fn a_doubted_question_is_explained() {
     let judge = Judge::new(model, JudgeSettings::default(), 4096, Rubric::default());
     let mut library = library();
     assert!(library.load(EXPLANATION).unwrap());
-    let judgement = judge.judge(&library, &evidence("Port 81"), u64::from).await;
+    let judgement = judge.judge(&library, &evidence("Another port"), u64::from).await;
     let Verdict::Scored(card) = &judgement.verdict else { panic!("{judgement:?}") };
     assert!(card.reasoning.starts_with("Doubted: Is the answer in exactly the format"));
     assert!(card.reasoning.ends_with("The judge of the first: Yes"), "{}", card.reasoning);
@@ -179,7 +179,7 @@ async fn a_doubted_question_is_explained() {
 #[tokio::test]
 async fn another_reference_is_another_middle() {
     let (judge, script) =
-        judge(|prompt| if prompt.contains("> B") { (0.8, 0.1) } else { (0.4, 0.4) });
+        judge(|prompt| if prompt.contains("answered:\n> B") { (0.8, 0.1) } else { (0.4, 0.4) });
     let mut relative = Vec::new();
     for reference in ["A", "B"] {
         let mut about = evidence("C");
