@@ -1,6 +1,6 @@
 //! The parts of a run: models, system under test, templates, and the paths hidden from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -109,6 +109,8 @@ struct Models {
     outages: Arc<Outages>,
     /// Cases at once that the models can serve.
     capacity: usize,
+    /// Digests of weights by full name.
+    weights: BTreeMap<String, String>,
 }
 
 impl Models {
@@ -132,6 +134,7 @@ impl Models {
             panel: Vec::new(),
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
+            weights: self.weights.clone(),
         }
     }
 }
@@ -475,13 +478,14 @@ impl Setup<'_> {
             eprint(&format!("model {line}\n"));
         }
         let all = generator.iter().chain(&judges).chain(chat.as_ref().map(|(model, _)| model));
-        check_once(all).await?;
+        check_once(all.clone()).await?;
+        let weights = weights(all).await;
         // Waiting for a place at its model must not count as the assistant's time.
         let capacity = chat
             .as_ref()
             .map_or_else(|| locator.capacity(), |(model, _)| locator.capacity_of(&**model));
         let (chosen, outages) = (locator.chosen().to_vec(), locator.outages());
-        Ok(Models { generator, judges, chat, chosen, outages, capacity })
+        Ok(Models { generator, judges, chat, chosen, outages, capacity, weights })
     }
 
     /// Watches the project, but for the folders that a run itself writes to.
@@ -648,6 +652,19 @@ fn same_judge(names: &[String]) -> Failure {
     let names = names.join("` and `");
     Failure::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
         .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
+}
+
+/// Digests of the weights of these models, where anybody tells them.
+async fn weights(models: impl Iterator<Item = &Arc<dyn ChatModel>>) -> BTreeMap<String, String> {
+    let mut weights = BTreeMap::new();
+    for model in models {
+        if !weights.contains_key(model.id())
+            && let Some(digest) = model.fingerprint().await
+        {
+            weights.insert(model.id().to_owned(), selftest_text::one_line(&digest, 100));
+        }
+    }
+    weights
 }
 
 /// Checks each model once, however many roles it has.

@@ -290,6 +290,7 @@ mod tests {
                     usage: Usage::default(),
                     structured: StructuredMode::Prompt,
                     first_token: None,
+                    served_model: None,
                 })
             })
         }
