@@ -1,6 +1,6 @@
 //! The parts of a run: models, system under test, templates, and the paths hidden from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -152,6 +152,7 @@ impl Models {
             panel: Vec::new(),
             sut: self.chat.as_ref().map(|(model, _)| name(model)),
             chosen: self.chosen.clone(),
+            weights: BTreeMap::new(),
         }
     }
 }
@@ -254,9 +255,15 @@ impl Setup<'_> {
             }
             _ => Ahead::default(),
         };
-        let check = async { if may_begin { check_once(&all).await } else { Ok(()) } };
+        let check = async {
+            if may_begin {
+                check_once(&all).await?;
+            }
+            Ok(weights(&all).await)
+        };
         let judging = self.judging(models.judges, &library, &mut names);
-        let ((), (judge, calibration)) = tokio::try_join!(check, judging)?;
+        let (weights, (judge, calibration)) = tokio::try_join!(check, judging)?;
+        names.weights = weights;
         let watch = Some(Arc::new(self.watch(record)));
         let commands = Arc::new(CommandRunner::new(self.host(&redactor, &hidden)?));
         let runner = Runner {
@@ -290,9 +297,11 @@ impl Setup<'_> {
         let wanted = Wanted { generator: false, judge, assistant: false };
         let hidden = self.hidden_paths(record.clone());
         let models = self.models(wanted, record, &redactor).await?;
-        check_once(&models.all()).await?;
+        let all = models.all();
+        check_once(&all).await?;
         let (generator, sut) = (report.models.generator.clone(), report.models.sut.clone());
-        let mut names = RunModels { generator, sut, ..models.names() };
+        let weights = weights(&all).await;
+        let mut names = RunModels { generator, sut, weights, ..models.names() };
         let (capacity, outages) = (models.capacity, Arc::clone(&models.outages));
         let (judge, calibration) = self.judging(models.judges, &library, &mut names).await?;
         let runner = Runner {
@@ -724,6 +733,19 @@ fn same_judge(names: &[String]) -> Failure {
     let names = names.join("` and `");
     Failure::usage(anyhow!("`judge.panel` has one and the same model twice: `{names}`"))
         .hint(Some("name unlike models: the same one agrees with itself, right or wrong"))
+}
+
+/// Digests of the weights of these models, where anybody tells them.
+async fn weights(models: &[Arc<dyn ChatModel>]) -> BTreeMap<String, String> {
+    let mut weights = BTreeMap::new();
+    for model in models {
+        if !weights.contains_key(model.id())
+            && let Some(digest) = model.fingerprint().await
+        {
+            weights.insert(model.id().to_owned(), selftest_text::one_line(&digest, 100));
+        }
+    }
+    weights
 }
 
 /// Checks each model once, however many roles it has.

@@ -49,6 +49,7 @@ mod watch;
 mod broken_judge;
 #[cfg(feature = "embedded")]
 mod embedded;
+mod envelope;
 mod first_token;
 mod judge;
 mod judge_prompt;

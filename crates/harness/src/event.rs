@@ -127,6 +127,9 @@ pub struct RunModels {
     pub sut: Option<String>,
     /// How names such as `auto` were resolved, one line each.
     pub chosen: Vec<String>,
+    /// SHA-256 of weights by full name of the model, where the machine or the server tells it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, String>,
 }
 
 impl RunModels {

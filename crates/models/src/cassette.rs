@@ -307,6 +307,7 @@ mod tests {
                     usage: Usage::default(),
                     structured: StructuredMode::Prompt,
                     first_token: None,
+                    served_model: None,
                 })
             })
         }

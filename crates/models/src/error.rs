@@ -96,6 +96,16 @@ pub enum ModelError {
         /// Whether the connection broke, so that another try may help.
         broken: bool,
     },
+    /// An answer in good form that is not, or not only, that of the model which was asked.
+    #[error("{endpoint} answered with {what}")]
+    WrongReply {
+        /// Address.
+        endpoint: String,
+        /// The answer instead.
+        what: String,
+        /// A remedy.
+        hint: Option<String>,
+    },
     /// The answer is not even JSON: something else than a model server speaks there.
     #[error("{endpoint} answered with {what}")]
     Garbled {
@@ -168,7 +178,9 @@ impl ModelError {
     pub fn is_outage(&self) -> bool {
         match self.fault() {
             Fault::Broken | Fault::Silent | Fault::Garbled => true,
-            Fault::OfCall | Fault::Engine => matches!(self, ModelError::GivenUp { .. }),
+            Fault::OfCall | Fault::Engine => {
+                matches!(self, ModelError::GivenUp { .. } | ModelError::WrongReply { .. })
+            }
         }
     }
 
@@ -185,6 +197,7 @@ impl ModelError {
             | ModelError::Missing { .. }
             | ModelError::Status { .. }
             | ModelError::Protocol { .. }
+            | ModelError::WrongReply { .. }
             | ModelError::GivenUp { .. }
             | ModelError::NotRecorded { .. }
             | ModelError::PromptTooLong { .. } => Fault::OfCall,
@@ -206,6 +219,7 @@ impl ModelError {
             ModelError::Unreachable { why: words, .. }
             | ModelError::Status { body: words, .. }
             | ModelError::Protocol { what: words, .. }
+            | ModelError::WrongReply { what: words, .. }
             | ModelError::Garbled { what: words, .. }
             | ModelError::GivenUp { why: words }
             | ModelError::Engine { what: words, .. } => words,
@@ -225,7 +239,7 @@ impl ModelError {
             ModelError::Unreachable { hint, .. } | ModelError::Missing { hint, .. } => {
                 Some(hint.clone())
             }
-            ModelError::Engine { hint, .. } => hint.clone(),
+            ModelError::Engine { hint, .. } | ModelError::WrongReply { hint, .. } => hint.clone(),
             ModelError::Name { .. } => Some(
                 "write provider/model: ollama/qwen2.5:7b, openai/gpt-4o-mini, \
                  embedded/smollm2-135m, cassette/<dir>, or auto"

@@ -204,6 +204,7 @@ mod tests {
                 usage: Usage::default(),
                 structured: StructuredMode::Prompt,
                 first_token: None,
+                served_model: None,
             };
             Box::pin(async move { Ok(reply) })
         }

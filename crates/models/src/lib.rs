@@ -17,6 +17,7 @@ pub mod breaker;
 pub mod cassette;
 pub mod choice;
 pub mod embedded;
+mod envelope;
 pub mod error;
 mod fault;
 pub mod fence;
@@ -357,6 +358,9 @@ pub struct ChatReply {
     /// The likeliest first tokens, where they were asked for and the model tells them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Vec<TokenProbability>>,
+    /// The name under which a server answered, bounded; absent where there is no server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_model: Option<String>,
 }
 
 /// How probable a token is as the first of a reply, before any sampling.
@@ -395,6 +399,9 @@ pub struct CallRecord {
     pub request: Option<RequestRecord>,
     /// Parameters of the call.
     pub parameters: Sampling,
+    /// The name under which the server answered; absent where there is no server or no reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_model: Option<String>,
     /// How the schema was enforced; absent when there was no reply.
     pub structured: Option<StructuredMode>,
     /// Token counts.
@@ -471,6 +478,7 @@ pub async fn call(
         prompt_digest: request.digest(),
         request: Some(RequestRecord::new(model, request)),
         parameters: request.sampling,
+        served_model: reply.and_then(|reply| reply.served_model.clone()),
         structured: reply.map(|reply| reply.structured),
         usage: reply.map(|reply| reply.usage).unwrap_or_default(),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -13,7 +13,7 @@ use super::cassette::{Cassette, Numbering, Recorder};
 use super::embedded::EmbeddedModel;
 use super::guarded::{Gate, Guarded};
 use super::journaled::{CallLog, Journaled};
-use super::model_files::{self, CatalogueEntry};
+use super::model_files::{self, CatalogueEntry, Weights};
 use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
@@ -303,11 +303,14 @@ impl Locator {
                 let progress = |progress| fetch.progress(progress);
                 let file = model_files::ensure(model, &self.environment, &progress).await?;
                 let cache = &self.environment.cache_folder;
-                if let Some(entry) = CatalogueEntry::named(model) {
-                    entry.verify(&file, cache).await?;
-                }
                 let endpoint = format!("embedded:{}", file.display());
-                let model = EmbeddedModel::new(name.to_string(), file, cache, &self.settings);
+                let is_other = match CatalogueEntry::named(model) {
+                    Some(entry) => entry.verify(&file, cache).await? == Weights::Other,
+                    None => false,
+                };
+                // No report may call a file of one's own by the name of the published one.
+                let id = if is_other { endpoint.clone() } else { name.to_string() };
+                let model = EmbeddedModel::new(id, file, cache, &self.settings);
                 Provider { model, endpoint, calls: LOCAL_CALLS }
             }
             ModelName::Cassette(folder) => {

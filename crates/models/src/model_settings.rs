@@ -1,5 +1,6 @@
 //! Settings of model calls, and what the environment says about models. Reads nothing itself.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,6 +38,10 @@ pub struct ModelSettings {
     pub context_tokens: u32,
     /// How long Ollama keeps a model loaded after a call.
     pub keep_alive: String,
+    /// Other names under which a server may answer for a model, by the name that is asked for, such
+    /// as `gpt-4o` or `openai/gpt-4o`. A reply under a name that is neither that, nor the same with a date
+    /// or `:latest`, nor one of these, is no answer. `*` stands for any name, and for none.
+    pub aliases: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for ModelSettings {
@@ -50,6 +55,7 @@ impl Default for ModelSettings {
             concurrency: None,
             context_tokens: 8192,
             keep_alive: "5m".to_owned(),
+            aliases: BTreeMap::new(),
         }
     }
 }

@@ -11,6 +11,7 @@ use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::envelope::Envelope;
 use super::http::{Answer, Endpoint};
 use super::model_settings::ModelSettings;
 use super::{
@@ -167,6 +168,7 @@ pub struct OllamaModel {
     id: String,
     name: String,
     server: OllamaServer,
+    envelope: Envelope,
     keep_alive: String,
     /// Whether `format` takes a schema (0.5 and later), asked once.
     takes_schema: OnceLock<bool>,
@@ -181,6 +183,7 @@ impl OllamaModel {
             id: format!("ollama/{name}"),
             name: name.to_owned(),
             server: OllamaServer::new(base, settings)?,
+            envelope: Envelope::new("ollama", name, base, settings),
             keep_alive: settings.keep_alive.clone(),
             takes_schema: OnceLock::new(),
             cannot_think: AtomicBool::new(false),
@@ -267,8 +270,10 @@ impl OllamaModel {
             }
             other => other?,
         };
+        self.envelope.refuse_error(&value)?;
         let mut reply = read_reply(&value, reply_mode(request, takes_schema))
             .ok_or_else(|| endpoint.protocol("JSON that is not an Ollama chat reply", false))?;
+        reply.served_model = self.envelope.served(&value)?;
         if request.first_token.is_some() {
             reply.first_token = first_token(&value);
         }
@@ -326,6 +331,7 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
         },
         structured,
         first_token: None,
+        served_model: None,
     })
 }
 

@@ -11,6 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use super::envelope::Envelope;
 use super::http::{Answer, Endpoint};
 use super::model_settings::ModelSettings;
 use super::{
@@ -138,6 +139,7 @@ pub struct OpenAiModel {
     id: String,
     name: String,
     endpoint: Endpoint,
+    envelope: Envelope,
     dialect: Mutex<Dialect>,
     /// Whether first tokens come with probabilities; asked once.
     tells_probabilities: OnceCell<bool>,
@@ -173,6 +175,7 @@ impl OpenAiModel {
             id: format!("openai/{name}"),
             name: name.to_owned(),
             endpoint: Endpoint::new(base, headers, settings, hint)?,
+            envelope: Envelope::new("openai", name, base, settings),
             dialect: Mutex::new(Dialect::assumed(is_openai)),
             tells_probabilities: OnceCell::new(),
         })
@@ -240,9 +243,11 @@ impl OpenAiModel {
                 None => StructuredMode::Prompt,
             };
             let value = self.endpoint.json(&answer)?;
+            self.envelope.refuse_error(&value)?;
             let mut reply = read_reply(&value, mode).ok_or_else(|| {
                 self.endpoint.protocol("JSON that is not a chat completion", false)
             })?;
+            reply.served_model = self.envelope.served(&value)?;
             if request.first_token.is_some() {
                 reply.first_token = first_token(&value);
             }
@@ -278,6 +283,7 @@ fn untold() -> ChatReply {
         usage: Usage::default(),
         structured: StructuredMode::Prompt,
         first_token: None,
+        served_model: None,
     }
 }
 
@@ -319,6 +325,7 @@ pub fn read_reply(value: &Value, structured: StructuredMode) -> Option<ChatReply
         },
         structured,
         first_token: None,
+        served_model: None,
     })
 }
 

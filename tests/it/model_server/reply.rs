@@ -32,6 +32,10 @@ pub(crate) enum Reply {
     Refusal(String),
     /// A finished reply to a prompt of which the server saw this many tokens only.
     CutPrompt { prompt_tokens: u64, text: String },
+    /// A finished reply, of whose envelope some members are others; null takes one out.
+    Changed { text: String, change: Value },
+    /// This body with status 200.
+    Body(String),
     /// An HTTP error.
     Status { code: u16, retry_after: Option<&'static str>, body: String },
     /// A web page with status 200.
@@ -144,6 +148,19 @@ impl Reply {
                 let parts = Parts { text: Some(&text), prompt_tokens, ..Parts::default() };
                 connection.write(200, &[JSON], body(call, &parts).as_bytes());
             }
+            Reply::Changed { text, change } => {
+                let mut whole: Value = serde_json::from_str(&finished(&text)).unwrap();
+                let members = whole.as_object_mut().unwrap();
+                for (key, value) in change.as_object().unwrap() {
+                    if value.is_null() {
+                        members.remove(key);
+                    } else {
+                        members.insert(key.clone(), value.clone());
+                    }
+                }
+                connection.write(200, &[JSON], whole.to_string().as_bytes());
+            }
+            Reply::Body(body) => connection.write(200, &[JSON], body.as_bytes()),
             Reply::Status { code, retry_after, body } => {
                 let headers = [Some(JSON), retry_after.map(|value| ("retry-after", value))];
                 let headers: Vec<_> = headers.into_iter().flatten().collect();

@@ -261,7 +261,7 @@ impl Questioner {
             let (record, reply) = call(model, &request).await;
             calls.push(record);
             let reply =
-                reply.map_err(|error| failed(UnscoredReason::Unavailable, error.to_string()))?;
+                reply.map_err(|error| failed(UnscoredReason::of(&error), error.to_string()))?;
             let read = reply.first_token.as_deref().and_then(YesNo::of).ok_or_else(|| {
                 let detail = format!("neither yes nor no to `{}`", question.text);
                 failed(UnscoredReason::CantTell, detail)

@@ -54,6 +54,7 @@ impl ChatModel for Script {
             usage: Usage::default(),
             structured: StructuredMode::Prompt,
             first_token,
+            served_model: None,
         };
         Box::pin(async move { Ok(reply) })
     }

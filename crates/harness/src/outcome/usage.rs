@@ -1,7 +1,7 @@
 //! Usage of a run: calls, tokens and time of models by role, and money by the prices that the user
 //! states. Pure. What nobody counted or priced is missing, and never zero.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,13 @@ pub struct RoleUsage {
     /// Calls with a reply that are not in `cost`: without a price or without a count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unpriced_calls: u64,
+    /// The names under which servers answered, the first few.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub served_models: BTreeSet<String>,
 }
+
+/// Most names of served models that are kept.
+const MOST_SERVED: usize = 10;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
 const fn is_zero(count: &u64) -> bool {
@@ -97,6 +103,7 @@ impl RoleUsage {
         let has_reply = call.raw_reply.is_some();
         let counted = input.zip(output);
         self.uncounted_calls += u64::from(has_reply && counted.is_none());
+        self.add_served(call.served_model.as_ref());
         match counted.zip(prices.of(&call.model)) {
             Some(((input, output), price)) => {
                 let money = (tokens(input) * price.input + tokens(output) * price.output) / 1e6;
@@ -104,6 +111,13 @@ impl RoleUsage {
             }
             None => self.unpriced_calls += u64::from(has_reply),
         }
+    }
+
+    fn add_served<'a>(&mut self, names: impl IntoIterator<Item = &'a String>) {
+        let room = MOST_SERVED.saturating_sub(self.served_models.len());
+        let new: Vec<String> =
+            names.into_iter().filter(|name| !self.served_models.contains(*name)).cloned().collect();
+        self.served_models.extend(new.into_iter().take(room));
     }
 
     fn add(&mut self, other: &Self) {
@@ -114,6 +128,7 @@ impl RoleUsage {
         self.model_ms = self.model_ms.saturating_add(other.model_ms);
         self.uncounted_calls += other.uncounted_calls;
         self.unpriced_calls += other.unpriced_calls;
+        self.add_served(&other.served_models);
         if let Some(cost) = other.cost {
             self.cost = Some(self.cost.unwrap_or(0.0) + cost);
         }
@@ -221,6 +236,16 @@ impl RunUsage {
             usage.add(&Usage::of(case, &stated));
         }
         (!usage.is_empty()).then(|| Self { prices: prices.cloned(), usage })
+    }
+
+    /// The names under which servers answered, by role.
+    pub fn served_models(&self) -> Vec<(&'static str, String)> {
+        let roles = self.usage.rows().into_iter().filter(|(role, _)| *role != "total");
+        let named = roles.filter(|(_, used)| !used.served_models.is_empty());
+        let names = |used: &RoleUsage| {
+            used.served_models.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        };
+        named.map(|(role, used)| (role, names(used))).collect()
     }
 
     /// The currency, where prices were stated.

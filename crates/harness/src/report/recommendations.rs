@@ -218,6 +218,10 @@ fn missing_verdicts(header: &RunHeader, cases: &[CaseView<'_>]) -> Vec<String> {
             format!("run selftest doctor to see why {judge} does not answer"),
         ),
         (
+            UnscoredReason::WrongReply,
+            format!("find out who answers in the place of {judge}, or name it in models.aliases"),
+        ),
+        (
             UnscoredReason::JudgeUnfit,
             format!("use a judge model that tells good answers from bad ones better than {judge}"),
         ),

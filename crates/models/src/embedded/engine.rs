@@ -187,7 +187,7 @@ impl<'model> Engine<'model> {
             None => StructuredMode::Prompt,
         };
         let text = draft.into_text();
-        Ok(ChatReply { text, finish, usage, structured, first_token: None })
+        Ok(ChatReply { text, finish, usage, structured, first_token: None, served_model: None })
     }
 
     /// The probabilities of the likeliest first tokens, and of all that may say yes or no.
@@ -246,6 +246,7 @@ impl<'model> Engine<'model> {
             usage: Usage { prompt_tokens: Some(prompt_tokens as u64), completion_tokens: Some(1) },
             structured: StructuredMode::Prompt,
             first_token: Some(first_token),
+            served_model: None,
         })
     }
 

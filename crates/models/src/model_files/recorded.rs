@@ -1,7 +1,8 @@
 //! Digests of weight files, kept beside the weights in the cache folder: a gigabyte is not read
 //! again at every start.
 //!
-//! A record holds for as long as size, time of change and, on Unix, device and inode are the same.
+//! A record holds for as long as size, time of change and, on Unix, device, inode and the time that
+//! no program can set are the same.
 //! A broken or missing record only costs time.
 
 use std::fs::{self, Metadata};
@@ -23,6 +24,9 @@ struct Stamp {
     bytes: u64,
     changed_nanoseconds: u128,
     inode: Option<(u64, u64)>,
+    /// When anything about the file last changed: unlike the other time it cannot be set.
+    #[serde(default)]
+    status_changed: Option<(i64, i64)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -34,14 +38,16 @@ struct Digested {
 impl Stamp {
     fn of(metadata: &Metadata) -> Option<Self> {
         #[cfg(unix)]
-        let inode = {
+        let (inode, status_changed) = {
             use std::os::unix::fs::MetadataExt as _;
-            Some((metadata.dev(), metadata.ino()))
+            let inode = (metadata.dev(), metadata.ino());
+            (Some(inode), Some((metadata.ctime(), metadata.ctime_nsec())))
         };
         #[cfg(not(unix))]
-        let inode = None;
+        let (inode, status_changed) = (None, None);
         let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        Some(Self { bytes: metadata.len(), changed_nanoseconds: changed.as_nanos(), inode })
+        let changed_nanoseconds = changed.as_nanos();
+        Some(Self { bytes: metadata.len(), changed_nanoseconds, inode, status_changed })
     }
 }
 
@@ -94,6 +100,13 @@ mod tests {
         let forged = fs::read_to_string(&record).unwrap().replace(&first, "kept");
         fs::write(&record, forged).unwrap();
         assert_eq!(recorded_sha256(&file, &cache).await.unwrap(), "kept");
+
+        // Of the same length and with its old time.
+        let changed = fs::metadata(&file).unwrap().modified().unwrap();
+        fs::write(&file, "two").unwrap();
+        fs::File::options().write(true).open(&file).unwrap().set_modified(changed).unwrap();
+        #[cfg(unix)]
+        assert_eq!(recorded_sha256(&file, &cache).await.unwrap(), digest::of_bytes(b"two"));
 
         fs::write(&file, "other").unwrap();
         let other = digest::of_bytes(b"other");

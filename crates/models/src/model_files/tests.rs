@@ -296,7 +296,7 @@ async fn weights_that_were_changed_are_not_loaded_under_the_published_name() {
     let entry = entry();
     let file = entry.file_in(cache.path());
     fs::write(&file, MEMBER).unwrap();
-    entry.verify(&file, cache.path()).await.unwrap();
+    assert_eq!(entry.verify(&file, cache.path()).await.unwrap(), Weights::Published);
 
     // As long as the real ones, so that the size says nothing.
     fs::write(&file, MEMBER.replace("not", "now")).unwrap();
@@ -306,7 +306,13 @@ async fn weights_that_were_changed_are_not_loaded_under_the_published_name() {
     // A file of one's own may be anything.
     let own = cache.path().join("own.gguf");
     fs::write(&own, "x").unwrap();
-    entry.verify(&own, cache.path()).await.unwrap();
+    assert_eq!(entry.verify(&own, cache.path()).await.unwrap(), Weights::Other);
+    let fetched = CatalogueEntry {
+        source: Source::Hub { repository: "a/b", file: "c.gguf", sha256: package().file_sha256 },
+        ..entry
+    };
+    let error = fetched.verify(&file, cache.path()).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("remove the file"), "of a hub as well");
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub enum UnscoredReason {
     CantTell,
     /// No reply: the server is gone, or answers something that is not its protocol.
     Unavailable,
+    /// The server sent something else than, or beside, the answer of the model that was asked.
+    WrongReply,
     /// The judge cannot tell good answers from bad ones well enough to be asked.
     JudgeUnfit,
     /// An old report does not hold all that a judge has to see.
@@ -60,6 +62,15 @@ pub enum UnscoredReason {
 }
 
 impl UnscoredReason {
+    /// Why a call ended without a reply.
+    pub const fn of(error: &ModelError) -> Self {
+        match error {
+            ModelError::PromptTooLong { .. } => Self::Truncated,
+            ModelError::WrongReply { .. } => Self::WrongReply,
+            _ => Self::Unavailable,
+        }
+    }
+
     /// In words for people, of any model; `malformed` says so of a reply that cannot be read.
     pub const fn describe_model(self, malformed: &'static str) -> &'static str {
         match self {
@@ -68,6 +79,7 @@ impl UnscoredReason {
             UnscoredReason::Refused => "the model refused",
             UnscoredReason::CantTell => "the model could not tell",
             UnscoredReason::Unavailable => "the model gave no reply",
+            UnscoredReason::WrongReply => "what the server sent is not the model's answer",
             UnscoredReason::JudgeUnfit => "the model is not fit to judge",
             UnscoredReason::EvidenceMissing => "the model could not be shown everything",
         }
@@ -81,6 +93,7 @@ impl UnscoredReason {
             UnscoredReason::Refused => "the judge refused",
             UnscoredReason::CantTell => "the judge could not tell",
             UnscoredReason::Unavailable => "the judge gave no reply",
+            UnscoredReason::WrongReply => "what the server sent is not the judge's answer",
             UnscoredReason::JudgeUnfit => "the judge cannot tell good answers from bad ones",
             UnscoredReason::EvidenceMissing => "what the judge has to see is not in the report",
         }
@@ -115,12 +128,12 @@ pub async fn ask<T>(
         let reply = match reply {
             Ok(reply) => reply,
             Err(error @ ModelError::PromptTooLong { .. }) => {
-                let error = ask_error(UnscoredReason::Truncated, &error.to_string());
+                let error = ask_error(UnscoredReason::of(&error), &error.to_string());
                 return Err(AskError { prompt_too_long: true, ..error });
             }
             Err(error) => {
                 let server_failed = matches!(error, ModelError::Status { status: 500, .. });
-                let error = ask_error(UnscoredReason::Unavailable, &error.to_string());
+                let error = ask_error(UnscoredReason::of(&error), &error.to_string());
                 return Err(AskError { server_failed, ..error });
             }
         };
@@ -204,7 +217,8 @@ mod tests {
             let (text, finish) = self.replies.lock().unwrap().remove(0);
             let (usage, structured) = (Usage::default(), StructuredMode::Prompt);
             let text = text.into();
-            let reply = ChatReply { text, finish, usage, structured, first_token: None };
+            let (first_token, served_model) = (None, None);
+            let reply = ChatReply { text, finish, usage, structured, first_token, served_model };
             Box::pin(async move { Ok(reply) })
         }
 

@@ -16,17 +16,32 @@ const MAX_RENAMES: usize = 5;
 /// The head of the hub's answer that has the digest of a large file.
 const DIGEST: &str = "x-linked-etag";
 
+/// A file of a hub, and what it must be.
+pub(in crate::model_files) struct HubFile<'a> {
+    pub(in crate::model_files) repository: &'a str,
+    pub(in crate::model_files) file: &'a str,
+    pub(in crate::model_files) sha256: &'a str,
+}
+
 /// Fetches a file of a repository as `<name>.gguf` of the cache folder.
 pub(in crate::model_files) async fn from_hub(
     name: &str,
-    repository: &str,
-    file: &str,
+    wanted: HubFile<'_>,
     environment: &ModelEnvironment,
     progress: OnProgress<'_>,
 ) -> Result<PathBuf, ModelError> {
+    let HubFile { repository, file, sha256 } = wanted;
     let source = format!("hf:{repository}/{file}");
     let address = address(&source, environment.hf_endpoint.as_deref())?;
     let digest = stated_digest(&address, &source).await?;
+    if digest != sha256 {
+        return Err(failed(
+            format!("{} has SHA-256 {digest}, but {name} is {sha256}", shown(&address)),
+            &format!(
+                "the hub has replaced it: `selftest model pull {source}` fetches it under its own name"
+            ),
+        ));
+    }
     fetch(address, &format!("{name}.gguf"), Some(digest), environment, progress).await
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_RANGE, RANGE};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 
-pub(super) use self::hub::from_hub;
+pub(super) use self::hub::{HubFile, from_hub};
 use super::file::{check_name, sha256};
 use super::{OnProgress, Progress, failed, unwritable};
 use crate::model_settings::ModelEnvironment;

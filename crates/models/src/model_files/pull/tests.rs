@@ -293,7 +293,12 @@ fn hub(base: &str) -> World {
 }
 
 async fn from(world: &World) -> Result<PathBuf, ModelError> {
-    from_hub("tiny", "Owner/Tiny-GGUF", "Tiny-Q8_0.gguf", &world.environment, &|_| {}).await
+    from_with(world, &digest::of_bytes(&content())).await
+}
+
+async fn from_with(world: &World, sha256: &str) -> Result<PathBuf, ModelError> {
+    let wanted = HubFile { repository: "Owner/Tiny-GGUF", file: "Tiny-Q8_0.gguf", sha256 };
+    from_hub("tiny", wanted, &world.environment, &|_| {}).await
 }
 
 #[tokio::test]
@@ -327,9 +332,20 @@ async fn a_named_file_with_another_digest_is_not_kept() {
     let (base, _server) =
         serve(content(), vec![Answer::Linked(other.clone()), Answer::Whole]).await;
     let world = hub(&base);
-    let error = from(&world).await.unwrap_err().to_string();
+    let error = from_with(&world, &other).await.unwrap_err().to_string();
     assert!(error.contains(&format!("expected {other}")), "{error}");
     assert_eq!(world.files(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_named_file_that_the_hub_has_replaced_is_not_fetched() {
+    let other = digest::of_bytes(b"other");
+    let (base, _server) = serve(content(), vec![Answer::Linked(other.clone())]).await;
+    let world = hub(&base);
+    let error = from(&world).await.unwrap_err();
+    assert!(error.to_string().contains(&format!("has SHA-256 {other}, but tiny is")), "{error}");
+    assert!(error.hint().unwrap().contains("model pull hf:Owner/Tiny-GGUF/Tiny-Q8_0.gguf"));
+    assert!(!world.environment.cache_folder.exists(), "nothing was asked for");
 }
 
 #[tokio::test]

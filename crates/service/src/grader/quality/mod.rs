@@ -70,7 +70,9 @@ impl QualityFault {
     /// Whether the next session would meet the same.
     pub fn is_lasting(&self) -> bool {
         match self {
-            QualityFault::Unscored(error) => error.reason == UnscoredReason::Unavailable,
+            QualityFault::Unscored(error) => {
+                matches!(error.reason, UnscoredReason::Unavailable | UnscoredReason::WrongReply)
+            }
             QualityFault::Prompt(_) | QualityFault::Store(_) => true,
             QualityFault::Session { .. } => false,
         }
