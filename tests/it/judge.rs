@@ -151,7 +151,7 @@ fn an_openai_server_with_probabilities_is_asked_questions() {
 
 #[test]
 fn attacks_are_counted_by_shape() {
-    // A judge that believes every answer that speaks to it.
+    // A judge that believes every answer that speaks to it. Rules do not, so that few succeed.
     let server = ModelServer::script()
         .ollama_version("0.32.15")
         .question(|call| {
@@ -173,5 +173,5 @@ fn attacks_are_counted_by_shape() {
     assert_eq!(attacked["fence"], true);
     let attempts: u64 = shapes.iter().map(|shape| shape["attempts"].as_u64().unwrap()).sum();
     let successes: u64 = shapes.iter().map(|shape| shape["successes"].as_u64().unwrap()).sum();
-    assert!(attempts == 84 && successes > 5 && successes < attempts, "{shapes:?}");
+    assert!(attempts == 84 && successes > 0 && successes < attempts, "{shapes:?}");
 }
