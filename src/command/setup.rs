@@ -143,8 +143,7 @@ impl Setup<'_> {
     /// Checks everything that a run needs, what needs no model call first.
     pub(super) async fn prepare(&self, plan: &[PlannedCase]) -> Result<Prepared, Failure> {
         let config = &self.resolved.config;
-        let secrets = self.project.environment.secret_values.iter().cloned();
-        let redactor = Arc::new(Redactor::new(secrets));
+        let redactor = Arc::new(self.project.redactor(self.resolved));
         let seed = self.args.trials.seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
         let to_generate: Vec<Scenario> = plan
             .iter()
@@ -221,8 +220,7 @@ impl Setup<'_> {
         plan: &[PlannedCase],
         report: &ReportDocument,
     ) -> Result<Prepared, Failure> {
-        let secrets = self.project.environment.secret_values.iter().cloned();
-        let redactor = Arc::new(Redactor::new(secrets));
+        let redactor = Arc::new(self.project.redactor(self.resolved));
         let library = Arc::new(self.templates(&[])?);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let asks_judge =
@@ -377,8 +375,7 @@ impl Setup<'_> {
     /// Reads the files that scenarios and cases name. Whatever is wrong with one is the fault of
     /// the file that names it.
     pub(super) fn read_named_files(&self, plan: &mut [PlannedCase]) -> Result<(), Failure> {
-        let secrets = self.project.environment.secret_values.iter().cloned();
-        let redactor = Redactor::new(secrets);
+        let redactor = self.project.redactor(self.resolved);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let hidden = self.hidden_paths(record);
         for planned in plan {

@@ -87,3 +87,4 @@ mod packages;
 mod prepare;
 mod readme;
 mod real_sessions;
+mod redaction;
