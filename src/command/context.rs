@@ -53,7 +53,7 @@ impl Project {
     pub(super) fn redactor(&self, resolved: &Resolved) -> Redactor {
         let sut = &resolved.config.sut;
         let mut secrets = self.environment.secret_values.clone();
-        if let Some(command) = &sut.command {
+        if let Some(command) = sut.program() {
             secrets.extend(known::of_arguments(&command.run));
             let variables = command.environment.iter();
             secrets.extend(variables.flat_map(|(name, value)| known::of_setting(name, value)));

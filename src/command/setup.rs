@@ -40,6 +40,7 @@ use selftest_harness::scenario::generate::{Generator, Material, load_templates};
 use selftest_harness::scenario::ground::{self, Source, Sources};
 use selftest_harness::scenario::rejection::prompt_digest;
 use selftest_harness::scenario::{GeneratedCase, Grounds, Scenario};
+use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
 use selftest_harness::sut::http::HttpSut;
@@ -538,6 +539,10 @@ impl Setup<'_> {
         if let Some(command) = &settings.command {
             let host = self.host(redactor, protected)?;
             return Ok(Some(Arc::new(CommandSut::new(command.clone(), host))));
+        }
+        if let Some(acp) = &settings.acp {
+            let host = self.host(redactor, protected)?;
+            return Ok(Some(Arc::new(AcpSut::new(acp, host))));
         }
         if let Some(http) = &settings.http {
             let variable = http.token_variable.as_ref();

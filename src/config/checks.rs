@@ -40,6 +40,11 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
             let message = "`sut.command.run` must begin with a program".to_owned();
             faults.push(value("/sut/command/run/0", message, "found empty text"));
         }
+        let agent = sut.acp.as_ref().and_then(|acp| acp.run.first());
+        if agent.is_some_and(String::is_empty) {
+            let message = "`sut.acp.run` must begin with a program".to_owned();
+            faults.push(value("/sut/acp/run/0", message, "found empty text"));
+        }
         if let Some(http) = &sut.http {
             faults.extend(http_addresses(http));
         }
@@ -338,7 +343,7 @@ fn judge_samples(judge: &Value) -> Option<Fault> {
 fn one_adapter(sut: &Value) -> Option<Fault> {
     let given: Vec<&str> = sut.as_object()?.keys().map(String::as_str).collect();
     let given: Vec<&str> =
-        given.into_iter().filter(|key| ["chat", "command", "http"].contains(key)).collect();
+        given.into_iter().filter(|key| ["chat", "command", "acp", "http"].contains(key)).collect();
     let (&kept, second) = (given.first()?, given.get(1)?);
     Some(Fault {
         at_key: true,

@@ -22,18 +22,21 @@ pub(crate) enum Part {
     Npm,
     /// The npm package pm-orchestrator-runner in `SELFTEST_TEST_NODE`.
     PmRunner,
+    /// The npm package @qwen-code/qwen-code in `SELFTEST_TEST_NODE`.
+    Qwen,
     /// A build with the embedded engine. Where there is one, its tests always need the model.
     EmbeddedModel,
 }
 
 impl Part {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Chromium,
         Self::Postgres,
         Self::SharedData,
         Self::Venv,
         Self::Npm,
         Self::PmRunner,
+        Self::Qwen,
         Self::EmbeddedModel,
     ];
 
@@ -45,6 +48,7 @@ impl Part {
             Self::Venv => "venv",
             Self::Npm => "npm",
             Self::PmRunner => "pm_runner",
+            Self::Qwen => "qwen",
             Self::EmbeddedModel => "embedded_model",
         }
     }
@@ -54,7 +58,12 @@ impl Part {
         match self {
             Self::Postgres => cfg!(feature = "postgres"),
             Self::EmbeddedModel => cfg!(feature = "embedded"),
-            Self::Chromium | Self::SharedData | Self::Venv | Self::Npm | Self::PmRunner => true,
+            Self::Chromium
+            | Self::SharedData
+            | Self::Venv
+            | Self::Npm
+            | Self::PmRunner
+            | Self::Qwen => true,
         }
     }
 }
