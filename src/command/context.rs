@@ -11,6 +11,7 @@ use selftest_harness::gate::baseline;
 use selftest_harness::report::ci::ReportRequest;
 use selftest_harness::report::terminal::Detail;
 use selftest_harness::sut::project::ANSWER_KEYS;
+use selftest_text::redact::{Redactor, known};
 
 /// A project folder with the environment of this process.
 pub(super) struct Project {
@@ -37,11 +38,27 @@ impl Project {
             return Err(Failure::usage(anyhow!("{} is not a folder", shown.display())));
         }
         let mut environment = Environment::from_process();
+        let arguments: Vec<String> =
+            std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
+        environment.add_secrets(known::of_arguments(&arguments));
+        environment.add_secrets(config::secret_files::values(&folder, &environment.variables));
         environment.models.offline |= global.offline;
         // As with `make -C`: other paths of the command line count from that folder.
         let explicit_config = global.config.as_ref().map(|path| shown.join(path));
         let detail = if global.verbose > 0 { Detail::Full } else { Detail::Normal };
         Ok(Self { folder, shown, environment, detail, explicit_config })
+    }
+
+    /// Knows the secrets of this machine and those that the configuration gives to what is tested.
+    pub(super) fn redactor(&self, resolved: &Resolved) -> Redactor {
+        let sut = &resolved.config.sut;
+        let mut secrets = self.environment.secret_values.clone();
+        if let Some(command) = sut.program() {
+            secrets.extend(known::of_arguments(&command.run));
+            let variables = command.environment.iter();
+            secrets.extend(variables.flat_map(|(name, value)| known::of_setting(name, value)));
+        }
+        Redactor::new(secrets)
     }
 
     /// Loads the configuration with these flags on top.

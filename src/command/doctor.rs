@@ -28,7 +28,6 @@ use selftest_models::locate::{FetchObserver, Locator};
 use selftest_models::prompts::PromptLibrary;
 use selftest_models::structured::UnscoredReason;
 use selftest_models::{ChatModel, ModelError, StructuredMode};
-use selftest_text::redact::Redactor;
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
@@ -152,7 +151,7 @@ fn check_prompts(project: &Project, config: &Config, findings: &mut Findings) {
 }
 
 async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findings) {
-    let redactor = Arc::new(Redactor::new(project.environment.secret_values.iter().cloned()));
+    let redactor = Arc::new(project.redactor(resolved));
     let args = <Cli as clap::Parser>::parse_from(["selftest"]).run;
     let setup = Setup { project, resolved, args: &args, suite: None, hidden: &[], earlier: None };
     let what = "system under test";
@@ -174,7 +173,7 @@ async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findin
 async fn check_models(project: &Project, resolved: &Resolved, findings: &mut Findings) {
     let config = &resolved.config;
     let environment = &project.environment;
-    let redactor = Arc::new(Redactor::new(environment.secret_values.iter().cloned()));
+    let redactor = Arc::new(project.redactor(resolved));
     let mut locator = Locator::new(
         environment.models.clone(),
         config.models.clone(),

@@ -7,7 +7,6 @@ use super::{eprint, print};
 use crate::cli::{ConfigAction, GlobalArgs};
 use crate::config::{self, show};
 use crate::exit::Exit;
-use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
 
 pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit, Failure> {
@@ -33,8 +32,7 @@ pub(super) fn execute(action: &ConfigAction, global: &GlobalArgs) -> Result<Exit
         }
         ConfigAction::Show(_) => {
             // `sut.command.environment` may hold a key.
-            let secrets = project.environment.secret_values.iter().cloned();
-            print(&Redactor::new(secrets).apply(&show(&resolved)))?;
+            print(&project.redactor(&resolved).apply(&show(&resolved)))?;
         }
     }
     Ok(Exit::Passed)

@@ -42,6 +42,7 @@ use selftest_harness::scenario::generate::{Generator, Material, load_templates};
 use selftest_harness::scenario::ground::{self, Source, Sources};
 use selftest_harness::scenario::rejection::prompt_digest;
 use selftest_harness::scenario::{GeneratedCase, Grounds, Scenario};
+use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
 use selftest_harness::sut::http::HttpSut;
@@ -161,8 +162,7 @@ impl Setup<'_> {
     /// Checks everything that a run needs, what needs no model call first.
     pub(super) async fn prepare(&self, plan: &[PlannedCase]) -> Result<Prepared, Failure> {
         let config = &self.resolved.config;
-        let secrets = self.project.environment.secret_values.iter().cloned();
-        let redactor = Arc::new(Redactor::new(secrets));
+        let redactor = Arc::new(self.project.redactor(self.resolved));
         let begun = self.earlier.and_then(|earlier| earlier.header);
         let seed = begun.map(|header| header.seed).or(self.args.trials.seed);
         let seed = seed.unwrap_or_else(|| rand::rng().random::<u64>() >> 11);
@@ -287,8 +287,7 @@ impl Setup<'_> {
         plan: &[PlannedCase],
         report: &ReportDocument,
     ) -> Result<Prepared, Failure> {
-        let secrets = self.project.environment.secret_values.iter().cloned();
-        let redactor = Arc::new(Redactor::new(secrets));
+        let redactor = Arc::new(self.project.redactor(self.resolved));
         let library = Arc::new(self.templates(&[])?);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let asks_judge =
@@ -454,8 +453,7 @@ impl Setup<'_> {
     /// Reads the files that scenarios and cases name. Whatever is wrong with one is the fault of
     /// the file that names it.
     pub(super) fn read_named_files(&self, plan: &mut [PlannedCase]) -> Result<(), Failure> {
-        let secrets = self.project.environment.secret_values.iter().cloned();
-        let redactor = Redactor::new(secrets);
+        let redactor = self.project.redactor(self.resolved);
         let record = self.args.record.as_ref().map(|folder| self.project.path(folder));
         let hidden = self.hidden_paths(record);
         for planned in plan {
@@ -618,6 +616,10 @@ impl Setup<'_> {
         if let Some(command) = &settings.command {
             let host = self.host(redactor, protected)?;
             return Ok(Some(Arc::new(CommandSut::new(command.clone(), host))));
+        }
+        if let Some(acp) = &settings.acp {
+            let host = self.host(redactor, protected)?;
+            return Ok(Some(Arc::new(AcpSut::new(acp, host))));
         }
         if let Some(http) = &settings.http {
             let variable = http.token_variable.as_ref();

@@ -40,6 +40,11 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
             let message = "`sut.command.run` must begin with a program".to_owned();
             faults.push(value("/sut/command/run/0", message, "found empty text"));
         }
+        let agent = sut.acp.as_ref().and_then(|acp| acp.run.first());
+        if agent.is_some_and(String::is_empty) {
+            let message = "`sut.acp.run` must begin with a program".to_owned();
+            faults.push(value("/sut/acp/run/0", message, "found empty text"));
+        }
         if let Some(http) = &sut.http {
             faults.extend(http_addresses(http));
         }

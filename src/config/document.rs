@@ -70,7 +70,7 @@ pub struct Config {
     pub generator: GeneratorSettings,
     /// The model that scores the answers.
     pub judge: JudgeSettings,
-    /// The system under test: one of `chat`, `command`, `http`; `chat` when none is given.
+    /// The system under test: one of `chat`, `command`, `acp`, `http`; `chat` when none is given.
     pub sut: SutSettings,
     /// The rubric of the judge. Absent: format, factuality, instruction following and safety.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use secrecy::SecretString;
 
 use super::variables::PREFIX;
 use selftest_models::model_settings::ModelEnvironment;
+use selftest_text::redact::known;
 
 /// The process environment.
 #[derive(Clone, Default)]
@@ -24,7 +25,7 @@ pub struct Environment {
     pub ci: bool,
     /// Whether `NO_COLOR` asks for plain text.
     pub no_color: bool,
-    /// Values of variables that hold secrets by their name, 8 bytes or more: for redaction.
+    /// Values that are secret, 8 bytes or more, longest first: for redaction.
     pub secret_values: Vec<String>,
 }
 
@@ -66,19 +67,22 @@ impl Environment {
         };
         let settings = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
         let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let secrets = variables.iter().filter(|(name, value)| is_secret(name) && value.len() >= 8);
-        let mut secret_values: Vec<String> = secrets.map(|(_, value)| value.clone()).collect();
-        // Longest first, so that a secret that contains another is redacted whole.
-        secret_values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        secret_values.dedup();
+        let secrets: Vec<String> =
+            variables.iter().flat_map(|(name, value)| known::of_setting(name, value)).collect();
         let (ci, no_color) = (is_on("CI"), text("NO_COLOR").is_some());
-        Self { variables, settings, models, ci, no_color, secret_values }
+        let secret_values = Vec::new();
+        let mut environment = Self { variables, settings, models, ci, no_color, secret_values };
+        environment.add_secrets(secrets);
+        environment
     }
-}
 
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end))
+    /// Adds secrets that are known from elsewhere.
+    pub fn add_secrets(&mut self, secrets: impl IntoIterator<Item = String>) {
+        self.secret_values.extend(secrets);
+        // Longest first, so that a secret that contains another is redacted whole.
+        self.secret_values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self.secret_values.dedup();
+    }
 }
 
 /// Where fetched weights are kept: `SELFTEST_CACHE`, else the user's cache folder, else, for a

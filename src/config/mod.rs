@@ -7,6 +7,7 @@ pub mod document;
 pub mod environment;
 pub mod layers;
 pub mod origin;
+pub mod secret_files;
 pub mod show;
 pub mod suite;
 pub mod variables;

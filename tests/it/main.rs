@@ -95,3 +95,4 @@ mod prepare;
 mod readme;
 mod real_sessions;
 mod recipes;
+mod redaction;

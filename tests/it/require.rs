@@ -29,12 +29,14 @@ pub(crate) enum Part {
     NodeLinters,
     /// The npm package npm-groovy-lint in `SELFTEST_TEST_NODE`, and java.
     GroovyLint,
+    /// The npm package @qwen-code/qwen-code in `SELFTEST_TEST_NODE`.
+    Qwen,
     /// A build with the embedded engine. Where there is one, its tests always need the model.
     EmbeddedModel,
 }
 
 impl Part {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Chromium,
         Self::Postgres,
         Self::SharedData,
@@ -43,6 +45,7 @@ impl Part {
         Self::PmRunner,
         Self::NodeLinters,
         Self::GroovyLint,
+        Self::Qwen,
         Self::EmbeddedModel,
     ];
 
@@ -56,6 +59,7 @@ impl Part {
             Self::PmRunner => "pm_runner",
             Self::NodeLinters => "node_linters",
             Self::GroovyLint => "groovy_lint",
+            Self::Qwen => "qwen",
             Self::EmbeddedModel => "embedded_model",
         }
     }
@@ -71,7 +75,8 @@ impl Part {
             | Self::Npm
             | Self::PmRunner
             | Self::NodeLinters
-            | Self::GroovyLint => true,
+            | Self::GroovyLint
+            | Self::Qwen => true,
         }
     }
 }

@@ -7,7 +7,8 @@ use super::manifest::PackageProgram;
 use super::task_api::TaskApi;
 use crate::config::Environment;
 
-/// Agents with a command line that takes one task and ends.
+/// Agents with a command line that takes one task and ends, and those that speak the Agent Client
+/// Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub(super) enum Agent {
     ClaudeCode,
@@ -16,6 +17,9 @@ pub(super) enum Agent {
     OpenCode,
     Aider,
     Goose,
+    QwenCode,
+    ClaudeCodeAcp,
+    CodexAcp,
 }
 
 impl Agent {
@@ -28,10 +32,18 @@ impl Agent {
             Self::OpenCode => "opencode",
             Self::Aider => "aider",
             Self::Goose => "goose",
+            Self::QwenCode => "qwen",
+            Self::ClaudeCodeAcp => "claude-code-acp",
+            Self::CodexAcp => "codex-acp",
         }
     }
 
-    /// The arguments for one task without anybody at the keyboard.
+    /// Whether its arguments make it speak the Agent Client Protocol.
+    const fn is_acp(self) -> bool {
+        matches!(self, Self::QwenCode | Self::ClaudeCodeAcp | Self::CodexAcp)
+    }
+
+    /// The arguments for one task, or for a session of the protocol, without anybody at the keyboard.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::ClaudeCode | Self::GeminiCli => &["-p", "{prompt}"],
@@ -47,14 +59,19 @@ impl Agent {
                 "{prompt}",
             ],
             Self::Goose => &["run", "--no-session", "--quiet", "--text", "{prompt}"],
+            Self::QwenCode => &["--acp", "--auth-type", "openai"],
+            Self::ClaudeCodeAcp | Self::CodexAcp => &[],
         }
     }
 
     /// Variables in which it looks for a key: its own settings are out of reach for it in a test.
     const fn keys(self) -> &'static [&'static str] {
         match self {
-            Self::ClaudeCode => &["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"],
-            Self::Codex => &["OPENAI_API_KEY", "CODEX_API_KEY"],
+            Self::ClaudeCode | Self::ClaudeCodeAcp => {
+                &["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"]
+            }
+            Self::Codex | Self::CodexAcp => &["OPENAI_API_KEY", "CODEX_API_KEY"],
+            Self::QwenCode => &["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"],
             Self::GeminiCli => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
             Self::OpenCode | Self::Aider => &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
             Self::Goose => {
@@ -84,6 +101,9 @@ impl Target {
                 format!("the program {} of this project ({})", program.name, program.path)
             }
             Self::Api(api) => format!("the API of this project at {}", api.base_url),
+            Self::Agent(agent) if agent.is_acp() => {
+                format!("the agent {} by the Agent Client Protocol", agent.program())
+            }
             Self::Agent(agent) => {
                 format!("the agent {}, in a copy of this project", agent.program())
             }
@@ -151,6 +171,22 @@ impl Target {
                     id = api.id_field,
                     status = api.status_field,
                     output = api.output_field,
+                )
+            }
+            Self::Agent(agent) if agent.is_acp() => {
+                let run: Vec<&str> =
+                    [agent.program()].iter().chain(agent.arguments()).copied().collect();
+                format!(
+                    "sut:\n  \
+                       # An agent on this machine that speaks the Agent Client Protocol: every permission that\n  \
+                       # it asks for is refused, and its calls of tools are evidence\n  \
+                       acp:\n    \
+                         run: {run}\n    \
+                         # Its HOME is an empty folder: it needs its key from one of these variables\n    \
+                         pass_environment: {keys}\n    \
+                         tcp_ports: [443]\n",
+                    run = json!(run),
+                    keys = json!(agent.keys()),
                 )
             }
             Self::Agent(agent) => {

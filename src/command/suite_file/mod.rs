@@ -322,7 +322,9 @@ impl SuiteFile {
     /// Says where a configuration cannot tell whether a skill is loaded.
     pub(super) fn check_loading(&mut self, config: &Config) {
         let count = self.loading();
-        let command = config.sut.command.as_ref();
+        let program = config.sut.program();
+        let command = program.as_ref();
+        // An agent of the Agent Client Protocol tells its calls as well.
         let tells = command.is_some_and(|command| command.protocol == Protocol::JsonLines);
         if count == 0 || (tells && command.is_some_and(has_folder)) {
             return;
@@ -342,7 +344,7 @@ impl SuiteFile {
     pub(super) fn equip(&self, case: &mut PlannedCase, config: &Config) {
         let Some(needs) = self.needs.get(&case.scenario.id) else { return };
         let mut fixtures = needs.fixtures.clone();
-        if config.sut.command.as_ref().is_some_and(has_folder) {
+        if config.sut.program().as_ref().is_some_and(has_folder) {
             fixtures.extend(needs.skill_folder.iter().cloned());
         }
         case.fixtures = fixtures.into();

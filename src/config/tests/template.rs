@@ -23,7 +23,9 @@ fn uncommented(adapter: &str) -> String {
         };
         match (indent, rest) {
             (2, "identity:") => active = true,
-            (2, "chat:" | "command:" | "http:") => active = rest.trim_end_matches(':') == adapter,
+            (2, "chat:" | "command:" | "acp:" | "http:") => {
+                active = rest.trim_end_matches(':') == adapter
+            }
             (0, _) if !rest.is_empty() => active = true,
             _ => {}
         }
@@ -39,7 +41,7 @@ fn the_template_documents_the_true_defaults() {
     let plain = resolved(Some(TEMPLATE), &[], &[]).unwrap();
     assert_eq!(plain.warnings, Vec::<String>::new());
     assert_eq!(plain.config.scenarios, Config::default().scenarios);
-    for adapter in ["chat", "command", "http"] {
+    for adapter in ["chat", "command", "acp", "http"] {
         let text = uncommented(adapter);
         let full = resolved(Some(&text), &[], &[]).unwrap_or_else(|errors| panic!("{errors}"));
         // Keys without a default have an example, and a scenario's own values repeat the run's.
@@ -82,6 +84,7 @@ fn the_template_documents_the_true_defaults() {
                 let command = config.sut.command.take().unwrap();
                 assert_eq!(json!(command.protocol), "json_lines");
             }
+            "acp" => assert_eq!(config.sut.acp.take().unwrap().run, ["qwen", "--acp"]),
             "http" => {
                 let mut http = config.sut.http.take().unwrap();
                 assert_eq!(http.token_variable.take().as_deref(), Some("PM_TOKEN"));

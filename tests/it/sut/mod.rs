@@ -1,5 +1,7 @@
 //! Systems under test, driven through the library with the real binary as their supervisor.
 
+mod acp;
+mod acp_qwen;
 mod command;
 mod confinement;
 mod examples;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
 use selftest_harness::sut::sut_settings::CommandSettings;
@@ -95,17 +96,27 @@ impl World {
     }
 
     pub(crate) fn sut(&self) -> CommandSut {
-        CommandSut::new(
-            self.settings.clone(),
-            CommandHost {
-                project: self.project(),
-                protected: vec!["reports".into(), "prompts".into()],
-                scratch_root: self.scratch(),
-                harness: env!("CARGO_BIN_EXE_selftest").into(),
-                environment: self.environment.clone(),
-                redactor: Arc::new(Redactor::default()),
-            },
-        )
+        CommandSut::new(self.settings.clone(), self.host())
+    }
+
+    /// An agent of this program, which speaks the Agent Client Protocol.
+    pub(crate) fn acp(&self) -> AcpSut {
+        let CommandSettings { run, work_folder, environment, .. } = self.settings.clone();
+        let settings = serde_json::json!({
+            "run": run, "work_folder": work_folder, "environment": environment,
+        });
+        AcpSut::new(&serde_json::from_value(settings).unwrap(), self.host())
+    }
+
+    fn host(&self) -> CommandHost {
+        CommandHost {
+            project: self.project(),
+            protected: vec!["reports".into(), "prompts".into()],
+            scratch_root: self.scratch(),
+            harness: env!("CARGO_BIN_EXE_selftest").into(),
+            environment: self.environment.clone(),
+            redactor: Arc::new(Redactor::default()),
+        }
     }
 
     /// One task from beginning to end; afterwards no process and no scratch folder is left.

@@ -4,6 +4,7 @@
 //! limit of a case is kept by the caller, who drops the pending call and then closes the
 //! session; `close` must end everything that the session started.
 
+pub mod acp;
 pub mod chat;
 pub mod command;
 pub mod confine;

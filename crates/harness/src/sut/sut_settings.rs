@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use selftest_models::DEFAULT_THINK_TOKENS;
 
 /// The names of the adapters in the section.
-pub const ADAPTERS: [&str; 3] = ["chat", "command", "http"];
+pub const ADAPTERS: [&str; 4] = ["chat", "command", "acp", "http"];
 
-/// The `sut` section: one of the three adapters, `chat` when none is given.
+/// The `sut` section: one of the four adapters, `chat` when none is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SutSettings {
@@ -21,6 +21,9 @@ pub struct SutSettings {
     /// A program, one process per case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandSettings>,
+    /// An agent of the Agent Client Protocol, one process per case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acp: Option<AcpSettings>,
     /// A task API over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSettings>,
@@ -48,6 +51,54 @@ impl SutIdentity {
     /// Whether nothing is declared.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.version.is_none()
+    }
+}
+
+impl SutSettings {
+    /// The program that is tested, where it is one: its command line, folder and rights.
+    pub fn program(&self) -> Option<CommandSettings> {
+        let acp = || self.acp.as_ref().map(AcpSettings::program);
+        self.command.clone().or_else(acp)
+    }
+}
+
+/// Settings of the `acp` adapter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcpSettings {
+    /// The agent and its arguments, such as `["qwen", "--acp"]`; run in the project folder, without a
+    /// shell.
+    #[schemars(length(min = 1))]
+    pub run: Vec<String>,
+    /// The folder that it works in: `project`, or a `copy` of it for each case.
+    #[serde(default)]
+    pub work_folder: WorkFolder,
+    /// Variables to set for it.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Variables of the harness's own environment to hand on; all others are cleared.
+    #[serde(default)]
+    pub pass_environment: Vec<String>,
+    /// Files and folders that it may read besides the project and the system.
+    #[serde(default)]
+    pub readable: Vec<PathBuf>,
+    /// TCP ports that it may connect to; none by default.
+    #[serde(default)]
+    pub tcp_ports: Vec<u16>,
+}
+
+impl AcpSettings {
+    /// The same as settings of a program.
+    pub fn program(&self) -> CommandSettings {
+        CommandSettings {
+            run: self.run.clone(),
+            work_folder: self.work_folder,
+            environment: self.environment.clone(),
+            pass_environment: self.pass_environment.clone(),
+            readable: self.readable.clone(),
+            tcp_ports: self.tcp_ports.clone(),
+            ..CommandSettings::default()
+        }
     }
 }
 
@@ -123,7 +174,7 @@ pub enum WorkFolder {
 }
 
 /// Settings of the `command` adapter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandSettings {
     /// The program and its arguments; run in the project folder, without a shell.

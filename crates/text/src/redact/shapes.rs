@@ -58,21 +58,33 @@ pub(super) const SHAPES: &[Shape] = &[
     shape(r"\bgithub_pat_[A-Za-z0-9_]{20,}"),
     shape(r"\bglpat-[A-Za-z0-9_-]{16,}"),
     shape(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    shape(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    shape(r"\bxox[a-eoprs]-[A-Za-z0-9-]{10,}"),
     shape(r"\bAIza[A-Za-z0-9_-]{30,}"),
     shape(r"\bhf_[A-Za-z0-9]{30,}"),
     shape(r"\bnpm_[A-Za-z0-9]{30,}"),
-    shape(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    // The signature may be empty.
+    shape(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
     // An end that is missing was cut off: what is left is still the key, as far as the string
     // goes that it may stand in.
     shape(
-        r#"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|(?:[^"\\]|\\+[nrt/])*)"#,
+        r#"(?s)----[- ]BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?[- ]----(?:.*?----[- ]END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?[- ]----|(?:[^"\\]|\\+[nrt/])*)"#,
     ),
     shape(
         r#"(?i)(?P<before>\bauthorization(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{4,}"#,
     ),
     shape_with_digit(r"(?i)(?P<before>\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}"),
-    shape(r"(?P<before>://[^/\s:@]+:)[^/\s:@\[]+(?P<after>@)"),
+    shape_with_digit(r#"(?i)(?P<before>\bbasic\s+)[a-z0-9+/]{16,}={0,2}(?P<after>[\s"'\\]|\z)"#),
+    shape(r"(?P<before>://[^/\s:@]*:)[^/\s:@\[]+(?P<after>@)"),
+    // curl -u name:password, --password value
+    shape(
+        r#"(?P<before>\bcurl\s(?:[^\n"'|]|"[^"\n]*"|'[^'\n]*')*?\s(?:-u|--user)[ =]?["']?[^\s:"'$]+:)[^\s"'$\[]{3,}"#,
+    ),
+    shape_with_digit(
+        r#"(?i)(?P<before>\s--?[a-z-]*(?:password|passwd|token|secret|api-?key)(?:\s+|=)["']?)[^\s"'$<\[{(-][^\s"']{5,}"#,
+    ),
+    shape_with_digit(
+        r#"(?i)(?P<before>\bpwd["']?\s*[:=]\s*["']?)[^\s"'`/~$.;,&<>(){}\[\]\\][^\s"'`;,&<>(){}\[\]$\\/]{5,}"#,
+    ),
     // name: "value", name='value'
     Shape {
         pattern: concat!(secret_name!(), r#"\s*[:=]\s*(?P<quote>\\*["']))"#),

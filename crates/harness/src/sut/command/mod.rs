@@ -37,7 +37,8 @@ use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
 pub use check::CommandRunner;
 use scratch::Scratch;
 use selftest_text::redact::Redactor;
-use session::CommandSession;
+pub(in crate::sut) use session::CommandSession;
+pub(in crate::sut) use session::GrantedView;
 
 /// Name of the skill's file in the scratch folder of a case.
 const SKILL_FILE: &str = "SKILL.md";
@@ -254,14 +255,25 @@ impl SystemUnderTest for CommandSut {
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
-        Ok(Arc::new(Self {
-            setup: Arc::clone(&self.setup),
-            abi: OnceLock::new(),
-            skill: Some(skill),
-        }))
+        Ok(Arc::new(self.having(skill)))
     }
 
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+        async move { Ok(Box::new(self.session(task).await?) as Box<dyn SutSession>) }.boxed()
+    }
+}
+
+impl CommandSut {
+    /// The same program with this skill at hand.
+    pub(in crate::sut) fn having(&self, skill: Arc<Skill>) -> Self {
+        Self { setup: Arc::clone(&self.setup), abi: OnceLock::new(), skill: Some(skill) }
+    }
+
+    /// A session in the namespace of the task, whose program is not started yet.
+    pub(in crate::sut) fn session<'a>(
+        &'a self,
+        task: &'a Task,
+    ) -> BoxFuture<'a, Result<CommandSession, SutError>> {
         async move {
             let scratch = self.make_scratch(task.session_id.as_str())?;
             if let Some(skill) = &self.skill {
@@ -278,7 +290,7 @@ impl SystemUnderTest for CommandSut {
             let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
             let session =
                 CommandSession::new(setup, task.clone(), scratch, has_skill, policy, workspace);
-            Ok(Box::new(session) as Box<dyn SutSession>)
+            Ok(session)
         }
         .boxed()
     }

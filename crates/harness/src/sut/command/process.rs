@@ -27,10 +27,10 @@ const STDERR_KEPT: usize = 16 * 1024;
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// A running program under its supervisor.
-pub(super) struct Process {
+pub(in crate::sut) struct Process {
     child: Child,
-    pub(super) stdin: Option<ChildStdin>,
-    pub(super) stdout: Output,
+    pub(in crate::sut) stdin: Option<ChildStdin>,
+    pub(in crate::sut) stdout: Output,
     /// Reads stderr; absent once that has ended.
     stderr: Option<JoinHandle<()>>,
 }
@@ -128,7 +128,7 @@ pub(super) fn describe(status: ExitStatus) -> String {
 }
 
 /// The stdout of a program.
-pub(super) struct Output {
+pub(in crate::sut) struct Output {
     pipe: ChildStdout,
     buffer: Vec<u8>,
     total: usize,
@@ -137,7 +137,7 @@ pub(super) struct Output {
 impl Output {
     /// The next line without its end; `None` at the end of the output. A last line without an
     /// end counts.
-    pub(super) async fn line(&mut self) -> Result<Option<Vec<u8>>, SutError> {
+    pub(in crate::sut) async fn line(&mut self) -> Result<Option<Vec<u8>>, SutError> {
         let mut searched = 0;
         loop {
             let end = self.buffer[searched..].iter().position(|&byte| byte == b'\n');

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ const MAX_TOOL_CALLS: usize = 10_000;
 /// Most bytes of foreign text in an error message.
 const QUOTE: usize = 200;
 
-pub(super) struct CommandSession {
+pub(in crate::sut) struct CommandSession {
     setup: Arc<Setup>,
     task: Task,
     policy: Policy,
@@ -58,6 +58,17 @@ pub(super) struct CommandSession {
     workspace: Option<Workspace>,
     /// Last, so that the program is told to end before its folder goes.
     scratch: Scratch,
+}
+
+/// The part of the project that a program may read, for an adapter that reads files for it.
+#[derive(Debug, Clone)]
+pub(in crate::sut) struct GrantedView {
+    /// The folder that it works in.
+    pub(in crate::sut) root: PathBuf,
+    /// What it must not see: absolute, or below the folder.
+    pub(in crate::sut) hidden: Vec<PathBuf>,
+    /// Knows the secrets.
+    pub(in crate::sut) redactor: Arc<Redactor>,
 }
 
 /// A line of a `json_lines` program.
@@ -91,6 +102,32 @@ impl CommandSession {
             other_lines: 0,
             has_skill,
             broken: false,
+        }
+    }
+
+    /// The running program, for an adapter with a protocol of its own; started where it is not. Its
+    /// turn counts as broken off until [`CommandSession::answered`].
+    pub(in crate::sut) fn process(&mut self) -> Result<&mut Process, SutError> {
+        self.broken = true;
+        let process = match self.process.take() {
+            Some(process) => process,
+            None => self.start(&self.setup.program()?)?,
+        };
+        Ok(self.process.insert(process))
+    }
+
+    /// The turn has ended as it should.
+    pub(in crate::sut) fn answered(&mut self) {
+        self.broken = false;
+    }
+
+    /// What the program may read of the project.
+    pub(in crate::sut) fn view(&self) -> GrantedView {
+        let host = &self.setup.host;
+        GrantedView {
+            root: self.workspace().unwrap_or(&host.project).to_owned(),
+            hidden: host.protected.clone(),
+            redactor: Arc::clone(&host.redactor),
         }
     }
 
@@ -164,7 +201,7 @@ impl CommandSession {
     }
 
     /// Why the output ended before an answer.
-    async fn no_answer(&mut self) -> SutError {
+    pub(in crate::sut) async fn no_answer(&mut self) -> SutError {
         let Some(process) = &mut self.process else { unreachable!("it was just read from") };
         let ended = tokio::time::timeout(SILENT_LIMIT, process.ended()).await;
         let what = match ended {
@@ -180,7 +217,7 @@ impl CommandSession {
     }
 
     /// An error with the last line of stderr, which mostly says why.
-    fn failed(&self, what: &str) -> SutError {
+    pub(in crate::sut) fn failed(&self, what: &str) -> SutError {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last_line();
         let stderr = stderr.map(|line| self.setup.host.redactor.apply(&line).into_owned());
         SutError::failed(match stderr {

@@ -1,0 +1,86 @@
+//! The `acp` adapter: any agent of the Agent Client Protocol (version 1), a process per case over stdio,
+//! confined like a program of the `command` adapter.
+//!
+//! The harness is the client. It offers to read files of the granted view and nothing else: each request
+//! for a permission is refused, each request to write is an error, there is no terminal; all of it is
+//! kept as evidence. The turn of a case is one prompt; a reply is another one in the same session.
+//!
+//! Not its business: how the program is started and kept in, which is the `command` adapter's.
+
+mod session;
+mod turn;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use super::command::{CommandHost, CommandSut};
+use super::skill::Skill;
+use super::sut_settings::AcpSettings;
+use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
+use session::AcpSession;
+
+/// An agent under test.
+pub struct AcpSut {
+    program: CommandSut,
+    /// The command line in one line, redacted.
+    shown: String,
+}
+
+impl AcpSut {
+    /// An agent of these settings.
+    pub fn new(settings: &AcpSettings, host: CommandHost) -> Self {
+        let run = host.redactor.apply(&settings.run.join(" ")).into_owned();
+        let shown = selftest_text::one_line(&run, 120);
+        Self { program: CommandSut::new(settings.program(), host), shown }
+    }
+}
+
+impl SystemUnderTest for AcpSut {
+    fn describe(&self) -> String {
+        format!("acp {}", self.shown)
+    }
+
+    fn isolation(&self) -> Isolation {
+        let mut isolation = self.program.isolation();
+        let rule = "each permission that the agent asks for is refused, and so is each file that it \
+                    wants written for it; files are read for it that it could read itself";
+        isolation.enforced.push(rule.to_owned());
+        isolation
+    }
+
+    fn can_reach_project(&self) -> bool {
+        self.program.can_reach_project()
+    }
+
+    fn takes_fixtures(&self) -> bool {
+        self.program.takes_fixtures()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
+        async {
+            self.program.check().await.map_err(|error| match error {
+                SutError::NotStarted { what, hint } => {
+                    let hint = hint.map(|hint| hint.replace("sut.command.", "sut.acp."));
+                    SutError::NotStarted { what: what.replace("sut.command.", "sut.acp."), hint }
+                }
+                other => other,
+            })
+        }
+        .boxed()
+    }
+
+    fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
+        let program = self.program.having(skill);
+        Ok(Arc::new(Self { program, shown: self.shown.clone() }))
+    }
+
+    fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
+        async move {
+            let session = AcpSession::new(self.program.session(task).await?);
+            Ok(Box::new(session) as Box<dyn SutSession>)
+        }
+        .boxed()
+    }
+}

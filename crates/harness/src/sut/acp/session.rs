@@ -1,0 +1,349 @@
+//! One session with an agent: the protocol is spoken by the crate `agent-client-protocol` in a task of
+//! its own, the lines go through here, bounded, and only while a turn lasts.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, InitializeRequest,
+    NewSessionRequest, PromptRequest, ReadTextFileRequest, ReadTextFileResponse,
+    RequestPermissionRequest, RequestPermissionResponse, SessionId, SessionNotification,
+    StopReason, TextContent, WriteTextFileRequest,
+};
+use agent_client_protocol::{
+    Agent, Client, Error, ErrorCode, Lines, on_receive_notification, on_receive_request,
+};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::turn::Turn;
+use crate::check::FileReport;
+use crate::sut::command::{CommandSession, GrantedView};
+use crate::sut::project::{NamedFileFault, read_named};
+use crate::sut::{SutError, SutEvidence, SutReply, SutSession};
+use selftest_text::one_line;
+
+/// Most characters of an agent's words in an error.
+const QUOTE: usize = 300;
+
+pub(super) struct AcpSession {
+    program: CommandSession,
+    turn: Arc<Mutex<Turn>>,
+    link: Option<Link>,
+    /// Lines of the agent that are no messages.
+    other_lines: u32,
+}
+
+/// The way to the task that speaks the protocol.
+struct Link {
+    /// Lines that the agent wrote.
+    lines: mpsc::UnboundedSender<String>,
+    prompts: mpsc::UnboundedSender<Prompt>,
+    speaking: JoinHandle<()>,
+    writing: JoinHandle<()>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.speaking.abort();
+        // Closes the agent's stdin, at which it may end by itself.
+        self.writing.abort();
+    }
+}
+
+/// A prompt, and where its end is told.
+struct Prompt {
+    text: String,
+    ended: oneshot::Sender<Result<StopReason, Error>>,
+}
+
+impl AcpSession {
+    pub(super) fn new(program: CommandSession) -> Self {
+        Self { program, turn: Arc::default(), link: None, other_lines: 0 }
+    }
+
+    async fn turn(&mut self, said: &str) -> Result<SutReply, SutError> {
+        lock(&self.turn).begin();
+        let view = self.program.view();
+        let process = self.program.process()?;
+        let link = match &mut self.link {
+            Some(link) => link,
+            None => {
+                let stdin = process.stdin.take();
+                self.link.insert(Link::new(stdin, Arc::clone(&self.turn), view.clone()))
+            }
+        };
+        let (ended, mut end) = oneshot::channel();
+        // Where the task has ended, so has the other side of `end`.
+        let _ = link.prompts.send(Prompt { text: said.to_owned(), ended });
+        let end = loop {
+            tokio::select! {
+                biased;
+                end = &mut end => break end,
+                line = process.stdout.line() => match line? {
+                    Some(line) if line.trim_ascii_start().starts_with(b"{") => {
+                        let _ = link.lines.send(String::from_utf8_lossy(&line).into_owned());
+                    }
+                    Some(line) if line.trim_ascii().is_empty() => {}
+                    Some(_) => self.other_lines = self.other_lines.saturating_add(1),
+                    None => return Err(self.program.no_answer().await),
+                },
+            }
+        };
+        let reason = match end {
+            Ok(Ok(reason)) => reason,
+            Ok(Err(error)) => return Err(self.program.failed(&words(&error))),
+            Err(_) => {
+                let why = lock(&self.turn).take_fault();
+                let why = why.unwrap_or_else(|| "the agent broke the protocol".to_owned());
+                return Err(self.program.failed(&why));
+            }
+        };
+        let reply = lock(&self.turn).reply(reason, &view.redactor)?;
+        self.program.answered();
+        Ok(reply)
+    }
+}
+
+impl SutSession for AcpSession {
+    fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        self.turn(prompt).boxed()
+    }
+
+    fn reply<'a>(&'a mut self, reply: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
+        async move {
+            if self.link.is_none() {
+                return Err(SutError::failed("a reply needs a task before it"));
+            }
+            self.turn(reply).await
+        }
+        .boxed()
+    }
+
+    fn files<'a>(&'a mut self, named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
+        self.program.files(named)
+    }
+
+    fn settle(&mut self) -> BoxFuture<'_, ()> {
+        self.program.settle()
+    }
+
+    fn workspace(&self) -> Option<&Path> {
+        self.program.workspace()
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
+        let Self { program, turn, link, other_lines } = *self;
+        async move {
+            drop(link);
+            let redactor = program.view().redactor;
+            let mut evidence = Box::new(program).close().await;
+            let refusals = lock(&turn).refusals();
+            evidence.notes.extend(refusals.iter().map(|note| redactor.apply(note).into_owned()));
+            if other_lines > 0 {
+                evidence
+                    .notes
+                    .push(format!("{other_lines} lines that are no messages were read over"));
+            }
+            evidence
+        }
+        .boxed()
+    }
+}
+
+impl Link {
+    fn new(
+        stdin: Option<tokio::process::ChildStdin>,
+        turn: Arc<Mutex<Turn>>,
+        view: GrantedView,
+    ) -> Self {
+        let (lines, from_agent) = mpsc::unbounded_channel::<String>();
+        let (to_agent, mut to_write) = mpsc::unbounded_channel::<String>();
+        let (prompts, asked) = mpsc::unbounded_channel();
+        let incoming = futures_util::stream::unfold(from_agent, async |mut lines| {
+            let line = lines.recv().await?;
+            Some((Ok(line), lines))
+        });
+        let outgoing = futures_util::sink::unfold(to_agent, async |lines, line: String| {
+            lines.send(line).map_err(std::io::Error::other)?;
+            Ok::<_, std::io::Error>(lines)
+        });
+        let transport = Lines::new(Box::pin(outgoing), Box::pin(incoming));
+        let speaking = tokio::spawn(async move {
+            if let Err(error) = speak(transport, Arc::clone(&turn), view, asked).await {
+                lock(&turn).broken(words(&error));
+            }
+        });
+        let writing = tokio::spawn(async move {
+            let Some(mut stdin) = stdin else { return };
+            while let Some(line) = to_write.recv().await {
+                // An agent that reads no more says so by its end.
+                if stdin.write_all(format!("{line}\n").as_bytes()).await.is_err() {
+                    return;
+                }
+                let _ = stdin.flush().await;
+            }
+        });
+        Self { lines, prompts, speaking, writing }
+    }
+}
+
+/// Speaks the protocol until nobody asks any more.
+async fn speak(
+    transport: impl agent_client_protocol::ConnectTo<Client> + 'static,
+    turn: Arc<Mutex<Turn>>,
+    view: GrantedView,
+    mut prompts: mpsc::UnboundedReceiver<Prompt>,
+) -> Result<(), Error> {
+    let [told, asked, wanted_to_write, wanted_to_read] = [(); 4].map(|()| Arc::clone(&turn));
+    let folder = view.root.clone();
+    Client
+        .v1()
+        .name("selftest")
+        .on_receive_notification(
+            async move |told_now: SessionNotification, _| {
+                lock(&told).update(told_now.update);
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: RequestPermissionRequest, responder, _| {
+                let outcome = lock(&asked).refuse(&request);
+                responder.respond(RequestPermissionResponse::new(outcome))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: WriteTextFileRequest, responder, _| {
+                let path = one_line(&request.path.to_string_lossy(), QUOTE);
+                lock(&wanted_to_write).refused(&format!("to write {path}"));
+                let why = "this session only reads".to_owned();
+                responder.respond_with_error(Error::invalid_request().data(why))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: ReadTextFileRequest, responder, _| match read(&view, &request) {
+                Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
+                Err(why) => {
+                    let path = one_line(&request.path.to_string_lossy(), QUOTE);
+                    lock(&wanted_to_read).refused(&format!("to read {path}: {why}"));
+                    responder.respond_with_error(Error::invalid_params().data(why.to_string()))
+                }
+            },
+            on_receive_request!(),
+        )
+        .connect_with(transport, async move |agent: ConnectionTo<Agent>| {
+            let mut session = None;
+            while let Some(Prompt { text, ended }) = prompts.recv().await {
+                let end = prompt(&agent, &mut session, &folder, text).await;
+                // Nobody waits for the end of a turn that was given up.
+                let _ = ended.send(end);
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// One turn, in the session that the first one opens.
+async fn prompt(
+    agent: &ConnectionTo<Agent>,
+    session: &mut Option<SessionId>,
+    folder: &Path,
+    text: String,
+) -> Result<StopReason, Error> {
+    let id = match session {
+        Some(id) => id.clone(),
+        None => session.insert(open(agent, folder).await?).clone(),
+    };
+    let prompt = PromptRequest::new(id, vec![ContentBlock::Text(TextContent::new(text))]);
+    Ok(agent.send_request(prompt).block_task().await?.stop_reason)
+}
+
+async fn open(agent: &ConnectionTo<Agent>, folder: &Path) -> Result<SessionId, Error> {
+    let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(false);
+    let request = InitializeRequest::new(ProtocolVersion::V1)
+        .client_capabilities(ClientCapabilities::new().fs(files).terminal(false))
+        .client_info(Implementation::new("selftest", env!("CARGO_PKG_VERSION")));
+    let answer = agent.send_request(request).block_task().await?;
+    if answer.protocol_version != ProtocolVersion::V1 {
+        let what = format!("it speaks version {} of the protocol, not 1", answer.protocol_version);
+        return Err(Error::invalid_request().data(what));
+    }
+    let opened = agent.send_request(NewSessionRequest::new(folder)).block_task().await?;
+    Ok(opened.session_id)
+}
+
+/// A file of the granted view, or the lines of it that were asked for.
+fn read(view: &GrantedView, request: &ReadTextFileRequest) -> Result<String, NamedFileFault> {
+    let path = request.path.strip_prefix(&view.root).map_err(|_| NamedFileFault::Outside)?;
+    let path = path.to_str().ok_or(NamedFileFault::Missing)?;
+    let text = match read_named(&view.root, &view.hidden, path, &view.redactor) {
+        Ok(source) => source.text,
+        Err(NamedFileFault::Empty) => String::new(),
+        Err(fault) => return Err(fault),
+    };
+    let first = request.line.map_or(0, |line| line.saturating_sub(1)) as usize;
+    let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
+    Ok(text.split_inclusive('\n').skip(first).take(limit).collect())
+}
+
+/// An agent's error, in words.
+fn words(error: &Error) -> String {
+    let mut words =
+        format!("the agent answered with an error: {}", one_line(&error.message, QUOTE));
+    if let Some(data) = &error.data {
+        let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+        words += &format!(": {}", one_line(&data, QUOTE));
+    }
+    if error.code == ErrorCode::AUTH_REQUIRED {
+        words += "; it sees none of your settings: hand its key on with sut.acp.pass_environment";
+    }
+    words
+}
+
+fn lock(turn: &Mutex<Turn>) -> MutexGuard<'_, Turn> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn files_are_read_as_they_are_granted() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::write(root.join("a.md"), "one\ntwo\nthree\n").unwrap();
+        fs::write(root.join("empty.md"), "").unwrap();
+        fs::create_dir(root.join("secret")).unwrap();
+        fs::write(root.join("secret/key.md"), "hints").unwrap();
+        let view = GrantedView {
+            root: root.clone(),
+            hidden: vec![root.join("secret")],
+            redactor: Arc::default(),
+        };
+        let ask = |path: PathBuf| ReadTextFileRequest::new("s", path);
+        assert_eq!(read(&view, &ask(root.join("a.md"))).unwrap(), "one\ntwo\nthree\n");
+        let part = ask(root.join("a.md")).line(2).limit(1);
+        assert_eq!(read(&view, &part).unwrap(), "two\n");
+        assert_eq!(read(&view, &ask(root.join("empty.md"))).unwrap(), "");
+        for (path, fault) in [
+            (root.join("secret/key.md"), NamedFileFault::Hidden),
+            (root.join("../x"), NamedFileFault::Outside),
+            (PathBuf::from("/etc/passwd"), NamedFileFault::Outside),
+            (root.join("nothing.md"), NamedFileFault::Missing),
+        ] {
+            assert_eq!(read(&view, &ask(path)).unwrap_err(), fault);
+        }
+    }
+}

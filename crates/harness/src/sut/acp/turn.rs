@@ -1,0 +1,364 @@
+//! What an agent tells during one turn, folded into an answer. Pure; knows no connection.
+
+use std::path::PathBuf;
+
+use agent_client_protocol::v1::schema::{
+    ContentBlock, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
+    RequestPermissionRequest, SelectedPermissionOutcome, SessionUpdate, StopReason, ToolCall,
+    ToolCallLocation, ToolCallUpdate, ToolKind,
+};
+use serde_json::{Map, Value, json};
+
+use crate::check;
+use crate::scenario::TaskStatus;
+use crate::sut::{SutError, SutReply, status};
+use selftest_text::one_line;
+use selftest_text::redact::Redactor;
+
+/// Most bytes of an answer.
+const MOST_SAID: usize = 1 << 20;
+/// Most calls of tools that are kept of one turn.
+const MOST_CALLS: usize = 10_000;
+/// Most refusals that are told one by one.
+const MOST_REFUSALS: usize = 50;
+/// Most characters of an agent's words in a note.
+const QUOTE: usize = 160;
+
+/// One turn, and what has been refused in the session so far.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// What was said, parted by calls of tools.
+    said: Vec<String>,
+    said_bytes: usize,
+    calls: Vec<Call>,
+    /// Tokens read and written, as far as the agent says.
+    tokens: Option<u64>,
+    refusals: Vec<String>,
+    left_out: usize,
+    /// Why the connection is no more.
+    fault: Option<String>,
+}
+
+/// A call of a tool as far as it is known.
+#[derive(Debug)]
+struct Call {
+    id: String,
+    name: Option<String>,
+    title: String,
+    kind: ToolKind,
+    locations: Vec<PathBuf>,
+    input: Option<Value>,
+}
+
+impl Turn {
+    /// Begins the next turn.
+    pub(super) fn begin(&mut self) {
+        self.said = Vec::new();
+        self.said_bytes = 0;
+        self.calls = Vec::new();
+        self.tokens = None;
+    }
+
+    /// Takes what the agent tells.
+    pub(super) fn update(&mut self, update: SessionUpdate) {
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                // Qwen Code tells them beside an empty text.
+                let used =
+                    chunk.meta.as_ref().and_then(|meta| meta.get("usage")?.get("totalTokens"));
+                if let Some(used) = used.and_then(Value::as_u64) {
+                    self.tokens = Some(self.tokens.unwrap_or(0).saturating_add(used));
+                }
+                if let ContentBlock::Text(text) = chunk.content {
+                    self.say(&text.text);
+                }
+            }
+            SessionUpdate::ToolCall(call) => self.call(call),
+            SessionUpdate::ToolCallUpdate(update) => self.more_of(update),
+            // Thoughts are no answer, and plans, modes and commands are the client's to show.
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        let room = MOST_SAID.saturating_sub(self.said_bytes);
+        let text = &text[..text.floor_char_boundary(room)];
+        self.said_bytes += text.len();
+        match self.said.last_mut() {
+            Some(part) => part.push_str(text),
+            None => self.said.push(text.to_owned()),
+        }
+    }
+
+    fn call(&mut self, call: ToolCall) {
+        let name = call.name.or_else(|| named_in(call.meta.as_ref()));
+        let call = Call {
+            id: call.tool_call_id.to_string(),
+            name,
+            title: call.title,
+            kind: call.kind,
+            locations: paths(call.locations),
+            input: call.raw_input,
+        };
+        // What is said from here on is said after the call.
+        if self.said.last().is_some_and(|part| !part.trim().is_empty()) {
+            self.said.push(String::new());
+        }
+        if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {
+            *known = call;
+        } else if self.calls.len() < MOST_CALLS {
+            self.calls.push(call);
+        }
+    }
+
+    /// What becomes known of a call later; one that was never announced counts as well.
+    fn more_of(&mut self, update: ToolCallUpdate) {
+        let id = update.tool_call_id.to_string();
+        let fields = update.fields;
+        let name = fields.name.or_else(|| named_in(update.meta.as_ref()));
+        let Some(known) = self.calls.iter_mut().find(|known| known.id == id) else {
+            let mut call = ToolCall::new(update.tool_call_id, fields.title.unwrap_or_default());
+            call.name = name;
+            call.kind = fields.kind.unwrap_or_default();
+            call.locations = fields.locations.unwrap_or_default();
+            call.raw_input = fields.raw_input;
+            return self.call(call);
+        };
+        known.name = name.or(known.name.take());
+        known.kind = fields.kind.unwrap_or(known.kind);
+        known.input = fields.raw_input.or(known.input.take());
+        if let Some(title) = fields.title {
+            known.title = title;
+        }
+        if let Some(locations) = fields.locations {
+            known.locations = paths(locations);
+        }
+    }
+
+    /// Refuses a permission, and keeps that it was asked for.
+    pub(super) fn refuse(
+        &mut self,
+        request: &RequestPermissionRequest,
+    ) -> RequestPermissionOutcome {
+        let title = request.tool_call.fields.title.clone().unwrap_or_default();
+        self.more_of(request.tool_call.clone());
+        self.refused(&format!("permission to {}", one_line(&title, QUOTE)));
+        refusal(&request.options)
+    }
+
+    /// Keeps that something was refused.
+    pub(super) fn refused(&mut self, what: &str) {
+        if self.refusals.len() < MOST_REFUSALS {
+            self.refusals.push(format!("the agent asked for, and was refused: {what}"));
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Keeps why the connection is no more.
+    pub(super) fn broken(&mut self, why: String) {
+        self.fault = Some(why);
+    }
+
+    /// Why the connection is no more, once.
+    pub(super) fn take_fault(&mut self) -> Option<String> {
+        self.fault.take()
+    }
+
+    /// Everything that was refused, one line each.
+    pub(super) fn refusals(&self) -> Vec<String> {
+        let more = (self.left_out > 0).then(|| format!("{} more refusals", self.left_out));
+        self.refusals.iter().cloned().chain(more).collect()
+    }
+
+    /// The answer of a turn that has ended for this reason: the last thing that was said.
+    pub(super) fn reply(&self, end: StopReason, redactor: &Redactor) -> Result<SutReply, SutError> {
+        let said = || self.said.iter().rev().map(|part| part.trim()).find(|part| !part.is_empty());
+        let output = redactor.apply(said().unwrap_or_default()).into_owned();
+        let (status, rule) = match end {
+            StopReason::EndTurn => status::infer(&output)
+                .ok_or_else(|| SutError::failed("the agent ended its turn without a word"))?,
+            StopReason::MaxTokens => {
+                (TaskStatus::Error, "the agent stopped at its limit of tokens")
+            }
+            StopReason::MaxTurnRequests => {
+                (TaskStatus::Error, "the agent stopped at its limit of requests")
+            }
+            StopReason::Refusal => (TaskStatus::Error, "the agent refused"),
+            StopReason::Cancelled => {
+                return Err(SutError::failed("the agent says that its turn was cancelled"));
+            }
+            other => {
+                let what = format!("the agent ended its turn for an unknown reason: {other:?}");
+                return Err(SutError::failed(what));
+            }
+        };
+        let calls = self.calls.iter().map(|call| call.evidence(redactor)).collect();
+        Ok(SutReply {
+            status_rule: Some(rule.to_owned()),
+            tool_calls: Some(calls),
+            tokens: self.tokens,
+            ..SutReply::new(status, output)
+        })
+    }
+}
+
+impl Call {
+    fn evidence(&self, redactor: &Redactor) -> check::ToolCall {
+        let kind = serde_json::to_value(self.kind).unwrap_or(Value::Null);
+        let title = self.title.lines().next().unwrap_or_default();
+        let name = match &self.name {
+            Some(name) => name.as_str(),
+            None if title.is_empty() => kind.as_str().unwrap_or("other"),
+            None => title,
+        };
+        let mut arguments = self.input.clone().unwrap_or_else(|| {
+            let mut known = Map::from_iter([
+                ("title".to_owned(), json!(self.title)),
+                ("kind".to_owned(), kind.clone()),
+            ]);
+            let paths: Vec<_> = self.locations.iter().map(|path| path.to_string_lossy()).collect();
+            if let Some(first) = paths.first() {
+                known.insert("path".to_owned(), json!(first));
+                known.insert("paths".to_owned(), json!(paths));
+            }
+            Value::Object(known)
+        });
+        redactor.apply_json(&mut arguments);
+        check::ToolCall { name: redactor.apply(&one_line(name, 200)).into_owned(), arguments }
+    }
+}
+
+/// The name of a tool in the fields that agents add of their own, such as
+/// `{"claudeCode": {"toolName": "Read"}}`.
+fn named_in(meta: Option<&Map<String, Value>>) -> Option<String> {
+    let keys = ["toolName", "tool_name"];
+    let of = |members: &Map<String, Value>| {
+        keys.iter().find_map(|key| members.get(*key)?.as_str().map(str::to_owned))
+    };
+    let meta = meta?;
+    of(meta).or_else(|| meta.values().find_map(|value| of(value.as_object()?)))
+}
+
+fn paths(locations: Vec<ToolCallLocation>) -> Vec<PathBuf> {
+    locations.into_iter().map(|location| location.path).collect()
+}
+
+/// The option that refuses: once where there is a choice, so that every request is seen.
+fn refusal(options: &[PermissionOption]) -> RequestPermissionOutcome {
+    let of = |kind: PermissionOptionKind| options.iter().find(move |option| option.kind == kind);
+    let option =
+        of(PermissionOptionKind::RejectOnce).or_else(|| of(PermissionOptionKind::RejectAlways));
+    match option {
+        Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(
+            option.option_id.clone(),
+        )),
+        None => RequestPermissionOutcome::Cancelled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(updates: &[Value]) -> Turn {
+        let mut turn = Turn::default();
+        for update in updates {
+            turn.update(serde_json::from_value(update.clone()).unwrap());
+        }
+        turn
+    }
+
+    fn chunk(text: &str) -> Value {
+        json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })
+    }
+
+    #[test]
+    fn the_last_thing_said_is_the_answer_and_calls_are_kept() {
+        let turn = told(&[
+            chunk("I look "),
+            chunk("at it."),
+            json!({ "sessionUpdate": "agent_thought_chunk",
+                    "content": { "type": "text", "text": "secret thoughts" } }),
+            json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "Read a.md",
+                    "kind": "read", "locations": [{ "path": "/p/a.md" }] }),
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "1",
+                    "rawInput": { "file_path": "/p/a.md", "api_key": "sk-abcdefgh1234567890xyz" },
+                    "_meta": { "claudeCode": { "toolName": "Read" } } }),
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "2", "title": "ls",
+                    "kind": "execute" }),
+            json!({ "sessionUpdate": "agent_message_chunk",
+                    "content": { "type": "text", "text": "" },
+                    "_meta": { "usage": { "totalTokens": 10 } } }),
+            chunk("It has "),
+            chunk("3 lines."),
+        ]);
+        let reply = turn.reply(StopReason::EndTurn, &Redactor::default()).unwrap();
+        assert_eq!(
+            (reply.status, reply.output.as_str()),
+            (TaskStatus::Complete, "It has 3 lines.")
+        );
+        assert_eq!(reply.tokens, Some(10));
+        let calls = reply.tool_calls.unwrap();
+        assert_eq!((calls[0].name.as_str(), calls[1].name.as_str()), ("Read", "ls"));
+        let expected = json!({ "file_path": "/p/a.md", "api_key": "[redacted]" });
+        assert_eq!(calls[0].arguments, expected);
+        assert_eq!(calls[1].arguments, json!({ "title": "ls", "kind": "execute" }));
+    }
+
+    #[test]
+    fn ends_of_turns() {
+        let end = |reason, text: &str| {
+            told(&[chunk(text)]).reply(reason, &Redactor::default()).map(|reply| reply.status)
+        };
+        assert_eq!(end(StopReason::EndTurn, "Done.").unwrap(), TaskStatus::Complete);
+        let asks = end(StopReason::EndTurn, "Which file do you mean?");
+        assert_eq!(asks.unwrap(), TaskStatus::AwaitingResponse);
+        for reason in [StopReason::MaxTokens, StopReason::MaxTurnRequests, StopReason::Refusal] {
+            assert_eq!(end(reason, "").unwrap(), TaskStatus::Error);
+        }
+        assert!(end(StopReason::EndTurn, " ").is_err());
+        assert!(end(StopReason::Cancelled, "x").is_err());
+    }
+
+    #[test]
+    fn every_permission_is_refused_and_kept() {
+        let request = |kinds: &[&str]| {
+            let options: Vec<Value> = kinds
+                .iter()
+                .map(|kind| json!({ "optionId": format!("id-{kind}"), "name": "x", "kind": kind }))
+                .collect();
+            let call = json!({ "toolCallId": "7", "title": "Write b.md", "kind": "edit" });
+            let request = json!({ "sessionId": "s", "toolCall": call, "options": options });
+            serde_json::from_value::<RequestPermissionRequest>(request).unwrap()
+        };
+        let mut turn = Turn::default();
+        for (kinds, expected) in [
+            (&["allow_once", "reject_always", "reject_once"][..], json!("id-reject_once")),
+            (&["allow_always", "reject_always"][..], json!("id-reject_always")),
+        ] {
+            let outcome = serde_json::to_value(turn.refuse(&request(kinds))).unwrap();
+            assert_eq!(outcome["optionId"], expected);
+        }
+        let outcome = turn.refuse(&request(&["allow_once"]));
+        assert_eq!(outcome, RequestPermissionOutcome::Cancelled);
+        assert_eq!(turn.refusals().len(), 3);
+        assert!(turn.refusals()[0].ends_with("permission to Write b.md"));
+        turn.say("I could not.");
+        let reply = turn.reply(StopReason::EndTurn, &Redactor::default()).unwrap();
+        assert_eq!(reply.tool_calls.unwrap()[0].name, "Write b.md");
+    }
+
+    #[test]
+    fn a_flood_is_bounded() {
+        let mut turn = Turn::default();
+        for _ in 0..3 {
+            turn.say(&"ä".repeat(MOST_SAID / 2));
+        }
+        assert!(turn.said_bytes <= MOST_SAID);
+        for _ in 0..MOST_REFUSALS + 2 {
+            turn.refused("x");
+        }
+        assert_eq!(turn.refusals().last().unwrap(), "2 more refusals");
+    }
+}

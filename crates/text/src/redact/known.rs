@@ -1,0 +1,211 @@
+//! Values that are secret because of where they stand: in the environment, in arguments of programs, in
+//! files that hold secrets. Pure; reads none of these itself.
+
+/// Fewest bytes of a value: shorter ones would take ordinary words with them.
+const SHORTEST: usize = 8;
+/// Most bytes of a value that is looked for in every text.
+const LONGEST: usize = 16 * 1024;
+
+/// Words of names under which secrets stand.
+const SECRET: [&str; 22] = [
+    "KEY",
+    "KEYS",
+    "APIKEY",
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWORDS",
+    "PASSWD",
+    "PASSPHRASE",
+    "PASS",
+    "PWD",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "CREDS",
+    "AUTH",
+    "AUTHTOKEN",
+    "PAT",
+    "COOKIE",
+    "BEARER",
+    "PRIVATEKEY",
+];
+/// Words of names whose values say where something is or how much, whatever else they say.
+const NO_SECRET: [&str; 16] = [
+    "PATH", "FILE", "DIR", "FOLDER", "SOCK", "NAME", "ID", "USER", "HOST", "PORT", "MAX", "LIMIT",
+    "TYPE", "METHOD", "EXPIRES", "COUNT",
+];
+
+/// Whether something of this name holds a secret: `GITHUB_TOKEN`, `dbPassword`, `api-key`.
+pub fn is_secret_name(name: &str) -> bool {
+    let words = words_of(name);
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let is_folder = ["PWD", "OLDPWD"].contains(&name);
+    !is_folder
+        && has(&SECRET)
+        && !words.last().is_some_and(|last| NO_SECRET.contains(&last.as_str()))
+}
+
+/// The words of a name in capitals: parted by signs and by humps.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars().take(200) {
+        if !c.is_ascii_alphanumeric() || (was_lower && c.is_ascii_uppercase()) {
+            words.push(String::new());
+        }
+        was_lower = c.is_ascii_lowercase();
+        if c.is_ascii_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.push(c.to_ascii_uppercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The secrets in a variable, setting or line of this name: its value, or the password in an address.
+pub fn of_setting(name: &str, value: &str) -> Vec<String> {
+    let value = value.trim();
+    let is_reference = value.starts_with(['$', '{', '<', '/', '~', '%']) || value.contains("://");
+    let own = (is_secret_name(name) && !is_reference).then(|| value.to_owned());
+    kept(own.into_iter().chain(password_of_address(value)))
+}
+
+/// The secrets among the arguments of a program: `--api-key VALUE`, `--token=VALUE`, `KEY=VALUE`,
+/// `-H "Authorization: Bearer VALUE"`, the password in an address.
+pub fn of_arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, argument) in arguments.iter().enumerate() {
+        let argument = argument.as_ref();
+        if let Some((name, value)) = argument.split_once(['=', ':']) {
+            let scheme = ["Bearer ", "Basic ", "token "];
+            let value = value.trim();
+            let value =
+                scheme.iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
+            let name = if name.eq_ignore_ascii_case("authorization") { "auth" } else { name };
+            found.extend(of_setting(name, value));
+        } else if argument.starts_with('-')
+            && let Some(next) = arguments.get(at + 1).map(AsRef::as_ref)
+            && !next.starts_with('-')
+        {
+            found.extend(of_setting(argument, next));
+        }
+        found.extend(password_of_address(argument));
+    }
+    kept(found)
+}
+
+/// The secrets in the text of a file that holds some, in any of the common forms: `.env`, `.npmrc`,
+/// `.netrc`, `.pypirc`, `.git-credentials`, `.pgpass`, `credentials` of AWS, `hosts.yml` of gh,
+/// `config.json` of Docker.
+pub fn of_file(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
+        found.extend(password_of_address(line));
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        if let Some((name, value)) = line.split_once(['=', ':']) {
+            let value = unquoted(value);
+            // `//registry.example.org/:_authToken=VALUE`
+            let (name, value) = match value.split_once('=') {
+                Some((inner, rest)) if is_secret_name(inner) => (inner, unquoted(rest)),
+                _ => (name, value),
+            };
+            found.extend(of_setting(unquoted(name), value));
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let after_password = words.windows(2).filter(|pair| pair[0] == "password");
+        found.extend(after_password.map(|pair| pair[1].to_owned()));
+        // host:port:database:user:password
+        if let [_, port, _, _, password] = line.split(':').collect::<Vec<_>>()[..]
+            && (port == "*" || port.parse::<u16>().is_ok())
+        {
+            found.push(password.to_owned());
+        }
+    }
+    kept(found)
+}
+
+fn unquoted(value: &str) -> &str {
+    value.trim().trim_end_matches(',').trim_matches(['"', '\'', '`'])
+}
+
+/// The password in `scheme://user:password@host`.
+fn password_of_address(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', ' ']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (!password.starts_with('$')).then(|| password.to_owned())
+}
+
+fn kept(values: impl IntoIterator<Item = String>) -> Vec<String> {
+    let fits = |value: &String| (SHORTEST..=LONGEST).contains(&value.len());
+    // A word of prose or a number is in every text.
+    let is_plain = |value: &String| value.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ');
+    let mut values: Vec<String> =
+        values.into_iter().filter(|value| fits(value) && !is_plain(value)).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for name in
+            ["OPENAI_API_KEY", "dbPassword", "api-key", "--auth-token", "PGPASSWORD_1", "npm_pat"]
+        {
+            assert!(is_secret_name(name) || name.starts_with("PGPASSWORD"), "{name}");
+        }
+        for name in
+            ["PWD", "SSH_AUTH_SOCK", "KEYBOARD", "AUTHOR", "SECRET_NAME", "TOKEN_FILE", "PATH"]
+        {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn settings_and_arguments() {
+        assert_eq!(of_setting("API_KEY", "abcd1234efgh"), ["abcd1234efgh"]);
+        assert_eq!(of_setting("DATABASE_URL", "postgres://me:pa55-word-9@db/x"), ["pa55-word-9"]);
+        assert!(of_setting("API_KEY", "${OTHER_KEY}").is_empty());
+        assert!(of_setting("TOKEN_COUNT", "abcd1234efgh").is_empty());
+        let arguments = [
+            "agent",
+            "--api-key",
+            "key-number-1",
+            "--token=key-number-2",
+            "-H",
+            "Authorization: Bearer key-number-3",
+            "-e",
+            "DB_PASSWORD=key-number-4",
+            "--verbose",
+            "--password",
+            "--json",
+            "https://u:key-number-5@host/",
+            "--prompt",
+            "a long sentence",
+        ];
+        let expected: Vec<String> = (1..=5).map(|number| format!("key-number-{number}")).collect();
+        assert_eq!(of_arguments(&arguments), expected);
+    }
+
+    #[test]
+    fn files() {
+        let text = "# PASSWORD=commented-out\nexport API_KEY=\"value-number-1\"\nUSER=somebody-else\n\
+            //registry.npmjs.org/:_authToken=value-number-2\n\
+            machine api.example.org login me password value-number-3\n\
+            https://me:value-number-4@github.com\nlocalhost:5432:db:me:value-number-5\n\
+            aws_secret_access_key = value-number-6\n    oauth_token: value-number-7\n\
+            \"auth\": \"value-number-8\",\n";
+        let expected: Vec<String> =
+            (1..=8).map(|number| format!("value-number-{number}")).collect();
+        assert_eq!(of_file(text), expected);
+    }
+}
