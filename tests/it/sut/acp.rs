@@ -89,7 +89,7 @@ async fn ends_of_turns_are_statuses() {
 async fn an_agent_that_fails_is_told_in_its_own_words() {
     for (mode, words) in [
         ("auth", "sut.acp.pass_environment"),
-        ("version", "version 7 of the protocol"),
+        ("version", "protocol version 7"),
         ("error", "no model today"),
         ("die", "exit code 3; its last words: the cat ate the key"),
         ("flood", "more than 8388608 bytes in one session"),
