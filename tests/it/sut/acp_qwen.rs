@@ -43,8 +43,8 @@ fn serve(stream: TcpStream, file: &str) {
             connection.write(404, &[], b"");
             continue;
         };
-        let roles = body["messages"].as_array().into_iter().flatten();
-        let was_called = roles.into_iter().any(|message| message["role"] == "tool");
+        let mut messages = body["messages"].as_array().into_iter().flatten();
+        let was_called = messages.any(|message| message["role"] == "tool");
         let arguments = json!({ "file_path": file, "content": "x" }).to_string();
         let function = json!({ "name": "write_file", "arguments": arguments });
         let call =
@@ -98,7 +98,7 @@ fn a_real_agent_is_refused_what_it_asks_for() {
     );
     let yaml = config(OPENAI, "")
         .replace(&format!("sut: {{ chat: {{ model: \"{OPENAI}\" }} }}"), &sut)
-        .replace("scenarios:\n", "timeout_seconds: 100\nscenarios: []\n");
+        .replace("scenarios:\n", "timeout_seconds: 100\n");
     let path = std::env::var_os("PATH").unwrap();
     let run = workspace
         .config(yaml)
