@@ -2,6 +2,7 @@
 //! run again.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -184,9 +185,12 @@ impl Resumed {
         self.recovered.header.run_id.as_str()
     }
 
-    /// Whether nothing is left to do: every case has ended, and the report says so.
-    pub(super) fn is_over(&self, json_folder: &Path) -> bool {
+    /// Whether nothing is left to do: every case has ended, the report says so, and the list of runs
+    /// has it, which is written last.
+    pub(super) fn is_over(&self, json_folder: &Path, markdown_folder: &Path) -> bool {
         self.cases.len() >= self.recovered.header.cases
+            && fs::read_to_string(markdown_folder.join("index.md"))
+                .is_ok_and(|index| index.contains(self.run_id()))
             && read_report(&json_folder.join(format!("{}.json", self.run_id())))
                 .is_ok_and(|report| report.complete && report.cases.len() == self.cases.len())
     }

@@ -72,7 +72,8 @@ pub(super) async fn run(
     ci_reports::check_once(&args.report)?;
     if let Some(named) = &args.resume {
         let resumed = Resumed::open(project, resolved, named)?;
-        if resumed.is_over(&project.report_folders(resolved).0) {
+        let (json_folder, markdown_folder) = project.report_folders(resolved);
+        if resumed.is_over(&json_folder, &markdown_folder) {
             eprint(&format!("nothing to resume: {} came to its end\n", resumed.run_id()));
             return Ok(Ended::NOTHING);
         }

@@ -312,8 +312,9 @@ fn a_baseline_is_written_shown_and_replaced() {
 #[test]
 fn a_run_that_was_killed_is_no_baseline() {
     let workspace = accepted(&["a"], bad_at(&[]));
-    let report = std::fs::read_dir(workspace.path("reports/selftest")).unwrap();
-    let path = report.map(|entry| entry.unwrap().path()).next().unwrap();
+    let reports = std::fs::read_dir(workspace.path("reports/selftest")).unwrap();
+    let mut reports = reports.map(|entry| entry.unwrap().path());
+    let path = reports.find(|path| path.extension().is_some_and(|kind| kind == "json")).unwrap();
     let mut report: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     report["complete"] = json!(false);
     let workspace = workspace.file("half.json", report.to_string());

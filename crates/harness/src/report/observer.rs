@@ -74,15 +74,16 @@ impl ReportObserver {
     /// Tries every file, whatever becomes of the others.
     fn write(&self, last: bool) -> Result<(), String> {
         let state = lock(&self.state);
-        let json = match state.json() {
-            Some(Ok(text)) => self.files.write_json(&text),
-            Some(Err(cause)) => Err(format!("cannot render the JSON report: {cause}")),
-            None => return Ok(()),
-        };
+        // The JSON report last: where it says that the run is over, the other is whole too.
         let markdown = match state.markdown(self.files.json_link()) {
             Some(Ok(text)) => self.files.write_markdown(&text),
             Some(Err(cause)) => Err(format!("cannot render the Markdown report: {cause}")),
             None => Ok(()),
+        };
+        let json = match state.json() {
+            Some(Ok(text)) => self.files.write_json(&text),
+            Some(Err(cause)) => Err(format!("cannot render the JSON report: {cause}")),
+            None => return Ok(()),
         };
         drop(state);
         let index = if last { self.files.write_index() } else { Ok(()) };
