@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::diagnostics::{ConfigErrors, Diagnostic, Fault, Target};
 use super::document::{Config, drop_nulls, schema};
@@ -115,14 +115,17 @@ impl Layers {
     /// another adapter are left out.
     fn apply_overrides(&mut self, overlays: Vec<Overlay>) {
         let adapters: Vec<String> = match self.value["sut"].as_object() {
-            Some(sut) if !sut.is_empty() => sut.keys().cloned().collect(),
+            Some(sut) if sut.keys().any(|key| is_adapter(key)) => {
+                sut.keys().filter(|key| is_adapter(key)).cloned().collect()
+            }
             _ => vec!["chat".to_owned()],
         };
         let (fitting, other): (Vec<Overlay>, Vec<Overlay>) =
             overlays.into_iter().partition(|overlay| {
                 let adapter =
                     overlay.pointer.strip_prefix("/sut/").and_then(|p| p.split('/').next());
-                adapter.is_none_or(|adapter| adapters.iter().any(|chosen| chosen == adapter))
+                adapter
+                    .is_none_or(|it| !is_adapter(it) || adapters.iter().any(|chosen| chosen == it))
             });
         for overlay in other {
             // A name that sets several keys, such as `--model`, has set those that there are.
@@ -166,8 +169,10 @@ impl Layers {
 
     /// The typed settings. What fails here has passed the schema, so there is no place to show.
     fn finish(mut self, path: Option<PathBuf>) -> Result<Resolved, String> {
-        if self.value["sut"].as_object().is_none_or(Map::is_empty) {
-            self.value["sut"] = json!({ "chat": {} });
+        match self.value["sut"].as_object_mut() {
+            Some(sut) if sut.keys().any(|key| is_adapter(key)) => {}
+            Some(sut) => _ = sut.insert("chat".to_owned(), json!({})),
+            None => self.value["sut"] = json!({ "chat": {} }),
         }
         let config: Config =
             serde_json::from_value(self.value.take()).map_err(|error| error.to_string())?;
@@ -236,4 +241,9 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> bool {
     };
     members.insert(key.to_owned(), value);
     true
+}
+
+/// Whether a key of the section `sut` names a system under test, and is no setting of all of them.
+fn is_adapter(key: &str) -> bool {
+    ["chat", "command", "http"].contains(&key)
 }

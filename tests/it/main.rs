@@ -73,6 +73,7 @@ mod server;
 // What goes wrong.
 mod bad_input;
 mod bad_server;
+mod hostile;
 mod hostile_output;
 
 // Everything around it.

@@ -5,4 +5,4 @@ mod confinement;
 mod examples;
 mod http;
 mod pm_runner;
-mod world;
+pub(crate) mod world;

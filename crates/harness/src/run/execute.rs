@@ -17,6 +17,7 @@ use crate::event::{RunEventKind, RunHeader};
 use crate::gate::finding::GateFinding;
 use crate::gate::{BaselineGate, Gate};
 use crate::outcome::{CaseResult, Rerun, RunOutcome, Summary, gate};
+use crate::sut::namespace::SessionId;
 
 /// The results of a run.
 #[derive(Debug)]
@@ -130,7 +131,8 @@ impl<'a> Execution<'a> {
 
     fn case_play(&self, planned: &PlannedCase) -> CasePlay {
         let (runner, group) = (Arc::clone(self.runner), self.header.task_group_id.clone());
-        CasePlay::new(runner, self.events.clone(), planned.clone(), group)
+        let session = SessionId::within(&self.header.run_id);
+        CasePlay::new(runner, self.events.clone(), planned.clone(), group, session)
     }
 
     /// A case that is not begun.
