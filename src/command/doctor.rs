@@ -23,6 +23,7 @@ use selftest_harness::judge::prompt::{Evidence, TEMPLATE as JUDGE_TEMPLATE};
 use selftest_harness::report::ReportFiles;
 use selftest_harness::scenario::generate::load_templates;
 use selftest_harness::scenario::{GeneratedCase, TaskStatus};
+use selftest_harness::sut::confine::{Standing, Walls};
 use selftest_harness::sut::namespace::RunId;
 use selftest_models::locate::{FetchObserver, Locator};
 use selftest_models::prompts::PromptLibrary;
@@ -160,6 +161,9 @@ async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findin
         Ok(Some(sut)) => match sut.check().await {
             Ok(()) => {
                 findings.good(what, sut.describe());
+                if let Some(Ok(standing)) = setup.standing() {
+                    check_sandbox(&standing, findings);
+                }
                 for line in sut.isolation().not_enforced {
                     findings.good("isolation", format!("not enforced here: {line}"));
                 }
@@ -167,6 +171,35 @@ async fn check_sut(project: &Project, resolved: &Resolved, findings: &mut Findin
             Err(error) => findings.bad(what, &error, error.hint().map(str::to_owned)),
         },
         Err(failure) => findings.bad(what, &failure.render(false).trim(), None),
+    }
+}
+
+/// Which walls stand around programs under test.
+fn check_sandbox(standing: &Standing, findings: &mut Findings) {
+    let what = "isolation";
+    let landlock = match standing.landlock {
+        0 => "no Landlock".to_owned(),
+        version => format!("Landlock {version}"),
+    };
+    let filter = if standing.filtered { "filter of system calls" } else { "no filter of calls" };
+    match standing.walls {
+        Walls::Full => findings.good(
+            what,
+            format!("enforced: namespaces, a file system of its own, {landlock}, {filter}"),
+        ),
+        Walls::Inner => {
+            let why = standing.missing.as_deref().unwrap_or("this system has none");
+            findings.doubtful(
+                what,
+                format!("best effort: {landlock}, {filter}; no namespaces: {why}"),
+                "with sut.sandbox at enforce nothing runs here",
+            );
+        }
+        Walls::Off => findings.doubtful(
+            what,
+            "UNSANDBOXED: the program may do whatever its user may do".to_owned(),
+            "remove sut.sandbox from the configuration",
+        ),
     }
 }
 

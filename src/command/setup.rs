@@ -45,6 +45,7 @@ use selftest_harness::scenario::{GeneratedCase, Grounds, Scenario};
 use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::chat::{ChatSut, TEMPLATE as CHAT_TEMPLATE};
 use selftest_harness::sut::command::{CommandHost, CommandRunner, CommandSut};
+use selftest_harness::sut::confine::{NoSandbox, Standing, Walls};
 use selftest_harness::sut::http::HttpSut;
 use selftest_harness::sut::namespace::{RunId, TaskGroupId};
 use selftest_harness::sut::project::{NamedFileFault, ProjectFile};
@@ -602,6 +603,9 @@ impl Setup<'_> {
             harness,
             environment: self.project.environment.variables.clone(),
             redactor: Arc::clone(redactor),
+            sandbox: self.resolved.config.sut.sandbox.unwrap_or_default(),
+            fail_on_attempts: self.resolved.config.sut.fail_on_attempts,
+            found: Arc::default(),
         })
     }
 
@@ -684,6 +688,32 @@ impl Setup<'_> {
         }
     }
 
+    /// What keeps a program under test in here; absent where none is tested.
+    pub(super) fn standing(&self) -> Option<Result<Standing, NoSandbox>> {
+        let sut = &self.resolved.config.sut;
+        sut.command.as_ref()?;
+        let harness = std::env::current_exe().ok()?;
+        Some(Standing::find(&harness, sut.sandbox.unwrap_or_default()))
+    }
+
+    /// What is said first where programs run without a sandbox, or without all of it.
+    fn unsandboxed(&self) -> Option<Notice> {
+        let standing = self.standing()?.ok()?;
+        let why = match standing.walls {
+            Walls::Full => return None,
+            Walls::Off => {
+                "sut.sandbox is off, and the program under test may do whatever its user \
+                           may do"
+                    .to_owned()
+            }
+            Walls::Inner => {
+                let missing = standing.missing.unwrap_or_else(|| "not on this system".to_owned());
+                format!("not the whole sandbox could be put up: {missing}")
+            }
+        };
+        Some(Notice::Unsandboxed { why })
+    }
+
     /// The notices of the run. A project with a prompt of its own for the assistant tests that prompt.
     fn notices(&self, prepared: &Prepared) -> Vec<Notice> {
         let mut notices = Vec::new();
@@ -694,6 +724,7 @@ impl Setup<'_> {
             let config = self.resolved.path.as_ref().map(|path| path.display().to_string());
             notices.push(Notice::BuiltInAssistant { config });
         }
+        notices.extend(self.unsandboxed());
         let bar = self.resolved.config.judge.min_auc;
         let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
         let measured = prepared.models.judge_fitness.iter().chain(panel);

@@ -81,6 +81,7 @@ mod bad_input;
 mod bad_server;
 #[cfg(unix)]
 mod faults;
+mod hostile;
 mod hostile_output;
 
 // Everything around it.

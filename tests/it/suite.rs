@@ -333,12 +333,14 @@ fn a_program_cannot_read_the_suite() {
             .server(&server)
             .args(["--suite", &suite, "--format=json"])
             .run()
-            .exit(0);
+            .exit(1);
         let report = run.stdout_report();
-        let output = report.case().0["output"].as_str().unwrap().to_owned();
-        if selftest_harness::sut::confine::landlock_abi() > 0 {
-            let denied = "denied: Permission denied";
-            assert_eq!(output, format!("ok: readable\n{denied}\n{denied}"), "{suite}");
-        }
+        let case = &report.case().0;
+        let denied = "denied: Permission denied";
+        let expected = format!("ok: readable\n{denied}\n{denied}");
+        assert_eq!(case["output"], expected.as_str(), "{suite}");
+        // To try is enough.
+        assert_eq!(case["status"], "isolation_violation", "{suite}: {case}");
+        assert!(case["reason"].as_str().unwrap().contains("read of the answer key"), "{case}");
     }
 }

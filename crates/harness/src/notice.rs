@@ -12,6 +12,11 @@ pub enum Notice {
         /// The configuration, where there is one.
         config: Option<String>,
     },
+    /// Programs under test ran without a sandbox, or without all of it.
+    Unsandboxed {
+        /// Why.
+        why: String,
+    },
     /// The judge cannot tell good answers from bad ones.
     UnfitJudge {
         /// Its full name.
@@ -32,6 +37,7 @@ impl Notice {
                 };
                 format!("this run tested the built-in assistant, not your agent: {how}")
             }
+            Self::Unsandboxed { why } => format!("UNSANDBOXED: {why}"),
             Self::UnfitJudge { model, measured } => format!(
                 "{model} is unfit to judge ({measured}): only what needs no judge was decided"
             ),

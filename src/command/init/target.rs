@@ -203,7 +203,8 @@ impl Target {
                          work_folder: copy\n    \
                          # Its HOME is an empty folder: it needs its key from one of these variables\n    \
                          pass_environment: {keys}\n    \
-                         tcp_ports: [443]\n",
+                         tcp_ports: [443]\n    \
+                         name_lookups: true\n",
                     run = json!(run),
                     keys = json!(agent.keys()),
                 )

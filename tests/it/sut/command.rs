@@ -239,7 +239,7 @@ async fn the_text_example() {
     assert_eq!(reply.status, TaskStatus::AwaitingResponse);
     let reply = session.reply("The README.").await.unwrap();
     assert_eq!(reply.status, TaskStatus::Complete);
-    assert_eq!(reply.output, "The README begins with: # A project\nIt has 4 entries at the top.");
+    assert_eq!(reply.output, "The README begins with: # A project\nIt has 3 entries at the top.");
     session.close().await;
     world.assert_gone();
 }

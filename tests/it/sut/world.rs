@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
-use selftest_harness::sut::sut_settings::CommandSettings;
+use selftest_harness::sut::sut_settings::{CommandSettings, Sandbox};
 use selftest_harness::sut::{
     SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType,
 };
@@ -18,12 +18,22 @@ use selftest_text::redact::Redactor;
 /// Long enough for the slowest machine; nothing waits for it when all is well.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
+#[derive(Clone)]
 pub(crate) struct World {
-    folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
     settings: CommandSettings,
     environment: BTreeMap<String, String>,
     scratch: &'static str,
+    sandbox: Sandbox,
+    fail_on_attempts: bool,
+    protected: Vec<PathBuf>,
     pub(crate) task: Task,
+}
+
+/// The binary under test; named otherwise where this test program was copied elsewhere.
+pub(crate) fn harness() -> PathBuf {
+    let named = std::env::var_os("SELFTEST_TEST_BINARY");
+    named.map_or_else(|| env!("CARGO_BIN_EXE_selftest").into(), PathBuf::from)
 }
 
 pub(crate) fn task() -> Task {
@@ -46,13 +56,16 @@ impl World {
     }
 
     pub(crate) fn run(run: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Arc::new(tempfile::tempdir().unwrap());
         let settings = serde_json::json!({ "run": run });
         let world = Self {
             folder,
             settings: serde_json::from_value(settings).unwrap(),
             environment: std::env::vars().collect(),
             scratch: "scratch",
+            sandbox: Sandbox::default(),
+            fail_on_attempts: false,
+            protected: vec!["reports".into(), "prompts".into()],
             task: task(),
         };
         world.file("agent.py", include_str!("../fixtures/agent.py"));
@@ -63,6 +76,28 @@ impl World {
 
     pub(crate) fn set(mut self, change: impl FnOnce(&mut CommandSettings)) -> Self {
         change(&mut self.settings);
+        self
+    }
+
+    /// The same project for another case.
+    pub(crate) fn again(&self) -> Self {
+        Self { task: task(), ..self.clone() }
+    }
+
+    pub(crate) fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// As with `sut.fail_on_attempts`.
+    pub(crate) fn fail_on_attempts(mut self) -> Self {
+        self.fail_on_attempts = true;
+        self
+    }
+
+    /// With one more answer key.
+    pub(crate) fn protect(mut self, path: &str) -> Self {
+        self.protected.push(path.into());
         self
     }
 
@@ -111,11 +146,14 @@ impl World {
     fn host(&self) -> CommandHost {
         CommandHost {
             project: self.project(),
-            protected: vec!["reports".into(), "prompts".into()],
+            protected: self.protected.clone(),
             scratch_root: self.scratch(),
-            harness: env!("CARGO_BIN_EXE_selftest").into(),
+            harness: harness(),
             environment: self.environment.clone(),
             redactor: Arc::new(Redactor::default()),
+            sandbox: self.sandbox,
+            fail_on_attempts: self.fail_on_attempts,
+            found: Arc::default(),
         }
     }
 

@@ -147,6 +147,9 @@ pub enum Interruption {
     AnswerCut(String),
     /// These files of the project changed.
     IsolationViolation(Vec<String>),
+    /// The system under test tried to read the answer key, spoke for another session, or did
+    /// something else that no case may pass with.
+    Forbidden(Vec<String>),
     /// The run was to end at the first failure, and it came before the case was begun.
     NotBegun(String),
     /// A limit of the run (time, tokens, money) was reached before the case was begun or had ended.
@@ -311,6 +314,11 @@ impl CaseResult {
             }
             Some(Interruption::IsolationViolation(files)) => {
                 let why = format!("files of the project changed: {}", files.join(", "));
+                return (CaseStatus::IsolationViolation, Some(why));
+            }
+            Some(Interruption::Forbidden(what)) => {
+                let why =
+                    format!("the system under test did what it must not: {}", what.join(", "));
                 return (CaseStatus::IsolationViolation, Some(why));
             }
             Some(

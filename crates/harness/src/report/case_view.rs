@@ -1,6 +1,8 @@
 //! Cases as reports show them: status, score, and the step that decided it; and repeated cases
 //! with all their trials together. Computes nothing that `outcome` has not decided.
 
+use std::collections::BTreeMap;
+
 use super::wording;
 use crate::judge::{CategoryScore, Judgement, Scorecard, ScoredQuestion, Verdict};
 use crate::outcome::panel::{PanelVote, is_disputed, votes};
@@ -8,6 +10,7 @@ use crate::outcome::repeats::{RepeatedResult, RepeatedTrial, Repeats};
 use crate::outcome::{CaseResult, CaseStatus, LoadingRates, SkillResult, Step};
 use crate::rubric;
 use crate::scenario::TaskStatus;
+use crate::sut::SandboxState;
 use crate::sut::namespace::RunId;
 use selftest_stats::score::Score;
 use selftest_text::one_line;
@@ -297,6 +300,17 @@ pub(super) fn repeated<'a>(cases: &[CaseView<'a>]) -> Vec<Repeated<'a>> {
         }
     }
     found.into_iter().map(|(case, ..)| case).collect()
+}
+
+/// How many cases stood how to their sandbox: `3 CLEAN, 1 BLOCKED ATTEMPTS`.
+pub(super) fn isolation<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Option<String> {
+    let mut counts: BTreeMap<SandboxState, usize> = BTreeMap::new();
+    for sandbox in cases.filter_map(|case| case.evidence.sandbox.as_ref()) {
+        *counts.entry(sandbox.state).or_default() += 1;
+    }
+    let words = counts.iter().map(|(state, count)| format!("{count} {}", state.word()));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::outcome::panel::{PanelAgreement, is_disputed};
 use crate::outcome::rejudged::VerdictChanges;
 use crate::outcome::usage::RunUsage;
 use crate::outcome::{CaseResult, CaseStatus, SkillResult, StepKind, Summary};
+use crate::sut::SandboxState;
 
 /// Most bytes of a text within a line.
 const MAX_INLINE: usize = 700;
@@ -70,6 +71,8 @@ struct Page<'a> {
     /// Scenario, number of the try, and why its prompt was not used.
     rejected: Vec<(&'a str, usize, &'a str)>,
     notes: Vec<String>,
+    /// How the cases stood to their sandbox; absent where they have none of ours.
+    isolation: Option<String>,
     /// Cases whose verdict is another one than that of the run that they are of.
     changed: Vec<(&'a CaseView<'a>, FormerVerdict)>,
     /// How far the judges of a panel agree, in sentences; empty where one judged.
@@ -131,6 +134,7 @@ pub(super) fn render(view: &RunView<'_>) -> Result<String, askama::Error> {
         not_run: case_view::not_run(&cases),
         rejected: view.cases.iter().flat_map(|case| rejected_prompts(case)).collect(),
         notes: notes(view),
+        isolation: case_view::isolation(view.cases.iter().copied()),
         panel: PanelAgreement::of(view.cases.iter().copied())
             .map(|panel| panel.sentences())
             .unwrap_or_default(),
@@ -189,7 +193,9 @@ fn notes(view: &RunView<'_>) -> Vec<String> {
         let evidence = &case.evidence;
         let exit = evidence.exit.as_ref().filter(|_| case.status().0 != CaseStatus::Passed);
         let exit = exit.map(|exit| format!("the program ended with {exit}"));
-        let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref());
+        let tried = evidence.sandbox.as_ref().filter(|it| it.state != SandboxState::Clean);
+        let tried = tried.map(|sandbox| format!("isolation {}", sandbox.line()));
+        let all = case.notes.iter().chain(&evidence.notes).chain(exit.as_ref()).chain(&tried);
         notes.extend(all.map(|note| format!("{}: {note}", case.name())));
     }
     notes

@@ -22,7 +22,7 @@ use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, CheckResult, GenerationRecord, Step, StepKind};
 use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
 use crate::sut::namespace::{SessionId, TaskGroupId};
-use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
+use crate::sut::{SandboxState, SutError, SutEvidence, SutReply, SutSession, Task, TaskType};
 
 /// How long a look at the model server may take after a timeout of the system under test.
 const LOOK: Duration = Duration::from_secs(5);
@@ -49,8 +49,8 @@ impl CasePlay {
         events: Events,
         planned: PlannedCase,
         task_group_id: TaskGroupId,
+        session_id: SessionId,
     ) -> Self {
-        let session_id = SessionId::fresh(selftest_clock::now());
         let seed = derive(runner.seed, planned.index, Purpose::Sut, 0);
         Self {
             runner,
@@ -113,6 +113,15 @@ impl CasePlay {
         let spoke = !self.draft.steps.is_empty() || begun;
         if spoke && !is_cut {
             let changed = self.runner.project_changes();
+            if let Some(sandbox) = &mut self.draft.evidence.sandbox {
+                if !changed.is_empty() {
+                    sandbox.state = SandboxState::Tainted;
+                }
+                if !sandbox.forbidden.is_empty() {
+                    let forbidden = sandbox.forbidden.clone();
+                    self.draft.interruption = Some(Interruption::Forbidden(forbidden));
+                }
+            }
             if !changed.is_empty() {
                 self.draft.interruption = Some(Interruption::IsolationViolation(changed));
             }

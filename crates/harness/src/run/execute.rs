@@ -21,6 +21,7 @@ use crate::gate::finding::GateFinding;
 use crate::gate::{BaselineGate, Gate};
 use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, Ending, Rerun, RunOutcome, Summary, gate};
+use crate::sut::namespace::SessionId;
 
 /// The results of a run.
 #[derive(Debug)]
@@ -187,7 +188,8 @@ impl<'a> Execution<'a> {
 
     fn case_play(&self, planned: &PlannedCase) -> CasePlay {
         let (runner, group) = (Arc::clone(self.runner), self.header.task_group_id.clone());
-        CasePlay::new(runner, self.events.clone(), planned.clone(), group)
+        let session = SessionId::within(&self.header.run_id);
+        CasePlay::new(runner, self.events.clone(), planned.clone(), group, session)
     }
 
     /// A case that is not begun.

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{FileReport, ToolCall};
 use crate::scenario::TaskStatus;
+use confine::{AttemptKind, Attempts};
 use namespace::{SessionId, TaskGroupId};
 use selftest_models::{CallRecord, ModelError};
 use skill::Skill;
@@ -120,9 +121,96 @@ pub struct SutEvidence {
     /// Anything else worth knowing, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
+    /// What its sandbox saw; absent where it has none of ours.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<SandboxEvidence>,
     /// The call of the built-in assistant's model that brought no answer: raw reply or error.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failed_call: Option<Box<CallRecord>>,
+}
+
+/// What the sandbox of one case saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxEvidence {
+    /// The state of the case, as far as the sandbox can tell.
+    pub state: SandboxState,
+    /// What was refused, the gravest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub attempts: Vec<Attempts>,
+    /// Further attempts that are left out.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub left_out: usize,
+    /// What of it fails the case: rules of the protocol that the program broke, and attempts.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub forbidden: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// How a case stood to its sandbox.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxState {
+    /// Nothing was attempted that it does not grant.
+    Clean,
+    /// Something was, and refused.
+    BlockedAttempts,
+    /// What the case shows cannot be trusted: the project changed, or the protocol was broken.
+    Tainted,
+    /// There was no sandbox, or not all of it.
+    NotEnforced,
+}
+
+impl SandboxState {
+    /// The word in reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            SandboxState::Clean => "CLEAN",
+            SandboxState::BlockedAttempts => "BLOCKED ATTEMPTS",
+            SandboxState::Tainted => "TAINTED",
+            SandboxState::NotEnforced => "NOT ENFORCED",
+        }
+    }
+}
+
+impl SandboxEvidence {
+    /// Of the notes of a supervisor, behind walls that stand as they should or not.
+    pub fn new(attempts: Vec<Attempts>, left_out: usize, is_enforced: bool) -> Self {
+        let state = match (is_enforced, attempts.is_empty()) {
+            (false, _) => SandboxState::NotEnforced,
+            (true, true) => SandboxState::Clean,
+            (true, false) => SandboxState::BlockedAttempts,
+        };
+        Self { state, attempts, left_out, forbidden: Vec::new() }
+    }
+
+    /// The state and what was attempted, in one line.
+    pub fn line(&self) -> String {
+        let mut line = self.state.word().to_owned();
+        for (number, Attempts { attempt, times }) in self.attempts.iter().enumerate() {
+            line += if number == 0 { ": " } else { "; " };
+            line += &attempt.to_string();
+            if *times > 1 {
+                line += &format!(" ({times} times)");
+            }
+        }
+        if self.left_out > 0 {
+            line += &format!("; and {} more", self.left_out);
+        }
+        line
+    }
+
+    /// Adds the attempts that fail a case: to read the answer key always, others where `all` do.
+    pub(crate) fn forbid(&mut self, all: bool) {
+        let fails = |it: &&Attempts| all || it.attempt.kind == AttemptKind::AnswerKey;
+        let failing = self.attempts.iter().filter(fails);
+        self.forbidden.extend(failing.map(|it| it.attempt.to_string()));
+    }
 }
 
 /// The protections against harm by the system under test, as far as this system can enforce it.

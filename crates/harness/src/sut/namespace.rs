@@ -14,10 +14,12 @@ const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz23456789";
 
 fn fresh(at: Timestamp) -> String {
     let stamp = at.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M").to_string();
+    format!("selftest-{stamp}-{}", random())
+}
+
+fn random() -> String {
     let mut rng = rand::rng();
-    let random: String =
-        (0..6).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect();
-    format!("selftest-{stamp}-{random}")
+    (0..6).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect()
 }
 
 fn is_valid(id: &str) -> bool {
@@ -91,6 +93,14 @@ id!(
     TaskGroupId
 );
 
+impl SessionId {
+    /// A new session of a run: its id begins with that of the run, so that everybody can tell whose
+    /// it is.
+    pub fn within(run: &RunId) -> Self {
+        Self(format!("{run}{}", random()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +111,14 @@ mod tests {
         let id = RunId::fresh(at);
         assert!(id.as_str().starts_with("selftest-20260206-1234-"), "{id}");
         assert_eq!(RunId::try_from(id.as_str().to_owned()), Ok(id));
+    }
+
+    #[test]
+    fn sessions_are_those_of_a_run() {
+        let run = RunId::fresh("2026-02-06T12:34:56Z".parse().unwrap());
+        let (one, two) = (SessionId::within(&run), SessionId::within(&run));
+        assert!(one.as_str().starts_with(run.as_str()) && one != two, "{one}");
+        assert_eq!(SessionId::try_from(one.as_str().to_owned()), Ok(one));
     }
 
     #[test]

@@ -15,6 +15,14 @@ pub const ADAPTERS: [&str; 4] = ["chat", "command", "acp", "http"];
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SutSettings {
+    /// What happens where a program, or the command of a check, cannot be kept in its sandbox.
+    /// Absent: `enforce` on Linux, `best_effort` elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
+    /// Whether a case fails in which something was attempted that the sandbox refused. An attempt
+    /// to read the answer key always fails it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fail_on_attempts: bool,
     /// A small assistant that answers about the project in the current folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatSettings>,
@@ -99,6 +107,56 @@ impl AcpSettings {
             tcp_ports: self.tcp_ports.clone(),
             ..CommandSettings::default()
         }
+    }
+}
+
+/// What happens where a program cannot be kept in its sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+pub enum Sandbox {
+    /// Nothing is run.
+    Enforce,
+    /// It is run with as much of the sandbox as there is, and the reports say what is missing.
+    BestEffort,
+    /// There is no sandbox: the program may do what its user may do.
+    Off,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        if cfg!(target_os = "linux") { Self::Enforce } else { Self::BestEffort }
+    }
+}
+
+/// Limits of each process of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Most MiB of memory that a process may ask for.
+    #[schemars(range(min = 16, max = 16_777_216))]
+    pub memory_mib: u32,
+    /// Most processes and threads at a time.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub processes: u32,
+    /// Most MiB of a file that it writes.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub file_mib: u32,
+    /// Most seconds of processor time of a process.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub cpu_seconds: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory_mib: 8192, processes: 1024, file_mib: 1024, cpu_seconds: 3600 }
+    }
+}
+
+impl Limits {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -201,6 +259,12 @@ pub struct CommandSettings {
     /// TCP ports that it may connect to; none by default.
     #[serde(default)]
     pub tcp_ports: Vec<u16>,
+    /// Whether it may look up names, where it has `tcp_ports`. UDP is then open to any address.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub name_lookups: bool,
+    /// Limits of each of its processes.
+    #[serde(default, skip_serializing_if = "Limits::is_default")]
+    pub limits: Limits,
 }
 
 /// Settings of the `http` adapter. The defaults are the task API of `pm-orchestrator-runner`, with

@@ -21,6 +21,7 @@ use crate::outcome::usage::RoleUsage;
 use crate::outcome::{CheckResult, RunOutcome, Step, StepKind};
 use crate::report::case_view::{self, CaseView};
 use crate::report::wording;
+use crate::sut::SandboxEvidence;
 
 /// The page's style.
 const STYLE: &str = include_str!("../../../templates/ci_report.css");
@@ -310,6 +311,8 @@ fn case(run: &RunView<'_>, case: &CaseView<'_>, number: usize, bounds: Bounds) -
         facts.push(wording::usage(&used.total, currency));
     }
     facts.push(result.session_id.to_string());
+    let sandbox = result.evidence.sandbox.as_ref().map(SandboxEvidence::line);
+    facts.extend(sandbox.map(|line| terminal(&format!("isolation {line}"), MAX_LINE)));
     let notes = result.notes.iter().chain(&result.evidence.notes);
     facts.extend(notes.map(|note| terminal(note, MAX_LINE)));
     Case {

@@ -16,8 +16,9 @@ use super::environment::handed_on;
 use super::process::{Process, Tail};
 use super::{CommandHost, DEFAULT_PATH};
 use crate::check::{CommandCheck, CommandEnd};
-use crate::sut::confine::{NOT_STARTED, landlock_abi};
+use crate::sut::confine::{NOT_STARTED, NoSandbox};
 use crate::sut::namespace::SessionId;
+use crate::sut::sut_settings::Sandbox;
 
 /// How long the pipes of a command that ended may stay open.
 const GRACE: Duration = Duration::from_secs(1);
@@ -34,7 +35,14 @@ pub struct CommandRunner {
 
 impl CommandRunner {
     /// A runner on this host.
-    pub fn new(host: CommandHost) -> Self {
+    ///
+    /// Without a sandbox for programs under test, commands have as much of one as there is: they may
+    /// be a stranger's.
+    pub fn new(mut host: CommandHost) -> Self {
+        if host.sandbox == Sandbox::Off {
+            host.sandbox = Sandbox::BestEffort;
+            host.found = Arc::default();
+        }
         Self { host: host.absolute(), started: AtomicU32::new(0) }
     }
 
@@ -95,6 +103,9 @@ impl CommandRunner {
         scratch: &Path,
     ) -> Result<Process, String> {
         let host = &self.host;
+        if let Err(NoSandbox { what, advice }) = host.standing() {
+            return Err(format!("it cannot be kept in its sandbox: {what}; {advice}"));
+        }
         let path = host.environment.get("PATH").map_or(OsStr::new(DEFAULT_PATH), OsStr::new);
         let found = host.find(command.run.program(), path)?;
         let folder = workspace.unwrap_or(&host.project);
@@ -103,7 +114,6 @@ impl CommandRunner {
         policy.write.push(scratch.to_owned());
         policy.write.extend(workspace.map(Path::to_owned));
         policy.protect_aside(&host.scratch_root);
-        policy.required = landlock_abi() > 0;
         let mut environment = handed_on(&host.environment, &[]);
         let scratch = scratch.to_string_lossy();
         for (name, value) in [("HOME", &*scratch), ("TMPDIR", &*scratch), (CASE, case)] {

@@ -16,6 +16,7 @@
 
 mod check;
 mod environment;
+mod isolation;
 mod process;
 mod scratch;
 mod session;
@@ -29,10 +30,10 @@ use std::sync::{Arc, OnceLock};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::confine::{Policy, landlock_abi};
-use super::project::Workspace;
+use super::confine::{NoSandbox, Policy, Standing, Walls};
+use super::project::{Hidden, Workspace};
 use super::skill::Skill;
-use super::sut_settings::{CommandSettings, WorkFolder};
+use super::sut_settings::{CommandSettings, Sandbox, WorkFolder};
 use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
 pub use check::CommandRunner;
 use scratch::Scratch;
@@ -49,7 +50,6 @@ const WORKSPACE: &str = "project";
 /// A program under test.
 pub struct CommandSut {
     setup: Arc<Setup>,
-    abi: OnceLock<i32>,
     skill: Option<Arc<Skill>>,
 }
 
@@ -69,9 +69,33 @@ pub struct CommandHost {
     pub environment: BTreeMap<String, String>,
     /// Knows the secrets.
     pub redactor: Arc<Redactor>,
+    /// What happens where programs cannot be kept in a sandbox.
+    pub sandbox: Sandbox,
+    /// Whether every refused attempt fails its case, and not only one to read the answer key.
+    pub fail_on_attempts: bool,
+    /// What was found out once: clones share it.
+    pub found: Arc<Found>,
+}
+
+/// What is found out about machine and project when the first program is to be started.
+#[derive(Debug, Default)]
+pub struct Found {
+    standing: OnceLock<Result<Standing, NoSandbox>>,
+    hidden: OnceLock<Hidden>,
 }
 
 impl CommandHost {
+    /// What keeps programs in here. Blocks the first time, for some milliseconds.
+    pub fn standing(&self) -> Result<&Standing, &NoSandbox> {
+        let find = || Standing::find(&self.harness, self.sandbox);
+        self.found.standing.get_or_init(find).as_ref()
+    }
+
+    /// Copies of answers, and keys, in the project. Blocks the first time.
+    fn hidden(&self) -> &Hidden {
+        self.found.hidden.get_or_init(|| Hidden::scan(&self.project, &self.protected))
+    }
+
     /// The same with absolute paths.
     fn absolute(mut self) -> Self {
         for path in [&mut self.project, &mut self.scratch_root, &mut self.harness] {
@@ -113,6 +137,10 @@ impl CommandHost {
     fn policy(&self, folder: &Path, path: &OsStr) -> Policy {
         let mut policy = Policy::for_project(folder, Some(path), self.home());
         policy.protected = self.protected.iter().map(|path| self.project.join(path)).collect();
+        let Hidden { answers, secrets } = self.hidden();
+        policy.protected.extend_from_slice(answers);
+        policy.secret.extend_from_slice(secrets);
+        policy.walls = self.standing().map_or(Walls::Full, |standing| standing.walls);
         policy
     }
 }
@@ -156,6 +184,8 @@ impl Setup {
             policy.allow.extend(program.first().map(PathBuf::from));
         }
         policy.ports.clone_from(&settings.tcp_ports);
+        policy.lookups = settings.name_lookups;
+        policy.limits = settings.limits;
         // The folders of other cases are nobody's business either.
         policy.protect_aside(&host.scratch_root);
         policy
@@ -173,11 +203,7 @@ impl CommandSut {
     /// A program of these settings.
     pub fn new(settings: CommandSettings, host: CommandHost) -> Self {
         let setup = Arc::new(Setup { settings, host: host.absolute() });
-        Self { setup, abi: OnceLock::new(), skill: None }
-    }
-
-    fn abi(&self) -> i32 {
-        *self.abi.get_or_init(landlock_abi)
+        Self { setup, skill: None }
     }
 
     fn make_scratch(&self, name: &str) -> Result<Scratch, SutError> {
@@ -217,13 +243,13 @@ impl SystemUnderTest for CommandSut {
     }
 
     fn isolation(&self) -> Isolation {
-        let mut isolation = isolation(self.abi(), &self.setup.settings);
-        if self.setup.host.project.join(".git").exists() {
-            isolation
-                .not_enforced
-                .push("what was committed of protected files can be read from .git".to_owned());
+        match self.setup.host.standing() {
+            Ok(standing) => isolation::isolation(standing, &self.setup.settings),
+            Err(NoSandbox { what, .. }) => Isolation {
+                enforced: Vec::new(),
+                not_enforced: vec![format!("no program is run, because {what}")],
+            },
         }
-        isolation
     }
 
     fn can_reach_project(&self) -> bool {
@@ -238,6 +264,10 @@ impl SystemUnderTest for CommandSut {
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
         async {
             self.setup.program()?;
+            if let Err(NoSandbox { what, advice }) = self.setup.host.standing() {
+                let what = format!("the program cannot be kept in its sandbox: {what}");
+                return Err(SutError::NotStarted { what, hint: Some(advice.clone()) });
+            }
             if !is_executable(&self.setup.host.harness) {
                 let what = format!("{} is not executable", self.setup.host.harness.display());
                 return Err(SutError::NotStarted { what, hint: None });
@@ -266,7 +296,7 @@ impl SystemUnderTest for CommandSut {
 impl CommandSut {
     /// The same program with this skill at hand.
     pub(in crate::sut) fn having(&self, skill: Arc<Skill>) -> Self {
-        Self { setup: Arc::clone(&self.setup), abi: OnceLock::new(), skill: Some(skill) }
+        Self { setup: Arc::clone(&self.setup), skill: Some(skill) }
     }
 
     /// A session in the namespace of the task, whose program is not started yet.
@@ -286,7 +316,7 @@ impl CommandSut {
             let folder = workspace.as_ref().map_or(&*self.setup.host.project, Workspace::folder);
             let mut policy = self.setup.policy(folder);
             policy.write.push(scratch.path.clone());
-            policy.required = self.abi() > 0;
+            policy.notes = Some(scratch.notes());
             let (setup, has_skill) = (Arc::clone(&self.setup), self.skill.is_some());
             let session =
                 CommandSession::new(setup, task.clone(), scratch, has_skill, policy, workspace);
@@ -294,69 +324,4 @@ impl CommandSut {
         }
         .boxed()
     }
-}
-
-/// Rules that this kernel enforces, by the version of Landlock's interface.
-fn isolation(abi: i32, settings: &CommandSettings) -> Isolation {
-    let ports = match settings.tcp_ports.as_slice() {
-        [] => "none".to_owned(),
-        ports => ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    };
-    let project = match settings.work_folder {
-        WorkFolder::Project => "the project",
-        WorkFolder::Copy => "a copy of the project in its scratch folder",
-    };
-    let rules: &[(i32, String)] = &[
-        (
-            1,
-            format!(
-                "reads only {project}, system folders, toolchains on PATH and `readable`; not the \
-                 reports, prompts and configuration that hold answers"
-            ),
-        ),
-        (1, "writes only to a scratch folder of its own, which is HOME and TMPDIR".to_owned()),
-        (3, "cannot truncate files that it may not write".to_owned()),
-        (4, format!("connects by TCP only to these ports: {ports}; listens on none")),
-        (5, "cannot control devices".to_owned()),
-        (6, "cannot signal processes or reach abstract Unix sockets outside".to_owned()),
-        (9, "cannot connect to Unix sockets outside its scratch folder".to_owned()),
-    ];
-    let ending = if cfg!(target_os = "linux") {
-        "the whole process tree is ended with the case, also processes that detached"
-    } else {
-        "the process group is ended with the case"
-    };
-    let mut enforced = vec![
-        "environment cleared to an allow-list and the configured variables".to_owned(),
-        ending.to_owned(),
-    ];
-    if cfg!(target_os = "linux") {
-        enforced.push("has none of root's powers but to pass over file permissions".to_owned());
-    }
-    let mut not_enforced = Vec::new();
-    for (least, rule) in rules {
-        if abi >= *least {
-            enforced.push(format!("{rule} (Landlock)"));
-        } else if cfg!(target_os = "linux") {
-            not_enforced.push(format!(
-                "not held to this, for which Landlock ABI {least} is needed and the kernel has \
-                 {abi}: {rule}"
-            ));
-        }
-    }
-    if !cfg!(target_os = "linux") {
-        not_enforced.push(
-            "files and network are not limited on this system, and a process that detaches \
-             survives: Landlock exists on Linux only"
-                .to_owned(),
-        );
-    }
-    not_enforced.push("UDP, ICMP and name lookups are not limited".to_owned());
-    not_enforced.push(
-        "names, sizes and times of files can be seen everywhere, and so can the command lines of \
-         other processes; modes, owners and times of its user's files can be changed"
-            .to_owned(),
-    );
-    not_enforced.push("memory and processor time are not limited, only wall time".to_owned());
-    Isolation { enforced, not_enforced }
 }

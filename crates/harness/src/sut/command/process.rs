@@ -160,6 +160,17 @@ impl Output {
         }
     }
 
+    /// Whether a result is there already that nobody has asked for.
+    pub(super) async fn has_result(&mut self) -> Result<bool, SutError> {
+        // Only what has arrived: nothing is waited for.
+        let _ = tokio::time::timeout(Duration::ZERO, self.fill()).await;
+        let lines = self.buffer.split(|&byte| byte == b'\n');
+        Ok(lines.into_iter().any(|line| {
+            let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
+            value.is_some_and(|value| value["type"] == "result")
+        }))
+    }
+
     /// Everything until the end of the output.
     pub(super) async fn rest(&mut self) -> Result<Vec<u8>, SutError> {
         while self.fill().await? > 0 {

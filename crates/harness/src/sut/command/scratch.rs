@@ -68,11 +68,23 @@ impl Scratch {
     }
 }
 
+impl Scratch {
+    /// The file beside it in which the supervisor notes attempts. The program does not see it.
+    pub(super) fn notes(&self) -> PathBuf {
+        notes_of(&self.path)
+    }
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         // Mostly it is gone: this is for a session that is dropped instead of closed.
         let _ = fs::remove_dir_all(&self.path);
+        let _ = fs::remove_file(self.notes());
     }
+}
+
+fn notes_of(path: &Path) -> PathBuf {
+    path.with_extension("attempts")
 }
 
 /// Whether the folder at this path is the opened one.
@@ -98,7 +110,10 @@ fn remove_dead(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     match folder.try_lock() {
-        Ok(()) if is_there(path, &folder) => fs::remove_dir_all(path),
+        Ok(()) if is_there(path, &folder) => {
+            let _ = fs::remove_file(notes_of(path));
+            fs::remove_dir_all(path)
+        }
         // Somebody lives in it, or has just removed it.
         _ => Ok(()),
     }

@@ -18,10 +18,12 @@ use super::process::{Output, Process, Tail, describe};
 use super::scratch::Scratch;
 use crate::check::{FileReport, ToolCall};
 use crate::scenario::TaskStatus;
-use crate::sut::confine::Policy;
-use crate::sut::project::Workspace;
+use crate::sut::confine::{Attempts, Policy, Walls, read_notes};
+use crate::sut::project::{Hidden, Workspace};
 use crate::sut::sut_settings::{PromptInput, Protocol};
-use crate::sut::{SutError, SutEvidence, SutReply, SutSession, Task, status};
+use crate::sut::{
+    SandboxEvidence, SandboxState, SutError, SutEvidence, SutReply, SutSession, Task, status,
+};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 
@@ -38,7 +40,7 @@ const SILENT_LIMIT: Duration = Duration::from_secs(5);
 const MAX_TOOL_CALLS: usize = 10_000;
 
 /// Most bytes of foreign text in an error message.
-const QUOTE: usize = 200;
+const QUOTE: usize = 400;
 
 pub(in crate::sut) struct CommandSession {
     setup: Arc<Setup>,
@@ -50,6 +52,8 @@ pub(in crate::sut) struct CommandSession {
     stderr: Arc<Mutex<Tail>>,
     exit: Option<String>,
     other_lines: u32,
+    /// The rule of the protocol that the program broke, if it broke one.
+    broken_rule: Option<String>,
     /// Whether the scratch folder holds a skill.
     has_skill: bool,
     /// Whether a call failed or was dropped: then there is nothing to wait for at the end.
@@ -78,6 +82,23 @@ struct ResultLine {
     output: String,
     tool_calls: Option<Vec<ToolCall>>,
     tokens: Option<u64>,
+    session_id: Option<String>,
+    task_group_id: Option<String>,
+}
+
+impl ResultLine {
+    /// The rule that a line breaks that says whose answer it is, and names another's.
+    fn stranger(&self, task: &Task) -> Option<String> {
+        let pairs = [
+            ("session", &self.session_id, task.session_id.as_str()),
+            ("task group", &self.task_group_id, task.task_group_id.as_str()),
+        ];
+        let (what, named, own) = pairs
+            .into_iter()
+            .find(|(_, named, own)| named.as_ref().is_some_and(|named| named != own))?;
+        let named = one_line(named.as_deref().unwrap_or_default(), QUOTE);
+        Some(format!("it answered for the {what} `{named}`, and not for its own, {own}"))
+    }
 }
 
 impl CommandSession {
@@ -100,6 +121,7 @@ impl CommandSession {
             stderr: Arc::default(),
             exit: None,
             other_lines: 0,
+            broken_rule: None,
             has_skill,
             broken: false,
         }
@@ -124,9 +146,10 @@ impl CommandSession {
     /// What the program may read of the project.
     pub(in crate::sut) fn view(&self) -> GrantedView {
         let host = &self.setup.host;
+        let Hidden { answers, secrets } = host.hidden();
         GrantedView {
             root: self.workspace().unwrap_or(&host.project).to_owned(),
-            hidden: host.protected.clone(),
+            hidden: [&host.protected[..], answers, secrets].concat(),
             redactor: Arc::clone(&host.redactor),
         }
     }
@@ -139,6 +162,23 @@ impl CommandSession {
         };
         self.broken = answer.is_err();
         answer
+    }
+
+    /// What the sandbox saw so far.
+    fn sandbox(&self) -> SandboxEvidence {
+        let (mut attempts, left_out) = read_notes(&self.scratch.notes());
+        for Attempts { attempt, .. } in &mut attempts {
+            attempt.what = self.setup.host.redactor.apply(&attempt.what).into_owned();
+        }
+        let standing = self.setup.host.standing();
+        let is_enforced = standing.is_ok_and(|standing| standing.walls == Walls::Full);
+        let mut evidence = SandboxEvidence::new(attempts, left_out, is_enforced);
+        if let Some(broken) = &self.broken_rule {
+            evidence.state = SandboxState::Tainted;
+            evidence.forbidden.push(broken.clone());
+        }
+        evidence.forbid(self.setup.host.fail_on_attempts);
+        evidence
     }
 
     fn start(&self, program: &[OsString]) -> Result<Process, SutError> {
@@ -183,6 +223,11 @@ impl CommandSession {
             self.process = Some(self.start(&self.setup.program()?)?);
         }
         let Some(process) = &mut self.process else { unreachable!("started above") };
+        if is_reply && process.stdout.has_result().await? {
+            let rule = "it answered before it was asked";
+            self.broken_rule = Some(rule.to_owned());
+            return Err(SutError::failed(rule));
+        }
         let mut stdin = process.stdin.take();
         let write = write(stdin.as_mut(), format!("{message}\n").into_bytes());
         let read = read_result(&mut process.stdout, &mut self.other_lines);
@@ -191,6 +236,10 @@ impl CommandSession {
         let Some(line) = line else {
             return Err(self.no_answer().await);
         };
+        if let Some(rule) = line.stranger(&self.task) {
+            self.broken_rule = Some(rule.clone());
+            return Err(SutError::failed(rule));
+        }
         let redactor = &self.setup.host.redactor;
         let tool_calls = line.tool_calls.map(|calls| {
             let kept = calls.into_iter().take(MAX_TOOL_CALLS);
@@ -220,10 +269,18 @@ impl CommandSession {
     pub(in crate::sut) fn failed(&self, what: &str) -> SutError {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last_line();
         let stderr = stderr.map(|line| self.setup.host.redactor.apply(&line).into_owned());
-        SutError::failed(match stderr {
+        let mut what = match stderr {
             Some(line) => format!("{what}; its last words: {}", one_line(&line, QUOTE)),
             None => what.to_owned(),
-        })
+        };
+        // Mostly it is this that it could not do without.
+        let (attempts, _) = read_notes(&self.scratch.notes());
+        let denied = attempts.iter().find_map(|it| Some((it, it.attempt.kind.granted_by()?)));
+        if let Some((Attempts { attempt, .. }, key)) = denied {
+            let attempt = self.setup.host.redactor.apply(&attempt.to_string()).into_owned();
+            what += &format!("; the sandbox refused: {attempt}, which {key} grants");
+        }
+        SutError::failed(what)
     }
 
     async fn text_turn(&mut self, said: &str) -> Result<SutReply, SutError> {
@@ -309,7 +366,8 @@ impl SutSession for CommandSession {
             }
             let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).text();
             let stderr = stderr.map(|text| self.setup.host.redactor.apply(&text).into_owned());
-            SutEvidence { stderr, exit: self.exit, notes, failed_call: None }
+            let sandbox = Some(self.sandbox());
+            SutEvidence { stderr, exit: self.exit, notes, sandbox, failed_call: None }
         }
         .boxed()
     }

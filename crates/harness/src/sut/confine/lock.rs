@@ -1,5 +1,6 @@
-//! The last step before the program: limits, Landlock, exec. What the kernel cannot enforce is
-//! left out here and said by the caller, who asks [`landlock_abi`].
+//! The last steps before the program: its view of the file system, limits, Landlock, no powers,
+//! filters of calls. In namespaces this process is their first one, starts the program and collects
+//! what has ended; else it becomes the program.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -7,102 +8,156 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::policy::Policy;
+use super::policy::{Policy, Walls};
 
-/// Largest file that a confined program may write, in bytes.
-pub(super) const LARGEST_FILE: u64 = 1 << 30;
-
-/// Becomes the program. Returns only when that fails.
-pub(super) fn exec(arguments: &[OsString]) -> Result<u8, String> {
+/// Becomes or runs the program. Returns its exit code, 128 + n when signal n killed it.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let (policy, program) = Policy::from_arguments(arguments)?;
+    if policy.walls != Walls::Off {
+        limit(&policy);
+    }
     let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
-    for (resource, most) in [(Resource::Core, 0), (Resource::Fsize, LARGEST_FILE)] {
-        // A lower limit that is already set cannot be raised, and need not be.
+    let error = Command::new(name).args(arguments).exec();
+    Err(not_started(name, &error))
+}
+
+/// Becomes or runs the program. Returns its exit code, 128 + n when signal n killed it. The first
+/// argument is the number of the descriptor that leads to the supervisor.
+#[cfg(target_os = "linux")]
+pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
+    use super::control::{self, Standing};
+    use super::view::{self, View};
+    use super::{kernel, landlocked};
+
+    let (control, arguments) = arguments.split_first().ok_or("expected a descriptor")?;
+    let (policy, program) = Policy::from_arguments(arguments)?;
+    let number = control.to_str().and_then(|number| number.parse().ok());
+    let control = number.map(kernel::inherited).and_then(Result::ok).ok_or("no descriptor")?;
+    // The supervisor ends the tree; this is for the case that it is killed itself.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let failed = |what: &'static str| move |error| format!("cannot {what}: {error}");
+    rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC)
+        .map_err(|error| format!("cannot keep a descriptor: {error}"))?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
+    let null = null.map_err(failed("open /dev/null"))?;
+
+    let mut standing = Standing { walls: policy.walls, ..Standing::default() };
+    if policy.walls != Walls::Off {
+        let grants = policy.grants();
+        if policy.walls == Walls::Full {
+            let folder = std::env::current_dir().map_err(failed("find the working folder"))?;
+            let view = View::of(&grants, &policy.asked());
+            kernel::unshare(rustix::thread::UnshareFlags::NEWNS)
+                .map_err(failed("have mounts of its own"))?;
+            standing.proc = view::raise(&view, &policy, &folder)
+                .map_err(failed("make the file system of the sandbox"))?;
+            let _ = rustix::system::sethostname(b"selftest");
+        }
+        limit(&policy);
+        drop_powers().map_err(|error| format!("cannot drop capabilities: {error}"))?;
+        standing.landlock = landlocked::restrict(&policy, &grants)?;
+        // Other processes of the program cannot look into this one.
+        let hidden = rustix::process::DumpableBehavior::NotDumpable;
+        let _ = rustix::process::set_dumpable_behavior(hidden);
+        control::filter(&policy, &control, standing)?;
+    } else {
+        control::tell(&control, &standing, None)?;
+    }
+    drop(control);
+    if policy.trial {
+        return Ok(0);
+    }
+    let (name, arguments) = program.split_first().ok_or("expected a program after `--`")?;
+    let mut command = Command::new(name);
+    command.args(arguments);
+    if policy.walls != Walls::Full {
+        return Err(not_started(name, &command.exec()));
+    }
+    let program = command.spawn().map_err(|error| not_started(name, &error))?;
+    // From here on the program alone holds them, so that the harness sees when it closes them.
+    rustix::stdio::dup2_stdin(&null)
+        .and_then(|()| rustix::stdio::dup2_stdout(&null))
+        .map_err(|error| format!("cannot let go of the program's input and output: {error}"))?;
+    Ok(collect(rustix::process::Pid::from_child(&program)))
+}
+
+/// Waits for the program, and collects every process that lost its parent. What is left when this
+/// process ends is ended by the kernel.
+#[cfg(target_os = "linux")]
+fn collect(program: rustix::process::Pid) -> u8 {
+    use rustix::process::{WaitOptions, wait};
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((child, status))) if child == program => {
+                let number = status.exit_status().or(status.terminating_signal().map(|n| 128 + n));
+                return number.and_then(|number| u8::try_from(number).ok()).unwrap_or(u8::MAX);
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return u8::MAX,
+        }
+    }
+}
+
+/// Why a program was not started, and what would help.
+fn not_started(name: &OsString, error: &std::io::Error) -> String {
+    let name = std::path::Path::new(name);
+    let hint = match error.raw_os_error() {
+        // ENOEXEC.
+        Some(8) => {
+            "; it is neither a program for this machine nor a script whose first line names \
+                    its interpreter, such as `#!/bin/sh`"
+        }
+        // ENOENT.
+        Some(2) => {
+            "; it, its interpreter or its loader is not in the sandbox: grant the folder by \
+                    sut.command.readable"
+        }
+        // EACCES.
+        Some(13) => {
+            "; it may not be executed, or its folder is not granted: see \
+                     sut.command.readable"
+        }
+        _ => "",
+    };
+    format!("cannot start {}: {error}{hint}", name.display())
+}
+
+/// Limits that the program cannot raise again. A lower one that is set already stays.
+fn limit(policy: &Policy) {
+    let limits = &policy.limits;
+    let mib = |mib: u32| u64::from(mib) << 20;
+    let mut all = vec![
+        (Resource::Core, 0),
+        (Resource::Fsize, mib(limits.file_mib)),
+        // Not of addresses, which engines reserve by the terabyte.
+        (Resource::Data, mib(limits.memory_mib)),
+        (Resource::Cpu, u64::from(limits.cpu_seconds)),
+    ];
+    // Outside it would count whatever else its user runs.
+    if policy.walls == Walls::Full {
+        all.push((Resource::Nproc, u64::from(limits.processes)));
+    }
+    for (resource, most) in all {
         let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     }
-    #[cfg(target_os = "linux")]
-    {
-        // The supervisor ends the tree; this is for the case that it is killed itself.
-        let _ =
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-        drop_capabilities().map_err(|error| format!("cannot drop capabilities: {error}"))?;
-        landlocked::restrict(&policy)?;
-    }
-    let error = Command::new(name).args(arguments).exec();
-    Err(format!("cannot start {}: {error}", name.display()))
 }
 
-/// Gives up what root may do, but for passing over file permissions, which Landlock limits: a
-/// project may belong to another user. Some powers of root pass over Landlock, such as reading
-/// the environment of other processes.
+/// Gives up what root may do, and everything by which a program could get it back.
 #[cfg(target_os = "linux")]
-fn drop_capabilities() -> rustix::io::Result<()> {
-    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-    // Without this root gets everything back at exec.
-    rustix::thread::set_no_new_privs(true)?;
-    let kept = capabilities(None)?.permitted & CapabilitySet::DAC_OVERRIDE;
-    let inheritable = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
-}
-
-/// The version of Landlock's interface that this kernel enforces; 0 where there is none.
-pub fn landlock_abi() -> i32 {
-    #[cfg(target_os = "linux")]
-    return landlocked::abi();
-    #[cfg(not(target_os = "linux"))]
-    return 0;
-}
-
-#[cfg(target_os = "linux")]
-mod landlocked {
-    use landlock::{
-        ABI, Access as _, AccessFs, AccessNet, LandlockStatus, NetPort, RestrictionStatus, Ruleset,
-        RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
-        path_beneath_rules,
+fn drop_powers() -> rustix::io::Result<()> {
+    use rustix::thread::{
+        CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+        remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
     };
-
-    use super::Policy;
-
-    /// The newest interface whose rights are all known here; older kernels enforce what they
-    /// know of it.
-    const NEWEST: ABI = ABI::V9;
-
-    pub(super) fn restrict(policy: &Policy) -> Result<(), String> {
-        let status = apply(policy).map_err(|error| format!("cannot confine: {error}"))?;
-        if policy.required && status.ruleset == RulesetStatus::NotEnforced {
-            return Err("cannot confine: this kernel enforces no Landlock rule".to_owned());
-        }
-        Ok(())
-    }
-
-    fn apply(policy: &Policy) -> Result<RestrictionStatus, RulesetError> {
-        let grants = policy.grants();
-        Ruleset::default()
-            .handle_access(AccessFs::from_all(NEWEST))?
-            .handle_access(AccessNet::from_all(NEWEST))?
-            .scope(Scope::from_all(NEWEST))?
-            .create()?
-            .add_rules(path_beneath_rules(&grants.whole, AccessFs::from_read(NEWEST)))?
-            .add_rules(path_beneath_rules(&grants.names, AccessFs::ReadDir))?
-            .add_rules(path_beneath_rules(&policy.write, AccessFs::from_all(NEWEST)))?
-            .add_rules(
-                policy
-                    .ports
-                    .iter()
-                    .map(|&port| Ok::<_, RulesetError>(NetPort::new(port, AccessNet::ConnectTcp))),
-            )?
-            .restrict_self()
-    }
-
-    pub(super) fn abi() -> i32 {
-        // The kernel is asked by restricting a thread that does nothing else: the restriction
-        // holds for that thread only and ends with it.
-        let status = std::thread::spawn(|| apply(&Policy::default()).ok()).join().ok().flatten();
-        match status.map(|status| status.landlock) {
-            Some(LandlockStatus::Available { effective_abi, kernel_abi }) => {
-                kernel_abi.unwrap_or(effective_abi as i32)
-            }
-            _ => 0,
+    set_no_new_privs(true)?;
+    for power in CapabilitySet::all().iter() {
+        // Without namespaces an ordinary user may not, and has none of them anyway.
+        if capability_is_in_bounding_set(power).unwrap_or(false) {
+            let _ = remove_capability_from_bounding_set(power);
         }
     }
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }

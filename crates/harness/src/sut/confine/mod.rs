@@ -1,25 +1,45 @@
-//! Confines a program under test: Landlock, a cleared environment by its caller, and a
-//! supervisor that ends its whole process tree.
+//! Confines a program under test: namespaces and a file system of its own, Landlock, filters of
+//! system calls, a cleared environment by its caller, and a supervisor that ends its whole process
+//! tree and notes what was attempted.
 //!
 //! ```text
-//! selftest ─► selftest __sut supervise POLICY -- PROGRAM     own session, adopts orphans
-//!               └► selftest __sut exec POLICY -- PROGRAM     locks itself, then becomes
+//! selftest ─► selftest __sut supervise POLICY -- PROGRAM    own session; enters the namespaces,
+//!               │                                           looks at calls, notes attempts
+//!               └► selftest __sut exec POLICY -- PROGRAM    process 1 in there: makes the view,
+//!                    │                                      locks itself, collects orphans
 //!                    └► PROGRAM
 //! ```
 //!
 //! Two processes of our own binary stand in between, because a library that forbids unsafe code
 //! can run nothing between fork and exec. Nothing here knows of tasks, prompts or answers.
 
+mod attempt;
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod landlocked;
 mod lock;
+#[cfg(target_os = "linux")]
+mod namespaces;
 mod policy;
+mod standing;
 mod supervise;
+#[cfg(target_os = "linux")]
+mod view;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-pub use lock::landlock_abi;
-pub use policy::{Policy, toolchains};
+pub use attempt::{Attempt, AttemptKind, Attempts, read_notes};
+pub use policy::{Policy, Walls, toolchains};
+pub use standing::{NoSandbox, Standing};
 
 /// The hidden first argument that starts a process of this module.
 pub const WORD: &str = "__sut";
@@ -37,7 +57,7 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
     let rest: Vec<OsString> = arguments.collect();
     let ended = match step.to_str() {
         Some("supervise") => supervise::run(&rest),
-        Some("exec") => lock::exec(&rest),
+        Some("exec") => lock::run(&rest),
         _ => Err("expected `supervise` or `exec`".to_owned()),
     };
     Some(ended.map_or_else(
@@ -48,4 +68,12 @@ pub fn entry(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
         },
         ExitCode::from,
     ))
+}
+
+/// The version of Landlock's interface that this kernel enforces; 0 where there is none.
+pub fn landlock_abi() -> i32 {
+    #[cfg(target_os = "linux")]
+    return landlocked::abi();
+    #[cfg(not(target_os = "linux"))]
+    return 0;
 }

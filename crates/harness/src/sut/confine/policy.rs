@@ -4,29 +4,89 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// System folders and files that every program may read, where they exist.
+use crate::sut::sut_settings::Limits;
+
+/// System folders and files that every program may read, where they exist: libraries and programs.
+/// Of `/etc` only what libraries read, since it holds keys and whatever an administrator puts there.
 const SYSTEM: &[&str] = &[
-    "/usr",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libx32",
+    "/usr/libexec",
+    "/usr/include",
+    "/usr/share",
+    "/usr/games",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/local/libexec",
+    "/usr/local/include",
+    "/usr/local/share",
     "/lib",
     "/lib32",
     "/lib64",
+    "/libx32",
     "/bin",
     "/sbin",
-    "/etc",
-    "/opt",
     "/proc",
     "/nix/store",
     "/gnu/store",
     "/run/current-system",
-    "/run/systemd/resolve",
-    "/run/resolvconf",
     "/sys/devices/system",
-    "/sys/fs/cgroup",
-    "/sys/kernel/mm",
+    "/sys/kernel/mm/transparent_hugepage",
     "/dev/random",
     "/dev/urandom",
     "/System",
     "/Library",
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/java",
+    "/etc/ld-musl-aarch64.path",
+    "/etc/ld-musl-x86_64.path",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/lsb-release",
+    "/etc/machine-info",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/profile",
+    "/etc/profile.d",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/static",
+    "/etc/terminfo",
+    "/etc/timezone",
 ];
 
 /// Device files that every program may read and write.
@@ -35,6 +95,7 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 /// Never readable with the folder that they lie in: keys of the system.
 const SYSTEM_SECRETS: &[&str] = &[
     "/etc/shadow",
+    "/root/.ssh",
     "/etc/shadow-",
     "/etc/gshadow",
     "/etc/gshadow-",
@@ -102,6 +163,31 @@ const TOOLCHAINS: &[&str] = &[
     "go",
 ];
 
+/// What keeps a program to its rights. The caller chooses what the kernel has.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::Display,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Walls {
+    /// Nothing does.
+    Off,
+    /// Landlock and filters of calls, as far as the kernel has them.
+    Inner,
+    /// Namespaces and a file system of its own around these.
+    #[default]
+    Full,
+}
+
 /// The rights of a confined program. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
@@ -118,8 +204,16 @@ pub struct Policy {
     pub protected: Vec<PathBuf>,
     /// TCP ports that may be connected to.
     pub ports: Vec<u16>,
-    /// Refuse to start the program when nothing can be enforced.
-    pub required: bool,
+    /// Whether names may be looked up by UDP, where there is a port.
+    pub lookups: bool,
+    /// What keeps it to all of this.
+    pub walls: Walls,
+    /// Limits of each process.
+    pub limits: Limits,
+    /// The file that refused attempts are noted in.
+    pub notes: Option<PathBuf>,
+    /// Whether everything is to be done but for starting the program.
+    pub trial: bool,
 }
 
 /// Readable paths as Landlock wants them: it knows what is allowed, not what is denied.
@@ -127,8 +221,12 @@ pub struct Policy {
 pub(super) struct Grants {
     /// Readable with everything below.
     pub(super) whole: Vec<PathBuf>,
-    /// Only the names in them, since something below is denied.
+    /// Only the names in them, since something below is denied. A folder comes before those in it.
     pub(super) names: Vec<PathBuf>,
+    /// Links in such folders.
+    pub(super) links: Vec<PathBuf>,
+    /// What was left out.
+    pub(super) denied: Vec<PathBuf>,
 }
 
 impl Policy {
@@ -179,8 +277,23 @@ impl Policy {
         for port in &self.ports {
             arguments.extend([OsString::from("--port"), port.to_string().into()]);
         }
-        if self.required {
-            arguments.push("--required".into());
+        arguments.extend(["--walls".into(), self.walls.to_string().into()]);
+        let Limits { memory_mib, processes, file_mib, cpu_seconds } = self.limits;
+        for (flag, value) in [
+            ("--memory", memory_mib),
+            ("--processes", processes),
+            ("--file", file_mib),
+            ("--cpu", cpu_seconds),
+        ] {
+            arguments.extend([OsString::from(flag), value.to_string().into()]);
+        }
+        if let Some(notes) = &self.notes {
+            arguments.extend(["--notes".into(), notes.into()]);
+        }
+        for (flag, holds) in [("--lookups", self.lookups), ("--trial", self.trial)] {
+            if holds {
+                arguments.push(flag.into());
+            }
         }
         arguments.push("--".into());
         arguments
@@ -195,13 +308,22 @@ impl Policy {
             if flag == "--" {
                 return Ok((policy, after));
             }
-            if flag == "--required" {
-                policy.required = true;
+            let switch = match flag.to_str() {
+                Some("--lookups") => Some(&mut policy.lookups),
+                Some("--trial") => Some(&mut policy.trial),
+                _ => None,
+            };
+            if let Some(switch) = switch {
+                *switch = true;
                 rest = after;
                 continue;
             }
             let (value, after) = after.split_first().ok_or("expected a value after a flag")?;
             rest = after;
+            let number = |flag: &str| {
+                let number = value.to_str().and_then(|number| number.parse::<u32>().ok());
+                number.ok_or_else(|| format!("expected a number after `{flag}`"))
+            };
             let paths = match flag.to_str() {
                 Some("--read") => &mut policy.read,
                 Some("--allow") => &mut policy.allow,
@@ -213,10 +335,47 @@ impl Policy {
                     policy.ports.push(port.ok_or("expected a port after `--port`")?);
                     continue;
                 }
+                Some("--walls") => {
+                    let walls = value.to_str().and_then(|word| word.parse().ok());
+                    policy.walls = walls.ok_or("expected a word after `--walls`")?;
+                    continue;
+                }
+                Some("--notes") => {
+                    policy.notes = Some(value.into());
+                    continue;
+                }
+                Some(flag @ "--memory") => {
+                    policy.limits.memory_mib = number(flag)?;
+                    continue;
+                }
+                Some(flag @ "--processes") => {
+                    policy.limits.processes = number(flag)?;
+                    continue;
+                }
+                Some(flag @ "--file") => {
+                    policy.limits.file_mib = number(flag)?;
+                    continue;
+                }
+                Some(flag @ "--cpu") => {
+                    policy.limits.cpu_seconds = number(flag)?;
+                    continue;
+                }
                 _ => return Err(format!("unknown flag {}", flag.display())),
             };
             paths.push(value.into());
         }
+    }
+
+    /// The paths that may be read, as they were named: they may lead over links.
+    #[cfg(target_os = "linux")]
+    pub(super) fn asked(&self) -> Vec<PathBuf> {
+        self.read.iter().chain(&self.allow).cloned().collect()
+    }
+
+    /// Most bytes of a folder in memory.
+    #[cfg(target_os = "linux")]
+    pub(super) fn memory_folder_bytes(&self) -> u64 {
+        u64::from(self.limits.memory_mib.min(512)) << 20
     }
 
     /// Paths that may be read, with folders split up where something below is denied.
@@ -238,6 +397,7 @@ impl Policy {
 
 fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
     if denied.iter().any(|denied| path.starts_with(denied)) {
+        grants.denied.push(path.to_owned());
         return;
     }
     if !denied.iter().any(|denied| denied.starts_with(path)) {
@@ -247,10 +407,17 @@ fn grant(path: &Path, denied: &[PathBuf], grants: &mut Grants) {
     let Ok(entries) = path.read_dir() else { return };
     grants.names.push(path.to_owned());
     for entry in entries.flatten() {
-        // A link would grant what it points to, wherever that is. Following it later is the
-        // kernel's business, which looks at the target.
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            grant(&entry.path(), denied, grants);
+        let path = entry.path();
+        match entry.file_type() {
+            // To grant a link would grant what it points to, wherever that is. Following it later
+            // is the kernel's business, which looks at the target.
+            Ok(kind) if kind.is_symlink() => {
+                if !denied.contains(&path) {
+                    grants.links.push(path);
+                }
+            }
+            Ok(_) => grant(&path, denied, grants),
+            Err(_) => {}
         }
     }
 }
@@ -311,7 +478,10 @@ mod tests {
         policy.allow.push("/data".into());
         policy.protected.push("/work/reports".into());
         policy.ports = vec![8080, 11434];
-        policy.required = true;
+        policy.lookups = true;
+        policy.walls = Walls::Inner;
+        policy.limits.cpu_seconds = 7;
+        policy.notes = Some("/tmp/notes".into());
         let mut arguments = policy.to_arguments();
         arguments.extend(["agent".into(), "--read".into()]);
         let (back, program) = Policy::from_arguments(&arguments).unwrap();
@@ -360,7 +530,7 @@ mod tests {
         };
         assert_eq!(policy.grants().whole, [root.join(".config/agent")]);
         policy.protected.push(root.clone());
-        assert_eq!(policy.grants(), Grants::default());
+        assert_eq!(policy.grants().whole, [] as [PathBuf; 0]);
     }
 
     #[test]

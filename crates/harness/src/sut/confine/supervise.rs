@@ -1,10 +1,13 @@
-//! The process above the program: it passes stdio through, adopts every orphan below it, and
-//! ends all of them when the program ends, when it is told to, or when the harness is gone.
+//! The process above the program: it passes stdio through, looks at the calls that wait for it, and
+//! ends everything below when the program ends, when it is told to, or when the harness is gone.
+//!
+//! In namespaces the kernel ends everything with the first process there. Elsewhere this process
+//! adopts every orphan and kills until nothing is left.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::fd::AsFd as _;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -13,43 +16,71 @@ use tokio::net::unix::pipe::Sender;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::WORD;
+use super::policy::Policy;
 
 /// Runs the program and returns its exit code, 128 + n when signal n killed it.
 pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .and_then(|runtime| runtime.block_on(supervise(arguments)))
-        .map_err(|error| format!("cannot supervise the program: {error}"))
-}
-
-async fn supervise(arguments: &[OsString]) -> std::io::Result<u8> {
+    let (policy, _) = Policy::from_arguments(arguments)?;
     // Away from the terminal: its signals are for the harness, and it is not to be read from.
     let _ = rustix::process::setsid();
+    let failed = |error: std::io::Error| format!("cannot supervise the program: {error}");
     #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let notes = linux::prepare(&policy)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(failed)?;
+    runtime.block_on(async {
+        #[cfg(target_os = "linux")]
+        {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+                .map_err(|error| failed(error.into()))?;
+            let (program, control) = linux::start(arguments).map_err(failed)?;
+            let gate = linux::Gate::new(&policy, &program, control, notes).map_err(failed)?;
+            supervise(program, gate).await.map_err(failed)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+            command.args([WORD, "exec"]).args(arguments);
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+            let program = command.spawn().map_err(failed)?;
+            supervise(program, Gate).await.map_err(failed)
+        }
+    })
+}
+
+/// Elsewhere nothing waits for the supervisor.
+#[cfg(not(target_os = "linux"))]
+struct Gate;
+
+#[cfg(not(target_os = "linux"))]
+impl Gate {
+    async fn serve(&mut self) {
+        std::future::pending().await
+    }
+}
+
+#[cfg(target_os = "linux")]
+use linux::Gate;
+
+async fn supervise(program: Child, mut gate: Gate) -> std::io::Result<u8> {
     let mut ended = signal(SignalKind::child())?;
     let mut told = signal(SignalKind::terminate())?;
     // The harness holds the other end of stderr for as long as it lives: an error on this end
     // means that it was killed. Anything but a pipe cannot be watched.
     let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
     let harness = Sender::from_owned_fd_unchecked(stderr).ok();
-
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args([WORD, "exec"]).args(arguments);
-    // A group of its own can be killed as a whole.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let program = command.spawn()?;
     // From here on the program alone holds them, so that the harness sees when it closes them.
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
 
     let program = Pid::from_child(&program);
-    let mut code = None;
+    // It may have ended before its end was listened for.
+    let mut code = reap(program).code;
     while code.is_none() {
         tokio::select! {
             _ = ended.recv() => code = reap(program).code,
+            () = gate.serve() => {}
             _ = told.recv() => break,
             () = gone(harness.as_ref()) => break,
         }
@@ -110,15 +141,15 @@ async fn end_all(program: Pid, code: &mut Option<u8>) {
 #[cfg(target_os = "linux")]
 fn kill_children(_program: Pid) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return;
+    // The kernel keeps the list; without it every process has to be looked at.
+    let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).ok();
+    let children: Vec<i32> = match listed {
+        Some(list) => list.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
+        None => all_processes().filter(|&number| parent(number) == Some(own)).collect(),
     };
-    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    for number in numbers.filter(|&number| parent(number) == Some(own)) {
-        if let Some(child) = Pid::from_raw(number) {
-            kill_group(child);
-            let _ = rustix::process::kill_process(child, Signal::KILL);
-        }
+    for child in children.into_iter().filter_map(Pid::from_raw) {
+        kill_group(child);
+        let _ = rustix::process::kill_process(child, Signal::KILL);
     }
 }
 
@@ -136,6 +167,12 @@ fn kill_group(child: Pid) {
 }
 
 #[cfg(target_os = "linux")]
+fn all_processes() -> impl Iterator<Item = i32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+#[cfg(target_os = "linux")]
 fn parent(process: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     // The second field is the name in brackets, which may hold anything.
@@ -147,4 +184,132 @@ fn parent(process: i32) -> Option<i32> {
 #[cfg(not(target_os = "linux"))]
 fn kill_children(program: Pid) {
     let _ = rustix::process::kill_process_group(program, Signal::KILL);
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs::{File, OpenOptions};
+    use std::io::Write as _;
+    use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+    use std::process::Stdio;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::FdFlags;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use tokio::io::unix::AsyncFd;
+
+    use super::super::policy::Walls;
+    use super::super::watch::Watch;
+    use super::super::{control, kernel, namespaces};
+    use super::{Child, Command, OsString, Policy, WORD};
+
+    /// Calls that are answered before other events are looked at.
+    const AT_ONCE: usize = 64;
+
+    /// Everything that has to be done while there is one thread. Returns where notes go.
+    pub(super) fn prepare(policy: &Policy) -> Result<Option<File>, String> {
+        // Whatever the harness was started with is not for the program. Old kernels lack the call;
+        // there the harness's own descriptors still end with the next program.
+        let _ = kernel::close_on_exec_from(3);
+        let notes = policy.notes.as_ref();
+        let notes = notes.map(|path| {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            file.map_err(|error| format!("cannot write {}: {error}", path.display()))
+        });
+        let notes = notes.transpose()?;
+        if policy.walls == Walls::Full {
+            namespaces::enter(policy.ports.is_empty())?;
+        }
+        Ok(notes)
+    }
+
+    /// Starts the process that becomes or runs the program, and the way to hear from it.
+    pub(super) fn start(arguments: &[OsString]) -> std::io::Result<(Child, OwnedFd)> {
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        rustix::io::fcntl_setfd(&theirs, FdFlags::empty())?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args([WORD, "exec"]).arg(theirs.as_raw_fd().to_string()).args(arguments);
+        command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        // A group of its own can be killed as a whole, where no process namespace ends them all.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        Ok((command.spawn()?, ours))
+    }
+
+    /// What waits for the supervisor.
+    pub(super) struct Gate {
+        state: State,
+        watch: Watch,
+        /// Where to say what stands, for a trial.
+        said: Option<OwnedFd>,
+    }
+
+    enum State {
+        Waiting(AsyncFd<OwnedFd>),
+        Open(AsyncFd<OwnedFd>),
+        Nothing,
+    }
+
+    impl Gate {
+        pub(super) fn new(
+            policy: &Policy,
+            program: &Child,
+            control: OwnedFd,
+            notes: Option<File>,
+        ) -> std::io::Result<Self> {
+            let said = policy.trial.then(|| std::io::stdout().as_fd().try_clone_to_owned());
+            Ok(Self {
+                state: State::Waiting(kernel::awaited(control)?),
+                watch: Watch::new(policy, program.id(), notes),
+                said: said.transpose()?,
+            })
+        }
+
+        /// Does the next thing that waits, if anything ever does.
+        pub(super) async fn serve(&mut self) {
+            match &self.state {
+                State::Waiting(control) => {
+                    let Ok(mut ready) = control.readable().await else {
+                        self.state = State::Nothing;
+                        return;
+                    };
+                    ready.clear_ready();
+                    let heard = control::hear(control.get_ref().as_fd());
+                    if let (Some((standing, _)), Some(said)) = (&heard, self.said.take()) {
+                        let line = serde_json::to_vec(standing).unwrap_or_default();
+                        // Nobody is left to tell when this fails too.
+                        let _ = File::from(said).write_all(&line);
+                    }
+                    let listener = heard.and_then(|(_, listener)| listener);
+                    if let Some(listener) = &listener {
+                        kernel::answer_on_the_same_processor(listener.as_fd());
+                    }
+                    let listener = listener.and_then(|listener| kernel::awaited(listener).ok());
+                    self.state = listener.map_or(State::Nothing, State::Open);
+                }
+                State::Open(listener) => {
+                    let Ok(mut ready) = listener.readable().await else {
+                        self.state = State::Nothing;
+                        return;
+                    };
+                    // To ask for a call where there is none would block.
+                    for _ in 0..AT_ONCE {
+                        let mut waiting = [PollFd::new(listener.get_ref(), PollFlags::IN)];
+                        let polled = poll(&mut waiting, Some(&Timespec::default()));
+                        let found = waiting[0].revents();
+                        if polled.is_err() || found.intersects(PollFlags::HUP | PollFlags::ERR) {
+                            self.state = State::Nothing;
+                            return;
+                        }
+                        if !found.contains(PollFlags::IN) {
+                            ready.clear_ready();
+                            return;
+                        }
+                        self.watch.answer_next(listener.get_ref());
+                    }
+                }
+                State::Nothing => std::future::pending().await,
+            }
+        }
+    }
 }

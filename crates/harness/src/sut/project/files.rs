@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use super::{ANSWER_KEYS, GENERATED, barred, is_barred};
+use super::{ANSWER_KEYS, GENERATED, Hidden, barred, is_barred};
 use selftest_models::estimate_tokens;
 use selftest_text::redact::Redactor;
 
@@ -87,7 +87,10 @@ pub fn read(
     let Ok(root) = root.canonicalize() else {
         return Vec::new();
     };
-    let barred = barred(&root, ANSWER_KEYS, excluded);
+    let mut barred = barred(&root, ANSWER_KEYS, excluded);
+    // Copies of answers under other names, and recordings of earlier runs.
+    let Hidden { answers, secrets } = Hidden::scan(&root, &barred);
+    barred.extend(answers.into_iter().chain(secrets));
     let mut left = budget_tokens;
     let mut files = Vec::new();
     for path in candidates(&root, &barred) {

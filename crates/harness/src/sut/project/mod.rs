@@ -3,6 +3,7 @@
 //! Reads only. What holds answers to the tests is never shown.
 
 mod files;
+mod hidden;
 mod named;
 mod snapshot;
 mod workspace;
@@ -10,6 +11,7 @@ mod workspace;
 use std::path::{Path, PathBuf};
 
 pub use files::{ProjectFile, read};
+pub use hidden::Hidden;
 pub use named::{NamedFileFault, path_fault, read_named};
 pub use snapshot::Snapshot;
 pub use workspace::Workspace;

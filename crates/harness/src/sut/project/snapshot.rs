@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -157,11 +158,24 @@ impl Entry {
 }
 
 fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
+    let own = own_output();
     files(root, barred)
         .filter_map(|path| {
-            let entry = Entry::of(&root.join(&path).symlink_metadata().ok()?);
-            Some((path, entry))
+            let found = root.join(&path).symlink_metadata().ok()?;
+            let is_own = own.contains(&(found.dev(), found.ino()));
+            (!is_own).then(|| (path, Entry::of(&found)))
         })
+        .collect()
+}
+
+/// The files that this program itself writes to as it runs: `selftest >out 2>err`.
+fn own_output() -> Vec<(u64, u64)> {
+    let (out, err) = (std::io::stdout(), std::io::stderr());
+    [out.as_fd(), err.as_fd()]
+        .into_iter()
+        .filter_map(|output| rustix::fs::fstat(output).ok())
+        .filter(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file())
+        .filter_map(|found| Some((found.st_dev.try_into().ok()?, found.st_ino.try_into().ok()?)))
         .collect()
 }
 

@@ -1,0 +1,455 @@
+//! Which calls of the system a confined program may not make, and which are looked at before the
+//! kernel goes on with them. Tables and programs of them; installs nothing.
+//!
+//! The kernel decides by the numbers that a call hands over. What it hands over by reference
+//! (paths, addresses) is looked at by the supervisor, for evidence and for better errors: such a
+//! look is never the only thing between the program and a file or an address, but for sockets of
+//! the file system that appear during a run.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+/// What a program may use of the network, as far as calls go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Net {
+    /// It has a network of its own in which there is nothing.
+    Empty,
+    /// It has the network of the machine and may use nothing of it.
+    Closed,
+    /// It has the network of the machine, and TCP alone.
+    Tcp,
+    /// TCP, and UDP to look up names.
+    TcpAndLookups,
+}
+
+/// Calls that nobody under test needs. An attempt is evidence.
+pub(super) const CLOSED: &[(i64, &str)] = &[
+    (libc::SYS_ptrace, "ptrace"),
+    (libc::SYS_process_vm_readv, "process_vm_readv"),
+    (libc::SYS_process_vm_writev, "process_vm_writev"),
+    (libc::SYS_process_madvise, "process_madvise"),
+    (libc::SYS_pidfd_getfd, "pidfd_getfd"),
+    (libc::SYS_kcmp, "kcmp"),
+    (libc::SYS_keyctl, "keyctl"),
+    (libc::SYS_add_key, "add_key"),
+    (libc::SYS_request_key, "request_key"),
+    (libc::SYS_bpf, "bpf"),
+    (libc::SYS_userfaultfd, "userfaultfd"),
+    (libc::SYS_mount, "mount"),
+    (libc::SYS_umount2, "umount2"),
+    (libc::SYS_pivot_root, "pivot_root"),
+    (libc::SYS_chroot, "chroot"),
+    (libc::SYS_move_mount, "move_mount"),
+    (libc::SYS_open_tree, "open_tree"),
+    (libc::SYS_fsopen, "fsopen"),
+    (libc::SYS_fsconfig, "fsconfig"),
+    (libc::SYS_fsmount, "fsmount"),
+    (libc::SYS_fspick, "fspick"),
+    (libc::SYS_mount_setattr, "mount_setattr"),
+    (libc::SYS_unshare, "unshare"),
+    (libc::SYS_setns, "setns"),
+    (libc::SYS_shmget, "shmget"),
+    (libc::SYS_shmat, "shmat"),
+    (libc::SYS_shmctl, "shmctl"),
+    (libc::SYS_semget, "semget"),
+    (libc::SYS_semop, "semop"),
+    (libc::SYS_semtimedop, "semtimedop"),
+    (libc::SYS_semctl, "semctl"),
+    (libc::SYS_msgget, "msgget"),
+    (libc::SYS_msgsnd, "msgsnd"),
+    (libc::SYS_msgrcv, "msgrcv"),
+    (libc::SYS_msgctl, "msgctl"),
+    (libc::SYS_kexec_load, "kexec_load"),
+    (libc::SYS_init_module, "init_module"),
+    (libc::SYS_finit_module, "finit_module"),
+    (libc::SYS_delete_module, "delete_module"),
+    (libc::SYS_reboot, "reboot"),
+    (libc::SYS_swapon, "swapon"),
+    (libc::SYS_swapoff, "swapoff"),
+    (libc::SYS_acct, "acct"),
+    (libc::SYS_quotactl, "quotactl"),
+    (libc::SYS_settimeofday, "settimeofday"),
+    (libc::SYS_clock_settime, "clock_settime"),
+    (libc::SYS_adjtimex, "adjtimex"),
+    (libc::SYS_clock_adjtime, "clock_adjtime"),
+    (libc::SYS_sethostname, "sethostname"),
+    (libc::SYS_setdomainname, "setdomainname"),
+    (libc::SYS_open_by_handle_at, "open_by_handle_at"),
+    (libc::SYS_fanotify_init, "fanotify_init"),
+    (libc::SYS_vhangup, "vhangup"),
+    (libc::SYS_syslog, "syslog"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_iopl, "iopl"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_ioperm, "ioperm"),
+];
+
+/// Calls that programs try for speed and can do without: they are told that there are none. Their
+/// arguments cannot be looked at, or they make sockets and namespaces past the other rules.
+const ABSENT: &[i64] = &[
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_perf_event_open,
+];
+
+const SETUID: u64 = 0o4000;
+const SETGID: u64 = 0o2000;
+
+/// The lowest bits of the type of a socket; the others are flags.
+const SOCKET_TYPE: u64 = 0xf;
+
+/// The programs for one process.
+pub(super) struct Filters {
+    /// Refuse without a word.
+    pub(super) refusing: Vec<BpfProgram>,
+    /// Makes calls wait for the supervisor. It stands for [`Filters::unwatched`] where the kernel
+    /// has no such thing.
+    pub(super) watched: BpfProgram,
+    /// Refuses what the supervisor would refuse by numbers alone.
+    pub(super) unwatched: BpfProgram,
+}
+
+/// The processor that this program was built for; `None` where the library knows no filters.
+fn architecture() -> Option<TargetArch> {
+    std::env::consts::ARCH.try_into().ok()
+}
+
+impl Filters {
+    /// `None` on a processor for which there are no filters.
+    pub(super) fn new(net: Net) -> Option<Self> {
+        let mut closed = closed(net);
+        let mut refusing = vec![compile(absent(), SeccompAction::Errno(libc::ENOSYS as u32))?];
+        refusing.push(compile(quiet(net), SeccompAction::Errno(libc::EPERM as u32))?);
+        // Another way to call the same kernel, with numbers that the tables do not have.
+        #[cfg(target_arch = "x86_64")]
+        refusing.push(without_x32());
+        let unwatched = compile(closed.clone(), SeccompAction::Errno(libc::EPERM as u32))?;
+        closed.extend(looked_at(net));
+        // The library has no word for what waits: the one for tracers stands for it.
+        let trace = SeccompAction::Trace(0);
+        let mut watched = compile(closed, trace.clone())?;
+        let trace = u32::from(trace);
+        for step in &mut watched {
+            if step.code == (libc::BPF_RET | libc::BPF_K) as u16 && step.k == trace {
+                step.k = libc::SECCOMP_RET_USER_NOTIF;
+            }
+        }
+        Some(Self { refusing, watched, unwatched })
+    }
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn compile(rules: Rules, action: SeccompAction) -> Option<BpfProgram> {
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture()?).ok()?;
+    filter.try_into().ok()
+}
+
+/// A condition on an argument, of which the lower half counts: flags and families are `int`.
+fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> SeccompCondition {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
+        .expect("every argument in these tables is one of six")
+}
+
+fn is(argument: u8, value: u64) -> SeccompCondition {
+    condition(argument, SeccompCmpOp::Eq, value)
+}
+
+fn is_not(argument: u8, value: u64) -> SeccompCondition {
+    condition(argument, SeccompCmpOp::Ne, value)
+}
+
+/// Whether all of these bits are set.
+fn has(argument: u8, bits: u64) -> SeccompCondition {
+    condition(argument, SeccompCmpOp::MaskedEq(bits), bits)
+}
+
+fn rule<const N: usize>(conditions: [SeccompCondition; N]) -> SeccompRule {
+    SeccompRule::new(conditions.into()).expect("every rule in these tables has conditions")
+}
+
+fn absent() -> Rules {
+    ABSENT.iter().map(|&number| (number, Vec::new())).collect()
+}
+
+/// Refused without evidence, since programs do these things in good faith, or the kernel cannot say
+/// them apart.
+fn quiet(net: Net) -> Rules {
+    let mut rules = Rules::new();
+    let mut modes = vec![
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (libc::SYS_fchmodat2, 2),
+        (libc::SYS_openat, 3),
+        (libc::SYS_mkdirat, 2),
+        (libc::SYS_mknodat, 2),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    modes.extend([
+        (libc::SYS_chmod, 1),
+        (libc::SYS_open, 2),
+        (libc::SYS_creat, 1),
+        (libc::SYS_mkdir, 1),
+        (libc::SYS_mknod, 1),
+    ]);
+    for (number, mode) in modes {
+        // The mode of an open that creates nothing is whatever lay there.
+        let creates = match number {
+            libc::SYS_openat => Some(has(2, libc::O_CREAT as u64)),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => Some(has(1, libc::O_CREAT as u64)),
+            _ => None,
+        };
+        let bits = [SETUID, SETGID].map(|bit| match &creates {
+            Some(creates) => rule([creates.clone(), has(mode, bit)]),
+            None => rule([has(mode, bit)]),
+        });
+        rules.insert(number, bits.into());
+    }
+    let namespaces = [
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWCGROUP,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+    ];
+    let namespaces = namespaces.map(|flag| rule([has(0, u64::from(flag.cast_unsigned()))]));
+    rules.insert(libc::SYS_clone, namespaces.into());
+    let fast = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
+    for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)]
+    {
+        rules.insert(number, vec![rule([has(flags, fast)])]);
+    }
+    // Writing into the input of a terminal.
+    let terminals = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| rule([is(1, request as u64)]));
+    rules.insert(libc::SYS_ioctl, terminals.into());
+    if net == Net::Tcp {
+        // Every look-up of a name begins so: that it is refused says nothing of the program.
+        let datagram = [libc::AF_INET, libc::AF_INET6].map(|family| {
+            let kind = condition(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), libc::SOCK_DGRAM as u64);
+            rule([is(0, family as u64), kind])
+        });
+        rules.insert(libc::SYS_socket, datagram.into());
+    }
+    rules
+}
+
+/// Refused, and an attempt is evidence.
+fn closed(net: Net) -> Rules {
+    let mut rules: Rules = CLOSED.iter().map(|&(number, _)| (number, Vec::new())).collect();
+    let [unix, inet, inet6, netlink] =
+        [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|it| it as u64);
+    let mut sockets = vec![
+        rule([is_not(0, unix), is_not(0, inet), is_not(0, inet6), is_not(0, netlink)]),
+        // The list of interfaces, which programs read, and nothing else of the kernel's.
+        rule([is(0, netlink), is_not(2, libc::NETLINK_ROUTE as u64)]),
+    ];
+    if net == Net::Closed {
+        sockets.extend([inet, inet6].map(|family| rule([is(0, family)])));
+    }
+    for family in [inet, inet6] {
+        for kind in [libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET, libc::SOCK_DCCP] {
+            let kind = condition(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind as u64);
+            sockets.push(rule([is(0, family), kind]));
+        }
+        // Zero is the plain protocol of the type. Others, such as MPTCP, pass over Landlock.
+        let [tcp, udp] = [libc::IPPROTO_TCP, libc::IPPROTO_UDP].map(|it| it as u64);
+        sockets.push(rule([is(0, family), is_not(2, 0), is_not(2, tcp), is_not(2, udp)]));
+    }
+    rules.insert(libc::SYS_socket, sockets);
+    rules.insert(libc::SYS_socketpair, vec![rule([is_not(0, unix)])]);
+    if net != Net::Empty {
+        // Landlock has a say in binding, not in listening on a port that the kernel chooses.
+        rules.insert(libc::SYS_listen, Vec::new());
+    }
+    rules
+}
+
+/// Looked at by the supervisor, which refuses or lets the kernel go on.
+fn looked_at(net: Net) -> Rules {
+    let folder = libc::O_DIRECTORY as u64;
+    let no_folder = |flags| rule([condition(flags, SeccompCmpOp::MaskedEq(folder), 0)]);
+    let mut rules = Rules::from([
+        (libc::SYS_openat, vec![no_folder(2)]),
+        (libc::SYS_execve, Vec::new()),
+        (libc::SYS_execveat, Vec::new()),
+        (libc::SYS_connect, Vec::new()),
+        (libc::SYS_kill, vec![rule([is_not(0, 0)])]),
+        (libc::SYS_rt_sigqueueinfo, Vec::new()),
+        (libc::SYS_prlimit64, vec![rule([is_not(0, 0)])]),
+    ]);
+    if net == Net::Empty {
+        let address = SeccompCondition::new(4, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)
+            .expect("it is one of six arguments");
+        rules.insert(libc::SYS_sendto, vec![rule([address])]);
+    }
+    #[cfg(target_arch = "x86_64")]
+    rules.extend([(libc::SYS_open, vec![no_folder(1)]), (libc::SYS_creat, Vec::new())]);
+    rules
+}
+
+/// Refuses the calls of the x32 interface, whose numbers have this bit.
+#[cfg(target_arch = "x86_64")]
+fn without_x32() -> BpfProgram {
+    const X32: u32 = 0x4000_0000;
+    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32),
+        step(
+            libc::BPF_RET | libc::BPF_K,
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),
+        ),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program decides of a call: the kernel's interpreter, as far as filters use it.
+    fn decision(program: &[sock_filter], number: i64, arguments: [u64; 6]) -> u32 {
+        let mut data = Vec::new();
+        data.extend(u32::try_from(number).unwrap().to_ne_bytes());
+        data.extend(
+            match architecture().unwrap() {
+                TargetArch::x86_64 => 0xc000_003e_u32,
+                TargetArch::aarch64 => 0xc000_00b7,
+                TargetArch::riscv64 => 0xc000_00f3,
+            }
+            .to_ne_bytes(),
+        );
+        data.extend(0_u64.to_ne_bytes());
+        data.extend(arguments.iter().flat_map(|argument| argument.to_ne_bytes()));
+        let (mut at, mut held) = (0, 0_u32);
+        loop {
+            let step = &program[at];
+            at += 1;
+            let code = u32::from(step.code);
+            match code & 7 {
+                libc::BPF_LD => {
+                    let bytes = &data[step.k as usize..][..4];
+                    held = u32::from_ne_bytes(bytes.try_into().unwrap());
+                }
+                libc::BPF_ALU => held &= step.k,
+                libc::BPF_RET => return step.k,
+                _ if code & 0xf0 == libc::BPF_JA => at += step.k as usize,
+                _ => {
+                    let holds = match code & 0xf0 {
+                        libc::BPF_JEQ => held == step.k,
+                        libc::BPF_JGE => held >= step.k,
+                        libc::BPF_JGT => held > step.k,
+                        other => panic!("unknown jump {other}"),
+                    };
+                    at += usize::from(if holds { step.jt } else { step.jf });
+                }
+            }
+        }
+    }
+
+    const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
+    const WAITS: u32 = libc::SECCOMP_RET_USER_NOTIF;
+
+    /// The strictest decision of all programs, as the kernel takes it.
+    fn decided(net: Net, number: i64, arguments: [u64; 6]) -> u32 {
+        let filters = Filters::new(net).unwrap();
+        let programs = filters.refusing.iter().chain([&filters.watched]);
+        programs.map(|program| decision(program, number, arguments)).min().unwrap()
+    }
+
+    fn refused(error: i32) -> u32 {
+        libc::SECCOMP_RET_ERRNO | error.cast_unsigned()
+    }
+
+    fn socket(net: Net, family: i32, kind: i32, protocol: i32) -> u32 {
+        let arguments = [family, kind, protocol, 0, 0, 0].map(|it| u64::from(it.cast_unsigned()));
+        decided(net, libc::SYS_socket, arguments)
+    }
+
+    #[test]
+    fn sockets_are_of_the_plain_kinds() {
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        for net in [Net::Empty, Net::Tcp, Net::TcpAndLookups] {
+            for family in [libc::AF_INET, libc::AF_INET6] {
+                assert_eq!(socket(net, family, libc::SOCK_STREAM | flags, 0), ALLOWED);
+                assert_eq!(socket(net, family, libc::SOCK_STREAM, libc::IPPROTO_TCP), ALLOWED);
+                assert_eq!(socket(net, family, libc::SOCK_STREAM, libc::IPPROTO_MPTCP), WAITS);
+                assert_eq!(socket(net, family, libc::SOCK_STREAM, 132), WAITS, "SCTP");
+                assert_eq!(socket(net, family, libc::SOCK_RAW | flags, 1), WAITS);
+                let udp = if net == Net::Tcp { refused(libc::EPERM) } else { ALLOWED };
+                assert_eq!(socket(net, family, libc::SOCK_DGRAM | flags, 0), udp, "{net:?}");
+            }
+            assert_eq!(socket(net, libc::AF_UNIX, libc::SOCK_DGRAM, 0), ALLOWED);
+            assert_eq!(socket(net, libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE), ALLOWED);
+            assert_eq!(socket(net, libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT), WAITS);
+            for family in [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_TIPC, 45] {
+                assert_eq!(socket(net, family, libc::SOCK_STREAM, 0), WAITS, "{family}");
+            }
+        }
+        assert_eq!(socket(Net::Closed, libc::AF_INET, libc::SOCK_STREAM, 0), WAITS);
+        assert_eq!(socket(Net::Closed, libc::AF_UNIX, libc::SOCK_STREAM, 0), ALLOWED);
+        assert_eq!(decided(Net::Empty, libc::SYS_listen, [0; 6]), ALLOWED);
+        assert_eq!(decided(Net::Tcp, libc::SYS_listen, [0; 6]), WAITS);
+        let fast = [3, 0, 0, u64::from(libc::MSG_FASTOPEN.cast_unsigned()), 1, 16];
+        assert_eq!(decided(Net::Tcp, libc::SYS_sendto, fast), refused(libc::EPERM));
+        assert_eq!(decided(Net::Tcp, libc::SYS_sendto, [3, 0, 0, 0, 0, 0]), ALLOWED);
+    }
+
+    #[test]
+    fn modes_and_namespaces_are_looked_at_by_bits() {
+        let mode = |mode| decided(Net::Empty, libc::SYS_fchmodat, [0, 0, mode, 0, 0, 0]);
+        assert_eq!(mode(0o755), ALLOWED);
+        assert_eq!([mode(0o4755), mode(0o2755)], [refused(libc::EPERM); 2]);
+        let open = |flags: i32, mode| {
+            let flags = u64::from(flags.cast_unsigned());
+            decided(Net::Empty, libc::SYS_openat, [0, 0, flags, mode, 0, 0])
+        };
+        assert_eq!(open(libc::O_RDONLY, 0o4755), WAITS);
+        assert_eq!(open(libc::O_WRONLY | libc::O_CREAT, 0o644), WAITS);
+        assert_eq!(open(libc::O_WRONLY | libc::O_CREAT, 0o4755), refused(libc::EPERM));
+        assert_eq!(open(libc::O_DIRECTORY, 0), ALLOWED);
+        let clone = |flags: i32| {
+            let flags = u64::from(flags.cast_unsigned());
+            decided(Net::Empty, libc::SYS_clone, [flags, 0, 0, 0, 0, 0])
+        };
+        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD | libc::SIGCHLD), ALLOWED);
+        assert_eq!(clone(libc::CLONE_NEWUSER | libc::SIGCHLD), refused(libc::EPERM));
+    }
+
+    #[test]
+    fn others_are_out_of_reach() {
+        for (number, name) in CLOSED {
+            assert_eq!(decided(Net::Empty, *number, [0; 6]), WAITS, "{name}");
+            let filters = Filters::new(Net::Empty).unwrap();
+            let without = decision(&filters.unwatched, *number, [0; 6]);
+            assert_eq!(without, refused(libc::EPERM), "{name}");
+        }
+        assert_eq!(decided(Net::Empty, libc::SYS_prlimit64, [0; 6]), ALLOWED);
+        assert_eq!(decided(Net::Empty, libc::SYS_prlimit64, [7, 0, 0, 0, 0, 0]), WAITS);
+        for number in [libc::SYS_io_uring_setup, libc::SYS_clone3] {
+            assert_eq!(decided(Net::Empty, number, [0; 6]), refused(libc::ENOSYS));
+        }
+        for number in [libc::SYS_read, libc::SYS_write, libc::SYS_futex, libc::SYS_newfstatat] {
+            assert_eq!(decided(Net::Empty, number, [0; 6]), ALLOWED);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn there_is_no_second_interface() {
+        let x32 = 0x4000_0000 + libc::SYS_read;
+        assert_eq!(decided(Net::Empty, x32, [0; 6]), refused(libc::ENOSYS));
+    }
+}

@@ -1,0 +1,162 @@
+//! System calls of Linux for which no library here has a safe function. Each is wrapped so that
+//! callers cannot misuse it; decides nothing.
+#![expect(unsafe_code, reason = "the kernel's interface is C, and no library has these calls")]
+
+use std::ffi::CString;
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::thread::UnshareFlags;
+use seccompiler::sock_filter;
+use tokio::io::unix::AsyncFd;
+
+/// A system call that waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) id: u64,
+    /// The thread, as numbered where this process lives.
+    pub(super) thread: u32,
+    pub(super) number: i64,
+    pub(super) arguments: [u64; 6],
+}
+
+/// What becomes of a call that waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The kernel goes on with it, and applies all other rules.
+    Continue,
+    /// It was done on behalf of the program and returned this.
+    Done(i64),
+    /// It fails with this error number.
+    Fail(i32),
+}
+
+/// Leaves the namespaces of the caller for new ones. The process must have one thread.
+pub(super) fn unshare(flags: UnshareFlags) -> Result<()> {
+    debug_assert!(!flags.contains(UnshareFlags::FILES));
+    // SAFETY: descriptors stay shared, see the assertion.
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
+/// Sees to it that no descriptor from `first` on outlives the next program.
+pub(super) fn close_on_exec_from(first: u32) -> Result<()> {
+    // SAFETY: only flags of descriptors change.
+    let code =
+        unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if code == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+}
+
+/// A descriptor that this process was started with, taken over once.
+pub(super) fn inherited(number: RawFd) -> Result<OwnedFd> {
+    // SAFETY: asks for flags only.
+    if number < 3 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is open, and who calls takes it over once, before anything else is opened.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Changes the attributes of the mount at a path, and of all below it where `all` is true.
+pub(super) fn change_mount(path: &Path, all: bool, set: u64, clear: u64) -> Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let attributes =
+        libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    let flags = if all { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: both pointers outlive the call, which reads as many bytes as it is told.
+    let code = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if code == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+}
+
+/// Installs a filter whose watched calls wait for an answer on the descriptor that is returned.
+pub(super) fn install_with_listener(program: &[sock_filter]) -> Result<OwnedFd> {
+    let program: Vec<libc::sock_filter> = program
+        .iter()
+        .map(|step| libc::sock_filter { code: step.code, jt: step.jt, jf: step.jf, k: step.k })
+        .collect();
+    let length = u16::try_from(program.len()).map_err(Error::other)?;
+    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // Without the second flag, which Linux knows since 5.19, a signal can interrupt a call that
+    // was already decided: it is asked again then.
+    let mut error = Error::from_raw_os_error(libc::EINVAL);
+    for flags in [listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, listener] {
+        // SAFETY: the program outlives the call, which only reads it.
+        let number = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                flags,
+                &raw const program,
+            )
+        };
+        if let Ok(number @ 0..) = RawFd::try_from(number) {
+            // SAFETY: the kernel just made it for this process.
+            return Ok(unsafe { OwnedFd::from_raw_fd(number) });
+        }
+        error = Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            break;
+        }
+    }
+    Err(error)
+}
+
+/// A descriptor that can be waited for.
+pub(super) fn awaited(descriptor: OwnedFd) -> Result<AsyncFd<OwnedFd>> {
+    // SAFETY: what is returned owns the descriptor, so that it stays the same until it is given up.
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
+}
+
+/// Lets who waits and who answers take turns on one processor, which is many times faster. Linux
+/// before 6.6 does not know it.
+pub(super) fn answer_on_the_same_processor(listener: BorrowedFd<'_>) {
+    // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, which the library does not have.
+    let flags: libc::c_ulong = 1;
+    // SAFETY: the request takes a number.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags) };
+}
+
+/// The next call that waits. Blocks unless the listener is ready to be read.
+pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
+    // SAFETY: a structure of numbers, for which zero is a value; the kernel demands it.
+    let mut raised: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is the one that this request fills.
+    let code = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut raised)
+    };
+    if code < 0 {
+        return Err(Error::last_os_error());
+    }
+    Ok(Call {
+        id: raised.id,
+        thread: raised.pid,
+        number: i64::from(raised.data.nr),
+        arguments: raised.data.args,
+    })
+}
+
+/// Answers a call. An error means mostly that who called is gone.
+pub(super) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<()> {
+    let (val, error, flags) = match answer {
+        Answer::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+        Answer::Done(value) => (value, 0, 0),
+        Answer::Fail(number) => (0, -number, 0),
+    };
+    let reply = libc::seccomp_notif_resp { id, val, error, flags };
+    // SAFETY: the structure is the one that this request reads.
+    let code = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const reply)
+    };
+    if code < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+}

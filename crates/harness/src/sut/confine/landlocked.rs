@@ -1,0 +1,61 @@
+//! Landlock: the inner wall, which holds also where there are no namespaces.
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, LandlockStatus, NetPort, RestrictionStatus, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
+};
+
+use super::policy::{Grants, Policy, Walls};
+use super::view::OWN;
+
+/// The newest interface whose rights are all known here; older kernels enforce what they know of it.
+const NEWEST: ABI = ABI::V9;
+
+/// Restricts this process. Returns the version of the interface that the kernel enforces, 0 where
+/// it has none.
+pub(super) fn restrict(policy: &Policy, grants: &Grants) -> Result<i32, String> {
+    let status = apply(policy, grants).map_err(|error| format!("cannot confine: {error}"))?;
+    Ok(version(&status))
+}
+
+fn apply(policy: &Policy, grants: &Grants) -> Result<RestrictionStatus, RulesetError> {
+    // In a view of its own everything that has a name may be listed.
+    let (own, listed): (&[&str], &[&str]) = match policy.walls {
+        Walls::Full => (OWN, &["/"]),
+        Walls::Inner | Walls::Off => (&[], &[]),
+    };
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?
+        .add_rules(path_beneath_rules(&grants.whole, AccessFs::from_read(NEWEST)))?
+        .add_rules(path_beneath_rules(&grants.names, AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(listed, AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(&policy.write, AccessFs::from_all(NEWEST)))?
+        .add_rules(path_beneath_rules(own, AccessFs::from_all(NEWEST)))?
+        .add_rules(
+            policy
+                .ports
+                .iter()
+                .map(|&port| Ok::<_, RulesetError>(NetPort::new(port, AccessNet::ConnectTcp))),
+        )?
+        .restrict_self()
+}
+
+fn version(status: &RestrictionStatus) -> i32 {
+    match status.landlock {
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            kernel_abi.unwrap_or(effective_abi as i32)
+        }
+        _ => 0,
+    }
+}
+
+/// The version of the interface that this kernel enforces; 0 where there is none.
+pub(super) fn abi() -> i32 {
+    // The kernel is asked by restricting a thread that does nothing else: the restriction holds for
+    // that thread only and ends with it.
+    let asked = std::thread::spawn(|| apply(&Policy::default(), &Grants::default()).ok());
+    asked.join().ok().flatten().map_or(0, |status| version(&status))
+}

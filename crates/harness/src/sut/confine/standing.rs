@@ -1,0 +1,105 @@
+//! Which walls this machine has, found by putting them up once around nothing.
+
+use std::path::Path;
+
+use super::policy::Walls;
+use crate::sut::sut_settings::Sandbox;
+
+/// What keeps programs in on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// The walls that are used.
+    pub walls: Walls,
+    /// Version of Landlock's interface, 0 for none.
+    pub landlock: i32,
+    /// Whether system calls are filtered.
+    pub filtered: bool,
+    /// Whether attempts are seen.
+    pub watched: bool,
+    /// Whether there is a `/proc` of its own.
+    pub proc: bool,
+    /// Why there are no namespaces, where there are none and they were looked for.
+    pub missing: Option<String>,
+}
+
+/// The sandbox was demanded and is not to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoSandbox {
+    /// What the machine refuses.
+    pub what: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl Standing {
+    /// What `harness`, this program, can put up here.
+    pub fn find(harness: &Path, sandbox: Sandbox) -> Result<Self, NoSandbox> {
+        if sandbox == Sandbox::Off {
+            return Ok(Self { walls: Walls::Off, ..Self::default() });
+        }
+        #[cfg(target_os = "linux")]
+        return linux::find(harness, sandbox);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = harness;
+            match sandbox {
+                Sandbox::Enforce => Err(NoSandbox {
+                    what: "there is no sandbox on this system".to_owned(),
+                    advice: "set sut.sandbox to best_effort, or run on Linux".to_owned(),
+                }),
+                _ => Ok(Self { walls: Walls::Inner, ..Self::default() }),
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    use super::super::control;
+    use super::super::policy::{Policy, Walls};
+    use super::super::{WORD, namespaces};
+    use super::{NoSandbox, Sandbox, Standing};
+
+    pub(super) fn find(harness: &Path, sandbox: Sandbox) -> Result<Standing, NoSandbox> {
+        let missing = match attempt(harness, Walls::Full) {
+            Ok(standing) if standing.filtered => return Ok(standing),
+            Ok(_) => "the kernel filters no system calls".to_owned(),
+            Err(why) => why,
+        };
+        if sandbox == Sandbox::Enforce {
+            let advice = namespaces::advice(&missing).to_owned();
+            return Err(NoSandbox { what: missing, advice });
+        }
+        let inner = attempt(harness, Walls::Inner);
+        let inner = inner.unwrap_or(Standing { walls: Walls::Inner, ..Standing::default() });
+        Ok(Standing { missing: Some(missing), ..inner })
+    }
+
+    /// Puts up the walls, and starts nothing in them.
+    fn attempt(harness: &Path, walls: Walls) -> Result<Standing, String> {
+        let system = ["/usr/bin".into(), "/etc/passwd".into()].to_vec();
+        let policy = Policy { read: system, walls, trial: true, ..Policy::default() };
+        let tried = Command::new(harness)
+            .args([WORD, "supervise"])
+            .args(policy.to_arguments())
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("cannot start {}: {error}", harness.display()))?;
+        let words = String::from_utf8_lossy(&tried.stderr);
+        let words = words.lines().find_map(|line| line.strip_prefix("selftest: "));
+        if !tried.status.success() {
+            let why = words
+                .map_or_else(|| format!("the trial ended with {}", tried.status), str::to_owned);
+            return Err(selftest_text::one_line(&why, 500));
+        }
+        let control::Standing { walls, landlock, filtered, watched, proc } =
+            serde_json::from_slice(&tried.stdout)
+                .map_err(|error| format!("the trial said nothing of use: {error}"))?;
+        Ok(Standing { walls, landlock, filtered, watched, proc, missing: None })
+    }
+}

@@ -1,0 +1,329 @@
+//! The file system that a confined program sees: an empty one, into which what it was granted is
+//! bound. What was not granted has no name in it.
+//!
+//! [`View::of`] plans, [`raise`] does it, once, in a mount namespace that nobody else uses.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::{Error, Result};
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+    unmount,
+};
+
+use super::kernel;
+use super::policy::{Grants, Policy};
+
+/// Where the real file system is while the view is made.
+const OLD: &str = "/.old";
+
+/// Files of the kernel that tell of others or do something, covered as containers do it.
+const COVERED: &[&str] = &[
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kallsyms",
+    "/proc/kmsg",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+];
+
+/// Devices that every program may use.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Links that programs expect among the devices.
+const DEVICE_LINKS: &[(&str, &str)] = &[
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
+/// Folders in memory that are the program's own, writable and gone with it.
+pub(super) const OWN: &[&str] = &["/tmp", "/dev/shm"];
+
+/// Folders with more entries than this are bound as a whole, with what is denied covered: each
+/// entry by itself would take as long as the program.
+const MANY: usize = 200;
+
+/// What is put where. Sorted, so that folders come before what lies in them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    /// Bound from the same place in the real file system.
+    pub(super) bound: BTreeSet<PathBuf>,
+    /// Bound, and covered by something that cannot be read.
+    pub(super) covered: BTreeSet<PathBuf>,
+    /// Links with their targets.
+    pub(super) links: BTreeSet<(PathBuf, PathBuf)>,
+    /// Folders of which only the names are seen that are seen in them.
+    pub(super) folders: BTreeSet<PathBuf>,
+}
+
+impl View {
+    /// Of these grants; `asked` are the paths as they were named, which may lead over links.
+    pub(super) fn of(grants: &Grants, asked: &[PathBuf]) -> Self {
+        let mut view = Self::default();
+        let mut crowds: HashMap<&Path, usize> = HashMap::new();
+        for path in grants.whole.iter().chain(&grants.names).chain(&grants.links) {
+            if let Some(above) = path.parent() {
+                *crowds.entry(above).or_default() += 1;
+            }
+        }
+        for folder in &grants.names {
+            if view.is_bound(folder) {
+                continue;
+            }
+            if crowds.get(folder.as_path()).is_some_and(|&count| count > MANY) {
+                let denied = grants.denied.iter().filter(|path| path.starts_with(folder));
+                view.covered.extend(denied.cloned());
+                view.bound.insert(folder.clone());
+            } else {
+                view.folders.insert(folder.clone());
+            }
+        }
+        let mut whole: Vec<&PathBuf> = grants.whole.iter().collect();
+        whole.sort();
+        for path in whole {
+            let is_made = ["/proc", "/dev"].iter().any(|folder| path.starts_with(folder));
+            if !is_made && !view.is_bound(path) {
+                view.bound.insert(path.clone());
+            }
+        }
+        for path in &grants.links {
+            if !view.is_bound(path)
+                && let Ok(target) = path.read_link()
+            {
+                view.links.insert((path.clone(), target));
+            }
+        }
+        for path in asked {
+            view.add_links(path);
+        }
+        view
+    }
+
+    fn is_bound(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.bound.contains(above))
+    }
+
+    /// The links over which a path leads, one after the other.
+    fn add_links(&mut self, path: &Path) {
+        // As many as the kernel follows.
+        let mut left = 40;
+        let mut waiting = vec![path.to_owned()];
+        while let Some(path) = waiting.pop() {
+            let mut walked = PathBuf::from("/");
+            for component in path.components() {
+                match component {
+                    Component::Normal(name) => walked.push(name),
+                    Component::ParentDir => _ = walked.pop(),
+                    _ => continue,
+                }
+                if self.is_bound(&walked) || walked.starts_with("/proc") {
+                    break;
+                }
+                let Ok(target) = walked.read_link() else { continue };
+                left -= 1;
+                if left == 0 {
+                    return;
+                }
+                let rest = path.strip_prefix(&walked).unwrap_or(Path::new(""));
+                let above = walked.parent().unwrap_or(Path::new("/"));
+                waiting.push(above.join(&target).join(rest));
+                self.links.insert((walked, target));
+                break;
+            }
+        }
+    }
+}
+
+/// Makes the view the root of this process, with `folder` as its working folder. Returns whether
+/// it has a `/proc`: some containers do not allow one.
+pub(super) fn raise(view: &View, policy: &Policy, folder: &Path) -> Result<bool> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    memory(Path::new("/tmp"), policy.memory_folder_bytes())?;
+    fs::create_dir(format!("/tmp{OLD}"))?;
+    rustix::process::pivot_root("/tmp", format!("/tmp{OLD}"))?;
+    std::env::set_current_dir("/")?;
+
+    for own in OWN {
+        make_folder(Path::new(own))?;
+        memory(Path::new(own), policy.memory_folder_bytes())?;
+    }
+    for folder in &view.folders {
+        make_folder(folder)?;
+    }
+    for path in &view.bound {
+        bind(path)?;
+    }
+    for path in &view.covered {
+        cover(path)?;
+    }
+    for (path, target) in &view.links {
+        if let Some(above) = path.parent() {
+            make_folder(above)?;
+        }
+        // One that is there came by way of its folder.
+        let _ = symlink(target, path);
+    }
+    let writable: Vec<&PathBuf> =
+        policy.write.iter().filter(|path| !path.starts_with("/dev")).collect();
+    for path in &writable {
+        bind(path)?;
+    }
+    let has_proc = proc()?;
+    for device in DEVICES {
+        bind(&Path::new("/dev").join(device))?;
+    }
+    for (path, target) in DEVICE_LINKS {
+        symlink(target, path)?;
+    }
+    if has_proc {
+        bound_processes(policy.limits.processes);
+    }
+    unmount(OLD, UnmountFlags::DETACH)?;
+    fs::remove_dir(OLD)?;
+    let closed = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID;
+    kernel::change_mount(Path::new("/"), true, closed, 0)?;
+    for path in OWN.iter().map(Path::new).chain(writable.into_iter().map(PathBuf::as_path)) {
+        kernel::change_mount(path, false, 0, libc::MOUNT_ATTR_RDONLY)?;
+    }
+    std::env::set_current_dir(folder)?;
+    Ok(has_proc)
+}
+
+/// A file system in memory of at most so many bytes.
+fn memory(path: &Path, bytes: u64) -> Result<()> {
+    let data = format!("size={bytes},nr_inodes=65536,mode=0755");
+    let data = std::ffi::CString::new(data).map_err(Error::other)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount("tmpfs", path, "tmpfs", flags, Some(data.as_c_str()))?)
+}
+
+fn in_old(path: &Path) -> PathBuf {
+    Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Folders that nobody can write to, even where they lie in a folder of the program's own.
+fn make_folder(path: &Path) -> Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o555).create(path)
+}
+
+/// Binds a path to the same place. What is gone by now is left out.
+fn bind(path: &Path) -> Result<()> {
+    let from = in_old(path);
+    let Ok(found) = from.symlink_metadata() else { return Ok(()) };
+    if path.symlink_metadata().is_err() {
+        if found.is_dir() {
+            make_folder(path)?;
+        } else {
+            if let Some(above) = path.parent() {
+                make_folder(above)?;
+            }
+            fs::File::create(path)?;
+        }
+    }
+    mount_bind_recursive(&from, path)
+        .map_err(|error| Error::other(format!("cannot bind {}: {error}", path.display())))
+}
+
+fn cover(path: &Path) -> Result<()> {
+    let Ok(found) = path.symlink_metadata() else { return Ok(()) };
+    let by = if found.is_dir() {
+        let by = Path::new("/.hidden-folder");
+        if !by.exists() {
+            fs::DirBuilder::new().mode(0o000).create(by)?;
+        }
+        by
+    } else {
+        let by = Path::new("/.hidden-file");
+        if !by.exists() {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(by)?;
+        }
+        by
+    };
+    Ok(mount_bind_recursive(by, path)?)
+}
+
+/// Lets no more processes be than this, for root too, whom the limit of a user does not hold.
+fn bound_processes(most: u32) {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|it| it.parse().ok());
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    // Before that the number was one for the whole machine.
+    if version >= (6, 14) {
+        // The least that the kernel takes, since it keeps some for itself.
+        let most = most.max(302);
+        let _ = fs::write("/proc/sys/kernel/pid_max", most.to_string());
+    }
+}
+
+/// The processes of its own namespace, none of which it can do anything to the kernel by.
+fn proc() -> Result<bool> {
+    let path = Path::new("/proc");
+    make_folder(path)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    if mount("proc", path, "proc", flags, None).is_err() {
+        return Ok(false);
+    }
+    for file in COVERED {
+        if Path::new(file).exists() {
+            mount_bind_recursive(in_old(Path::new("/dev/null")), *file)?;
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_holds_what_was_granted_and_the_links_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for path in ["project/src", "project/reports", "real/lib"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::write(root.join("project/README.md"), "x").unwrap();
+        symlink("README.md", root.join("project/link")).unwrap();
+        symlink("real", root.join("alias")).unwrap();
+        let asked = [root.join("project"), root.join("alias/lib")];
+        let policy = Policy {
+            read: asked.to_vec(),
+            protected: vec![root.join("project/reports")],
+            ..Policy::default()
+        };
+        let view = View::of(&policy.grants(), &asked);
+        let paths = |paths: &[&str]| paths.iter().map(|path| root.join(path)).collect();
+        assert_eq!(view.bound, paths(&["project/README.md", "project/src", "real/lib"]));
+        assert_eq!(view.folders, paths(&["project"]));
+        let links: Vec<_> = view.links.iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(links, [root.join("alias"), root.join("project/link")]);
+        assert!(view.covered.is_empty());
+    }
+
+    #[test]
+    fn a_crowded_folder_is_bound_whole_and_its_answers_are_covered() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for number in 0..=MANY {
+            fs::write(root.join(number.to_string()), "x").unwrap();
+        }
+        fs::write(root.join(".env"), "x").unwrap();
+        let policy = Policy {
+            read: vec![root.clone()],
+            secret: vec![root.join(".env")],
+            ..Policy::default()
+        };
+        let view = View::of(&policy.grants(), &[]);
+        assert_eq!(view.bound, BTreeSet::from([root.clone()]));
+        assert_eq!(view.covered, BTreeSet::from([root.join(".env")]));
+    }
+}

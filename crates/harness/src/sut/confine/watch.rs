@@ -1,0 +1,545 @@
+//! Looks at the calls of a confined program that wait for the supervisor, refuses what is not
+//! granted, and notes the attempt. The kernel's walls stand behind every look, so that a program
+//! that changes what it handed over while it is looked at gains nothing but a missing note.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::net::AddressFamily;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+
+use super::attempt::{Attempt, AttemptKind};
+use super::calls::{CLOSED, Net};
+use super::control::net;
+use super::kernel::{self, Answer, Call};
+use super::policy::{Policy, Walls, settled};
+use super::view::OWN;
+
+/// Most notes of one program: enough to see what it is up to.
+const MOST_NOTES: usize = 2000;
+
+/// Most files that are known to be granted.
+const MOST_GRANTED: usize = 10_000;
+
+/// Most bytes of a path, as the kernel has it.
+const PATH: usize = 4096;
+
+/// Most bytes of an address.
+const ADDRESS: usize = 128;
+
+/// Folders of the system with files that libraries look for in good faith. Not granted either, but
+/// no attempt unless nobody but their owner may read them.
+const LOOKED_FOR: &[&str] = &["/etc", "/sys", "/run", "/var", "/dev", "/usr"];
+
+/// What a look came to.
+type Look = (Answer, Option<Attempt>);
+
+const GO_ON: Look = (Answer::Continue, None);
+
+/// Fails as if the file's mode did not allow it.
+fn refuse(kind: AttemptKind, what: impl Into<String>) -> Look {
+    (Answer::Fail(libc::EACCES), Some(Attempt::new(kind, what)))
+}
+
+/// The rights that looks are held against.
+struct Rights {
+    walls: Walls,
+    net: Net,
+    ports: Vec<u16>,
+    whole: Vec<PathBuf>,
+    names: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    secret: Vec<PathBuf>,
+    protected: Vec<PathBuf>,
+}
+
+pub(super) struct Watch {
+    rights: Rights,
+    /// Files that were granted: most programs open the same ones again and again.
+    granted: HashSet<PathBuf>,
+    /// The memory of the thread that called last.
+    memory: Option<(u32, File)>,
+    /// The first process in the sandbox, as numbered here.
+    first: u32,
+    notes: Option<File>,
+    noted: usize,
+}
+
+impl Watch {
+    pub(super) fn new(policy: &Policy, first: u32, notes: Option<File>) -> Self {
+        let grants = policy.grants();
+        let settled = |paths: &[PathBuf]| paths.iter().map(|path| settled(path)).collect();
+        let rights = Rights {
+            walls: policy.walls,
+            net: net(policy),
+            ports: policy.ports.clone(),
+            whole: grants.whole,
+            names: grants.names,
+            write: settled(&policy.write),
+            secret: settled(&policy.secret),
+            protected: settled(&policy.protected),
+        };
+        Self { rights, granted: HashSet::new(), memory: None, first, notes, noted: 0 }
+    }
+
+    /// Answers the next call that waits.
+    pub(super) fn answer_next(&mut self, listener: &OwnedFd) {
+        // Who called may be gone by now.
+        let Ok(call) = kernel::receive(listener.as_fd()) else { return };
+        let caller = Caller { thread: call.thread, memory: RefCell::new(self.memory.take()) };
+        let (answer, attempt) = self.look(&call, &caller);
+        self.memory = caller.memory.into_inner();
+        let _ = kernel::answer(listener.as_fd(), call.id, answer);
+        if let Some(attempt) = attempt {
+            self.note(&attempt);
+        }
+    }
+
+    fn note(&mut self, attempt: &Attempt) {
+        self.noted += 1;
+        if let (Some(file), true, Ok(mut line)) =
+            (&mut self.notes, self.noted <= MOST_NOTES, serde_json::to_vec(attempt))
+        {
+            line.push(b'\n');
+            // A full disk must not end the supervisor.
+            let _ = file.write_all(&line);
+        }
+    }
+
+    fn look(&mut self, call: &Call, caller: &Caller) -> Look {
+        if let Some((_, name)) = CLOSED.iter().find(|(number, _)| *number == call.number) {
+            let attempt = Attempt::new(AttemptKind::SystemCall, *name);
+            return (Answer::Fail(libc::EPERM), Some(attempt));
+        }
+        let arguments = &call.arguments;
+        match call.number {
+            libc::SYS_openat => {
+                let path = caller.path(Some(arguments[0]), arguments[1]);
+                self.opened(path, writes(arguments[2]))
+            }
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => self.opened(caller.path(None, arguments[0]), writes(arguments[1])),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat => self.opened(caller.path(None, arguments[0]), true),
+            libc::SYS_execve => self.executed(caller.path(None, arguments[0])),
+            libc::SYS_execveat => self.executed(caller.path(Some(arguments[0]), arguments[1])),
+            libc::SYS_connect => self.connected(caller, call, arguments[1], arguments[2]),
+            libc::SYS_sendto => self.connected(caller, call, arguments[4], arguments[5]),
+            libc::SYS_kill => self.signalled(arguments[0], arguments[1]),
+            libc::SYS_rt_sigqueueinfo => self.signalled(arguments[0], arguments[1]),
+            libc::SYS_prlimit64 => Self::limited(caller, arguments[0]),
+            libc::SYS_listen => listened(caller, arguments[0], arguments[1]),
+            libc::SYS_socket | libc::SYS_socketpair => made_socket(arguments),
+            _ => (Answer::Fail(libc::EPERM), None),
+        }
+    }
+
+    /// Whether the program sees this path, whoever may read it.
+    fn is_seen(&self, path: &Path) -> bool {
+        let root = PathBuf::from(format!("/proc/{}/root", self.first));
+        self.rights.walls == Walls::Full
+            && root.join(path.strip_prefix("/").unwrap_or(path)).symlink_metadata().is_ok()
+    }
+
+    fn opened(&mut self, path: Option<PathBuf>, writes: bool) -> Look {
+        let Some(path) = path else { return GO_ON };
+        if !writes && self.granted.contains(&path) {
+            return GO_ON;
+        }
+        let look = self.looked_at(&path, writes);
+        let is_plain = !writes && look == GO_ON && is_below(&path, &self.rights.whole);
+        if is_plain && self.granted.len() < MOST_GRANTED {
+            self.granted.insert(path);
+        }
+        look
+    }
+
+    fn looked_at(&self, path: &Path, writes: bool) -> Look {
+        let rights = &self.rights;
+        // The bulk of all opens.
+        if !writes && ["/usr/lib", "/lib", "/proc/self"].iter().any(|it| path.starts_with(it)) {
+            return GO_ON;
+        }
+        let real = settled(path);
+        if is_below(&real, &rights.write) {
+            return GO_ON;
+        }
+        let exists = || real.metadata().is_ok_and(|found| !found.is_dir());
+        let what = || real.display().to_string();
+        if is_below(&real, &rights.protected) && exists() {
+            return refuse(AttemptKind::AnswerKey, what());
+        }
+        if real.starts_with("/proc") {
+            // Of processes that are its own it may read everything that the kernel lets it.
+            let private = ["environ", "mem", "maps", "cmdline"].iter().any(|it| real.ends_with(it));
+            let stranger = rights.walls == Walls::Full && private && !self.is_seen(&real);
+            return if stranger && exists() { refuse(AttemptKind::Read, what()) } else { GO_ON };
+        }
+        let granted = is_below(&real, &rights.whole);
+        if !granted && is_below(&real, &rights.secret) && exists() {
+            return refuse(AttemptKind::Secret, what());
+        }
+        if writes {
+            return self.opened_for_writing(&real, granted);
+        }
+        if granted || self.is_seen(&real) || !exists() {
+            return GO_ON;
+        }
+        if LOOKED_FOR.iter().any(|folder| real.starts_with(folder)) {
+            let private = real.metadata().is_ok_and(|it| it.permissions().mode() & 0o004 == 0);
+            return if private { refuse(AttemptKind::Secret, what()) } else { GO_ON };
+        }
+        refuse(AttemptKind::Read, what())
+    }
+
+    fn opened_for_writing(&self, path: &Path, granted: bool) -> Look {
+        let above = path.parent().unwrap_or(path);
+        let is_in_names = self.rights.names.iter().any(|folder| folder == above);
+        let cache = path.components().any(|part| part.as_os_str() == "__pycache__");
+        if cache || path.starts_with("/dev") || path.starts_with("/proc") {
+            return GO_ON;
+        }
+        if granted || is_in_names {
+            return refuse(AttemptKind::Write, path.display().to_string());
+        }
+        let own = OWN.iter().any(|folder| path.starts_with(folder)) && self.is_seen(above);
+        if own || !above.is_dir() {
+            return GO_ON;
+        }
+        refuse(AttemptKind::Write, path.display().to_string())
+    }
+
+    fn executed(&self, path: Option<PathBuf>) -> Look {
+        let Some(path) = path else { return GO_ON };
+        let real = settled(&path);
+        let rights = &self.rights;
+        if is_below(&real, &rights.write) || is_below(&real, &rights.whole) || self.is_seen(&real) {
+            return GO_ON;
+        }
+        if !real.metadata().is_ok_and(|found| found.is_file()) {
+            return GO_ON;
+        }
+        // The kernel says that there is no such program, after which a shell looks further.
+        let attempt = Attempt::new(AttemptKind::Execute, real.display().to_string());
+        (Answer::Continue, Some(attempt))
+    }
+
+    fn connected(&self, caller: &Caller, call: &Call, at: u64, length: u64) -> Look {
+        let length = usize::try_from(length).unwrap_or(ADDRESS).min(ADDRESS);
+        let Some(bytes) = caller.memory(at, length) else { return GO_ON };
+        match Address::read(&bytes) {
+            Address::Other => GO_ON,
+            Address::Unix(path) => self.connected_by_path(caller, &path),
+            Address::Abstract(name) if self.rights.net == Net::Empty => {
+                // There are only its own.
+                let _ = name;
+                GO_ON
+            }
+            Address::Abstract(name) => {
+                refuse(AttemptKind::Connect, format!("the Unix socket @{name}"))
+            }
+            Address::Internet(address) => {
+                let tcp = matches!(self.rights.net, Net::Tcp | Net::TcpAndLookups);
+                let datagram = || caller.is_datagram(call.arguments[0]);
+                if tcp && self.rights.ports.contains(&address.port()) && !datagram() {
+                    return GO_ON;
+                }
+                if self.rights.net == Net::TcpAndLookups && datagram() {
+                    return GO_ON;
+                }
+                // Libraries sort addresses by trying them without sending anything.
+                if address.ip().is_loopback() && datagram() {
+                    return (Answer::Fail(libc::ENETUNREACH), None);
+                }
+                refuse(AttemptKind::Connect, address.to_string())
+            }
+        }
+    }
+
+    fn connected_by_path(&self, caller: &Caller, path: &Path) -> Look {
+        let path = caller.absolute(None, path).unwrap_or_else(|| path.to_owned());
+        let real = settled(&path);
+        let own = OWN.iter().any(|folder| real.starts_with(folder))
+            && !is_below(&real, &self.rights.whole)
+            && !is_below(&real, &self.rights.names)
+            && self.is_seen(&real);
+        if own || is_below(&real, &self.rights.write) {
+            return GO_ON;
+        }
+        // Caches of users and names, which libraries ask first where they are there.
+        let asked = ["/run/nscd", "/var/run/nscd", "/run/systemd", "/var/lib/sss", "/dev/log"];
+        if real.symlink_metadata().is_err() || asked.iter().any(|it| real.starts_with(it)) {
+            return GO_ON;
+        }
+        refuse(AttemptKind::Connect, format!("the Unix socket {}", real.display()))
+    }
+
+    fn signalled(&self, process: u64, number: u64) -> Look {
+        // Groups and everybody are its own alone, and zero only asks.
+        let process = process as i32;
+        if process <= 0 || number == 0 || self.rights.walls != Walls::Full {
+            return GO_ON;
+        }
+        if process != 1 && self.is_seen(Path::new(&format!("/proc/{process}"))) {
+            return GO_ON;
+        }
+        let attempt = Attempt::new(AttemptKind::Signal, format!("process {process}"));
+        (Answer::Continue, Some(attempt))
+    }
+
+    fn limited(caller: &Caller, process: u64) -> Look {
+        if caller.own_number().is_some_and(|own| u64::from(own) == process) {
+            return GO_ON;
+        }
+        let what = format!("prlimit64 on process {process}");
+        let attempt = Attempt::new(AttemptKind::SystemCall, what);
+        (Answer::Fail(libc::EPERM), Some(attempt))
+    }
+}
+
+fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
+}
+
+fn writes(flags: u64) -> bool {
+    let flags = flags as i32;
+    flags & libc::O_ACCMODE != libc::O_RDONLY || flags & (libc::O_CREAT | libc::O_TRUNC) != 0
+}
+
+fn made_socket(arguments: &[u64; 6]) -> Look {
+    let [family, kind, protocol] = [arguments[0], arguments[1], arguments[2]].map(|it| it as i32);
+    let internet = [libc::AF_INET, libc::AF_INET6].contains(&family);
+    let error = if !internet {
+        libc::EAFNOSUPPORT
+    } else if kind & 0xf == libc::SOCK_STREAM && protocol != 0 {
+        libc::EPROTONOSUPPORT
+    } else {
+        libc::EPERM
+    };
+    let name = match (family, protocol) {
+        (libc::AF_INET | libc::AF_INET6, libc::IPPROTO_MPTCP) => "MPTCP".to_owned(),
+        (libc::AF_INET | libc::AF_INET6, _) => {
+            format!("the internet, type {}, protocol {protocol}", kind & 0xf)
+        }
+        (libc::AF_VSOCK, _) => "the host of this machine (vsock)".to_owned(),
+        (libc::AF_PACKET, _) => "raw packets".to_owned(),
+        (libc::AF_NETLINK, _) => format!("the kernel (netlink {protocol})"),
+        _ => format!("family {family}"),
+    };
+    (Answer::Fail(error), Some(Attempt::new(AttemptKind::Socket, name)))
+}
+
+/// Listens on behalf of the program, where the socket is one of the file system: so it cannot be
+/// another by the time that the kernel looks.
+fn listened(caller: &Caller, socket: u64, waiting: u64) -> Look {
+    let Some(socket) = caller.descriptor(socket) else {
+        return (Answer::Fail(libc::EBADF), None);
+    };
+    if rustix::net::sockopt::socket_domain(&socket) != Ok(AddressFamily::UNIX) {
+        return refuse(AttemptKind::Socket, "the internet, listening");
+    }
+    match rustix::net::listen(&socket, waiting as i32) {
+        Ok(()) => (Answer::Done(0), None),
+        Err(error) => (Answer::Fail(error.raw_os_error()), None),
+    }
+}
+
+/// Where a call wants to connect to.
+#[derive(Debug, PartialEq, Eq)]
+enum Address {
+    Unix(PathBuf),
+    Abstract(String),
+    Internet(SocketAddr),
+    /// Nothing, or the kernel itself.
+    Other,
+}
+
+impl Address {
+    fn read(bytes: &[u8]) -> Self {
+        let [a, b, rest @ ..] = bytes else { return Self::Other };
+        let family = i32::from(u16::from_ne_bytes([*a, *b]));
+        match (family, rest) {
+            (libc::AF_UNIX, [0, name @ ..]) => {
+                Self::Abstract(String::from_utf8_lossy(name).into_owned())
+            }
+            (libc::AF_UNIX, [_, ..]) => {
+                let path = rest.split(|&byte| byte == 0).next().unwrap_or_default();
+                Self::Unix(OsStr::from_bytes(path).into())
+            }
+            (libc::AF_INET, [p, q, a, b, c, d, ..]) => {
+                let ip = IpAddr::V4(Ipv4Addr::new(*a, *b, *c, *d));
+                Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
+            }
+            (libc::AF_INET6, [p, q, _, _, _, _, ip @ ..]) => {
+                let Some(ip) = ip.first_chunk::<16>() else { return Self::Other };
+                let ip = Ipv6Addr::from(*ip);
+                // The old addresses in the form of the new ones.
+                let ip = ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4);
+                Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The thread that waits.
+struct Caller {
+    thread: u32,
+    memory: RefCell<Option<(u32, File)>>,
+}
+
+impl Caller {
+    fn file(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{name}", self.thread))
+    }
+
+    /// So many bytes of its memory, fewer where it ends.
+    fn memory(&self, at: u64, most: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; most];
+        let mut kept = self.memory.borrow_mut();
+        if let Some((thread, memory)) = &*kept
+            && *thread == self.thread
+            && let Ok(read @ 1..) = memory.read_at(&mut bytes, at)
+        {
+            bytes.truncate(read);
+            return Some(bytes);
+        }
+        // Another thread, or the memory of a program that has become another one.
+        let memory = File::open(self.file("mem")).ok()?;
+        let read = memory.read_at(&mut bytes, at).ok()?;
+        *kept = Some((self.thread, memory));
+        bytes.truncate(read);
+        Some(bytes)
+    }
+
+    /// The path at this place of its memory, absolute and without dots. `folder` is the descriptor
+    /// that it begins at, if any.
+    fn path(&self, folder: Option<u64>, at: u64) -> Option<PathBuf> {
+        let mut bytes = self.memory(at, 256)?;
+        if !bytes.contains(&0) {
+            bytes = self.memory(at, PATH)?;
+        }
+        let end = bytes.iter().position(|&byte| byte == 0)?;
+        bytes.truncate(end);
+        let path = PathBuf::from(OsString::from_vec(bytes));
+        self.absolute(folder, &path)
+    }
+
+    fn absolute(&self, folder: Option<u64>, path: &Path) -> Option<PathBuf> {
+        if path.as_os_str().is_empty() {
+            return None;
+        }
+        let folder = folder.map(|folder| folder as i32).filter(|&it| it != libc::AT_FDCWD);
+        let from = || match folder {
+            Some(number) => self.file(&format!("fd/{number}")).read_link().ok(),
+            None => self.file("cwd").read_link().ok(),
+        };
+        let path = if path.is_absolute() { path.to_owned() } else { from()?.join(path) };
+        let mut plain = PathBuf::from("/");
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => plain.push(name),
+                Component::ParentDir => _ = plain.pop(),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        Some(plain)
+    }
+
+    /// The last number of a line of its status.
+    fn status(&self, line: &str) -> Option<u32> {
+        let status = fs::read_to_string(self.file("status")).ok()?;
+        let line = status.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(':'))?;
+        line.split_whitespace().last()?.parse().ok()
+    }
+
+    /// Its process, as it is numbered by itself.
+    fn own_number(&self) -> Option<u32> {
+        self.status("NStgid")
+    }
+
+    /// A descriptor of its process.
+    fn descriptor(&self, number: u64) -> Option<OwnedFd> {
+        let process = Pid::from_raw(i32::try_from(self.status("Tgid")?).ok()?)?;
+        let process = rustix::process::pidfd_open(process, PidfdFlags::empty()).ok()?;
+        let number = i32::try_from(number).ok()?;
+        rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty()).ok()
+    }
+
+    fn is_datagram(&self, socket: u64) -> bool {
+        let socket = self.descriptor(socket);
+        let kind = socket.and_then(|socket| rustix::net::sockopt::socket_type(socket).ok());
+        kind == Some(rustix::net::SocketType::DGRAM)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let family = |family: i32| u16::try_from(family).unwrap().to_ne_bytes().to_vec();
+        let unix = |path: &[u8]| [family(libc::AF_UNIX), path.to_vec()].concat();
+        let read = Address::read(&unix(b"/run/docker.sock\0rest"));
+        assert_eq!(read, Address::Unix("/run/docker.sock".into()));
+        assert_eq!(Address::read(&unix(b"\0bus")), Address::Abstract("bus".to_owned()));
+        assert_eq!(Address::read(&unix(b"")), Address::Other);
+        let inet = [family(libc::AF_INET), vec![0, 80, 127, 0, 0, 1], vec![0; 8]].concat();
+        assert_eq!(Address::read(&inet), Address::Internet("127.0.0.1:80".parse().unwrap()));
+        let mut ip = [0; 16];
+        ip[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
+        let inet6 = [family(libc::AF_INET6), vec![1, 187, 0, 0, 0, 0], ip.to_vec()].concat();
+        assert_eq!(Address::read(&inet6), Address::Internet("10.0.0.1:443".parse().unwrap()));
+        for broken in [&inet[..5], &inet6[..20], &[0][..], &[][..], &family(libc::AF_NETLINK)] {
+            assert_eq!(Address::read(broken), Address::Other);
+        }
+    }
+
+    #[test]
+    fn the_look_at_a_file_follows_links_and_names_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for path in ["project/src", "project/reports", "scratch", "other"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        for path in ["project/src/a", "project/reports/r", "project/.env", "other/b"] {
+            fs::write(root.join(path), "x").unwrap();
+        }
+        std::os::unix::fs::symlink("reports/r", root.join("project/link")).unwrap();
+        let policy = Policy {
+            read: vec![root.join("project")],
+            write: vec![root.join("scratch")],
+            secret: vec![root.join("project/.env")],
+            protected: vec![root.join("project/reports")],
+            walls: Walls::Inner,
+            ..Policy::default()
+        };
+        let mut watch = Watch::new(&policy, std::process::id(), None);
+        let mut kind = |path: &str, writes| {
+            let (answer, attempt) = watch.opened(Some(root.join(path)), writes);
+            assert_eq!(answer == Answer::Continue, attempt.is_none(), "{path}");
+            attempt.map(|attempt| attempt.kind)
+        };
+        assert_eq!(kind("project/src/a", false), None);
+        assert_eq!(kind("project/link", false), Some(AttemptKind::AnswerKey));
+        assert_eq!(kind("project/reports/r", false), Some(AttemptKind::AnswerKey));
+        assert_eq!(kind("project/reports/none", false), None);
+        assert_eq!(kind("project/.env", false), Some(AttemptKind::Secret));
+        assert_eq!(kind("other/b", false), Some(AttemptKind::Read));
+        assert_eq!(kind("other/none", false), None);
+        assert_eq!(kind("scratch/new", true), None);
+        assert_eq!(kind("project/src/new", true), Some(AttemptKind::Write));
+        assert_eq!(kind("project/new", true), Some(AttemptKind::Write));
+        assert_eq!(kind("other/b", true), Some(AttemptKind::Write));
+        assert_eq!(kind("project/src/__pycache__/a.pyc.1", true), None);
+    }
+}

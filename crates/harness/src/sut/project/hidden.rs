@@ -1,0 +1,344 @@
+//! What a project holds besides its answer keys that nobody under test may read: copies of answers,
+//! recordings, git's memory of them, keys and passwords. Reads only.
+//!
+//! By names, by a few words at the beginning of files, and by content that is the same byte for
+//! byte. An answer key that was reworded under another name is not found.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use selftest_text::digest;
+
+use super::GENERATED;
+
+/// Most entries of a project that are looked at.
+const ENTRIES: usize = 100_000;
+
+/// Most bytes at the beginning of a file that are looked at.
+const BEGINNING: u64 = 4096;
+
+/// Most bytes of an answer key whose copies are looked for by content.
+const LARGEST_KEY: u64 = 8 << 20;
+
+/// Folders of installed packages: large, and with certificates of their own.
+const PACKAGES: &[&str] = &[".venv", "venv", "site-packages", ".tox", ".nox", "vendor"];
+
+/// Folders that hold keys, wherever they lie.
+const SECRET_FOLDERS: &[&str] =
+    &[".ssh", ".aws", ".azure", ".gnupg", ".docker", ".kube", ".gcloud", ".terraform.d"];
+
+/// Files that hold keys, wherever they lie.
+const SECRET_FILES: &[&str] = &[
+    ".env",
+    ".envrc",
+    ".git-credentials",
+    ".htpasswd",
+    ".my.cnf",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pgpass",
+    ".pypirc",
+    ".vault-token",
+    ".dockercfg",
+    ".boto",
+    ".s3cfg",
+    "application_default_credentials.json",
+    "credentials.json",
+    "client_secret.json",
+    "kubeconfig",
+    "secrets.json",
+    "secrets.toml",
+    "secrets.yaml",
+    "secrets.yml",
+    "terraform.tfstate",
+];
+
+/// Ends of the names of files that hold keys.
+const SECRET_ENDS: &[&str] =
+    &[".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc.key", ".age-key"];
+
+/// Beginnings of the names of files that hold keys, unless they end in `.pub`.
+const SECRET_BEGINNINGS: &[&str] =
+    &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "service-account", "service_account"];
+
+/// Ends of `.env.…` that are there to be read.
+const EXAMPLES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults"];
+
+/// Parts of git's folder that hold what was committed, or addresses with passwords.
+const GIT: &[&str] =
+    &["objects", "config", "config.worktree", "lfs", "modules", "worktrees", "logs", "annex"];
+
+/// What a copy has in its name beside that of the original.
+const COPY_WORDS: &[&str] =
+    &["bak", "old", "orig", "copy", "backup", "save", "saved", "prev", "previous", "tmp", "swp"];
+
+/// Absolute paths.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hidden {
+    /// Copies of answers, and recordings that hold them.
+    pub answers: Vec<PathBuf>,
+    /// Keys, passwords, sockets, and git's objects.
+    pub secrets: Vec<PathBuf>,
+}
+
+/// The answer keys that copies are recognised by.
+#[derive(Default)]
+struct Keys {
+    names: HashSet<String>,
+    /// Digests by size.
+    contents: HashMap<u64, HashSet<String>>,
+}
+
+impl Hidden {
+    /// Looks through a project whose answer keys are `protected`, absolute or below it.
+    pub fn scan(project: &Path, protected: &[PathBuf]) -> Self {
+        let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+        let protected: Vec<PathBuf> = protected
+            .iter()
+            .map(|path| project.join(path))
+            .map(|path| path.canonicalize().unwrap_or(path))
+            .collect();
+        let keys = Keys::of(&protected);
+        let mut hidden = Self::default();
+        let mut folders = vec![project];
+        let mut left = ENTRIES;
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = folder.read_dir() else { continue };
+            for entry in entries.flatten() {
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    return hidden;
+                }
+                let path = entry.path();
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_symlink() || protected.contains(&path) {
+                    continue;
+                }
+                if kind.is_socket() {
+                    // Whoever listens behind it is outside.
+                    hidden.secrets.push(path);
+                } else if kind.is_dir() {
+                    if name == ".git" {
+                        let parts = GIT.iter().map(|part| path.join(part));
+                        hidden.secrets.extend(parts.filter(|part| part.exists()));
+                    } else if SECRET_FOLDERS.contains(&name.as_str()) {
+                        hidden.secrets.push(path);
+                    } else if keys.is_copy_by_name(&name) {
+                        hidden.answers.push(path);
+                    } else if ![GENERATED, PACKAGES].concat().contains(&name.as_str()) {
+                        folders.push(path);
+                    }
+                } else if kind.is_file() {
+                    if keys.is_copy_by_name(&name)
+                        || keys.is_copy(&path)
+                        || is_recording(&path, &name)
+                    {
+                        hidden.answers.push(path);
+                    } else if is_secret(&path, &name) {
+                        hidden.secrets.push(path);
+                    }
+                }
+            }
+        }
+        hidden.answers.sort();
+        hidden.secrets.sort();
+        hidden
+    }
+}
+
+impl Keys {
+    fn of(protected: &[PathBuf]) -> Self {
+        let mut keys = Self::default();
+        let mut waiting = Vec::new();
+        for path in protected {
+            keys.names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+            waiting.push(path.clone());
+        }
+        let mut left = ENTRIES;
+        while let Some(path) = waiting.pop() {
+            left = left.saturating_sub(1);
+            let Ok(found) = path.symlink_metadata() else { continue };
+            if left == 0 {
+                break;
+            }
+            if found.is_dir() {
+                let entries = path.read_dir().into_iter().flatten().flatten();
+                waiting.extend(entries.map(|entry| entry.path()));
+            } else if found.is_file() && (1..=LARGEST_KEY).contains(&found.len()) {
+                keys.names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+                if let Ok(bytes) = fs::read(&path) {
+                    let digests = keys.contents.entry(found.len()).or_default();
+                    digests.insert(digest::of_bytes(&bytes));
+                }
+            }
+        }
+        keys
+    }
+
+    /// Whether a name is that of a key with something more: `a.yaml~`, `a.yaml.bak`, `a-old.yaml`.
+    fn is_copy_by_name(&self, name: &str) -> bool {
+        let bare = name.trim_start_matches(['.', '#']).trim_start_matches("~lock.");
+        let bare = bare.trim_end_matches('#');
+        if bare != name && self.names.contains(bare) {
+            return true;
+        }
+        let mut shorter = bare.to_owned();
+        // The end first, then what stands before the extension.
+        while let Some(at) = shorter.rfind(['.', '~', '-', '_', ' ', '(']) {
+            let rest = &bare[at..];
+            shorter.truncate(at);
+            if self.names.contains(shorter.trim_end()) && is_copy_mark(rest) {
+                return true;
+            }
+        }
+        let (stem, extension) = bare.rsplit_once('.').unwrap_or((bare, ""));
+        let mut shorter = stem.to_owned();
+        while let Some(at) = shorter.rfind(['.', '~', '-', '_', ' ', '(']) {
+            shorter.truncate(at);
+            let original = format!("{}.{extension}", shorter.trim_end());
+            if self.names.contains(&original) && is_copy_mark(&stem[at..]) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_copy(&self, path: &Path) -> bool {
+        let Ok(found) = path.symlink_metadata() else { return false };
+        self.contents.get(&found.len()).is_some_and(|digests| {
+            fs::read(path).is_ok_and(|bytes| digests.contains(&digest::of_bytes(&bytes)))
+        })
+    }
+}
+
+/// Whether the part of a name that was added makes a copy of it.
+fn is_copy_mark(added: &str) -> bool {
+    let words: Vec<String> = added
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let is_mark = |word: &String| {
+        COPY_WORDS.iter().any(|mark| word.starts_with(mark))
+            || word.chars().all(|c| c.is_ascii_digit())
+            || ["swo", "swn", "rej", "yaml", "yml", "json"].contains(&word.as_str())
+    };
+    words.iter().all(is_mark)
+}
+
+/// Whether a file is a recording of models, a report, a baseline or a suite of this program,
+/// wherever it lies.
+fn is_recording(path: &Path, name: &str) -> bool {
+    let extension = Path::new(name).extension().and_then(|it| it.to_str()).unwrap_or_default();
+    if !["json", "yaml", "yml"].contains(&extension) {
+        return false;
+    }
+    let Some(text) = beginning(path) else { return false };
+    let has = |words: &[&str]| words.iter().all(|word| text.contains(word));
+    match extension {
+        "json" => {
+            has(&["\"model\"", "\"request\"", "\"messages\""])
+                || has(&["\"schema_version\"", "\"selftest_version\"", "\"run_id\""])
+                || has(&["\"scenario\"", "\"hints\"", "\"prompt\""])
+        }
+        _ => has(&["cases:", "hints:", "prompt:"]) || has(&["cases:", "scenario:", "prompt:"]),
+    }
+}
+
+fn is_secret(path: &Path, name: &str) -> bool {
+    let lower = name.to_lowercase();
+    if SECRET_FILES.contains(&lower.as_str())
+        || SECRET_ENDS.iter().any(|end| lower.ends_with(end))
+        || SECRET_BEGINNINGS.iter().any(|it| lower.starts_with(it)) && !lower.ends_with(".pub")
+    {
+        return true;
+    }
+    if lower.starts_with(".env.") || lower.ends_with(".env") {
+        return !EXAMPLES.iter().any(|end| lower.ends_with(end));
+    }
+    // The ends of certificates too, which anybody may read.
+    let may_be_key = [".pem", ".key"].iter().any(|end| lower.ends_with(end));
+    may_be_key && beginning(path).is_some_and(|text| text.contains("PRIVATE KEY"))
+}
+
+fn beginning(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(BEGINNING).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_answers_and_keys_are_found_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let suite = "version: 1\ncases: []\n";
+        for (path, text) in [
+            ("config/selftest.yaml", "scenarios: []\n"),
+            ("config/suites/a.yaml", suite),
+            ("config/other.yaml", "other: true\n"),
+            ("config/selftest.yaml.bak", "changed since"),
+            ("config/selftest.yaml~", "x"),
+            ("config/.selftest.yaml.swp", "x"),
+            ("config/#selftest.yaml#", "x"),
+            ("notes/selftest-old.yaml", "x"),
+            ("notes/selftest (1).yaml", "x"),
+            ("notes/selftest-guide.yaml", "how to use it"),
+            ("notes/copied.txt", suite),
+            ("tapes/0123456789abcdef-1.json", "{\"model\":\"m\",\"request\":{\"messages\":[]}}"),
+            ("package.json", "{\"name\":\"x\"}"),
+            (".env", "KEY=1"),
+            (".env.local", "KEY=1"),
+            (".env.example", "KEY="),
+            ("keys/server.pem", "-----BEGIN RSA PRIVATE KEY-----"),
+            ("keys/ca.pem", "-----BEGIN CERTIFICATE-----"),
+            ("keys/id_ed25519", "x"),
+            ("keys/id_ed25519.pub", "x"),
+            (".git/HEAD", "ref: refs/heads/main"),
+            (".git/objects/aa/bb", "x"),
+            ("src/main.rs", "fn main() {}"),
+        ] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), text).unwrap();
+        }
+        let _socket = std::os::unix::net::UnixListener::bind(root.join("agent.sock")).unwrap();
+        let protected = ["config/selftest.yaml".into(), "config/suites".into()];
+        let hidden = Hidden::scan(&root, &protected);
+        let below = |paths: &[PathBuf]| {
+            let paths = paths.iter().map(|path| path.strip_prefix(&root).unwrap());
+            paths.map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            below(&hidden.answers),
+            [
+                "config/#selftest.yaml#",
+                "config/.selftest.yaml.swp",
+                "config/selftest.yaml.bak",
+                "config/selftest.yaml~",
+                "notes/copied.txt",
+                "notes/selftest (1).yaml",
+                "notes/selftest-old.yaml",
+                "tapes/0123456789abcdef-1.json",
+            ]
+        );
+        assert_eq!(
+            below(&hidden.secrets),
+            [
+                ".env",
+                ".env.local",
+                ".git/objects",
+                "agent.sock",
+                "keys/id_ed25519",
+                "keys/server.pem"
+            ]
+        );
+    }
+}
