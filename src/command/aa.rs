@@ -19,7 +19,7 @@ pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, 
         if !args.report.is_empty() {
             let error = anyhow!("--report needs --suite: nothing is run for {named}");
             return Err(Failure::usage(error)
-                .hint(Some("`selftest report RUN --report KIND=PATH` writes reports of it")));
+                .hint(Some("`selftest report RUN --report junit=PATH` writes reports of it")));
         }
         named.clone()
     } else {

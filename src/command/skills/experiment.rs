@@ -37,7 +37,7 @@ pub(super) async fn execute(
     if !told.report.is_empty() {
         let error = anyhow!("--report names one file, and an experiment is two runs");
         return Err(Failure::usage(error).hint(Some(
-            "write reports of either arm afterwards: `selftest report RUN --report KIND=PATH`",
+            "write reports of either arm afterwards: `selftest report RUN --report junit=PATH`",
         )));
     }
     let project = Project::open(global)?;
