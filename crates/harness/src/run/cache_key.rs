@@ -100,12 +100,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::calibration::JudgeCalibration;
     use crate::event::{RubricDocument, RunConfig, RunModels};
     use crate::run::plan::{Defaults, Selection, plan_suite};
     use crate::scenario::suite::SuiteCase;
     use crate::scenario::{GeneratedCase, Scenario, TaskStatus};
     use crate::sut::namespace::{RunId, TaskGroupId};
-    use crate::sut::{Fixture, FixtureSource};
+    use crate::sut::{Fixture, FixtureSource, Isolation};
     use selftest_stats::score::{Score, Strictness};
 
     fn planned(hints: &str) -> PlannedCase {
@@ -148,10 +149,10 @@ mod tests {
             seed: 1,
             models,
             sut: "command ./agent".to_owned(),
-            isolation: Default::default(),
+            isolation: Isolation::default(),
             rubric: RubricDocument { digest: "r".to_owned(), categories: Vec::new() },
             prompt_digests: [(VERDICT.to_owned(), "p".to_owned())].into(),
-            calibration: Default::default(),
+            calibration: JudgeCalibration::default(),
             prices: None,
             suite: None,
             experiment: None,

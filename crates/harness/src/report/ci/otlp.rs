@@ -177,24 +177,18 @@ fn overall(case: &CaseView<'_>, kept: &CaseDocument) -> Map<String, Value> {
     let mut found = identity(case);
     let mut add = |key: &str, value: Value| found.insert(key.to_owned(), value);
     add("gen_ai.evaluation.name", json!(OVERALL));
-    match case.status.pass() {
-        Some(passed) => {
-            let flaky = case.status == CaseStatus::Flaky;
-            let label = if flaky {
-                "flaky"
-            } else if passed {
-                "pass"
-            } else {
-                "fail"
-            };
-            add("gen_ai.evaluation.score.label", json!(label));
-        }
+    if let Some(passed) = case.status.pass() {
+        let label = match case.status {
+            CaseStatus::Flaky => "flaky",
+            _ if passed => "pass",
+            _ => "fail",
+        };
+        add("gen_ai.evaluation.score.label", json!(label));
+    } else {
         // Without a verdict there is neither a label nor a number.
-        None => {
-            let reason = kept.unscored_reason.map(|reason| json!(reason));
-            let status: &str = case.status.into();
-            add("error.type", reason.unwrap_or_else(|| json!(status)));
-        }
+        let reason = kept.unscored_reason.map(|reason| json!(reason));
+        let status: &str = case.status.into();
+        add("error.type", reason.unwrap_or_else(|| json!(status)));
     }
     if let Some(score) = case.score() {
         add("gen_ai.evaluation.score.value", json!(score));
