@@ -122,6 +122,7 @@ fn money(text: &str) -> Result<f64, String> {
 
 /// Flags of a run.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RunArgs {
     /// Those of an arm too
     #[command(flatten)]

@@ -128,15 +128,12 @@ fn decoded(text: &str) -> Vec<u8> {
     while let [first, behind @ ..] = rest {
         let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (first, byte) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
+        if let (b'%', Some(byte)) = (first, byte) {
+            bytes.push(byte);
+            rest = &behind[2..];
+        } else {
+            bytes.push(*first);
+            rest = behind;
         }
     }
     bytes

@@ -95,7 +95,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
     loop {
         // What changes while a run goes on is in the next one.
         let then = watched.look();
-        let exit = match run::execute(args, global).await {
+        let exit = match Box::pin(run::execute(args, global)).await {
             Ok(exit) => exit,
             Err(failure) => {
                 eprint(&failure.render(std::io::stderr().is_terminal()));

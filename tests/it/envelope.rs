@@ -14,8 +14,8 @@ use crate::real_sessions;
 use crate::workspace::{CLEAR, OLLAMA, OPENAI, Workspace, config};
 
 /// A good reply with other members in its envelope.
-fn changed(text: impl ToString, change: &Value) -> Reply {
-    Reply::Changed { text: text.to_string(), change: change.clone() }
+fn changed(text: &str, change: &Value) -> Reply {
+    Reply::Changed { text: text.to_owned(), change: change.clone() }
 }
 
 fn two_choices(texts: [&str; 2]) -> Value {
@@ -47,7 +47,8 @@ fn a_verdict_in_a_wrong_envelope_is_no_verdict() {
         for (change, words) in wrong(model) {
             let script = ModelServer::script();
             let kept = change.clone();
-            let server = script.judge(move |call| changed(verdict(call, 0.9), &kept)).start();
+            let server =
+                script.judge(move |call| changed(&verdict(call, 0.9).to_string(), &kept)).start();
             let run = Workspace::new().config(config(model, CLEAR)).server(&server).run();
             let report = run.exit(3).report();
             let case = report.case();
@@ -63,7 +64,7 @@ fn a_verdict_in_a_wrong_envelope_is_no_verdict() {
 fn an_answer_in_a_wrong_envelope_is_no_fault_of_the_system_under_test() {
     let other = json!({ "model": "cheap-fallback-model" });
     let said = json!({ "status": "COMPLETE", "output": "Three lines." });
-    let server = ModelServer::script().sut(move |_| changed(&said, &other)).start();
+    let server = ModelServer::script().sut(move |_| changed(&said.to_string(), &other)).start();
     let run = Workspace::new().config(config(OPENAI, CLEAR)).server(&server).run();
     let report = run.exit(5).report();
     assert_eq!(report.case().status(), "not_run");
@@ -77,7 +78,8 @@ fn a_dated_version_and_an_alias_are_the_model_and_reports_name_them() {
     for served in ["gpt-4o-mini-2024-07-18", "House/Small"] {
         let script = ModelServer::script();
         let change = json!({ "model": served });
-        let server = script.judge(move |call| changed(verdict(call, 0.9), &change)).start();
+        let server =
+            script.judge(move |call| changed(&verdict(call, 0.9).to_string(), &change)).start();
         let run = Workspace::new().config(&yaml).server(&server).run().exit(0);
         let report = run.report();
         assert_eq!(report.case().judge_calls()[0]["served_model"], served);
@@ -129,7 +131,7 @@ fn control_tokens_of_any_template_reach_no_judge() {
 }
 
 /// One call at a server that answers every chat call with this body.
-fn ask(model: &str, path: &str, body: Value) -> Result<Option<String>, ModelError> {
+fn ask(model: &str, path: &str, body: &Value) -> Result<Option<String>, ModelError> {
     let script = ModelServer::script().models(&[model, "another:1b"]);
     let server = script.always(Reply::Body(body.to_string())).start();
     let settings = ModelSettings::default();
@@ -160,12 +162,12 @@ fn recorded_replies_of_a_real_server_are_answers() {
         let model = exchange["request"]["model"].as_str().unwrap();
         let name = &exchange["name"];
         let mut reply = reply.clone();
-        let served = ask(model, path, reply.clone()).unwrap_or_else(|error| {
+        let served = ask(model, path, &reply).unwrap_or_else(|error| {
             panic!("{name}: {error}");
         });
         assert_eq!(served.as_deref(), Some(model), "{name}");
         reply["model"] = json!("another:1b");
-        let error = ask(model, path, reply).unwrap_err();
+        let error = ask(model, path, &reply).unwrap_err();
         assert!(matches!(error, ModelError::WrongReply { .. }), "{name}: {error}");
         seen += 1;
     }

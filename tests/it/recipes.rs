@@ -156,17 +156,12 @@ fn the_formula_is_ruby() {
     let Some(prism) = require::node_module("@ruby/prism/src/index.js") else { return };
     let folder = tempfile::tempdir().unwrap();
     let platforms: Value = serde_json::from_str(&read("packaging/npm/platforms.json")).unwrap();
-    let sums: String = platforms
-        .as_object()
-        .unwrap()
-        .values()
-        .map(|what| {
-            let system =
-                if what["os"][0] == "darwin" { "apple-darwin" } else { "unknown-linux-gnu" };
-            let processor = if what["cpu"][0] == "x64" { "x86_64" } else { "aarch64" };
-            format!("{}  selftest-{processor}-{system}.tar.gz\n", "0".repeat(64))
-        })
-        .collect();
+    let lines = platforms.as_object().unwrap().values().map(|what| {
+        let system = if what["os"][0] == "darwin" { "apple-darwin" } else { "unknown-linux-gnu" };
+        let processor = if what["cpu"][0] == "x64" { "x86_64" } else { "aarch64" };
+        format!("{}  selftest-{processor}-{system}.tar.gz\n", "0".repeat(64))
+    });
+    let sums = lines.collect::<Vec<_>>().concat();
     let list = folder.path().join("SHA256SUMS");
     fs::write(&list, sums).unwrap();
     let made = Command::new(root().join("packaging/formula")).arg(&list).output().unwrap();

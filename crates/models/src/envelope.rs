@@ -122,8 +122,7 @@ fn is_version_of(asked: &str, served: &str) -> bool {
 
 /// Whether a version is a date as providers write them, or Google's `001`.
 fn is_date(version: &str) -> bool {
-    let (digits, dashes): (Vec<char>, Vec<char>) =
-        version.chars().partition(|c| c.is_ascii_digit());
+    let (digits, dashes): (Vec<char>, Vec<char>) = version.chars().partition(char::is_ascii_digit);
     if !dashes.iter().all(|c| *c == '-') {
         return false;
     }

@@ -31,8 +31,8 @@ static IMITATION: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Tokens that chat templates write around turns, thoughts and calls of tools, but for those with
 /// bars: Llama 2, Mistral (`[INST]`), Gemma (`<start_of_turn>`), GLM (`[gMASK]<sop>`), Qwen and
-/// DeepSeek (`<think>`, `<tool_call>`), Command-R (`<BOS_TOKEN>`), CodeLlama, StarCoder, InternLM,
-/// Baichuan, Nemotron, EXAONE, Seed, Ling, `MiniMax`; and the bytes of SentencePiece (`<0x0A>`).
+/// `DeepSeek` (`<think>`, `<tool_call>`), Command-R (`<BOS_TOKEN>`), `CodeLlama`, `StarCoder`, `InternLM`,
+/// Baichuan, Nemotron, EXAONE, Seed, Ling, `MiniMax`; and the bytes of `SentencePiece` (`<0x0A>`).
 static CONTROL_TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)<(?:/?(?:",

@@ -140,7 +140,7 @@ fn the_report_says_how_cases_stand_against_the_baseline() {
         assert_eq!(group("new").await, ["new"]);
         assert_eq!(group("same").await.len(), 4, "what the gate does not name");
         assert_eq!(group("removed").await, ["removed"]);
-        let removed = names(&chrome).await;
+        let removed = names(chrome).await;
         assert!(removed[0].starts_with("</pre></details><script>"), "{removed:?}");
         assert_eq!(group("").await.len(), 9);
         // Both filters hold at once.

@@ -68,12 +68,14 @@ fn folders_of_a_killed_run_are_removed_by_the_next_one() {
         entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
     };
     let running = workspace.spawn();
-    let session = || folders().into_iter().find(|name| name.starts_with("selftest-2"));
+    // Beside a folder lie the notes of its supervisor.
+    let is_folder = |name: &String| name.starts_with("selftest-2") && !name.contains('.');
+    let session = || folders().into_iter().find(is_folder);
     let running = running.until("a program that hangs", || session().is_some_and(|id| hangs(&id)));
     let session = session().unwrap();
     drop(running.signal(Signal::KILL).wait().killed_by(9));
     until("all its processes are gone", || processes(&session).is_empty());
-    assert_eq!(folders(), [session]);
+    assert!(folders().iter().all(|name| name.starts_with(&session)), "{:?}", folders());
     let workspace = workspace.args(["--timeout=2"]);
     let run = workspace.run().exit(1);
     assert_eq!(folders(), [] as [String; 0]);

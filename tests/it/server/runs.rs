@@ -58,7 +58,8 @@ fn a_run_that_was_killed_is_not_waited_for() {
     let workspace = Workspace::new().config(config(OPENAI, &scenarios(1))).server(&server);
     let _ = workspace.run().exit(0);
     let folder = workspace.path("reports/selftest");
-    let report = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let report = files.find(|path| path.extension().is_some_and(|it| it == "json")).unwrap();
     let mut stored: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
     stored["complete"] = false.into();
     std::fs::write(&report, stored.to_string()).unwrap();

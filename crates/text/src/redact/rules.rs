@@ -278,9 +278,8 @@ fn compile(pattern: &str) -> Regex {
 fn is_word_before(text: &str, at: usize) -> bool {
     let before = &text.as_bytes()[..at];
     match before {
-        [.., b'\\', b'n' | b'r' | b't'] => false,
+        [.., b'\\', b'n' | b'r' | b't'] | [] => false,
         [.., byte] => byte.is_ascii_alphanumeric() || *byte == b'_',
-        [] => false,
     }
 }
 

@@ -8,16 +8,19 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
+/// Whether an answer fails to have a form; `items` is how many of them a list should have.
+type IsMissed = fn(answer: &str, items: Option<usize>) -> bool;
+
 /// A form, how people ask for it, and how an answer fails to have it.
 struct Form {
     name: &'static str,
     /// In a request, or in an expectation.
     asked: Regex,
-    is_missed: fn(answer: &str, items: Option<usize>) -> bool,
+    is_missed: IsMissed,
 }
 
 /// Patterns of the forms. `<answer is>` stands for the beginning of an expectation.
-const FORMS: [(&str, &str, fn(&str, Option<usize>) -> bool); 6] = [
+const FORMS: [(&str, &str, IsMissed); 6] = [
     (
         "a table",
         r"\b(?:as|in|make|create|give me|write|draw|show(?: me)?|with)\s+(?:it\s+(?:as|in)\s+)?an?\s+(?:\w+\s+){0,2}table\b(?:$|[\s.,:])|\bals\s+(?:\w+-?\s*)?tabelle\b|\b(?:dans|sous forme de|fais(?:-moi)?|en) (?:un )?tableau\b|\b(?:en|con|haz(?:me)?) (?:una )?tabla\b|\b(?:numa|em|com|faz(?:-me)?)\s(?:uma )?tabela\b|\b(?:in|con|come|fammi) (?:una )?tabella\b|\bin een (?:\w+ )?tabel\b|\b(?:w|jako) tabel[ię]\b|用表格|表にして|表で|<answer is>(?:an?|one|eine?|une?|una|uma|un|een|一个|)\s*(?:single\s+)?(?:markdown[ -]?)?(?:table|tabelle|tableau|tabla|tabela|tabella|tabel|表格?)",
@@ -55,12 +58,11 @@ const FORMS: [(&str, &str, fn(&str, Option<usize>) -> bool); 6] = [
 
 static WANTED: LazyLock<Vec<Form>> = LazyLock::new(|| {
     let is = r"^(?:the (?:answer|reply|response) (?:is|consists of|comes as)|die antwort ist|la r[ée]ponse est|la respuesta es|a resposta [ée]|la risposta [èe]|het antwoord is|odpowied[źz] to|回答是|回答は)\s*";
-    let form =
-        |(name, asked, is_missed): &(&'static str, &str, fn(&str, Option<usize>) -> bool)| Form {
-            name,
-            asked: regex(&asked.replace("<answer is>", is)),
-            is_missed: *is_missed,
-        };
+    let form = |(name, asked, is_missed): &(&'static str, &str, IsMissed)| Form {
+        name,
+        asked: regex(&asked.replace("<answer is>", is)),
+        is_missed: *is_missed,
+    };
     FORMS.iter().map(form).collect()
 });
 

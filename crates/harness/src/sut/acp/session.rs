@@ -71,13 +71,9 @@ impl AcpSession {
         lock(&self.turn).begin();
         let view = self.program.view();
         let process = self.program.process()?;
-        let link = match &mut self.link {
-            Some(link) => link,
-            None => {
-                let stdin = process.stdin.take();
-                self.link.insert(Link::new(stdin, Arc::clone(&self.turn), view.clone()))
-            }
-        };
+        let link = self.link.get_or_insert_with(|| {
+            Link::new(process.stdin.take(), Arc::clone(&self.turn), view.clone())
+        });
         let (ended, mut end) = oneshot::channel();
         // Where the task has ended, so has the other side of `end`.
         let _ = link.prompts.send(Prompt { text: said.to_owned(), ended });

@@ -189,9 +189,9 @@ fn off(isolation: &mut Isolation) {
 mod tests {
     use super::*;
 
-    fn of(standing: Standing, settings: &serde_json::Value) -> (String, String) {
+    fn of(standing: &Standing, settings: &serde_json::Value) -> (String, String) {
         let settings: CommandSettings = serde_json::from_value(settings.clone()).unwrap();
-        let Isolation { enforced, not_enforced } = isolation(&standing, &settings);
+        let Isolation { enforced, not_enforced } = isolation(standing, &settings);
         (enforced.join("\n"), not_enforced.join("\n"))
     }
 
@@ -205,23 +205,23 @@ mod tests {
             proc: true,
             ..Standing::default()
         };
-        let (enforced, not_enforced) = of(full.clone(), &agent);
+        let (enforced, not_enforced) = of(&full, &agent);
         assert!(enforced.contains("has no network at all"), "{enforced}");
         assert!(!not_enforced.contains("TCP") && !not_enforced.contains("UNSANDBOXED"));
 
         let ports = serde_json::json!({ "run": ["a"], "tcp_ports": [443] });
-        let (enforced, _) = of(full.clone(), &ports);
+        let (enforced, _) = of(&full, &ports);
         assert!(enforced.contains("these ports, of any machine: 443"), "{enforced}");
-        let (enforced, not_enforced) = of(Standing { landlock: 3, ..full }, &ports);
+        let (enforced, not_enforced) = of(&Standing { landlock: 3, ..full }, &ports);
         assert!(!enforced.contains("443") && not_enforced.contains("443"), "{not_enforced}");
 
         let inner = Standing { walls: Walls::Inner, landlock: 0, ..Standing::default() };
-        let (enforced, not_enforced) = of(inner, &agent);
+        let (enforced, not_enforced) = of(&inner, &agent);
         assert!(!enforced.contains("Landlock"), "{enforced}");
         assert!(not_enforced.contains("writes only to") || !cfg!(target_os = "linux"));
 
         let off = Standing { walls: Walls::Off, ..Standing::default() };
-        let (enforced, not_enforced) = of(off, &agent);
+        let (enforced, not_enforced) = of(&off, &agent);
         assert!(!enforced.contains("writes") && not_enforced.contains("UNSANDBOXED"));
     }
 }

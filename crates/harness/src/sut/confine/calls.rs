@@ -6,6 +6,16 @@
 //! look is never the only thing between the program and a file or an address, but for sockets of
 //! the file system that appear during a run.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the kernel's numbers, whose types differ from machine to machine"
+)]
+#![allow(
+    clippy::unnecessary_cast,
+    reason = "the kernel's numbers, whose types differ from machine to machine"
+)]
+
 use std::collections::BTreeMap;
 
 use seccompiler::{

@@ -49,14 +49,14 @@ pub(super) fn filter(
     mut standing: Standing,
 ) -> Result<(), String> {
     let Some(filters) = Filters::new(net(policy)) else {
-        return tell(control, &standing, None);
+        return tell(control, standing, None);
     };
     for program in &filters.refusing {
         if let Err(error) = seccompiler::apply_filter(program) {
             if policy.walls == Walls::Full {
                 return Err(format!("cannot filter system calls: {error}"));
             }
-            return tell(control, &standing, None);
+            return tell(control, standing, None);
         }
     }
     standing.filtered = true;
@@ -67,16 +67,16 @@ pub(super) fn filter(
             .map_err(|error| format!("cannot filter system calls: {error}"))?;
     }
     standing.watched = listener.is_some();
-    tell(control, &standing, listener.as_ref().map(AsFd::as_fd))
+    tell(control, standing, listener.as_ref().map(AsFd::as_fd))
 }
 
 /// Tells the supervisor what stands.
 pub(super) fn tell(
     control: &OwnedFd,
-    standing: &Standing,
+    standing: Standing,
     listener: Option<BorrowedFd<'_>>,
 ) -> Result<(), String> {
-    let message = serde_json::to_vec(standing).map_err(|error| error.to_string())?;
+    let message = serde_json::to_vec(&standing).map_err(|error| error.to_string())?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let descriptors: Vec<BorrowedFd<'_>> = listener.into_iter().collect();

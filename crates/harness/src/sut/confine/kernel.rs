@@ -147,6 +147,7 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> Result<Call> {
 }
 
 /// Answers a call. An error means mostly that who called is gone.
+#[expect(clippy::cast_possible_truncation, reason = "one bit")]
 pub(super) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<()> {
     let (val, error, flags) = match answer {
         Answer::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),

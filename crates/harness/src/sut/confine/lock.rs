@@ -43,7 +43,9 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
     let null = null.map_err(failed("open /dev/null"))?;
 
     let mut standing = Standing { walls: policy.walls, ..Standing::default() };
-    if policy.walls != Walls::Off {
+    if policy.walls == Walls::Off {
+        control::tell(&control, standing, None)?;
+    } else {
         let grants = policy.grants();
         if policy.walls == Walls::Full {
             let folder = std::env::current_dir().map_err(failed("find the working folder"))?;
@@ -61,8 +63,6 @@ pub(super) fn run(arguments: &[OsString]) -> Result<u8, String> {
         let hidden = rustix::process::DumpableBehavior::NotDumpable;
         let _ = rustix::process::set_dumpable_behavior(hidden);
         control::filter(&policy, &control, standing)?;
-    } else {
-        control::tell(&control, &standing, None)?;
     }
     drop(control);
     if policy.trial {

@@ -2,6 +2,11 @@
 //! granted, and notes the attempt. The kernel's walls stand behind every look, so that a program
 //! that changes what it handed over while it is looked at gains nothing but a missing note.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "arguments of calls, of which the kernel reads the lower half"
+)]
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -364,8 +369,8 @@ enum Address {
 
 impl Address {
     fn read(bytes: &[u8]) -> Self {
-        let [a, b, rest @ ..] = bytes else { return Self::Other };
-        let family = i32::from(u16::from_ne_bytes([*a, *b]));
+        let Some((family, rest)) = bytes.split_first_chunk::<2>() else { return Self::Other };
+        let family = i32::from(u16::from_ne_bytes(*family));
         match (family, rest) {
             (libc::AF_UNIX, [0, name @ ..]) => {
                 Self::Abstract(String::from_utf8_lossy(name).into_owned())
@@ -374,8 +379,9 @@ impl Address {
                 let path = rest.split(|&byte| byte == 0).next().unwrap_or_default();
                 Self::Unix(OsStr::from_bytes(path).into())
             }
-            (libc::AF_INET, [p, q, a, b, c, d, ..]) => {
-                let ip = IpAddr::V4(Ipv4Addr::new(*a, *b, *c, *d));
+            (libc::AF_INET, [p, q, ip @ ..]) => {
+                let Some(ip) = ip.first_chunk::<4>() else { return Self::Other };
+                let ip = IpAddr::V4(Ipv4Addr::from(*ip));
                 Self::Internet(SocketAddr::new(ip, u16::from_be_bytes([*p, *q])))
             }
             (libc::AF_INET6, [p, q, _, _, _, _, ip @ ..]) => {

@@ -250,6 +250,7 @@ fn is_recording(path: &Path, name: &str) -> bool {
     }
 }
 
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "the name is in lower case")]
 fn is_secret(path: &Path, name: &str) -> bool {
     let lower = name.to_lowercase();
     if SECRET_FILES.contains(&lower.as_str())
