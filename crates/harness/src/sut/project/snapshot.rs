@@ -169,7 +169,10 @@ fn metadata(root: &Path, barred: &[PathBuf]) -> BTreeMap<PathBuf, Entry> {
 }
 
 /// The files that this program itself writes to as it runs: `selftest >out 2>err`.
-#[allow(clippy::useless_conversion, reason = "these numbers have other types elsewhere")]
+#[cfg_attr(
+    target_os = "linux",
+    expect(clippy::useless_conversion, reason = "these numbers have other types elsewhere")
+)]
 fn own_output() -> Vec<(u64, u64)> {
     let (out, err) = (std::io::stdout(), std::io::stderr());
     [out.as_fd(), err.as_fd()]
