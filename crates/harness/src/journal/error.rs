@@ -61,12 +61,12 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// What is run now is not what was run then.
+    /// The configuration, the cases or the models differ from those of the journal.
     #[error("{what} not as when the run of the journal {} began", path.display())]
     OtherRun {
         /// The file.
         path: PathBuf,
-        /// What differs, with `is` or `are`.
+        /// The parts that differ, followed by `is` or `are`.
         what: String,
     },
 }

@@ -16,7 +16,7 @@ pub(super) const VERSION: u32 = 1;
 /// differs, finished cases would not be those of the run that goes on.
 pub type Digests = BTreeMap<String, String>;
 
-/// What is known of a run before its first case.
+/// The description of a run, written before its first case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JournalHeader {
     /// Version of the journal's shape.
@@ -33,7 +33,7 @@ pub struct JournalHeader {
     pub seed: u64,
     /// Cases of the plan.
     pub cases: usize,
-    /// What must not have changed.
+    /// Digests that have to be equal for the run to be resumed.
     pub digests: Digests,
     /// The command that began it, for the command line to read.
     pub request: Value,

@@ -137,7 +137,7 @@ pub fn opened(path: &Path) -> Result<Recovered, JournalError> {
 
 /// The first record, if this program can go on with it.
 fn header(text: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
-    /// What all versions have.
+    /// The fields that journals of every version share.
     #[derive(Deserialize)]
     struct AnyVersion {
         begun: Versions,

@@ -136,7 +136,7 @@ fn named_numbers(text: &str) -> HashSet<String> {
     named
 }
 
-/// What a number may mean: `4.200` is 4200 or 4.2, `05:15` is 5:15.
+/// The possible values of a number as written: `4.200` is 4200 or 4.2, `05:15` is 5:15.
 fn readings(number: &str) -> Vec<String> {
     let is_mark = |c: char| !c.is_ascii_digit();
     let whole = |digits: &str| {
