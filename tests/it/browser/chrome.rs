@@ -47,8 +47,17 @@ fn is_there(program: &str) -> bool {
     version.is_ok_and(|output| output.status.success())
 }
 
-/// A driver on a free port, and its address.
+/// A driver on a free port, and its address. It ends at once where another one took the port that it
+/// had found.
 fn chromedriver() -> (Chromedriver, String) {
+    std::iter::repeat_with(started_driver)
+        .take(5)
+        .flatten()
+        .next()
+        .expect("one of five chromedrivers names its port")
+}
+
+fn started_driver() -> Option<(Chromedriver, String)> {
     let folder = TempDir::with_prefix("chrome-").unwrap();
     let mut child = Command::new("chromedriver")
         .arg("--port=0")
@@ -59,16 +68,14 @@ fn chromedriver() -> (Chromedriver, String) {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let driver = Chromedriver { child, _folder: folder };
-    let port = lines
-        .find_map(|line| {
-            let line = line.unwrap();
-            let (_, port) = line.split_once("started successfully on port ")?;
-            Some(port.trim_end_matches('.').to_owned())
-        })
-        .expect("chromedriver names its port");
+    let port = lines.find_map(|line| {
+        let line = line.unwrap();
+        let (_, port) = line.split_once("started successfully on port ")?;
+        Some(port.trim_end_matches('.').to_owned())
+    })?;
     // Nobody reads on; what it writes must not block it.
     std::thread::spawn(move || lines.for_each(drop));
-    (driver, format!("http://127.0.0.1:{port}"))
+    Some((driver, format!("http://127.0.0.1:{port}")))
 }
 
 /// A browser that has started: on a busy machine the first one may be given up by the driver.

@@ -75,7 +75,9 @@ mod tests {
         for similarity in [0.0, 0.3, 0.5, 0.6, 1.0] {
             for text in new {
                 let mut asked = AskedPrompts::default();
-                texts.iter().for_each(|earlier| asked.add((*earlier).to_owned()));
+                for earlier in texts {
+                    asked.add(earlier.to_owned());
+                }
                 let words = WordSet::of(text);
                 let expected = texts
                     .into_iter()
