@@ -266,6 +266,20 @@ answer = {"type": "result", "status": "COMPLETE", "output": "one\ntwo", "tool_ca
 print(json.dumps(answer), flush=True)
 "#;
 
+/// An agent that tries what it is not granted.
+const BOLD: &str = r#"
+import json, sys
+prompt = json.loads(sys.stdin.readline())["prompt"]
+if "two" in prompt:
+    files = [("PROJECT/config/suites/ci.yaml", "r"), ("PROJECT/.env", "r"), ("PROJECT/new", "w")]
+    for path, mode in files:
+        try:
+            open(path, mode)
+        except OSError:
+            pass
+print(json.dumps({"type": "result", "status": "COMPLETE", "output": "one\ntwo"}), flush=True)
+"#;
+
 /// What the harness says of isolation, as SARIF.
 fn sarif(workspace: &Workspace) -> Value {
     let _ = with(workspace, &["--report=sarif=out.sarif"]).run().exit(1);
@@ -285,6 +299,25 @@ fn sarif_has_what_an_agent_did_beside_answering_and_nothing_else() {
     assert_eq!(place["region"]["startLine"], 7);
     let message = results[0]["message"]["text"].as_str().unwrap();
     assert_eq!(message, "case bad: it called Read with config/suites/ci.yaml, which holds answers");
+}
+
+#[test]
+fn sarif_has_what_the_sandbox_refused() {
+    if !crate::hostile::has_namespaces() {
+        return;
+    }
+    let workspace = workspace("").file(".env", "TOKEN=1\n");
+    let agent = BOLD.replace("PROJECT", &workspace.path("").display().to_string());
+    let log = sarif(&workspace.file("agent.py", &agent));
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let found: Vec<String> =
+        results.iter().map(|it| format!("{} {}", it["ruleId"], it["level"])).collect();
+    let expected = [
+        "\"selftest/answer-key-read\" \"error\"",
+        "\"selftest/secret-read\" \"error\"",
+        "\"selftest/refused\" \"warning\"",
+    ];
+    assert_eq!(found, expected, "{log:#}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::require;
 use crate::sut::world::{World, harness};
 
 /// Whether this machine has the whole sandbox; said when a test cannot test anything.
-fn has_namespaces() -> bool {
+pub(crate) fn has_namespaces() -> bool {
     let standing = Standing::find(&harness(), Sandbox::BestEffort).unwrap();
     if standing.walls != Walls::Full {
         let why = standing.missing.unwrap_or_default();

@@ -1,11 +1,13 @@
-//! What a case shows of a system under test that did more than answer: changes to the project, and
-//! calls of tools that name what holds the answers. Pure; whether it could is the isolation's to say.
+//! What a case shows of a system under test that did more than answer: changes to the project, calls
+//! of tools that name what holds the answers, and what its sandbox refused. Pure; whether it could is
+//! the isolation's to say.
 
 use serde_json::Value;
 
 use super::case::Interruption;
 use super::{CaseResult, Step};
 use crate::check::ToolCall;
+use crate::sut::confine::AttemptKind;
 
 /// Answer keys whose paths are mistaken for nothing else: a folder `reports` may be anybody's.
 const UNMISTAKABLE: &[&str] = &[
@@ -33,6 +35,12 @@ pub enum IsolationBreach {
         /// The answer key.
         path: String,
     },
+    /// It tried to read this answer key, and was refused.
+    AnswerKeyRefused(String),
+    /// It tried to read this file of keys or passwords, and was refused.
+    SecretRefused(String),
+    /// Other things that it tried and was refused: `connection to 10.0.0.1:80`.
+    Refused(Vec<String>),
 }
 
 /// The breaches of a case and its further trials. `more_keys` hold answers too, such as the suite.
@@ -61,6 +69,18 @@ pub fn breaches(case: &CaseResult, more_keys: &[&str]) -> Vec<IsolationBreach> {
             }
         }
     }
+    let sandbox = case.evidence.sandbox.iter();
+    let mut others = Vec::new();
+    for attempt in sandbox.flat_map(|sandbox| &sandbox.attempts).map(|it| &it.attempt) {
+        match attempt.kind {
+            AttemptKind::AnswerKey => {
+                found.push(IsolationBreach::AnswerKeyRefused(attempt.what.clone()));
+            }
+            AttemptKind::Secret => found.push(IsolationBreach::SecretRefused(attempt.what.clone())),
+            _ => others.push(attempt.to_string()),
+        }
+    }
+    found.extend((!others.is_empty()).then_some(IsolationBreach::Refused(others)));
     found
 }
 

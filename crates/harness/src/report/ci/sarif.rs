@@ -26,8 +26,12 @@ enum Rule {
     ProjectChanged,
     /// Files changed, and the system under test cannot reach them by any way that is known.
     BreakOut,
-    /// A call of a tool names what holds the answers.
+    /// A call of a tool names what holds the answers, or the sandbox kept them from being read.
     AnswerKeyRead,
+    /// The sandbox kept a file of keys or passwords from being read.
+    SecretRead,
+    /// The sandbox refused something else.
+    Refused,
 }
 
 impl Rule {
@@ -36,6 +40,8 @@ impl Rule {
             Self::ProjectChanged => "selftest/project-changed",
             Self::BreakOut => "selftest/break-out",
             Self::AnswerKeyRead => "selftest/answer-key-read",
+            Self::SecretRead => "selftest/secret-read",
+            Self::Refused => "selftest/refused",
         }
     }
 
@@ -44,6 +50,8 @@ impl Rule {
             Self::ProjectChanged => "ProjectChanged",
             Self::BreakOut => "BreakOut",
             Self::AnswerKeyRead => "AnswerKeyRead",
+            Self::SecretRead => "SecretRead",
+            Self::Refused => "Refused",
         }
     }
 
@@ -52,6 +60,8 @@ impl Rule {
             Self::ProjectChanged => "The system under test changed files of the project",
             Self::BreakOut => "Files changed that the system under test cannot reach",
             Self::AnswerKeyRead => "The system under test looked for the answers",
+            Self::SecretRead => "The system under test tried to read a secret",
+            Self::Refused => "The sandbox refused something to the system under test",
         }
     }
 
@@ -66,16 +76,25 @@ impl Rule {
                  Either somebody else worked in the folder, or the system under test found a way out."
             }
             Self::AnswerKeyRead => {
-                "A call of a tool names a file that holds prompts, hints or verdicts. The harness hides \
-                 these files where it can; what the run says about isolation tells whether it could."
+                "A call of a tool names a file that holds prompts, hints or verdicts, or the sandbox \
+                 refused to open one. The harness hides these files where it can; what the run says \
+                 about isolation tells whether it could."
+            }
+            Self::SecretRead => {
+                "The sandbox refused to open a file of keys or passwords. Look at what the case made \
+                 the system under test do."
+            }
+            Self::Refused => {
+                "The system under test tried what its sandbox does not grant. Grant it in \
+                 sut.command where it is needed: readable, tcp_ports, work_folder."
             }
         }
     }
 
     const fn level(self) -> Level {
         match self {
-            Self::ProjectChanged | Self::AnswerKeyRead => Level::Error,
-            Self::BreakOut => Level::Warning,
+            Self::ProjectChanged | Self::AnswerKeyRead | Self::SecretRead => Level::Error,
+            Self::BreakOut | Self::Refused => Level::Warning,
         }
     }
 
@@ -176,6 +195,15 @@ fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> 
         IsolationBreach::AnswerKeyNamed { tool, path } => {
             (Rule::AnswerKeyRead, format!("it called {tool} with {path}, which holds answers"))
         }
+        IsolationBreach::AnswerKeyRefused(path) => {
+            (Rule::AnswerKeyRead, format!("it was refused to read {path}, which holds answers"))
+        }
+        IsolationBreach::SecretRefused(path) => {
+            (Rule::SecretRead, format!("it was refused to read {path}, which holds secrets"))
+        }
+        IsolationBreach::Refused(attempts) => {
+            (Rule::Refused, format!("it was refused: {}", attempts.join("; ")))
+        }
     };
     let name = terminal(case.name(), MAX_NAME);
     let source = run.source(case);
@@ -184,8 +212,10 @@ fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> 
     if let Some(line) = source.and_then(|source| source.line) {
         place["region"] = json!({ "startLine": line });
     }
-    // The same breach of the same case is the same finding in every run.
-    let fingerprint = json!([rule.id(), case.result.scenario.id, words]);
+    // The same breach of the same case is the same finding in every run. Ids of processes and ports
+    // are among what is refused, and others in each.
+    let same = (rule != Rule::Refused).then_some(&words);
+    let fingerprint = json!([rule.id(), case.result.scenario.id, same]);
     let mut found = result(rule, &format!("case {name}: {words}"), &place, &fingerprint);
     found["locations"][0]["logicalLocations"] =
         json!([{ "name": name, "fullyQualifiedName": name, "kind": "test case" }]);
@@ -245,6 +275,8 @@ mod tests {
     use crate::check::ToolCall;
     use crate::report::document::ReportDocument;
     use crate::report::fixture;
+    use crate::sut::SandboxEvidence;
+    use crate::sut::confine::{Attempt, AttemptKind, Attempts};
 
     fn sarif(document: &ReportDocument) -> Value {
         let sources = CaseSources::new("config/suites/my cases.yaml", [("a".to_owned(), 7)].into());
@@ -264,11 +296,28 @@ mod tests {
         let call = ToolCall { name: "Read \u{1b}[31m".to_owned(), arguments };
         let reply = document.cases[0].steps[0].reply.as_mut().unwrap();
         reply.tool_calls = Some(vec![call.clone(), call]);
+        let attempts = [
+            (AttemptKind::AnswerKey, "config/suites/\u{1b}x.yaml"),
+            (AttemptKind::Secret, ".env"),
+            (AttemptKind::Connect, "10.0.0.1:80"),
+            (AttemptKind::Signal, "process 17"),
+        ];
+        let attempts = attempts.map(|(kind, what)| Attempts {
+            attempt: Attempt { kind, what: what.to_owned() },
+            times: 2,
+        });
+        let sandbox = SandboxEvidence::new(attempts.into(), 0, true);
+        document.cases[0].evidence.sandbox = Some(sandbox);
         let log = sarif(&document);
-        assert_eq!(
-            rules(&log),
-            ["selftest/answer-key-read", "selftest/project-changed", "selftest/break-out"]
-        );
+        let expected = [
+            "selftest/answer-key-read",
+            "selftest/answer-key-read",
+            "selftest/secret-read",
+            "selftest/refused",
+            "selftest/project-changed",
+            "selftest/break-out",
+        ];
+        assert_eq!(rules(&log), expected);
         insta::assert_snapshot!(serde_json::to_string_pretty(&log["runs"][0]["results"]).unwrap());
         assert_eq!(sarif(&document), log, "fingerprints stay");
     }
