@@ -134,17 +134,16 @@ fn architecture() -> Option<TargetArch> {
 impl Filters {
     /// `None` on a processor for which there are no filters.
     pub(super) fn new(net: Net) -> Option<Self> {
-        let mut closed = closed(net);
+        let closed = merged(closed(net), closed_for_some());
         let mut refusing = vec![compile(absent(), SeccompAction::Errno(libc::ENOSYS as u32))?];
         refusing.push(compile(quiet(net), SeccompAction::Errno(libc::EPERM as u32))?);
         // Another way to call the same kernel, with numbers that the tables do not have.
         #[cfg(target_arch = "x86_64")]
         refusing.push(without_x32());
         let unwatched = compile(closed.clone(), SeccompAction::Errno(libc::EPERM as u32))?;
-        closed.extend(looked_at(net));
         // The library has no word for what waits: the one for tracers stands for it.
         let trace = SeccompAction::Trace(0);
-        let mut watched = compile(closed, trace.clone())?;
+        let mut watched = compile(merged(closed, looked_at(net)), trace.clone())?;
         let trace = u32::from(trace);
         for step in &mut watched {
             if step.code == (libc::BPF_RET | libc::BPF_K) as u16 && step.k == trace {
@@ -189,59 +188,9 @@ fn absent() -> Rules {
     ABSENT.iter().map(|&number| (number, Vec::new())).collect()
 }
 
-/// Refused without evidence, since programs do these things in good faith, or the kernel cannot say
-/// them apart.
+/// Refused without evidence, since programs do these things in good faith.
 fn quiet(net: Net) -> Rules {
-    let mut rules = Rules::new();
-    let mut modes = vec![
-        (libc::SYS_fchmod, 1),
-        (libc::SYS_fchmodat, 2),
-        (libc::SYS_fchmodat2, 2),
-        (libc::SYS_openat, 3),
-        (libc::SYS_mkdirat, 2),
-        (libc::SYS_mknodat, 2),
-    ];
-    #[cfg(target_arch = "x86_64")]
-    modes.extend([
-        (libc::SYS_chmod, 1),
-        (libc::SYS_open, 2),
-        (libc::SYS_creat, 1),
-        (libc::SYS_mkdir, 1),
-        (libc::SYS_mknod, 1),
-    ]);
-    for (number, mode) in modes {
-        // The mode of an open that creates nothing is whatever lay there.
-        let creates = match number {
-            libc::SYS_openat => Some(has(2, libc::O_CREAT as u64)),
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_open => Some(has(1, libc::O_CREAT as u64)),
-            _ => None,
-        };
-        let bits = [SETUID, SETGID].map(|bit| match &creates {
-            Some(creates) => rule([creates.clone(), has(mode, bit)]),
-            None => rule([has(mode, bit)]),
-        });
-        rules.insert(number, bits.into());
-    }
-    let namespaces = [
-        libc::CLONE_NEWNS,
-        libc::CLONE_NEWCGROUP,
-        libc::CLONE_NEWUTS,
-        libc::CLONE_NEWIPC,
-        libc::CLONE_NEWUSER,
-        libc::CLONE_NEWPID,
-        libc::CLONE_NEWNET,
-    ];
-    let namespaces = namespaces.map(|flag| rule([has(0, u64::from(flag.cast_unsigned()))]));
-    rules.insert(libc::SYS_clone, namespaces.into());
-    let fast = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
-    for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)]
-    {
-        rules.insert(number, vec![rule([has(flags, fast)])]);
-    }
-    // Writing into the input of a terminal.
-    let terminals = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| rule([is(1, request as u64)]));
-    rules.insert(libc::SYS_ioctl, terminals.into());
+    let mut rules = modes(SETGID);
     if net == Net::Tcp {
         // Every look-up of a name begins so: that it is refused says nothing of the program.
         let datagram = [libc::AF_INET, libc::AF_INET6].map(|family| {
@@ -249,6 +198,105 @@ fn quiet(net: Net) -> Rules {
             rule([is(0, family as u64), kind])
         });
         rules.insert(libc::SYS_socket, datagram.into());
+    }
+    rules
+}
+
+/// The calls that give a file a mode, and which argument that is.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_openat, 3),
+    (libc::SYS_mkdirat, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+
+/// Which argument of an open says whether it creates a file: else its mode is whatever lay there.
+fn creating(number: i64) -> Option<u8> {
+    match number {
+        libc::SYS_openat => Some(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => Some(1),
+        _ => None,
+    }
+}
+
+/// The calls that would give a file a mode with this bit.
+fn modes(bit: u64) -> Rules {
+    let mode = |&(number, mode): &(i64, u8)| {
+        let rule = match creating(number) {
+            Some(flags) => rule([has(flags, libc::O_CREAT as u64), has(mode, bit)]),
+            None => rule([has(mode, bit)]),
+        };
+        (number, vec![rule])
+    };
+    MODES.iter().map(mode).collect()
+}
+
+/// Kinds of namespaces, as flags of `clone`.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Writing into the input of a terminal.
+const TERMINAL_INPUT: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+
+/// The calls that send, and which argument has their flags.
+const SENDING: [(i64, u8); 3] =
+    [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+
+const FAST_OPEN: u64 = libc::MSG_FASTOPEN as u64;
+
+/// Refused for some arguments only, and an attempt is evidence: [`refused_for`] says which.
+fn closed_for_some() -> Rules {
+    let mut rules = modes(SETUID);
+    let namespaces = NAMESPACES.map(|flag| rule([has(0, u64::from(flag.cast_unsigned()))]));
+    rules.insert(libc::SYS_clone, namespaces.into());
+    rules.extend(SENDING.map(|(number, flags)| (number, vec![rule([has(flags, FAST_OPEN)])])));
+    rules.insert(libc::SYS_ioctl, TERMINAL_INPUT.map(|request| rule([is(1, request)])).into());
+    rules
+}
+
+/// What a call is refused for by its numbers alone, of those that are not closed altogether.
+pub(super) fn refused_for(number: i64, arguments: &[u64; 6]) -> Option<&'static str> {
+    let has = |argument: u8, bits: u64| arguments[usize::from(argument)] & bits == bits;
+    let creates = creating(number).is_none_or(|flags| has(flags, libc::O_CREAT as u64));
+    if MODES.iter().any(|&(known, mode)| known == number && creates && has(mode, SETUID)) {
+        return Some("that gives a file the setuid bit");
+    }
+    let is_namespace = |flag: &i32| has(0, u64::from(flag.cast_unsigned()));
+    if number == libc::SYS_clone && NAMESPACES.iter().any(is_namespace) {
+        return Some("clone into a namespace of its own");
+    }
+    if SENDING.iter().any(|&(known, flags)| known == number && has(flags, FAST_OPEN)) {
+        return Some("that connects while it sends (MSG_FASTOPEN)");
+    }
+    let writes_input = || TERMINAL_INPUT.contains(&(arguments[1] & u64::from(u32::MAX)));
+    (number == libc::SYS_ioctl && writes_input()).then_some("ioctl that types into the terminal")
+}
+
+/// The rules of both tables; a call that is in both has those of each.
+fn merged(mut rules: Rules, more: Rules) -> Rules {
+    for (number, mut conditions) in more {
+        let known = rules.entry(number).or_default();
+        known.append(&mut conditions);
     }
     rules
 }
@@ -413,7 +461,8 @@ mod tests {
         assert_eq!(decided(Net::Empty, libc::SYS_listen, [0; 6]), ALLOWED);
         assert_eq!(decided(Net::Tcp, libc::SYS_listen, [0; 6]), WAITS);
         let fast = [3, 0, 0, u64::from(libc::MSG_FASTOPEN.cast_unsigned()), 1, 16];
-        assert_eq!(decided(Net::Tcp, libc::SYS_sendto, fast), refused(libc::EPERM));
+        assert_eq!(decided(Net::Tcp, libc::SYS_sendto, fast), WAITS);
+        assert!(refused_for(libc::SYS_sendto, &fast).is_some());
         assert_eq!(decided(Net::Tcp, libc::SYS_sendto, [3, 0, 0, 0, 0, 0]), ALLOWED);
     }
 
@@ -421,21 +470,31 @@ mod tests {
     fn modes_and_namespaces_are_looked_at_by_bits() {
         let mode = |mode| decided(Net::Empty, libc::SYS_fchmodat, [0, 0, mode, 0, 0, 0]);
         assert_eq!(mode(0o755), ALLOWED);
-        assert_eq!([mode(0o4755), mode(0o2755)], [refused(libc::EPERM); 2]);
+        assert_eq!([mode(0o4755), mode(0o2755)], [WAITS, refused(libc::EPERM)]);
+        assert!(refused_for(libc::SYS_fchmodat, &[0, 0, 0o4755, 0, 0, 0]).is_some());
+        assert!(refused_for(libc::SYS_fchmodat, &[0, 0, 0o755, 0, 0, 0]).is_none());
         let open = |flags: i32, mode| {
             let flags = u64::from(flags.cast_unsigned());
             decided(Net::Empty, libc::SYS_openat, [0, 0, flags, mode, 0, 0])
         };
         assert_eq!(open(libc::O_RDONLY, 0o4755), WAITS);
         assert_eq!(open(libc::O_WRONLY | libc::O_CREAT, 0o644), WAITS);
-        assert_eq!(open(libc::O_WRONLY | libc::O_CREAT, 0o4755), refused(libc::EPERM));
+        assert_eq!(open(libc::O_WRONLY | libc::O_CREAT, 0o4755), WAITS);
+        let created = libc::O_WRONLY | libc::O_CREAT;
+        for (flags, is_refused) in [(created, true), (libc::O_RDONLY, false)] {
+            let arguments = [0, 0, u64::from(flags.cast_unsigned()), 0o4755, 0, 0];
+            assert_eq!(refused_for(libc::SYS_openat, &arguments).is_some(), is_refused);
+        }
         assert_eq!(open(libc::O_DIRECTORY, 0), ALLOWED);
         let clone = |flags: i32| {
             let flags = u64::from(flags.cast_unsigned());
             decided(Net::Empty, libc::SYS_clone, [flags, 0, 0, 0, 0, 0])
         };
         assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD | libc::SIGCHLD), ALLOWED);
-        assert_eq!(clone(libc::CLONE_NEWUSER | libc::SIGCHLD), refused(libc::EPERM));
+        assert_eq!(clone(libc::CLONE_NEWUSER | libc::SIGCHLD), WAITS);
+        let new_user = [u64::from(libc::CLONE_NEWUSER.cast_unsigned()), 0, 0, 0, 0, 0];
+        assert!(refused_for(libc::SYS_clone, &new_user).is_some());
+        assert!(refused_for(libc::SYS_clone, &[0; 6]).is_none());
     }
 
     #[test]

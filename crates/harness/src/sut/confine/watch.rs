@@ -22,7 +22,7 @@ use rustix::net::AddressFamily;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use super::attempt::{Attempt, AttemptKind};
-use super::calls::{CLOSED, Net};
+use super::calls::{CLOSED, Net, refused_for};
 use super::control::net;
 use super::kernel::{self, Answer, Call};
 use super::policy::{Policy, Walls, settled};
@@ -125,6 +125,10 @@ impl Watch {
             return (Answer::Fail(libc::EPERM), Some(attempt));
         }
         let arguments = &call.arguments;
+        if let Some(what) = refused_for(call.number, arguments) {
+            let attempt = Attempt::new(AttemptKind::SystemCall, what);
+            return (Answer::Fail(libc::EPERM), Some(attempt));
+        }
         match call.number {
             libc::SYS_openat => {
                 let path = caller.path(Some(arguments[0]), arguments[1]);
