@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::grade_row::session_kind;
 use super::page::{Cursor, Page};
 use super::row::{Columns, Record as _, record};
 use super::sort::{Kind, SessionSort};
@@ -112,7 +111,7 @@ record!(SessionRow, "session_grades", {
     counts_at,
     duration_seconds,
     outcome,
-    session_kind by session_kind,
+    session_kind,
     task_completed,
     tool_calls_efficient by level,
     response_quality by level,

@@ -41,18 +41,14 @@ record!(GradeRecord, "session_grades", {
     had_infinite_loop_risk,
     had_user_clarification,
     outcome by outcome,
-    session_kind by session_kind,
+    session_kind,
     parent_session,
 } + details: Details);
 
 /// What became of a task; unknown in rows of other programs and of earlier versions.
+#[expect(clippy::unnecessary_wraps, reason = "the form of every reader of a column")]
 fn outcome(row: &Columns<'_>, name: &str) -> Result<TaskOutcome, String> {
     Ok(row.named(name, TaskOutcome::from_name).unwrap_or_default())
-}
-
-/// The kind of a session; a task in rows of other programs and of earlier versions.
-pub(super) fn session_kind(row: &Columns<'_>, name: &str) -> Result<SessionKind, String> {
-    Ok(row.named(name, SessionKind::from_name).unwrap_or_default())
 }
 
 stored_as! { Integer: Level => |level, _limit| i64::from(level.get()) }
@@ -76,6 +72,8 @@ read_from! { |row, name|
     },
     TaskType => row.named(name, TaskType::from_name),
     TaskOutcome => row.named(name, TaskOutcome::from_name),
+    // A task in rows of other programs and of earlier versions.
+    SessionKind => Ok(row.named(name, SessionKind::from_name).unwrap_or_default()),
     Vec<ErrorClass> => {
         let names: Vec<String> = row.get(name)?;
         let class = |name: &String| ErrorClass::from_name(name).unwrap_or(ErrorClass::Unknown);

@@ -94,9 +94,10 @@ pub fn apply(mut record: GradeRecord, overrides: &[Override]) -> GradeRecord {
         // A value out of range can only come from a database that another program wrote to.
         let is_set = one.field.set(&mut record, one.human_value);
         if is_set && one.field == Field::TaskCompleted {
-            record.outcome = match record.task_completed {
-                true => TaskOutcome::Verified,
-                false => TaskOutcome::Contradicted,
+            record.outcome = if record.task_completed {
+                TaskOutcome::Verified
+            } else {
+                TaskOutcome::Contradicted
             };
         }
     }

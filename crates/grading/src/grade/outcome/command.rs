@@ -54,6 +54,8 @@ struct Segment {
 const LOOKED_AT: usize = 8 * 1024;
 /// Commands in one that are looked at.
 const MAX_SEGMENTS: usize = 64;
+/// How names of scripts end.
+const SCRIPT: &str = ".sh";
 
 /// The steps of a command that count, in order.
 pub(super) fn steps(command: &str) -> Vec<Step> {
@@ -182,9 +184,9 @@ fn segments(command: &str) -> Vec<Segment> {
         if has_word {
             let word = std::mem::take(&mut word);
             if std::mem::take(&mut redirects) {
-                now.outputs.push(word)
+                now.outputs.push(word);
             } else {
-                now.words.push(word)
+                now.words.push(word);
             }
             has_word = false;
         }
@@ -244,8 +246,7 @@ fn without_wrappers(words: &[String]) -> &[String] {
             ) => 1,
             ("poetry" | "uv" | "pipenv" | "hatch" | "rye" | "pdm" | "pixi", "run")
             | ("pnpm" | "npm" | "yarn", "exec" | "dlx")
-            | ("bundle", "exec")
-            | ("mise", "exec") => 2,
+            | ("bundle" | "mise", "exec") => 2,
             ("timeout" | "nice" | "gtimeout", _) => {
                 1 + words[1..]
                     .iter()
@@ -353,9 +354,9 @@ fn check(words: &[String]) -> Option<(CheckKind, String)> {
                 Some("build") => named(Build, "build"),
                 Some(_) => None,
                 None => match (base_name(verb), has("test")) {
-                    ("manage.py", true)
-                    | ("runtests.py" | "setup.py", true)
-                    | ("runtests.py", false) => named(Tests, base_name(verb)),
+                    ("manage.py" | "setup.py", true) | ("runtests.py", _) => {
+                        named(Tests, base_name(verb))
+                    }
                     _ => None,
                 },
             }
@@ -443,8 +444,8 @@ fn check(words: &[String]) -> Option<(CheckKind, String)> {
         "gh" if (verb == "pr" && has("checks")) || (verb == "run" && has("watch")) => {
             named(Ci, "gh")
         }
-        name if words.len() <= 3 && (name.ends_with(".sh") || word(0).contains('/')) => {
-            let kind = of_script(name.trim_end_matches(".sh"))?;
+        name if words.len() <= 3 && (name.ends_with(SCRIPT) || word(0).contains('/')) => {
+            let kind = of_script(name.strip_suffix(SCRIPT).unwrap_or(name))?;
             (kind == Tests).then(|| (kind, name.to_owned()))
         }
         _ => None,
@@ -518,7 +519,6 @@ fn changes(words: &[String], all: &[String]) -> bool {
                     .any(|call| word.contains(call))
             })
         }
-        "eslint" | "ruff" => false,
         _ => false,
     }
 }

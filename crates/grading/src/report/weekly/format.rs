@@ -62,15 +62,15 @@ pub fn points(change: Option<f64>) -> String {
 /// A change of a rate that a test of the report has looked at: without one it is not called a
 /// change.
 pub fn tested(report: &WeeklyReport, metric: Metric, change: Option<f64>) -> String {
-    with_verdict(report, metric, points(change))
+    with_verdict(report, metric, &points(change))
 }
 
 /// The same of a mean.
 pub fn tested_mean(report: &WeeklyReport, metric: Metric, change: Option<f64>) -> String {
-    with_verdict(report, metric, self::change(change))
+    with_verdict(report, metric, &self::change(change))
 }
 
-fn with_verdict(report: &WeeklyReport, metric: Metric, shown: String) -> String {
+fn with_verdict(report: &WeeklyReport, metric: Metric, shown: &str) -> String {
     match report.alerts.checks.iter().find(|check| check.metric == metric) {
         Some(check) if check.raised => format!("{shown}: worse beyond chance"),
         Some(check) if check.p.is_some() => "not worse beyond chance".to_owned(),
