@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
-use selftest_grading::grade::{Field, GradeRecord, Weights};
+use selftest_grading::grade::{Field, GradeRecord, TaskOutcome, Weights};
 use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, read};
 use selftest_stats::auc;
 use selftest_text::redact::Redactor;
@@ -157,4 +157,90 @@ fn the_readme_tells_how_well_the_rules_predict_success() {
         missing.extend((!readme.contains(&row)).then_some(row));
     }
     assert_eq!(missing, Vec::<String>::new(), "rows that the README does not have");
+}
+
+/// What became of recorded runs whose success is known, and how much of it the rules can tell:
+/// `docs/grading.md` has the numbers.
+#[test]
+fn outcomes_of_labelled_runs() {
+    let Some(folder) = sessions() else { return };
+    let file = folder.join("openai-chat/tau-bench_gpt-4o-airline_even.json");
+    let runs: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let rewards = runs.as_array().unwrap().iter().map(|run| run["reward"].as_f64().unwrap() > 0.5);
+    let mut labelled: Vec<(GradeRecord, bool)> = grade(&file).into_iter().zip(rewards).collect();
+    // Every run of Who&When failed.
+    let failed = find(&[folder.join("who-and-when")], |problem| panic!("{problem}"));
+    for found in
+        failed.iter().filter(|found| found.source.path().extension() == Some("json".as_ref()))
+    {
+        labelled.extend(grade(found.source.path()).into_iter().map(|record| (record, false)));
+    }
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let mut missing = Vec::new();
+    for &outcome in TaskOutcome::ALL {
+        let own: Vec<bool> = labelled
+            .iter()
+            .filter(|(record, _)| record.outcome == outcome)
+            .map(|(_, succeeded)| *succeeded)
+            .collect();
+        let succeeded = own.iter().filter(|succeeded| **succeeded).count();
+        let row = format!("| `{outcome}` | {} | {succeeded} |", own.len());
+        eprintln!("{row}");
+        missing.extend((!docs.contains(&row)).then_some(row));
+        if outcome == TaskOutcome::Verified && !own.is_empty() {
+            assert!(succeeded * 10 >= own.len() * 8, "{succeeded} of {}", own.len());
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new(), "rows that docs/grading.md does not have");
+}
+
+/// Of the errors of recorded Claude Code sessions hardly any is left without a cause, and what
+/// verifies a task names its event.
+#[test]
+fn errors_and_outcomes_of_recorded_sessions() {
+    let Some(folder) = sessions() else { return };
+    let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
+    for found in find(&[folder], |problem| panic!("{problem}")) {
+        let context = GradingContext {
+            session_file: "x",
+            modified: "2026-01-01T00:00:00Z".parse().unwrap(),
+            graded_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        };
+        let redactor = Redactor::default();
+        let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
+        if read(&found.source, &mut heuristic).is_err() {
+            continue;
+        }
+        for grading in heuristic.into_gradings() {
+            let Grading::Graded(record) = grading else { continue };
+            let kind = record.session_kind;
+            *outcomes
+                .entry(format!("{} {kind} {}", record.details.agent, record.outcome))
+                .or_default() += 1;
+            let decided =
+                matches!(record.outcome, TaskOutcome::Verified | TaskOutcome::Contradicted);
+            assert!(!decided || !record.details.outcome_evidence.is_empty(), "{record:?}");
+            if decided {
+                eprintln!(
+                    "{}: {:?}",
+                    found.source.path().display(),
+                    record.details.outcome_evidence
+                );
+            }
+            if record.details.agent == "claude-code" {
+                for error in &record.details.errors {
+                    *causes.entry(error.cause.name()).or_default() += error.count;
+                    if error.cause.name() == "unknown" || error.cause.name() == "command_failed" {
+                        eprintln!("{} {:?} {}", error.cause, error.template, error.example);
+                    }
+                }
+            }
+        }
+    }
+    eprintln!("{causes:#?}\n{outcomes:#?}");
+    let all: u64 = causes.values().sum();
+    let unknown = causes.get("unknown").copied().unwrap_or_default();
+    assert!(unknown * 5 <= all, "{unknown} of {all} errors have no cause");
 }

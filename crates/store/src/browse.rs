@@ -12,7 +12,7 @@ use super::row::{Columns, Record as _, record};
 use super::sort::{Kind, SessionSort};
 use super::statement::{Statement, Value};
 use super::{Store, StoreError, bound};
-use selftest_grading::grade::{Level, TaskType};
+use selftest_grading::grade::{Level, SessionKind, TaskOutcome, TaskType};
 
 /// Which sessions, and in which order.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +27,8 @@ pub struct SessionQuery {
     pub task_type: Option<TaskType>,
     /// Only completed tasks, or only others.
     pub completed: Option<bool>,
+    /// Only tasks of which this became.
+    pub outcome: Option<TaskOutcome>,
     /// Only those with at least this average overall score of the models.
     pub min_quality: Option<f64>,
     /// Only those with this text in the summary of the task or in the id; the case of ASCII
@@ -48,6 +50,7 @@ impl Default for SessionQuery {
             agent: None,
             task_type: None,
             completed: None,
+            outcome: None,
             min_quality: None,
             search: None,
             limit: 50,
@@ -74,7 +77,11 @@ pub struct SessionRow {
     pub counts_at: Option<Timestamp>,
     /// How long it took.
     pub duration_seconds: Option<f64>,
-    /// Whether the task was completed.
+    /// What became of the task: null in rows of other programs and of earlier versions.
+    pub outcome: Option<TaskOutcome>,
+    /// Why the session was held: rates count tasks only.
+    pub session_kind: SessionKind,
+    /// Whether the task appears to have been completed.
     pub task_completed: bool,
     /// 1 to 5.
     pub tool_calls_efficient: u8,
@@ -103,6 +110,8 @@ record!(SessionRow, "session_grades", {
     task_summary,
     counts_at,
     duration_seconds,
+    outcome,
+    session_kind,
     task_completed,
     tool_calls_efficient by level,
     response_quality by level,
@@ -143,6 +152,10 @@ impl Store {
             } else {
                 " AND task_completed = 0"
             });
+        }
+        if let Some(outcome) = query.outcome {
+            sql.push(" AND outcome = ").bind(outcome.name());
+            sql.push(" AND COALESCE(session_kind, 'task') = 'task'");
         }
         if let Some(min_quality) = query.min_quality {
             sql.push(" AND quality >= ").bind(min_quality);

@@ -9,7 +9,8 @@ use super::files::MAX_PATH;
 use super::row::{Columns, Record, read_from, record};
 use super::statement::{Value, params, stored_as};
 use selftest_grading::grade::{
-    Details, ErrorClass, ErrorCount, GradeRecord, Level, TaskType, ToolUse,
+    Details, ErrorCause, ErrorClass, ErrorCount, GradeRecord, Level, SessionKind, TaskOutcome,
+    TaskType, ToolUse,
 };
 use selftest_sessions::Usage;
 
@@ -39,11 +40,22 @@ record!(GradeRecord, "session_grades", {
     had_repeated_errors,
     had_infinite_loop_risk,
     had_user_clarification,
+    outcome by outcome,
+    session_kind,
+    parent_session,
 } + details: Details);
+
+/// What became of a task; unknown in rows of other programs and of earlier versions.
+#[expect(clippy::unnecessary_wraps, reason = "the form of every reader of a column")]
+fn outcome(row: &Columns<'_>, name: &str) -> Result<TaskOutcome, String> {
+    Ok(row.named(name, TaskOutcome::from_name).unwrap_or_default())
+}
 
 stored_as! { Integer: Level => |level, _limit| i64::from(level.get()) }
 stored_as! { Text:
     TaskType => |task_type, _limit| task_type.name().to_owned(),
+    TaskOutcome => |outcome, _limit| outcome.name().to_owned(),
+    SessionKind => |kind, _limit| kind.name().to_owned(),
     Vec<ErrorClass> => |classes, _limit| {
         bound::json(&classes.iter().map(|class| class.name()).collect::<Vec<_>>())
     },
@@ -59,6 +71,9 @@ read_from! { |row, name|
         found.ok_or_else(|| format!("{name} is {level}, not 1 to 5"))
     },
     TaskType => row.named(name, TaskType::from_name),
+    TaskOutcome => row.named(name, TaskOutcome::from_name),
+    // A task in rows of other programs and of earlier versions.
+    SessionKind => Ok(row.named(name, SessionKind::from_name).unwrap_or_default()),
     Vec<ErrorClass> => {
         let names: Vec<String> = row.get(name)?;
         let class = |name: &String| ErrorClass::from_name(name).unwrap_or(ErrorClass::Unknown);
@@ -111,6 +126,8 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
     };
     let error = |class: ErrorClass| ErrorCount {
         class,
+        cause: ErrorCause::from_name(class.name()).unwrap_or_default(),
+        template: String::new(),
         tool: tool.to_owned(),
         count: 1,
         first_event: 0,
@@ -120,6 +137,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
     let one = ToolUse { calls: 1, errors: 1 };
     Ok(Details {
         agent: UNKNOWN_AGENT.to_owned(),
+        project: None,
         task_type: summary.as_deref().map_or(TaskType::General, TaskType::of),
         counts_at: row.optional("session_start").unwrap_or(graded_at),
         messages: 0,
@@ -131,5 +149,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
         longest_error_run: 0,
         tokens: Usage::default(),
         evidence: Vec::new(),
+        outcome_evidence: Vec::new(),
+        corrections: 0,
     })
 }

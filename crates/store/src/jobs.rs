@@ -72,12 +72,16 @@ impl Store {
         self.execute(query, params![job, slot, now, status, summary_json]).await.map(drop)
     }
 
-    /// For each job the latest time for which it has run to its end.
-    pub async fn jobs_ended(&self) -> Result<BTreeMap<String, Timestamp>, StoreError> {
+    /// For each job the latest time, up to `until`, for which it has run to its end. A run with a
+    /// clock that was ahead must not count until its time has come.
+    pub async fn jobs_ended(
+        &self,
+        until: Timestamp,
+    ) -> Result<BTreeMap<String, Timestamp>, StoreError> {
         let query = "SELECT job, MAX(slot) AS slot FROM job_runs \
-                     WHERE ended_at IS NOT NULL GROUP BY job";
+                     WHERE ended_at IS NOT NULL AND slot <= $1 GROUP BY job";
         let read = |row: &Columns<'_>| Ok((row.get("job")?, row.get("slot")?));
-        Ok(self.fetch(query, [], read).await?.items.into_iter().collect())
+        Ok(self.fetch(query, params![until], read).await?.items.into_iter().collect())
     }
 
     /// The newest run of each job.

@@ -113,6 +113,7 @@ impl Store {
         let query = "SELECT session_id, session_file FROM session_grades AS session \
                      WHERE (CAST($1 AS TEXT) IS NULL OR counts_at >= $1) \
                      AND (CAST($2 AS TEXT) IS NULL OR agent = $2) \
+                     AND COALESCE(session_kind, 'task') = 'task' \
                      AND NOT EXISTS (SELECT 1 FROM session_quality_grades AS grade \
                      WHERE grade.session_id = session.session_id \
                      AND grader_model = $3 AND rubric_version = $4) \

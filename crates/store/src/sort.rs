@@ -17,7 +17,9 @@ pub enum SessionSort {
     Time,
     /// Average overall score of the models.
     Quality,
-    /// Whether the task was completed.
+    /// What became of the task, by name.
+    Outcome,
+    /// Whether the task appears to have been completed.
     Completed,
     /// Efficiency of tool calls.
     Efficiency,
@@ -64,6 +66,7 @@ impl SessionSort {
         match self {
             SessionSort::Time => ("counts_at", Kind::Text, true),
             SessionSort::Quality => ("quality", Kind::Real, true),
+            SessionSort::Outcome => ("outcome", Kind::Text, true),
             SessionSort::Completed => ("task_completed", Kind::Integer, false),
             SessionSort::Efficiency => ("tool_calls_efficient", Kind::Integer, false),
             SessionSort::Response => ("response_quality", Kind::Integer, false),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use selftest_grading::grade::{
-    AlertSettings, Coverage, Details, ErrorClass, ErrorCount, Evidence, Field, GradeRecord, Level,
-    Override, Point, QualityGrade, SuggestionRules, TaskType, ToolUse, Week, WeeklyReport,
+    AlertSettings, Coverage, Details, ErrorCause, ErrorClass, ErrorCount, Evidence, Field,
+    GradeRecord, Level, OutcomeEvidence, OutcomeSign, Override, Point, QualityGrade, SessionKind,
+    SuggestionRules, TaskOutcome, TaskType, ToolUse, Week, WeeklyReport,
 };
 use serde_json::json;
 
@@ -101,8 +102,19 @@ pub(super) fn session(number: u64) -> GradeRecord {
         had_repeated_errors: errors >= 3,
         had_infinite_loop_risk: errors >= 7,
         had_user_clarification: chance(number, 9, 6) == 0,
+        outcome: outcome(number, done),
+        session_kind: match chance(number, 10, 11) {
+            0 => SessionKind::Subagent,
+            1 => SessionKind::WarmUp,
+            _ => SessionKind::Task,
+        },
+        parent_session: None,
         details: Details {
             agent: agent.to_owned(),
+            project: Some(format!(
+                "/home/ada/{}",
+                ["ledger", "parser", "site"][usize::try_from(number % 3).unwrap()]
+            )),
             task_type,
             counts_at: start,
             messages: calls * 2,
@@ -117,7 +129,33 @@ pub(super) fn session(number: u64) -> GradeRecord {
             longest_error_run: errors.min(4),
             tokens: selftest_sessions::Usage::default(),
             evidence: evidence(done, errors, calls),
+            outcome_evidence: outcome_evidence(outcome(number, done), calls),
+            corrections: u64::from(!done),
         },
+    }
+}
+
+fn outcome(number: u64, done: bool) -> TaskOutcome {
+    match (done, chance(number, 11, 3)) {
+        (false, 0) => TaskOutcome::Unknown,
+        (false, _) => TaskOutcome::Contradicted,
+        (true, 0) => TaskOutcome::Claimed,
+        (true, _) => TaskOutcome::Verified,
+    }
+}
+
+fn outcome_evidence(outcome: TaskOutcome, calls: u64) -> Vec<OutcomeEvidence> {
+    let one =
+        |sign, words: &str| OutcomeEvidence { sign, event: calls * 2 - 3, words: words.to_owned() };
+    match outcome {
+        TaskOutcome::Verified => {
+            vec![one(OutcomeSign::TestsPassed, "cargo test --workspace")]
+        }
+        TaskOutcome::Contradicted => {
+            vec![one(OutcomeSign::UserComplains, "it still fails on empty lines")]
+        }
+        TaskOutcome::Claimed => vec![one(OutcomeSign::Claims, "All done.")],
+        TaskOutcome::Unknown => Vec::new(),
     }
 }
 
@@ -130,6 +168,8 @@ fn errors_of(errors: u64, calls: u64) -> Vec<ErrorCount> {
     let shares = [errors.div_ceil(2), errors / 3, errors - errors.div_ceil(2) - errors / 3];
     let of = |(position, (class, tool, example)): (usize, (ErrorClass, &str, &str))| ErrorCount {
         class,
+        cause: ErrorCause::from_name(class.name()).unwrap_or_default(),
+        template: example.to_owned(),
         tool: tool.to_owned(),
         count: shares[position],
         first_event: 3 + (position as u64 * calls * 2) / 3,

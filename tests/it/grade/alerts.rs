@@ -23,20 +23,20 @@ fn metrics(body: &[u8]) -> Vec<String> {
     alerts.iter().map(|alert| alert["metric"].as_str().unwrap().to_owned()).collect()
 }
 
-const ALL: [&str; 3] = ["completion_rate", "tool_efficiency", "error_rate"];
+const ALL: [&str; 2] = ["tool_efficiency", "error_rate"];
 
 #[test]
 fn on_stdout_and_in_the_report() {
     let workspace = five_weeks();
     let run = report(&workspace);
-    assert_eq!(run.stdout.matches("ALERT: ").count(), 3, "{}", run.stdout);
-    let run = run.stdout_contains("ALERT: Completion rate: worse than before, 0 % this week");
+    assert_eq!(run.stdout.matches("ALERT: ").count(), 2, "{}", run.stdout);
+    let run = run.stdout_contains("ALERT: Tool efficiency: worse than before, 1.0 this week");
     let page = run.read("docs/reports/weekly/2026-W47.md");
-    assert!(page.contains("Completion rate: worse than before"), "{page}");
+    assert!(page.contains("Tool efficiency: worse than before"), "{page}");
     let index = run.read("docs/reports/weekly/index.md");
-    assert!(index.contains("completion rate, tool efficiency, error rate"), "{index}");
+    assert!(index.contains("tool efficiency, error rate"), "{index}");
     // What is on the page is said again: only receivers are spared.
-    assert_eq!(report(&workspace).stdout.matches("ALERT: ").count(), 3);
+    assert_eq!(report(&workspace).stdout.matches("ALERT: ").count(), 2);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_webhook_gets_them_once() {
     let receiver = Receiver::answering(204);
     let workspace = told(five_weeks(), &format!("webhook: \"{}\"", receiver.address));
     let run = report(&workspace);
-    assert_eq!(run.stdout.matches("ALERT: ").count(), 3);
+    assert_eq!(run.stdout.matches("ALERT: ").count(), 2);
     let _ = report(&workspace);
     let requests = receiver.requests.lock().unwrap();
     let [request] = &requests[..] else { panic!("{} requests", requests.len()) };

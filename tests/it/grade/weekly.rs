@@ -159,14 +159,14 @@ fn a_report_of_one_agent_is_only_printed() {
         workspace.clone().grade(&all).run()
     };
     let run = of("claude-code", &[]).exit(0).stderr_contains("note: with --agent");
-    let run = run.stdout_contains("Only sessions of claude-code. 12 sessions of this week");
-    let _ = run.stdout_contains("Completion rate: worse than before");
+    let run = run.stdout_contains("Only sessions of claude-code. 12 tasks of this week");
+    let _ = run.stdout_contains("Tool efficiency: worse than before");
     assert!(!workspace.path(FOLDER).exists() && !workspace.path("told.json").exists());
     assert!(workspace.sql("SELECT report_json FROM weekly_reports").is_empty());
 
     let whole = weekly(&workspace, "2026-W47").run().exit(0);
     let page = whole.read(&format!("{FOLDER}/2026-W47.md"));
-    assert!(page.contains("\n13 sessions of this week") && !page.contains("Only sessions"));
+    assert!(page.contains("\n13 tasks of this week") && !page.contains("Only sessions"));
     let told = whole.read("told.json");
     let kept = workspace.sql("SELECT * FROM weekly_reports");
 

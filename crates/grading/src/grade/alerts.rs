@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::GradeRecord;
 use super::share::{mean, ratio, rounded, saturated};
+use super::{GradeRecord, TaskOutcome};
 use selftest_stats::{Tail, fisher_exact, holm, mann_whitney};
 
 /// When to alert, and whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AlertSettings {
-    /// The chance of a false alarm among the three tests of a report.
+    /// The chance of a false alarm among the tests of a report.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub alpha: f64,
     /// Fewest sessions on each side of a test.
@@ -40,7 +40,11 @@ impl Default for AlertSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Sessions that completed their task.
+    /// Tasks that tests, a build, CI or a merge say are done.
+    Verified,
+    /// Tasks that a check or a person says are not done.
+    Contradicted,
+    /// Sessions that appear to have completed their task: in reports of earlier versions.
     CompletionRate,
     /// `tool_calls_efficient` of a session, 1 to 5.
     ToolEfficiency,
@@ -102,7 +106,9 @@ impl Alerts {
             checks: Vec::new(),
             delivered_to: BTreeMap::new(),
         };
-        alerts.completion(now, before);
+        alerts.outcome(Metric::Verified, TaskOutcome::Verified, Tail::Less, [now, before]);
+        let (contradicted, tail) = (TaskOutcome::Contradicted, Tail::Greater);
+        alerts.outcome(Metric::Contradicted, contradicted, tail, [now, before]);
         let ranks = "Mann-Whitney rank test, one-sided";
         for (metric, tail, values) in [
             (Metric::ToolEfficiency, Tail::Less, [efficiency(now), efficiency(before)]),
@@ -122,15 +128,22 @@ impl Alerts {
         self.checks.iter().filter(|check| check.raised)
     }
 
-    fn completion(&mut self, now: &[&GradeRecord], before: &[&GradeRecord]) {
-        let counts = [now, before].map(|records| {
-            let done = records.iter().filter(|record| record.task_completed).count() as u64;
-            [done, records.len() as u64 - done]
+    /// The share of an outcome among all tasks.
+    fn outcome(
+        &mut self,
+        metric: Metric,
+        outcome: TaskOutcome,
+        tail: Tail,
+        sides: [&[&GradeRecord]; 2],
+    ) {
+        let counts = sides.map(|records| {
+            let of_it = records.iter().filter(|record| record.outcome == outcome).count() as u64;
+            [of_it, records.len() as u64 - of_it]
         });
-        let n = counts.map(|[done, not]| done + not);
+        let n = counts.map(|[of_it, not]| of_it + not);
         let rates = [0, 1].map(|side| ratio(counts[side][0], n[side]));
-        self.check(Metric::CompletionRate, rates, n, "Fisher's exact test, one-sided", || {
-            fisher_exact(counts.map(|row| row.map(saturated)), Tail::Less)
+        self.check(metric, rates, n, "Fisher's exact test, one-sided", || {
+            fisher_exact(counts.map(|row| row.map(saturated)), tail)
         });
     }
 
@@ -200,11 +213,11 @@ mod tests {
         assert!(raised(&check(&before, &before)).is_empty());
         assert!(raised(&check(&sessions(12, 12, 5, 0), &before)).is_empty());
         let fewer_done = check(&sessions(12, 4, 4, 1), &before);
-        assert_eq!(raised(&fewer_done), [Metric::CompletionRate]);
+        assert_eq!(raised(&fewer_done), [Metric::Verified, Metric::Contradicted]);
         let alert = fewer_done.raised().next().unwrap();
         assert_eq!((alert.now, alert.before), (Some(0.333_333), Some(0.9)));
         assert_eq!((alert.n_now, alert.n_before), (12, 40));
-        // Fisher's p is 0.000244, three tests were made.
+        // Fisher's p is 0.000244, four tests were made.
         assert!(alert.p_corrected.unwrap() > 2.9 * alert.p.unwrap(), "{alert:?}");
         let worse = check(&sessions(12, 11, 3, 2), &before);
         assert_eq!(raised(&worse), [Metric::ToolEfficiency, Metric::ErrorRate]);
@@ -224,7 +237,7 @@ mod tests {
         let idle: Vec<GradeRecord> =
             (0..20).map(|id| record(&id.to_string(), TaskType::General, true, 3, 3)).collect();
         let alerts = check(&idle, &sessions(40, 40, 3, 0));
-        let [_, efficiency, errors] = &alerts.checks[..] else { panic!("{alerts:?}") };
+        let [_, _, efficiency, errors] = &alerts.checks[..] else { panic!("{alerts:?}") };
         assert!(efficiency.p.is_some());
         assert_eq!((errors.now, errors.n_now, errors.p), (None, 0, None));
         assert!(check(&[], &[]).raised().next().is_none());

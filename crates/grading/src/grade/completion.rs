@@ -85,12 +85,12 @@ pub(super) fn indicators(
 }
 
 /// The first place where a phrase stands that is not negated.
-fn find<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
+pub(super) fn find<'t>(text: &'t str, pattern: &Regex) -> Option<Match<'t>> {
     pattern.find_iter(text).find(|hit| !is_negated(&text[..hit.start()]))
 }
 
 /// That place with a few words around it.
-fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
+pub(super) fn said<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
     let hit = find(text, pattern)?;
     let from = text[..hit.start()].rfind(['\n', '.']).map_or(0, |at| at + 1);
     let from = from.max(text.ceil_char_boundary(hit.start().saturating_sub(60)));

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Details, ErrorClass, ErrorCount, GradeRecord, Level, TaskType};
+use super::{
+    Details, ErrorCause, ErrorClass, ErrorCount, GradeRecord, Level, SessionKind, TaskOutcome,
+    TaskType,
+};
 use selftest_sessions::Usage;
 
 /// The time of [`record`].
@@ -39,8 +42,12 @@ pub(crate) fn record(
         had_repeated_errors: false,
         had_infinite_loop_risk: false,
         had_user_clarification: false,
+        outcome: if completed { TaskOutcome::Verified } else { TaskOutcome::Contradicted },
+        session_kind: SessionKind::Task,
+        parent_session: None,
         details: Details {
             agent: "agent".to_owned(),
+            project: Some("/work/site".to_owned()),
             task_type,
             counts_at: at,
             messages: 4,
@@ -52,6 +59,8 @@ pub(crate) fn record(
             longest_error_run: 0,
             tokens: Usage::default(),
             evidence: Vec::new(),
+            outcome_evidence: Vec::new(),
+            corrections: 0,
         },
     }
 }
@@ -76,6 +85,8 @@ impl GradeRecord {
         self.details.tools.entry(tool.to_owned()).or_default().errors += count;
         self.details.errors.push(ErrorCount {
             class,
+            cause: ErrorCause::from_name(class.name()).unwrap_or_default(),
+            template: String::new(),
             tool: tool.to_owned(),
             count,
             first_event: 0,

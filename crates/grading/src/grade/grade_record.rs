@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::share::total;
-use super::{ErrorClass, Level, TaskType};
+use super::{ErrorCause, ErrorClass, Level, OutcomeEvidence, SessionKind, TaskOutcome, TaskType};
 
 /// One graded session. The fields up to `had_user_clarification` are the specification's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,15 @@ pub struct GradeRecord {
     pub had_infinite_loop_risk: bool,
     /// The agent asked back before it went on.
     pub had_user_clarification: bool,
+    /// What became of the task, by more than appearances.
+    #[serde(default)]
+    pub outcome: TaskOutcome,
+    /// Whether it is a person's task.
+    #[serde(default)]
+    pub session_kind: SessionKind,
+    /// The session that it was started by or goes on from, where its file says so.
+    #[serde(default)]
+    pub parent_session: Option<String>,
     /// Facts that the specification's columns have no room for.
     pub details: Details,
 }
@@ -60,6 +69,9 @@ pub struct GradeRecord {
 pub struct Details {
     /// The agent that recorded the session.
     pub agent: String,
+    /// The folder that the agent worked in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Inferred from the first request.
     pub task_type: TaskType,
     /// When the session counts for reports: its start, else its file's last change.
@@ -82,6 +94,19 @@ pub struct Details {
     pub tokens: selftest_sessions::Usage,
     /// Why the grade is what it is.
     pub evidence: Vec<Evidence>,
+    /// The events that say what became of the task: those that decide first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outcome_evidence: Vec<OutcomeEvidence>,
+    /// How often the person objected to what the agent had done, or stopped it.
+    #[serde(default)]
+    pub corrections: u64,
+}
+
+impl GradeRecord {
+    /// Whether rates count it: it is a person's task.
+    pub fn is_task(&self) -> bool {
+        self.session_kind == SessionKind::Task
+    }
 }
 
 impl Details {
@@ -108,11 +133,17 @@ impl ToolUse {
     }
 }
 
-/// Errors of one class at one tool.
+/// Errors of one cause and pattern at one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorCount {
     /// The class.
     pub class: ErrorClass,
+    /// Why, finer than the class; unknown in grades of earlier versions.
+    #[serde(default)]
+    pub cause: ErrorCause,
+    /// The message without what differs between two of a kind.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub template: String,
     /// The tool.
     pub tool: String,
     /// How many.
@@ -200,8 +231,12 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
         had_repeated_errors: false,
         had_infinite_loop_risk: false,
         had_user_clarification: false,
+        outcome: TaskOutcome::Unknown,
+        session_kind: SessionKind::Task,
+        parent_session: None,
         details: Details {
             agent: "test".to_owned(),
+            project: None,
             task_type: TaskType::General,
             counts_at: at,
             messages: 6,
@@ -213,6 +248,8 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             longest_error_run: 0,
             tokens: selftest_sessions::Usage::default(),
             evidence: Vec::new(),
+            outcome_evidence: Vec::new(),
+            corrections: 0,
         },
     }
 }

@@ -6,25 +6,30 @@
 
 pub mod agreement;
 pub mod alerts;
+pub mod breakdown;
 pub mod calibration;
 mod completion;
+mod error_cause;
 mod error_class;
 mod final_message;
 mod grade_record;
 mod grade_settings;
 pub mod heuristic;
 mod level;
+mod outcome;
 pub mod overrides;
 pub mod patterns;
 pub mod proposal;
 pub mod quality;
 pub mod reflection;
 mod response;
+mod session_kind;
 pub(crate) mod share;
 pub mod suggestions;
 mod summary;
 mod tally;
 mod task_type;
+mod template;
 mod traceback;
 mod week;
 pub mod weekly;
@@ -40,16 +45,19 @@ fn ascii_boundaries(pattern: &str) -> String {
 }
 
 pub use alerts::{Alert, AlertSettings, Alerts, Metric};
+pub use error_cause::ErrorCause;
 pub use error_class::ErrorClass;
 pub use grade_record::{Details, ErrorCount, Evidence, GradeRecord, Point, ToolUse};
 pub use grade_settings::GradeSettings;
 pub use level::Level;
+pub use outcome::{OutcomeEvidence, OutcomeSign, TaskOutcome};
 pub use overrides::{Field, Override};
 pub use patterns::Patterns;
 pub use quality::QualityGrade;
+pub use session_kind::SessionKind;
 pub use share::{Listed, Share};
 pub use suggestions::{Suggestion, SuggestionRules, Suggestions};
-pub use summary::GradeSummary;
+pub use summary::{GradeSummary, NotTasks, OutcomeShares};
 pub use task_type::TaskType;
 pub use week::{Week, WeekError};
 pub use weekly::{Coverage, WeeklyReport};

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::{GradeRecord, Level};
+use super::{GradeRecord, Level, TaskOutcome};
 
 /// A grade that a person can override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -92,7 +92,14 @@ pub fn apply(mut record: GradeRecord, overrides: &[Override]) -> GradeRecord {
     own.sort_by_key(|one| one.made_at);
     for one in own {
         // A value out of range can only come from a database that another program wrote to.
-        let _ = one.field.set(&mut record, one.human_value);
+        let is_set = one.field.set(&mut record, one.human_value);
+        if is_set && one.field == Field::TaskCompleted {
+            record.outcome = if record.task_completed {
+                TaskOutcome::Verified
+            } else {
+                TaskOutcome::Contradicted
+            };
+        }
     }
     record
 }

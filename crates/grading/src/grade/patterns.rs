@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::share::{Listed, Share, mean, ratio, total};
-use super::{ErrorClass, GradeRecord, TaskType};
+use super::template::Templates;
+use super::{ErrorCause, ErrorClass, GradeRecord, OutcomeShares, TaskType};
 
 /// Most tools and clusters in a list.
 const LISTED: usize = 20;
@@ -25,7 +26,10 @@ pub struct Patterns {
     pub tools: Listed<ToolPattern>,
     /// Classes of errors that occurred, the most frequent first.
     pub error_classes: Vec<ErrorClassPattern>,
-    /// The same errors by class and tool, the most frequent first.
+    /// The same errors by cause, the most frequent first.
+    #[serde(default)]
+    pub error_causes: Vec<ErrorCausePattern>,
+    /// The same errors by cause, tool and pattern, the most frequent first.
     pub clusters: Listed<ErrorCluster>,
 }
 
@@ -36,7 +40,10 @@ pub struct TaskTypePattern {
     pub task_type: TaskType,
     /// Its sessions.
     pub sessions: u64,
-    /// Of them completed.
+    /// What became of the tasks.
+    #[serde(default)]
+    pub outcomes: OutcomeShares,
+    /// Of them completed, as it appears.
     pub completion_rate: Share,
     /// Mean of `tool_calls_efficient`, 1 to 5.
     pub avg_tool_efficiency: f64,
@@ -63,6 +70,28 @@ pub struct ToolPattern {
     pub sessions_with_errors: u64,
 }
 
+/// How often a cause of errors occurred, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorCausePattern {
+    /// The cause.
+    pub cause: ErrorCause,
+    /// Errors.
+    pub count: u64,
+    /// Of all errors.
+    pub share: f64,
+    /// What can be done about it; nothing where the cause says too little.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// The words of one, of the newest session.
+    pub example: String,
+    /// Ids of the sessions that met it, newest first.
+    pub sessions: Listed<String>,
+    /// Their requests, in the same order.
+    pub titles: Vec<String>,
+    /// Tools that met it, most frequent first.
+    pub tools: Listed<String>,
+}
+
 /// How often a class of errors occurred.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorClassPattern {
@@ -78,17 +107,26 @@ pub struct ErrorClassPattern {
     pub tools: Listed<String>,
 }
 
-/// Errors of one class at one tool.
+/// Errors of one cause and pattern at one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorCluster {
     /// The class.
     pub class: ErrorClass,
+    /// Why.
+    #[serde(default)]
+    pub cause: ErrorCause,
+    /// What their messages have in common.
+    #[serde(default)]
+    pub template: String,
     /// The tool.
     pub tool: String,
     /// Errors.
     pub count: u64,
     /// The words of one, of the newest session.
     pub example: String,
+    /// The requests of `sessions`, in their order.
+    #[serde(default)]
+    pub titles: Vec<String>,
     /// Ids of the sessions, newest first.
     pub sessions: Listed<String>,
 }
@@ -116,15 +154,18 @@ impl Patterns {
             task_types: task_types(&records),
             tools: Listed::new(tools(&records), LISTED),
             error_classes: error_classes(&records),
+            error_causes: error_causes(&records),
             clusters: Listed::new(clusters(&records), LISTED),
         }
     }
 }
 
+/// Those that are a person's task.
 pub(super) fn newest_first<'a>(
     records: impl IntoIterator<Item = &'a GradeRecord>,
 ) -> Vec<&'a GradeRecord> {
-    let mut records: Vec<&GradeRecord> = records.into_iter().collect();
+    let tasks = records.into_iter().filter(|record| record.is_task());
+    let mut records: Vec<&GradeRecord> = tasks.collect();
     records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
     records
 }
@@ -149,6 +190,7 @@ pub(super) fn task_types(records: &[&GradeRecord]) -> Vec<TaskTypePattern> {
             Some(TaskTypePattern {
                 task_type,
                 sessions,
+                outcomes: OutcomeShares::of(&own().copied().collect::<Vec<_>>()),
                 completion_rate: Share::new(completed, sessions),
                 avg_tool_efficiency: mean(own().map(|one| one.tool_calls_efficient.get().into()))?,
                 avg_response_quality: mean(own().map(|one| one.response_quality.get().into()))?,
@@ -219,6 +261,45 @@ pub(super) fn error_classes(records: &[&GradeRecord]) -> Vec<ErrorClassPattern> 
     patterns
 }
 
+pub(super) fn error_causes(records: &[&GradeRecord]) -> Vec<ErrorCausePattern> {
+    let errors = || records.iter().flat_map(|record| &record.details.errors);
+    let all = total(errors().map(|error| error.count));
+    let of_cause = |cause: ErrorCause| {
+        let of_it = || errors().filter(move |error| error.cause == cause && error.count > 0);
+        let example = of_it().next()?.example.clone();
+        let mut tools: BTreeMap<&str, u64> = BTreeMap::new();
+        for error in of_it() {
+            let count = tools.entry(&error.tool).or_default();
+            *count = count.saturating_add(error.count);
+        }
+        let count = total(tools.values().copied());
+        let mut tools: Vec<(&str, u64)> = tools.into_iter().collect();
+        tools.sort_by_key(|(_, count)| Reverse(*count));
+        let tools = tools.into_iter().map(|(tool, _)| tool.to_owned()).collect();
+        let met: Vec<&GradeRecord> = records
+            .iter()
+            .filter(|record| {
+                record.details.errors.iter().any(|one| one.cause == cause && one.count > 0)
+            })
+            .copied()
+            .collect();
+        Some(ErrorCausePattern {
+            cause,
+            count,
+            share: ratio(count, all)?,
+            advice: cause.advice().map(str::to_owned),
+            example,
+            titles: titles(&met),
+            sessions: sessions(&met, |_| true),
+            tools: Listed::new(tools, NAMED),
+        })
+    };
+    let mut patterns: Vec<ErrorCausePattern> =
+        ErrorCause::ALL.iter().copied().filter_map(of_cause).collect();
+    patterns.sort_by_key(|pattern| Reverse(pattern.count));
+    patterns
+}
+
 /// Whether a session met an error of the class.
 pub(super) fn met(record: &GradeRecord, class: ErrorClass) -> bool {
     record.details.errors.iter().any(|error| error.class == class && error.count > 0)
@@ -226,33 +307,64 @@ pub(super) fn met(record: &GradeRecord, class: ErrorClass) -> bool {
 
 fn clusters(newest_first: &[&GradeRecord]) -> Vec<ErrorCluster> {
     struct Tally<'a> {
+        class: ErrorClass,
         count: u64,
         example: &'a str,
-        sessions: Vec<&'a str>,
+        sessions: Vec<&'a GradeRecord>,
     }
-    let mut tallies: BTreeMap<(ErrorClass, &str), Tally<'_>> = BTreeMap::new();
+    // Patterns of one cause at one tool are made one where they are alike.
+    let mut templates: BTreeMap<(ErrorCause, &str), Templates> = BTreeMap::new();
+    let mut tallies: BTreeMap<(ErrorCause, &str, usize), Tally<'_>> = BTreeMap::new();
     for record in newest_first {
         for error in record.details.errors.iter().filter(|error| error.count > 0) {
-            let new = || Tally { count: 0, example: &error.example, sessions: Vec::new() };
-            let tally = tallies.entry((error.class, &error.tool)).or_insert_with(new);
+            let known = templates.entry((error.cause, &error.tool)).or_default();
+            let number = known.add(&error.template);
+            let new = || Tally {
+                class: error.class,
+                count: 0,
+                example: &error.example,
+                sessions: Vec::new(),
+            };
+            let tally = tallies.entry((error.cause, &error.tool, number)).or_insert_with(new);
             tally.count = tally.count.saturating_add(error.count);
-            if tally.sessions.last() != Some(&record.session_id.as_str()) {
-                tally.sessions.push(&record.session_id);
+            if tally.sessions.last().map(|last| &last.session_id) != Some(&record.session_id) {
+                tally.sessions.push(record);
             }
         }
     }
     let mut clusters: Vec<ErrorCluster> = tallies
         .into_iter()
-        .map(|((class, tool), tally)| ErrorCluster {
-            class,
+        .map(|((cause, tool, number), tally)| ErrorCluster {
+            class: tally.class,
+            cause,
+            template: templates.get(&(cause, tool)).map(|own| own.text(number)).unwrap_or_default(),
             tool: tool.to_owned(),
             count: tally.count,
             example: tally.example.to_owned(),
-            sessions: Listed::new(tally.sessions.into_iter().map(str::to_owned).collect(), NAMED),
+            titles: titles(&tally.sessions),
+            sessions: Listed::new(
+                tally.sessions.iter().map(|record| record.session_id.clone()).collect(),
+                NAMED,
+            ),
         })
         .collect();
     clusters.sort_by_key(|cluster| Reverse(cluster.count));
     clusters
+}
+
+/// The requests of the sessions of a list, in their order.
+pub(super) fn titles_of(records: &[&GradeRecord], list: &Listed<String>) -> Vec<String> {
+    let title = |id: &String| {
+        let record = records.iter().find(|record| record.session_id == *id);
+        record.and_then(|record| record.task_summary.clone()).unwrap_or_default()
+    };
+    list.items.iter().map(title).collect()
+}
+
+/// The requests of the first sessions, in their order.
+fn titles(records: &[&GradeRecord]) -> Vec<String> {
+    let title = |record: &&GradeRecord| record.task_summary.clone().unwrap_or_default();
+    records.iter().take(NAMED).map(title).collect()
 }
 
 #[cfg(test)]

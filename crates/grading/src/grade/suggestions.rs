@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::patterns::{self, session_score};
 use super::share::{Listed, Share, total};
-use super::{ErrorClass, GradeRecord, GradeSummary};
+use super::{ErrorCause, GradeRecord, GradeSummary};
 
 /// Most suggestions of a rule that speaks of one task type, tool or class at a time.
 const PER_RULE: usize = 5;
@@ -90,7 +90,13 @@ pub struct Suggestion {
     pub rule: RuleId,
     /// The specified words.
     pub text: String,
-    /// The task type, tool or class of errors that it speaks of.
+    /// What the owner can do, in words of ours.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub advice: Option<String>,
+    /// The words of one of the errors.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub example: Option<String>,
+    /// The task type, tool or cause of errors that it speaks of.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub subject: Option<String>,
     /// A share of 0.0 to 1.0, or a mean of 1 to 5.
@@ -102,6 +108,9 @@ pub struct Suggestion {
     /// How many of `n` make the share; absent for a mean.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub count: Option<u64>,
+    /// The requests of `sessions`, in their order.
+    #[serde(default)]
+    pub titles: Vec<String>,
     /// Ids of the sessions that went wrong in this way, newest first.
     pub sessions: Listed<String>,
 }
@@ -141,6 +150,9 @@ impl Suggestions {
                 found.items.extend(suggestions.items);
                 found.left_out += suggestions.left_out;
             }
+            for one in &mut found.items {
+                one.titles = patterns::titles_of(&records, &one.sessions);
+            }
         }
         found
     }
@@ -153,6 +165,9 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
         |rule, text: &str, share: Share, threshold, failed: fn(&GradeRecord) -> bool| Suggestion {
             rule,
             text: text.to_owned(),
+            advice: None,
+            example: None,
+            titles: Vec::new(),
             subject: None,
             measured: share.rate.unwrap_or(f64::NAN),
             threshold,
@@ -171,6 +186,9 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
         Suggestion {
             rule: RuleId::LowToolEfficiency,
             text: "Review error recovery patterns".to_owned(),
+            advice: None,
+            example: None,
+            titles: Vec::new(),
             subject: None,
             measured: summary.avg_tool_efficiency.unwrap_or(f64::NAN),
             threshold: rules.tool_efficiency,
@@ -200,6 +218,9 @@ fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggesti
     low.map(|pattern| Suggestion {
         rule: RuleId::LowTaskType,
         text: format!("Consider skill enhancement for {}", pattern.task_type),
+        advice: None,
+        example: None,
+        titles: Vec::new(),
         subject: Some(pattern.task_type.to_string()),
         measured: pattern.score,
         threshold: rules.task_type_score,
@@ -222,6 +243,9 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     high.map(|(pattern, rate)| Suggestion {
         rule: RuleId::HighToolErrors,
         text: format!("Review usage patterns for {}", pattern.tool),
+        advice: None,
+        example: None,
+        titles: Vec::new(),
         measured: rate,
         threshold: rules.tool_error_rate,
         n: pattern.calls,
@@ -235,25 +259,28 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
 }
 
 fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
-    let classes = patterns::error_classes(records);
-    let all = total(classes.iter().map(|pattern| pattern.count));
+    let causes = patterns::error_causes(records);
+    let all = total(causes.iter().map(|pattern| pattern.count));
     // What is left over is no kind of error that one could handle.
-    let specific = classes.iter().filter(|pattern| pattern.class != ErrorClass::Unknown);
+    let specific = causes.into_iter().filter(|pattern| pattern.cause != ErrorCause::Unknown);
     let common = specific.filter(|pattern| {
         pattern.share >= rules.error_share
             && pattern.count >= rules.error_min_count
-            && pattern.sessions >= rules.error_min_sessions
+            && pattern.sessions.total() >= rules.error_min_sessions
     });
     common
         .map(|pattern| Suggestion {
             rule: RuleId::CommonError,
-            text: format!("Add targeted error handling for {}", pattern.class),
-            subject: Some(pattern.class.to_string()),
+            text: format!("Add targeted error handling for {}", pattern.cause),
+            advice: pattern.advice,
+            example: Some(pattern.example),
+            subject: Some(pattern.cause.to_string()),
             measured: pattern.share,
             threshold: rules.error_share,
             n: all,
             count: Some(pattern.count),
-            sessions: patterns::sessions(records, |record| patterns::met(record, pattern.class)),
+            titles: Vec::new(),
+            sessions: pattern.sessions,
         })
         .collect()
 }
@@ -262,7 +289,7 @@ fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> 
 mod tests {
     use super::*;
     use crate::grade::fixture::{hostile, record, two_months};
-    use crate::grade::{TaskType, Week};
+    use crate::grade::{ErrorClass, TaskType, Week};
 
     fn of(records: &[GradeRecord]) -> Suggestions {
         Suggestions::of(records, &SuggestionRules::default())

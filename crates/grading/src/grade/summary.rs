@@ -2,10 +2,59 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::GradeRecord;
 use super::share::{Share, mean, ratio, total};
+use super::{GradeRecord, SessionKind, TaskOutcome};
 
-/// Totals, rates and means over some sessions. A rate or mean is absent where there is nothing
+/// What became of tasks, each a share of all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OutcomeShares {
+    /// Tests, a build, CI or a merge say that it is done.
+    pub verified: Share,
+    /// A check or a person says that it is not.
+    pub contradicted: Share,
+    /// Only the agent says so.
+    pub claimed: Share,
+    /// Nothing says anything.
+    pub unknown: Share,
+}
+
+impl OutcomeShares {
+    /// The shares over some tasks.
+    pub fn of(tasks: &[&GradeRecord]) -> Self {
+        let share = |wanted: TaskOutcome| {
+            let count = tasks.iter().filter(|task| task.outcome == wanted).count();
+            Share::new(count as u64, tasks.len() as u64)
+        };
+        Self {
+            verified: share(TaskOutcome::Verified),
+            contradicted: share(TaskOutcome::Contradicted),
+            claimed: share(TaskOutcome::Claimed),
+            unknown: share(TaskOutcome::Unknown),
+        }
+    }
+}
+
+/// Sessions that are no person's task, by why. No rate counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NotTasks {
+    /// Of subagents.
+    pub subagents: u64,
+    /// Warm-ups of the agent's program.
+    pub warm_ups: u64,
+    /// Started by a schedule.
+    pub automatic: u64,
+}
+
+impl NotTasks {
+    /// How many in all.
+    pub fn total(self) -> u64 {
+        self.subagents + self.warm_ups + self.automatic
+    }
+}
+
+/// Totals, rates and means over some sessions: those that are a person's task. A rate or mean is absent where there is nothing
 /// to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradeSummary {
@@ -15,7 +64,16 @@ pub struct GradeSummary {
     pub avg_tool_efficiency: Option<f64>,
     /// Mean of `response_quality`, 1 to 5.
     pub avg_response_quality: Option<f64>,
-    /// Sessions that completed their task.
+    /// What became of the tasks.
+    #[serde(default)]
+    pub outcomes: OutcomeShares,
+    /// Sessions beside these that are no person's task.
+    #[serde(default)]
+    pub not_tasks: NotTasks,
+    /// How often people objected to what an agent had done, or stopped it.
+    #[serde(default)]
+    pub corrections: u64,
+    /// Tasks that appear to have been completed.
     pub completion_rate: Share,
     /// Sessions that recovered, among those with errors.
     pub error_recovery_rate: Share,
@@ -30,7 +88,10 @@ pub struct GradeSummary {
 impl GradeSummary {
     /// The summary of some records.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a GradeRecord>) -> Self {
-        let records: Vec<&GradeRecord> = records.into_iter().collect();
+        let (records, others): (Vec<&GradeRecord>, Vec<&GradeRecord>) =
+            records.into_iter().partition(|record| record.is_task());
+        let of_kind =
+            |kind| others.iter().filter(|record| record.session_kind == kind).count() as u64;
         let count = |wanted: fn(&GradeRecord) -> bool| {
             records.iter().filter(|record| wanted(record)).count() as u64
         };
@@ -43,6 +104,13 @@ impl GradeSummary {
             sessions,
             avg_tool_efficiency: mean(efficiency),
             avg_response_quality: mean(quality),
+            outcomes: OutcomeShares::of(&records),
+            not_tasks: NotTasks {
+                subagents: of_kind(SessionKind::Subagent),
+                warm_ups: of_kind(SessionKind::WarmUp),
+                automatic: of_kind(SessionKind::Automatic),
+            },
+            corrections: total(records.iter().map(|record| record.details.corrections)),
             completion_rate: Share::new(count(|record| record.task_completed), sessions),
             error_recovery_rate: Share::new(
                 count(|record| record.total_errors > 0 && record.errors_recovered),

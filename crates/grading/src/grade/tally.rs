@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::error_cause::{ErrorCause, FailedCall};
 use super::error_class::ErrorClass;
 use super::final_message::FinalMessage;
 use super::grade_record::ToolUse;
+use super::outcome::{OutcomeTracker, is_shell};
+use super::template::{Templates, template_of};
 use super::traceback::telling;
 use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
 
@@ -33,7 +36,20 @@ pub(super) struct Passage {
     pub(super) text: String,
 }
 
-/// Errors of one class at one tool.
+/// Kinds of errors that are told apart in a session; others are of the first of their cause.
+const MAX_GROUPS: usize = 300;
+
+/// What errors have in common that are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ErrorKey {
+    pub(super) class: ErrorClass,
+    pub(super) cause: ErrorCause,
+    pub(super) tool: String,
+    /// Among those of the cause at the tool.
+    pub(super) template: usize,
+}
+
+/// Errors of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ErrorGroup {
     pub(super) count: u64,
@@ -54,7 +70,8 @@ pub(super) struct Tally {
     pub(super) tools: BTreeMap<String, ToolUse>,
     /// Results of each tool.
     pub(super) results: BTreeMap<String, u64>,
-    pub(super) error_groups: BTreeMap<(ErrorClass, String), ErrorGroup>,
+    pub(super) error_groups: BTreeMap<ErrorKey, ErrorGroup>,
+    pub(super) error_templates: BTreeMap<(ErrorCause, String), Templates>,
     pub(super) error_run: u64,
     pub(super) longest_error_run: u64,
     /// The last failed result, and the first one after it that worked.
@@ -69,6 +86,7 @@ pub(super) struct Tally {
     pub(super) clarification: Option<Passage>,
     pub(super) open_question: Option<Passage>,
     pub(super) usage: Usage,
+    pub(super) outcome: OutcomeTracker,
 }
 
 impl Tally {
@@ -100,6 +118,7 @@ impl Tally {
         if let Some(usage) = event.usage {
             self.usage += usage;
         }
+        self.outcome.add(event);
     }
 
     fn add_request(&mut self, event: &Event<'_>) {
@@ -174,15 +193,46 @@ impl Tally {
         self.worked_after = None;
         self.tool(&result.tool).errors += 1;
         let words = if result.error.is_empty() { &result.text } else { &result.error };
-        let class = ErrorClass::of(words, result.exit_code);
+        let is_shell = is_shell(&result.tool);
+        let class = match ErrorClass::of(words, result.exit_code) {
+            // A command that failed without a word that says more.
+            ErrorClass::Unknown if is_shell => ErrorClass::CommandFailed,
+            class => class,
+        };
+        let check = self.outcome.failed_check(&result.call_id);
+        let call = FailedCall { exit_code: result.exit_code, is_shell, check };
+        let cause = ErrorCause::of(words, class, call);
         let tool = self.tool_name(&result.tool);
+        let key = self.error_key(class, cause, tool, words);
         self.error_groups
-            .entry((class, tool))
+            .entry(key)
             .or_insert_with(|| ErrorGroup {
                 count: 0,
                 first: Passage { event, text: clip(telling(words), EXAMPLE) },
             })
             .count += 1;
+    }
+
+    fn error_key(
+        &mut self,
+        class: ErrorClass,
+        cause: ErrorCause,
+        tool: String,
+        words: &str,
+    ) -> ErrorKey {
+        let template = if self.error_groups.len() < MAX_GROUPS {
+            let known = self.error_templates.entry((cause, tool.clone())).or_default();
+            known.add(&template_of(telling(words)))
+        } else {
+            0
+        };
+        ErrorKey { class, cause, tool, template }
+    }
+
+    /// What the errors of a kind have in common.
+    pub(super) fn template(&self, key: &ErrorKey) -> String {
+        let known = self.error_templates.get(&(key.cause, key.tool.clone()));
+        known.map(|known| known.text(key.template)).unwrap_or_default()
     }
 
     fn tool(&mut self, name: &str) -> &mut ToolUse {

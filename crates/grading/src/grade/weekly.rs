@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
+use super::breakdown::Breakdown;
+use super::patterns;
 use super::share::rounded;
 use super::{
     AlertSettings, Alerts, GradeRecord, GradeSummary, Patterns, SuggestionRules, Suggestions, Week,
@@ -77,6 +79,12 @@ pub struct Change {
     /// Of means of 1 to 5.
     pub avg_response_quality: Option<f64>,
     /// Of rates of 0.0 to 1.0.
+    #[serde(default)]
+    pub verified: Option<f64>,
+    /// Of rates of 0.0 to 1.0; above 0 is worse.
+    #[serde(default)]
+    pub contradicted: Option<f64>,
+    /// Of rates of 0.0 to 1.0.
     pub completion_rate: Option<f64>,
     /// Of rates of 0.0 to 1.0.
     pub error_recovery_rate: Option<f64>,
@@ -93,6 +101,8 @@ impl Change {
         Self {
             avg_tool_efficiency: less(|summary| summary.avg_tool_efficiency),
             avg_response_quality: less(|summary| summary.avg_response_quality),
+            verified: less(|summary| summary.outcomes.verified.rate),
+            contradicted: less(|summary| summary.outcomes.contradicted.rate),
             completion_rate: less(|summary| summary.completion_rate.rate),
             error_recovery_rate: less(|summary| summary.error_recovery_rate.rate),
             error_rate: less(|summary| summary.error_rate),
@@ -118,6 +128,9 @@ pub struct WeeklyReport {
     pub coverage: Coverage,
     /// Summary statistics.
     pub summary: GradeSummary,
+    /// By project, agent and model, and the tasks that are not done.
+    #[serde(default)]
+    pub breakdown: Breakdown,
     /// Problem areas, worst first.
     pub problem_areas: Patterns,
     /// Improvement suggestions.
@@ -158,10 +171,13 @@ impl WeeklyReport {
         let first = history.iter().position(|week| week.summary.sessions > 0);
         history.drain(..first.unwrap_or(history.len() - 1));
 
-        let current = within(week, week);
-        let previous = within(week.before(COMPARED), week.before(1));
+        let mut current = within(week, week);
+        let mut previous = within(week.before(COMPARED), week.before(1));
         let summary = GradeSummary::of(current.iter().copied());
         let before = GradeSummary::of(previous.iter().copied());
+        // Everything else is of people's tasks.
+        current.retain(|record| record.is_task());
+        previous.retain(|record| record.is_task());
         Self {
             week,
             agent: None,
@@ -170,6 +186,7 @@ impl WeeklyReport {
             generated_at: now,
             coverage,
             summary,
+            breakdown: Breakdown::of(&patterns::newest_first(current.iter().copied())),
             problem_areas: Patterns::of(current.iter().copied()),
             suggestions: Suggestions::of(current.iter().copied(), rules),
             trend: Trend { weeks: trend_weeks, before, change: Change::between(&before, &summary) },
@@ -218,7 +235,9 @@ mod tests {
         assert_eq!(weeks.len(), 8);
         assert_eq!((weeks[0].as_str(), weeks[7].as_str()), ("2026-W40", "2026-W47"));
         let raised: Vec<Metric> = report.alerts.raised().map(|alert| alert.metric).collect();
-        assert_eq!(raised, [Metric::CompletionRate, Metric::ToolEfficiency, Metric::ErrorRate]);
+        let all =
+            [Metric::Verified, Metric::Contradicted, Metric::ToolEfficiency, Metric::ErrorRate];
+        assert_eq!(raised, all);
     }
 
     #[test]

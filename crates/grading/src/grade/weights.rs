@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::Point;
 use selftest_text::digest;
 
+/// Counts the changes of the rules between two versions of the program.
+const REVISION: u32 = 1;
+
 /// Weights of the two grades that are sums of points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -22,7 +25,7 @@ impl Weights {
     /// version of the program. A grade by other rules is made again.
     pub fn rules(&self) -> String {
         let weights = serde_json::to_string(self).unwrap_or_default();
-        let rules = format!("{} {weights}", env!("CARGO_PKG_VERSION"));
+        let rules = format!("{} {REVISION} {weights}", env!("CARGO_PKG_VERSION"));
         digest::of_bytes(rules.as_bytes()).chars().take(16).collect()
     }
 }

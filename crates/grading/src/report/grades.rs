@@ -24,7 +24,8 @@ pub fn table(grades: &[GradeRecord]) -> String {
 /// The heading of [`line()`].
 pub fn heading() -> String {
     format!(
-        "{:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        "OUTCOME",
         "COMPLETED",
         "EFFICIENCY",
         "QUALITY",
@@ -44,7 +45,8 @@ pub fn line(grade: &GradeRecord) -> String {
         (_, yes) => yes_no(yes),
     };
     format!(
-        "{:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        "{:<12} {:<9} {:>10} {:>7} {:>9} {:>5} {:>6}  {:<14} {:<ID$} {}\n",
+        outcome(grade),
         yes_no(grade.task_completed),
         grade.tool_calls_efficient.get(),
         grade.response_quality.get(),
@@ -60,6 +62,11 @@ pub fn line(grade: &GradeRecord) -> String {
 /// An id that fits into its column. Cut without a sign: what is left still finds the session.
 fn session(id: &str) -> String {
     terminal(id, 2 * ID).chars().take(ID).collect()
+}
+
+/// What became of the task; of what is none, what it is.
+fn outcome(grade: &GradeRecord) -> &'static str {
+    if grade.is_task() { grade.outcome.name() } else { grade.session_kind.name() }
 }
 
 fn yes_no(value: bool) -> &'static str {
@@ -83,6 +90,14 @@ pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> 
     fact("start", &grade.session_start.map_or_else(|| "-".to_owned(), |time| time.to_string()));
     fact("task type", grade.details.task_type.name());
     fact("request", grade.task_summary.as_deref().unwrap_or("-"));
+    fact("outcome", grade.outcome.name());
+    if !grade.is_task() {
+        fact("session_kind", &format!("{}, in no rate", grade.session_kind));
+    }
+    if let Some(parent) = &grade.parent_session {
+        fact("parent_session", parent);
+    }
+    fact("corrections", &grade.details.corrections.to_string());
     fact("task_completed", yes_no(grade.task_completed));
     fact("tool_calls_efficient", &format!("{} of 5", grade.tool_calls_efficient));
     fact("response_quality", &format!("{} of 5", grade.response_quality));
@@ -102,6 +117,13 @@ pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> 
     fact("had_infinite_loop_risk", yes_no(grade.had_infinite_loop_risk));
     fact("had_user_clarification", yes_no(grade.had_user_clarification));
 
+    if !grade.details.outcome_evidence.is_empty() {
+        text += "\noutcome (# is the event in `selftest sessions show SESSION`)\n";
+    }
+    for evidence in &grade.details.outcome_evidence {
+        let words = terminal(&evidence.words, WORDS);
+        let _ = writeln!(text, "  {:<42} #{}  {words}", evidence.sign.words(), evidence.event);
+    }
     text += "\nevidence (# is the event in `selftest sessions show SESSION`)\n";
     for evidence in &grade.details.evidence {
         let event = evidence.event.map_or_else(|| "-".to_owned(), |event| format!("#{event}"));
@@ -118,7 +140,7 @@ pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> 
             text,
             "  {:>4} {:<18} {:<20} #{}  {}",
             error.count,
-            error.class,
+            error.cause.name(),
             terminal(&error.tool, 40),
             error.first_event,
             terminal(&error.example, WORDS)

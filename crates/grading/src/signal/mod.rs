@@ -1,16 +1,22 @@
 //! Signals in a user's message about the answer before it: thanks, a repeated request, frustration
 //! (docs/spec/skills-and-signals.md#signals).
 //!
-//! Words and what stands around them, English only. Pure; asks no model and stores nothing.
+//! Words and what stands around them, in English and, with fewer, in German, French, Spanish,
+//! Chinese and Japanese. Pure; asks no model and stores nothing.
 
+mod bare;
+mod complaint;
 mod cue;
 mod frustration;
 mod gratitude;
+mod languages;
+mod objection;
 mod place;
 
 use serde::{Deserialize, Serialize};
 
 use cue::{Cue, cue};
+pub use objection::{Objection, objection};
 use place::{Place, is_one_of};
 use selftest_text::words::{Word, WordSet, Words, fold};
 
@@ -55,10 +61,20 @@ pub fn classify_signals(
 ) -> Signals {
     let texts = ends(current);
     let parts = texts.each_ref().map(|text| Part::of(text));
+    let frustration = parts.iter().any(|part| {
+        part.any_remark(frustration::is_said)
+            || complaint::is_said(part.text)
+            || languages::complains(part.text)
+    });
+    // Thanks before a complaint are manners.
+    let gratitude = !frustration
+        && parts
+            .iter()
+            .any(|part| part.any_remark(gratitude::is_said) || languages::thanks(part.text));
     Signals {
-        gratitude: parts.iter().any(|part| part.any_remark(gratitude::is_said)),
+        gratitude,
         repetition: previous.map(|previous| is_repeated(&parts, previous)),
-        frustration: parts.iter().any(|part| part.any_remark(frustration::is_said)),
+        frustration,
         skill_version_id: skill_version_id.map(str::to_owned),
     }
 }
@@ -131,5 +147,7 @@ fn ends(message: &str) -> [String; 2] {
     [fold(head.trim_end_matches(of_word)), fold(tail.trim_start_matches(of_word))]
 }
 
+#[cfg(test)]
+mod labelled;
 #[cfg(test)]
 mod tests;

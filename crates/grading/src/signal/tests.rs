@@ -214,6 +214,7 @@ fn what_only_looks_like_frustration() {
         tell me if it's still wrong
         fix the test that's wrong
         what is wrong
+        what the code does
         not wrong
         I asked what I wanted
         did what I asked
@@ -265,7 +266,8 @@ fn repetition() {
 fn all_signals() {
     let signals = classify_signals("Thanks! Seriously?", None, Some("s1"));
     let expected = Signals {
-        gratitude: true,
+        // Thanks before a complaint are manners.
+        gratitude: false,
         repetition: None,
         frustration: true,
         skill_version_id: Some("s1".to_owned()),

@@ -12,7 +12,7 @@ use super::super::App;
 use super::super::problem::Problem;
 use super::input::{self, Name, Parameters};
 use super::types::{SessionDetail, SessionPage};
-use selftest_grading::grade::TaskType;
+use selftest_grading::grade::{TaskOutcome, TaskType};
 use selftest_store::{SessionQuery, SessionSort};
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
@@ -29,6 +29,10 @@ fn sorts() -> Schema {
 
 fn orders() -> Schema {
     input::one_of(["desc", "asc"])
+}
+
+fn outcomes() -> Schema {
+    input::one_of(TaskOutcome::ALL.iter().map(|outcome| outcome.name()))
 }
 
 fn task_types() -> Schema {
@@ -52,7 +56,10 @@ pub(super) struct Listed {
     /// Only tasks of this type.
     #[param(schema_with = task_types)]
     task_type: Option<TaskType>,
-    /// Only completed tasks, or only others.
+    /// Only tasks of which this became.
+    #[param(schema_with = outcomes)]
+    outcome: Option<TaskOutcome>,
+    /// Only tasks that appear completed, or only others.
     completed: Option<bool>,
     /// Only those with at least this average overall score of the models.
     #[param(minimum = 0.0, maximum = 1.0)]
@@ -83,6 +90,7 @@ pub(super) async fn list(
         agent: input::text("agent", asked.agent, 200)?,
         task_type: asked.task_type,
         completed: asked.completed,
+        outcome: asked.outcome,
         min_quality: least.transpose()?,
         search: input::text("search", asked.search, 200)?,
         limit: input::limit(asked.limit)?,

@@ -5,17 +5,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{Quoted, Quoting, name};
-use selftest_grading::grade::{ErrorCount, Evidence, GradeRecord, Override, Point};
+use selftest_grading::grade::{
+    ErrorCount, Evidence, GradeRecord, OutcomeEvidence, Override, Point,
+};
 
 /// Most points of evidence that are shown.
 pub(super) const MAX_POINTS: usize = 30;
 /// Most kinds of errors that are shown.
 pub(super) const MAX_ERRORS: usize = 15;
+/// Most signs of an outcome that are shown.
+const MAX_SIGNS: usize = 10;
 
-/// A grade by fixed rules (no model is asked). Sees form, not whether the work was right.
+/// A grade by fixed rules (no model is asked). All but the outcome sees form, not whether the work
+/// was right.
 #[derive(Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the specification's columns")]
 pub(super) struct RuleGrade {
+    /// What became of the task: `verified`, `contradicted`, `claimed` or `unknown`. This, not
+    /// `task_completed`, says whether the work was right.
+    outcome: &'static str,
+    /// The events that say so, those that decide first.
+    outcome_evidence: Vec<SignFound>,
+    /// How often the person objected to what the agent had done, or stopped it.
+    corrections: u64,
     /// Whether the task appears to have been completed, by what the final message says and how
     /// many calls failed.
     task_completed: bool,
@@ -51,6 +63,8 @@ pub(super) struct RuleGrade {
 struct ErrorKind {
     /// Such as `command_failed`.
     class: &'static str,
+    /// Why, finer than the class: such as `edit_mismatch`.
+    cause: &'static str,
     /// The tool.
     tool: String,
     /// How many.
@@ -70,6 +84,17 @@ struct PointFound {
     /// counts.
     event: Option<u64>,
     /// The words or numbers.
+    words: Option<Quoted>,
+}
+
+/// An event that says what became of the task.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SignFound {
+    /// The finding.
+    found: &'static str,
+    /// Number of the event in `selftest sessions show`, from 0.
+    event: u64,
+    /// The command, or the words of the person or the agent.
     words: Option<Quoted>,
 }
 
@@ -93,7 +118,11 @@ impl RuleGrade {
     pub(super) fn of(grade: &GradeRecord, quoting: Quoting) -> Self {
         let evidence = grade.details.evidence.iter().take(MAX_POINTS);
         let kinds = grade.details.errors.iter().take(MAX_ERRORS);
+        let signs = grade.details.outcome_evidence.iter().take(MAX_SIGNS);
         Self {
+            outcome: grade.outcome.name(),
+            outcome_evidence: signs.map(|sign| SignFound::of(sign, quoting)).collect(),
+            corrections: grade.details.corrections,
             task_completed: grade.task_completed,
             tool_calls_efficient: grade.tool_calls_efficient.get(),
             response_quality: grade.response_quality.get(),
@@ -111,10 +140,21 @@ impl RuleGrade {
     }
 }
 
+impl SignFound {
+    fn of(evidence: &OutcomeEvidence, quoting: Quoting) -> Self {
+        Self {
+            found: evidence.sign.words(),
+            event: evidence.event,
+            words: quoting.quote_some(Some(&evidence.words)),
+        }
+    }
+}
+
 impl ErrorKind {
     fn of(error: &ErrorCount, quoting: Quoting) -> Self {
         Self {
             class: error.class.name(),
+            cause: error.cause.name(),
             tool: name(&error.tool),
             count: error.count,
             example: quoting.quote_some(Some(&error.example)),

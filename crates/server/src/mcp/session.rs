@@ -50,6 +50,10 @@ pub(super) struct SessionGrade {
 /// A recorded session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct About {
+    /// `task` of a person; `subagent`, `warm_up` and `automatic` count in no rate.
+    kind: &'static str,
+    /// The session that it was started by or goes on from.
+    parent: Option<String>,
     /// The agent that recorded it.
     agent: String,
     /// The model that worked.
@@ -189,6 +193,8 @@ fn answer(
 
 fn about(grade: &GradeRecord, quoting: Quoting) -> About {
     About {
+        kind: grade.session_kind.name(),
+        parent: grade.parent_session.as_deref().map(name),
         agent: name(&grade.details.agent),
         model: grade.model.as_deref().map(name),
         task_type: grade.details.task_type.name(),

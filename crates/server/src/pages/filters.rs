@@ -239,11 +239,6 @@ pub(super) fn date_time(at: impl Maybe<Timestamp>, _: &dyn Values) -> Result<Str
     or_absent(at.value(), wording::date_time)
 }
 
-#[filter_fn]
-pub(super) fn yes_no(value: &bool, _: &dyn Values) -> Result<&'static str> {
-    Ok(if *value { "yes" } else { "no" })
-}
-
 /// The class of a case's badge.
 #[filter_fn]
 pub(super) fn status_class(status: &CaseStatus, _: &dyn Values) -> Result<&'static str> {

@@ -8,10 +8,10 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 
 use super::quality::Quality;
-use super::{filters, html, quality, quoted, rules, timeline};
+use super::{filters, html, link, quality, quoted, rules, timeline};
 use crate::App;
 use crate::problem::Problem;
-use selftest_grading::grade::{Field, GradeRecord, Override};
+use selftest_grading::grade::{Field, GradeRecord, Override, TaskOutcome};
 use selftest_service::jobs::GradingRequest;
 
 /// Evidence, overrides and errors that are shown.

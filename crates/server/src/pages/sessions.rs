@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{cursor, filters, html, link, quoted};
 use crate::App;
 use crate::problem::Problem;
-use selftest_grading::grade::TaskType;
+use selftest_grading::grade::{SessionKind, TaskOutcome, TaskType};
 use selftest_store::{Page, SessionQuery, SessionRow, SessionSort};
 
 /// Rows of a page.
@@ -24,6 +24,7 @@ pub(super) struct Params {
     dir: String,
     agent: String,
     task_type: String,
+    outcome: String,
     completed: String,
     min_quality: String,
     q: String,
@@ -33,7 +34,7 @@ pub(super) struct Params {
 /// Sort, heading, class of the column, and whether the highest come first at the first click.
 const COLUMNS: [(SessionSort, &str, &str, bool); 10] = [
     (SessionSort::Quality, "Quality", "num", true),
-    (SessionSort::Completed, "Done", "", true),
+    (SessionSort::Outcome, "Outcome", "", false),
     (SessionSort::Efficiency, "Efficiency", "num wide", true),
     (SessionSort::Response, "Response", "num wide", true),
     (SessionSort::Errors, "Errors", "num", true),
@@ -67,8 +68,8 @@ impl Sessions {
     }
 
     fn is_filtered(&self) -> bool {
-        let Params { q, agent, task_type, completed, .. } = &self.params;
-        [q, agent, task_type, completed].iter().any(|text| !text.is_empty())
+        let Params { q, agent, task_type, outcome, completed, .. } = &self.params;
+        [q, agent, task_type, outcome, completed].iter().any(|text| !text.is_empty())
             || self.query.min_quality.is_some()
     }
 }
@@ -97,6 +98,7 @@ impl Params {
                 "no" => Some(false),
                 _ => None,
             })?,
+            outcome: given(&self.outcome, "a valid outcome", TaskOutcome::from_name)?,
             min_quality,
             search: text(self.q.trim()),
             limit: MAX_ROWS,
@@ -109,6 +111,7 @@ impl Params {
             ("q", self.q.as_str()),
             ("agent", &self.agent),
             ("task_type", &self.task_type),
+            ("outcome", &self.outcome),
             ("completed", &self.completed),
             ("min_quality", &self.min_quality),
             ("sort", sort),

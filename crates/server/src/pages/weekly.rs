@@ -6,11 +6,11 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 
-use super::{filters, html, svg};
+use super::{filters, html, link, svg};
 use crate::App;
 use crate::api::weekly_report;
 use crate::problem::Problem;
-use selftest_grading::grade::WeeklyReport;
+use selftest_grading::grade::{Metric, WeeklyReport};
 use selftest_grading::report::weekly::{errors_picture, format, trend_picture};
 
 /// Weeks of the list.

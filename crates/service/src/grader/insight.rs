@@ -1,5 +1,6 @@
 //! Insights from the grades in the store: patterns, summaries, weekly reports, alerts.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -206,6 +207,25 @@ impl SelfGrader {
             _ => raised.iter().filter(is_delivered).count(),
         };
         Ok((delivered as u64, faults))
+    }
+
+    /// Weeks before that one which have sessions and no report that was made when they were over,
+    /// oldest first: of those that the charts of a report show.
+    pub async fn missed_weeks(&self, before: Week) -> Result<Vec<Week>, StoreError> {
+        let (end, _) = before.bounds();
+        let span = SignedDuration::from_hours(24 * 7 * WEEKS_BEFORE);
+        let from = end.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let grades = self.store.grades_between(from, end, None).await?.items;
+        let weeks: BTreeSet<Week> =
+            grades.iter().map(|grade| Week::of(grade.details.counts_at)).collect();
+        let mut missed = Vec::new();
+        for week in weeks {
+            let stored = self.store.weekly_report(week.first_day()).await?;
+            if stored.is_none_or(|report| Week::of(report.generated_at) <= week) {
+                missed.push(week);
+            }
+        }
+        Ok(missed)
     }
 
     /// The report of the sessions of one agent, or of all.

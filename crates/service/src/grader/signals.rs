@@ -154,7 +154,9 @@ impl Sink for Listener<'_> {
         if !is_typed {
             return;
         }
-        let signals = classify_signals(&event.text, self.previous.as_deref(), None);
+        let mut signals = classify_signals(&event.text, self.previous.as_deref(), None);
+        // There is no answer yet that it could be dissatisfied with.
+        signals.frustration &= self.previous.is_some();
         self.current.counts.count(&signals);
         if signals.any() && self.current.found.len() < SignalScan::MAX_FOUND {
             self.current.found.push(SignalMessage {

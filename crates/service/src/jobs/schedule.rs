@@ -121,7 +121,8 @@ pub struct Slot {
 }
 
 /// The jobs that are due at `now`, in the order in which they became due. `ended` has the latest
-/// time for which each job has run to its end.
+/// time for which each job has run to its end; whoever looks them up leaves out those far ahead of
+/// `now`, of a clock that was wrong.
 ///
 /// A job is due when its latest time has passed and it has not run for it, however long ago that
 /// was: what was missed runs late, and once, however often it was missed. A job whose schedule
@@ -213,9 +214,6 @@ mod tests {
         // Asked for by hand after its time: that was it.
         let by_hand = [(Job::WeeklyReport, "2026-11-22T05:12:44Z")];
         assert_eq!(due_at("2026-11-25T12:00:00Z", &by_hand), []);
-        // A clock that was wrong, or a `--now` in the future.
-        let ahead = [(Job::WeeklyReport, "2030-01-06T03:30:00Z")];
-        assert_eq!(due_at("2026-11-25T12:00:00Z", &ahead), []);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::sleep;
 
 use super::job_settings::JobSettings;
@@ -18,6 +18,9 @@ use selftest_text::one_line;
 
 /// How often a worker checks whether another has given the lease back.
 const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How far the clocks of workers may be apart.
+const AHEAD: SignedDuration = SignedDuration::from_hours(1);
 
 /// Runs scheduled jobs.
 pub struct Scheduler {
@@ -84,7 +87,8 @@ impl Scheduler {
     }
 
     async fn due(&self, now: Timestamp) -> Result<Vec<Slot>, StoreError> {
-        let ended = self.store().jobs_ended().await?;
+        let until = now.checked_add(AHEAD).unwrap_or(now);
+        let ended = self.store().jobs_ended(until).await?;
         Ok(due(&self.jobs, &self.settings.schedule, &ended, now))
     }
 

@@ -1,31 +1,56 @@
 //! The job that writes the report of the week (`run_weekly_digest` of
 //! docs/spec/skills-and-signals.md#schedule).
+//!
+//! It runs on a Sunday, when the week is not over: so it makes the reports of all finished weeks
+//! that have none, or only one from before their end, and then that of the week so far.
 
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::JobContext;
 use super::summary::Done;
+use crate::grader::WeeklyOutcome;
 use selftest_grading::grade::Week;
-use selftest_grading::report::weekly::write;
+use selftest_grading::report::weekly::{WeeklyPaths, write};
 
-/// Grades new sessions by rules and writes the report of the week that the time is in.
+/// Grades new sessions by rules and writes the reports of finished weeks that are missing, and of
+/// the week that the time is in.
 pub(super) async fn run(context: &JobContext, at: Timestamp) -> Result<Done, String> {
     let scan = context.grader.grade_new_sessions(&mut ()).await.map_err(|e| e.to_string())?;
-    let published = context.grader.publish_weekly_report(Some(Week::of(at)), Some(&scan)).await;
-    let outcome = published.map_err(|error| error.to_string())?;
-    let report = &outcome.report;
-    let written = write(&context.weekly_folder, report, &outcome.others);
-    let paths = written.map_err(|error| error.to_string())?;
-    for fault in &outcome.faults {
-        tracing::warn!("{fault}");
+    let week = Week::of(at);
+    let missed = context.grader.missed_weeks(week).await.map_err(|error| error.to_string())?;
+    for &finished in &missed {
+        // Nobody waits any more for alerts of weeks long ago.
+        if finished < week.before(1) {
+            let report = context.grader.generate_weekly_report(Some(finished)).await;
+            let report = report.map_err(|error| error.to_string())?;
+            write(&context.weekly_folder, &report, &[]).map_err(|error| error.to_string())?;
+        } else {
+            let published = context.grader.publish_weekly_report(Some(finished), None).await;
+            written(context, &published.map_err(|error| error.to_string())?)?;
+        }
     }
+    let published = context.grader.publish_weekly_report(Some(week), Some(&scan)).await;
+    let outcome = published.map_err(|error| error.to_string())?;
+    let paths = written(context, &outcome)?;
+    let report = &outcome.report;
+    let caught_up: Vec<String> = missed.iter().map(ToString::to_string).collect();
     Ok(Done::counted(&json!({
         "week": report.week,
+        "caught_up": caught_up.join(" "),
         "sessions": report.summary.sessions,
         "sessions_graded": scan.sessions,
         "alerts": report.alerts.raised().count(),
         "alerts_delivered": outcome.delivered,
         "report": paths.page.display().to_string(),
     })))
+}
+
+/// Writes the files of a report, and says what went wrong with its alerts.
+fn written(context: &JobContext, outcome: &WeeklyOutcome) -> Result<WeeklyPaths, String> {
+    for fault in &outcome.faults {
+        tracing::warn!("{fault}");
+    }
+    write(&context.weekly_folder, &outcome.report, &outcome.others)
+        .map_err(|error| error.to_string())
 }

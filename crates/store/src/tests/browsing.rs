@@ -3,7 +3,7 @@
 use super::*;
 use crate::dialect::Engine;
 use crate::{Cursor, SessionQuery, SessionRow, SessionSort};
-use selftest_grading::grade::QualityGrade;
+use selftest_grading::grade::{QualityGrade, SessionKind, TaskOutcome};
 
 on_every_engine! {
     every_order_pages_through_every_session_once_with_nulls_last,
@@ -38,6 +38,7 @@ async fn filled(on: &Databases) -> Store {
         grade.details.agent = ["pi", "codex", "hermes"][usize::from(number % 3)].to_owned();
         grade.details.task_type = TaskType::ALL[usize::from(number % 4)];
         grade.task_completed = number % 2 == 0;
+        grade.outcome = TaskOutcome::ALL[usize::from(number % 4)];
         grade.tool_calls_efficient = level(1 + number % 5);
         grade.total_errors = u64::from(number % 4) * 5;
         grade.total_api_calls = u64::from(number);
@@ -53,7 +54,8 @@ async fn filled(on: &Databases) -> Store {
     // A row of the original program has none of the columns that were added.
     execute(
         &store,
-        "UPDATE session_grades SET agent = NULL, task_type = NULL, counts_at = NULL \
+        "UPDATE session_grades SET agent = NULL, task_type = NULL, counts_at = NULL, \
+         outcome = NULL, session_kind = NULL \
          WHERE session_id IN ('s04', 's07')",
     )
     .await;
@@ -84,6 +86,7 @@ fn value(row: &SessionRow, sort: SessionSort) -> serde_json::Value {
     row[match sort {
         SessionSort::Time => "counts_at",
         SessionSort::Quality => "quality",
+        SessionSort::Outcome => "outcome",
         SessionSort::Completed => "task_completed",
         SessionSort::Efficiency => "tool_calls_efficient",
         SessionSort::Response => "response_quality",
@@ -157,7 +160,18 @@ async fn filters_narrow_the_list_and_its_count(on: &Databases) {
     assert_eq!(ids(&all(&store, both).await), ["s00", "s06"]);
     let open = SessionQuery { completed: Some(false), ..query() };
     assert_eq!(store.count_sessions(&open).await.unwrap(), 6);
+    let verified = SessionQuery { outcome: Some(TaskOutcome::Verified), ..query() };
+    assert_eq!(ids(&all(&store, verified).await), ["s00", "s08"], "s04 has no outcome");
     assert_eq!(store.agents().await.unwrap(), ["codex", "hermes", "pi"]);
+    execute(&store, "UPDATE session_grades SET session_kind = 'subagent' WHERE session_id = 's08'")
+        .await;
+    let verified = SessionQuery { outcome: Some(TaskOutcome::Verified), ..query() };
+    let found = all(&store, verified).await;
+    assert_eq!(ids(&found), ["s00"], "a subagent's session is no task");
+    assert_eq!(found[0].session_kind, SessionKind::Task);
+    let waiting = store.without_quality("other", None, None).await.unwrap().items;
+    assert_eq!(waiting.len(), 11, "no model is asked about a subagent");
+    assert!(waiting.iter().all(|(id, _)| id != "s08"));
 }
 
 async fn a_cursor_of_another_order_finds_nothing(on: &Databases) {

@@ -32,6 +32,10 @@ async fn a_database_of_the_original_program_is_taken_over() {
         "DROP INDEX idx_session_grades_quality_rubric",
         "ALTER TABLE session_grades DROP COLUMN quality_rubric",
         "ALTER TABLE session_grades DROP COLUMN quality",
+        "DROP INDEX idx_session_grades_parent",
+        "ALTER TABLE session_grades DROP COLUMN outcome",
+        "ALTER TABLE session_grades DROP COLUMN session_kind",
+        "ALTER TABLE session_grades DROP COLUMN parent_session",
         "ALTER TABLE session_grades DROP COLUMN agent",
         "ALTER TABLE session_grades DROP COLUMN task_type",
         "ALTER TABLE session_grades DROP COLUMN counts_at",
@@ -64,6 +68,7 @@ async fn a_database_of_the_original_program_is_taken_over() {
     assert_eq!(original.error_types, [ErrorClass::Timeout, ErrorClass::Unknown]);
     assert_eq!((original.response_quality, original.total_api_calls), (level(4), 20));
     assert_eq!(original.details.agent, "unknown");
+    assert_eq!((original.outcome, original.is_task()), (TaskOutcome::Unknown, true));
     assert_eq!(original.details.task_type, TaskType::Refactoring);
     assert_eq!(original.details.counts_at, at("2026-03-29T10:00:00Z"));
     assert_eq!(original.details.tools["terminal"], ToolUse { calls: 1, errors: 1 });

@@ -25,7 +25,8 @@ use databases::{Databases, on_every_engine};
 
 use super::{FileOutcome, FileRecord, FileResult, Store};
 use selftest_grading::grade::{
-    Details, ErrorClass, ErrorCount, Evidence, GradeRecord, Level, Point, TaskType, ToolUse,
+    Details, ErrorCause, ErrorClass, ErrorCount, Evidence, GradeRecord, Level, OutcomeEvidence,
+    OutcomeSign, Point, SessionKind, TaskOutcome, TaskType, ToolUse,
 };
 use selftest_sessions::{Format, Usage};
 
@@ -59,8 +60,12 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
         had_repeated_errors: false,
         had_infinite_loop_risk: true,
         had_user_clarification: false,
+        outcome: TaskOutcome::Verified,
+        session_kind: SessionKind::Subagent,
+        parent_session: Some("main".to_owned()),
         details: Details {
             agent: "pi".to_owned(),
+            project: Some("/work/site".to_owned()),
             task_type: TaskType::Debugging,
             counts_at: at("2026-11-20T08:00:00Z"),
             messages,
@@ -70,6 +75,8 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
             tools: BTreeMap::from([("bash".to_owned(), ToolUse { calls: 7, errors: 2 })]),
             errors: vec![ErrorCount {
                 class: ErrorClass::Timeout,
+                cause: ErrorCause::Timeout,
+                template: "timed out".to_owned(),
                 tool: "bash".to_owned(),
                 count: 2,
                 first_event: 3,
@@ -83,6 +90,12 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 event: Some(9),
                 words: "done".to_owned(),
             }],
+            outcome_evidence: vec![OutcomeEvidence {
+                sign: OutcomeSign::TestsPassed,
+                event: 8,
+                words: "cargo test".to_owned(),
+            }],
+            corrections: 1,
         },
     }
 }
@@ -91,6 +104,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
 fn grade_at(session_id: &str, time: &str) -> GradeRecord {
     let mut grade = grade(session_id, &format!("/s/{session_id}.json"), 3);
     grade.details.counts_at = at(time);
+    grade.session_kind = SessionKind::Task;
     grade
 }
 

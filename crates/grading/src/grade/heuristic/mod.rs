@@ -8,7 +8,7 @@ use crate::grade::grade_record::{Details, ErrorCount, Evidence, GradeRecord, Poi
 use crate::grade::tally::Tally;
 use crate::grade::task_type::TaskType;
 use crate::grade::weights::Weights;
-use crate::grade::{ErrorClass, Level, completion, response};
+use crate::grade::{ErrorClass, Level, OutcomeEvidence, SessionKind, completion, response};
 use selftest_sessions::{Event, Head, Origin, Sink, Usage};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -69,7 +69,11 @@ impl<'a> Heuristic<'a> {
 impl Sink for Heuristic<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event.origin {
-            Origin::Subagent => self.subagents.add(&event),
+            Origin::Subagent => {
+                self.subagents.add(&event);
+                // What a subagent changes, and checks, is part of the work.
+                self.own.outcome.add_work(&event);
+            }
             Origin::Human | Origin::Agent | Origin::Harness => self.own.add(&event),
         }
     }
@@ -79,12 +83,17 @@ impl Sink for Heuristic<'_> {
         let subagents = std::mem::take(&mut self.subagents);
         // A file may hold nothing but a subagent's work: then that is what is graded. Its prompt
         // is marked as a subagent's even where its answers are not.
+        let is_subagent = if own.has_answered() {
+            own.request.is_none() && subagents.request.is_some()
+        } else {
+            subagents.has_answered()
+        };
         let tally = if !own.has_answered() && subagents.has_answered() {
             subagents
         } else {
             Tally { request: own.request.or(subagents.request), ..own }
         };
-        self.gradings.push(self.grade(head, tally));
+        self.gradings.push(self.grade(head, tally, is_subagent));
     }
 
     fn restart(&mut self) {
@@ -92,12 +101,14 @@ impl Sink for Heuristic<'_> {
     }
 
     fn wants_outputs(&self) -> bool {
-        false
+        self.own.outcome.awaits_output() || self.subagents.outcome.awaits_output()
     }
 }
 
 impl Heuristic<'_> {
-    fn grade(&self, head: Head, tally: Tally) -> Grading {
+    fn grade(&self, head: Head, tally: Tally, is_subagent: bool) -> Grading {
+        let said = tally.request.as_ref().map_or("", |request| &request.text);
+        let session_kind = SessionKind::of(&head, is_subagent, said);
         let session_id = head.id;
         let Some(request) = &tally.request else {
             return Grading::NotGradable { session_id, reason: "nobody asked for anything" };
@@ -125,6 +136,9 @@ impl Heuristic<'_> {
         let evidence = evidence
             .chain(clarification)
             .map(|evidence| Evidence { words: redact(&evidence.words), ..evidence });
+
+        let (outcome, outcome_evidence) = tally.outcome.end(&tally.response, &redacted);
+        let shorten = |one: OutcomeEvidence| OutcomeEvidence { words: redact(&one.words), ..one };
 
         let errors = self.errors(&tally);
         let mut tools_with_errors: Vec<_> =
@@ -155,8 +169,12 @@ impl Heuristic<'_> {
             had_repeated_errors: response::had_repeated_errors(&tally),
             had_infinite_loop_risk: response::had_infinite_loop_risk(&tally),
             had_user_clarification: tally.clarification.is_some(),
+            outcome,
+            session_kind,
+            parent_session: head.parent,
             details: Details {
                 agent: one_line(&head.agent, 80),
+                project: head.cwd.as_deref().map(&redact),
                 task_type: TaskType::of(&request.text),
                 counts_at: head.start.unwrap_or(self.context.modified),
                 messages: tally.messages,
@@ -166,20 +184,24 @@ impl Heuristic<'_> {
                 longest_error_run: tally.longest_error_run,
                 tokens: head.usage.or(events_usage).unwrap_or_default(),
                 evidence: evidence.collect(),
+                outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
+                corrections: tally.outcome.corrections(),
                 errors,
                 tools: tally.tools,
             },
         }))
     }
 
-    /// The errors by class and tool, most frequent first.
+    /// The errors by cause, tool and template, most frequent first.
     fn errors(&self, tally: &Tally) -> Vec<ErrorCount> {
         let mut errors: Vec<ErrorCount> = tally
             .error_groups
             .iter()
-            .map(|((class, tool), group)| ErrorCount {
-                class: *class,
-                tool: tool.clone(),
+            .map(|(key, group)| ErrorCount {
+                class: key.class,
+                cause: key.cause,
+                template: one_line(&self.redactor.apply(&tally.template(key)), WORDS),
+                tool: key.tool.clone(),
                 count: group.count,
                 first_event: group.first.event,
                 example: one_line(&self.redactor.apply(&group.first.text), WORDS),

@@ -3,6 +3,8 @@
 //! A reply is one JSON object with exactly the fields of the schema, or it is no grade. A score
 //! whose quote is not in the transcript is no score.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -167,33 +169,62 @@ pub(super) fn bounded(words: &str, most: usize) -> String {
     selftest_text::one_line(words, most * 4).chars().take(most).collect()
 }
 
-/// A transcript as the model saw it, with its white space folded.
+/// The words of the session in the transcript that the model saw, with white space folded.
+///
+/// The transcript's own lines (counts, what is left out) and the labels of its events are the
+/// program's words: they are no evidence of what was done in the session. Foreign text never
+/// begins a line there, so that they can be told apart.
 struct Transcript {
+    /// All that was said and done, one after the other.
     folded: String,
-    /// Lines, whole and without their label.
+    /// The same, line by line.
     lines: Vec<String>,
+    /// The labels, such as `[13 call bash]`.
+    labels: BTreeSet<String>,
 }
 
 impl Transcript {
     fn new(transcript: &str) -> Self {
         let shown = neutralise(transcript);
-        let lines = shown.lines().flat_map(|line| {
-            let line = folded(line);
-            let said = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
-            let said = said.map(|(_, said)| said.to_owned());
-            [Some(line), said].into_iter().flatten()
-        });
-        Self { lines: lines.collect(), folded: folded(&shown) }
+        let mut words = Self { folded: String::new(), lines: Vec::new(), labels: BTreeSet::new() };
+        for line in shown.lines() {
+            let said = if line.starts_with([' ', '\t']) {
+                line
+            } else if line.starts_with("[…") {
+                continue;
+            } else if let Some((label, said)) = split_label(line) {
+                words.labels.insert(label.to_owned());
+                said
+            } else {
+                continue;
+            };
+            let said = folded(said);
+            if !said.is_empty() {
+                words.folded.push_str(&said);
+                words.folded.push(' ');
+                words.lines.push(said);
+            }
+        }
+        words
     }
 
-    /// Whether the quote occurs in it, white space apart.
+    /// Whether the quote occurs in it, white space and labels apart.
     fn holds(&self, quote: &str) -> bool {
-        let quote = folded(&neutralise(quote));
+        let quoted = folded(&neutralise(quote));
+        let found = self.labels.iter().filter(|label| quoted.contains(label.as_str()));
+        let said = found.fold(quoted.clone(), |said, label| said.replace(label.as_str(), " "));
+        let quote = folded(&said);
         if quote.chars().count() < SHORTEST_QUOTE {
             return !quote.is_empty() && self.lines.contains(&quote);
         }
         self.folded.contains(&quote)
     }
+}
+
+/// The label of a line that begins an event, and what stands behind it.
+fn split_label(line: &str) -> Option<(&str, &str)> {
+    let end = line.strip_prefix('[')?.find(']')? + 2;
+    Some(line.split_at(end))
 }
 
 fn folded(text: &str) -> String {

@@ -14,7 +14,7 @@ use selftest_models::structured::Unreadable;
 use selftest_sessions::LeftOut;
 use selftest_text::digest;
 
-const TRANSCRIPT: &str = "Session of demo.\n[1 user] Fix the   parser\n  on empty input\n\
+const TRANSCRIPT: &str = "Session of demo.\n4 events: 1 user prompts.\n[1 user] Fix the   parser\n  on empty input\n\
     [2 call edit] path: src/parser.rs <|end|>\n[3 result failed exit 101] error: 2 failed\n\
     [4 user] ok!\n";
 
@@ -127,7 +127,13 @@ fn a_score_needs_a_quote_of_the_transcript() {
         ("fix the parser", false),
         ("Fix the … input", false),
         ("all 214 tests pass", false),
-        ("Session of demo.", true),
+        ("error: 2 failed", true),
+        ("parser on empty input path: src/parser.rs", true),
+        // The transcript's own words.
+        ("Session of demo.", false),
+        ("4 events: 1 user prompts", false),
+        ("[2 call edit]", false),
+        ("result failed exit 101", false),
     ] {
         let mut reply = good();
         reply["problem_solved"] = part(quote, &json!(0.9));
@@ -303,13 +309,14 @@ proptest! {
     fn whatever_is_quoted_is_in_the_transcript(quote in "[a-z \n<|>\\[\\]é]{0,12}", transcript in "[ac-z \n<|>\\[\\]é]{0,60}") {
         let mut reply = good();
         reply["problem_solved"] = part(&quote, &json!(0.5));
-        let reading = QualityReader::new().read(&reply.to_string(), &transcript).unwrap();
+        let shown = format!("[1 user] {}", transcript.replace('\n', "\n  "));
+        let reading = QualityReader::new().read(&reply.to_string(), &shown).unwrap();
         let [first, ..] = &reading.dimensions;
         prop_assert!(first.unsupported != first.score.is_some());
         let whole = part(&transcript.chars().take(150).collect::<String>(), &json!(0.5));
         reply["problem_solved"] = whole.clone();
         let long_enough = whole["evidence"].as_str().unwrap().split_whitespace().map(str::len).sum::<usize>() >= 16;
-        let reading = QualityReader::new().read(&reply.to_string(), &transcript).unwrap();
+        let reading = QualityReader::new().read(&reply.to_string(), &shown).unwrap();
         prop_assert!(!long_enough || reading.dimensions[0].score.is_some());
     }
 }

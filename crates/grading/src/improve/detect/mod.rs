@@ -10,7 +10,7 @@ use super::gap::{FoundGap, GapEvidence, GapKind};
 use super::gap_settings::GapSettings;
 use crate::grade::patterns::session_score;
 use crate::grade::share::rounded;
-use crate::grade::{ErrorClass, GradeRecord, Share, TaskType};
+use crate::grade::{ErrorCause, GradeRecord, Share, TaskType};
 use selftest_stats::mean;
 use selftest_text::digest;
 use selftest_text::one_line;
@@ -58,7 +58,7 @@ pub fn detect(
     known: &[KnownRequest],
     settings: &GapSettings,
 ) -> Vec<FoundGap> {
-    let mut records: Vec<&GradeRecord> = records.iter().collect();
+    let mut records: Vec<&GradeRecord> = records.iter().filter(|record| record.is_task()).collect();
     records.sort_by_key(|record| (Reverse(record.details.counts_at), &record.session_id));
     let mut gaps = tool_errors(&records, settings);
     gaps.extend(low_task_types(&records, settings));
@@ -84,17 +84,17 @@ pub fn is_back(gap: &FoundGap, closed_at: Timestamp, settings: &GapSettings) -> 
 
 fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<FoundGap> {
     type Met<'a> = Vec<(&'a GradeRecord, u64, GapEvidence)>;
-    let mut groups: BTreeMap<(ErrorClass, &str), Met<'_>> = BTreeMap::new();
+    let mut groups: BTreeMap<(ErrorCause, &str), Met<'_>> = BTreeMap::new();
     for record in newest_first {
         for error in record.details.errors.iter().filter(|error| error.count > 0) {
             let evidence = evidence(record, Some(error.first_event), &error.example);
-            let met = groups.entry((error.class, &error.tool)).or_default();
+            let met = groups.entry((error.cause, &error.tool)).or_default();
             met.push((record, error.count, evidence));
         }
     }
-    let gap = |((class, tool), met): ((ErrorClass, &str), Met<'_>)| {
+    let gap = |((cause, tool), met): ((ErrorCause, &str), Met<'_>)| {
         let sessions = distinct(met.iter().map(|(record, _, _)| *record));
-        let is_unknown = class == ErrorClass::ToolNotFound;
+        let is_unknown = cause == ErrorCause::ToolNotFound;
         let least =
             if is_unknown { settings.unknown_tool_sessions } else { settings.error_sessions };
         if sessions < least {
@@ -110,14 +110,14 @@ fn tool_errors(newest_first: &[&GradeRecord], settings: &GapSettings) -> Vec<Fou
             (GapKind::UnknownTool, format!("unknown_tool:{tool}"), words)
         } else {
             let words =
-                format!("{shown} failed with {class} {occurrences} times in {sessions} sessions");
-            (GapKind::ToolError, format!("tool_error:{class}:{tool}"), words)
+                format!("{shown} failed with {cause} {occurrences} times in {sessions} sessions");
+            (GapKind::ToolError, format!("tool_error:{cause}:{tool}"), words)
         };
         Some(FoundGap {
             kind,
             key,
             subject: shown,
-            detail: Some(class.name().to_owned()),
+            detail: Some(cause.name().to_owned()),
             description,
             occurrences,
             sessions,

@@ -1,6 +1,7 @@
 //! Gaps that are found, and those that are none.
 
 use super::*;
+use crate::grade::ErrorClass;
 use crate::grade::fixture::{record, two_months};
 
 fn found(records: &[GradeRecord]) -> Vec<FoundGap> {
@@ -37,7 +38,7 @@ fn recurring_tool_errors_in_three_sessions() {
     assert_eq!((gap.evidence[0].event, gap.evidence[0].words.as_str()), (Some(0), "no such file"));
     // Another class at the same tool is another gap.
     let mut mixed = failing(3, "read", ErrorClass::FileNotFound);
-    mixed[0].details.errors[0].class = ErrorClass::Timeout;
+    mixed[0].details.errors[0].cause = ErrorCause::Timeout;
     assert!(found(&mixed).is_empty());
 }
 

@@ -186,7 +186,10 @@ pub fn advise(
             let between = |from: Timestamp, to: Timestamp| -> Vec<&GradeRecord> {
                 let own = records.iter().filter(|record| {
                     let at = record.details.counts_at;
-                    record.details.task_type == task_type && from <= at && at < to
+                    record.is_task()
+                        && record.details.task_type == task_type
+                        && from <= at
+                        && at < to
                 });
                 own.collect()
             };

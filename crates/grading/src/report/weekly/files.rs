@@ -8,7 +8,7 @@ use askama::Template;
 
 use super::format;
 use super::pictures::{errors_picture, trend_picture};
-use crate::grade::WeeklyReport;
+use crate::grade::{Metric, WeeklyReport};
 use selftest_text::file::replace;
 use selftest_text::wording;
 

@@ -1,10 +1,12 @@
 //! A weekly report in words, for pages and terminals. Pure. Foreign names are bounded here;
 //! whoever shows a text escapes it.
 
+use crate::grade::breakdown::{Breakdown, ContradictedTask, Portion};
 use crate::grade::patterns::{ErrorCluster, ToolPattern};
 use crate::grade::suggestions::RuleId;
 use crate::grade::{
-    Alert, Alerts, Coverage, GradeSummary, Listed, Metric, Share, Suggestion, WeeklyReport,
+    Alert, Alerts, Coverage, ErrorCause, GradeSummary, Listed, Metric, NotTasks, Share, Suggestion,
+    WeeklyReport,
 };
 use selftest_text::one_line;
 use selftest_text::wording::{percent, plural};
@@ -38,9 +40,42 @@ pub fn mean(mean: Option<f64>) -> String {
     mean.map_or(ABSENT.to_owned(), |mean| format!("{mean:.1}"))
 }
 
+/// The sessions that no rate counts: `Beside these, which no rate counts: 12 of subagents.`
+pub fn not_tasks(others: NotTasks) -> Option<String> {
+    let kinds = [
+        (others.subagents, plural(others.subagents, "session of a subagent")),
+        (others.warm_ups, plural(others.warm_ups, "warm-up")),
+        (others.automatic, plural(others.automatic, "automatic run")),
+    ];
+    let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+    let kinds: Vec<&str> = kinds.map(|(_, words)| words.as_str()).collect();
+    let subagents = if others.subagents > 1 { "sessions of subagents" } else { "" };
+    let words = all_of(&kinds).replace("session of a subagents", subagents);
+    (others.total() > 0).then(|| format!("Beside these, in no rate: {words}."))
+}
+
 /// A change of a rate: `down 35 points`.
 pub fn points(change: Option<f64>) -> String {
     change.map_or(ABSENT.to_owned(), |change| direction(change * 100.0, 0, " point"))
+}
+
+/// A change of a rate that a test of the report has looked at: without one it is not called a
+/// change.
+pub fn tested(report: &WeeklyReport, metric: Metric, change: Option<f64>) -> String {
+    with_verdict(report, metric, &points(change))
+}
+
+/// The same of a mean.
+pub fn tested_mean(report: &WeeklyReport, metric: Metric, change: Option<f64>) -> String {
+    with_verdict(report, metric, &self::change(change))
+}
+
+fn with_verdict(report: &WeeklyReport, metric: Metric, shown: &str) -> String {
+    match report.alerts.checks.iter().find(|check| check.metric == metric) {
+        Some(check) if check.raised => format!("{shown}: worse beyond chance"),
+        Some(check) if check.p.is_some() => "not worse beyond chance".to_owned(),
+        _ => "not tested".to_owned(),
+    }
 }
 
 /// A change of a mean: `up 0.3`.
@@ -77,6 +112,8 @@ fn all_of(items: &[&str]) -> String {
 
 fn metric(metric: Metric) -> &'static str {
     match metric {
+        Metric::Verified => "share of verified tasks",
+        Metric::Contradicted => "share of contradicted tasks",
         Metric::CompletionRate => "completion rate",
         Metric::ToolEfficiency => "tool efficiency",
         Metric::ErrorRate => "error rate",
@@ -133,13 +170,15 @@ pub fn raised(alerts: &Alerts) -> String {
 pub fn alert_text(alerts: &Alerts, alert: &Alert) -> String {
     let shown = |value: Option<f64>| match alert.metric {
         Metric::ToolEfficiency => mean(value),
-        Metric::CompletionRate => rate(value),
+        Metric::Verified | Metric::Contradicted | Metric::CompletionRate => rate(value),
         // Small rates differ behind the point.
         Metric::ErrorRate => {
             value.map_or(ABSENT.to_owned(), |value| format!("{:.1} %", value * 100.0))
         }
     };
     let name = match alert.metric {
+        Metric::Verified => "Verified tasks",
+        Metric::Contradicted => "Contradicted tasks",
         Metric::CompletionRate => "Completion rate",
         Metric::ToolEfficiency => "Tool efficiency",
         // The numbers have that of all calls together.
@@ -218,14 +257,111 @@ pub fn sessions(sessions: &Listed<String>) -> String {
     some_of(sessions, 4, |id| one_line(id, 40))
 }
 
+/// Some of the sessions by their requests, each with its id for the commands.
+pub fn named(sessions: &Listed<String>, titles: &[String]) -> String {
+    if titles.len() < sessions.items.len() {
+        return self::sessions(sessions);
+    }
+    let shown: Vec<String> = sessions
+        .items
+        .iter()
+        .zip(titles)
+        .take(3)
+        .map(|(id, title)| format!("{} ({})", self::title(title), one_line(id, 40)))
+        .collect();
+    match sessions.total() - shown.len() as u64 {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The first sessions of a list, each with its request.
+pub fn titled<'a>(sessions: &'a Listed<String>, titles: &'a [String]) -> Vec<(&'a str, &'a str)> {
+    let titles = titles.iter().map(String::as_str).chain(std::iter::repeat(""));
+    sessions.items.iter().map(String::as_str).zip(titles).take(3).collect()
+}
+
+/// The id of a session.
+pub fn id(id: &str) -> String {
+    one_line(id, 40)
+}
+
+/// A request as a title.
+pub fn title(request: &str) -> String {
+    match one_line(request, 70) {
+        line if line.is_empty() => "(no request)".to_owned(),
+        line => format!("“{line}”"),
+    }
+}
+
+/// Why a task is contradicted: `tests failed, and no later run passed: pytest -q`.
+pub fn why(task: &ContradictedTask) -> String {
+    match task.sign {
+        None => "a person says so".to_owned(),
+        Some(sign) if task.words.trim().is_empty() => sign.words().to_owned(),
+        Some(sign) => format!("{}: {}", sign.words(), one_line(&task.words, 120)),
+    }
+}
+
+/// The last part of a folder's path; other names as they are.
+pub fn portion(name: &str) -> String {
+    let last = name.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next();
+    one_line(last.filter(|last| !last.is_empty()).unwrap_or(name), 40)
+}
+
+/// The splits of the week that say something: those with two portions or more of which one has
+/// more than one task.
+pub fn splits(report: &WeeklyReport) -> Vec<(&'static str, Vec<&Portion>, u64)> {
+    let Breakdown { projects, agents, models, .. } = &report.breakdown;
+    let listed = [("Project", projects), ("Agent", agents), ("Model", models)];
+    listed
+        .into_iter()
+        .filter_map(|(name, listed)| {
+            let rows: Vec<&Portion> =
+                listed.items.iter().filter(|portion| portion.tasks > 1).collect();
+            let others = listed.left_out + (listed.items.len() - rows.len()) as u64;
+            (listed.items.len() > 1 && !rows.is_empty()).then_some((name, rows, others))
+        })
+        .collect()
+}
+
+/// How often people corrected agents; nothing where they never did.
+pub fn corrections(report: &WeeklyReport) -> Option<String> {
+    let now = report.summary.corrections;
+    (now > 0).then(|| {
+        let before = report.trend.before.corrections;
+        let times = plural(now, "time");
+        let tasks = plural(report.summary.sessions, "task");
+        let earlier = plural(report.trend.before.sessions, "task");
+        format!(
+            "People corrected or stopped an agent {times} in {tasks}, {before} in {earlier} of the \
+             four weeks before; not tested."
+        )
+    })
+}
+
 /// The words of an error.
 pub fn example(words: &str) -> String {
     one_line(words, 160)
 }
 
-/// `not found at Bash`.
+/// `file_not_found at Bash`.
 pub fn cluster(cluster: &ErrorCluster) -> String {
-    format!("{} at {}", cluster.class, tool(&cluster.tool))
+    format!("{} at {}", cause(cluster), tool(&cluster.tool))
+}
+
+/// The cause of a cluster; its class in reports of earlier versions.
+fn cause(cluster: &ErrorCluster) -> &'static str {
+    match cluster.cause {
+        ErrorCause::Unknown => cluster.class.name(),
+        cause => cause.name(),
+    }
+}
+
+/// What the errors of a cluster have in common, else one of them.
+pub fn pattern(cluster: &ErrorCluster) -> String {
+    let template = one_line(&cluster.template, 120);
+    if template.is_empty() { example(&cluster.example) } else { template }
 }
 
 /// `3 errors in 2 sessions`.
@@ -234,15 +370,15 @@ pub fn cluster_size(cluster: &ErrorCluster) -> String {
     format!("{} in {sessions}", plural(cluster.count, "error"))
 }
 
-/// The most frequent pairs of class and tool.
+/// The most frequent patterns of errors.
 pub fn clusters(report: &WeeklyReport) -> impl ExactSizeIterator<Item = &ErrorCluster> {
     report.problem_areas.clusters.items.iter().take(MAX_ROWS)
 }
 
-/// How many pairs are not among [`clusters`].
+/// How many patterns are not among [`clusters`].
 pub fn more_clusters(report: &WeeklyReport) -> Option<String> {
     let more = report.problem_areas.clusters.total() - clusters(report).len() as u64;
-    (more > 0).then(|| format!("{} of class and tool.", plural(more, "more pair")))
+    (more > 0).then(|| format!("{} of errors.", plural(more, "more pattern")))
 }
 
 /// The tools with most errors.
@@ -252,7 +388,7 @@ pub fn worst_tools(report: &WeeklyReport) -> impl Iterator<Item = &ToolPattern> 
 
 /// A suggestion's advice.
 pub fn advice(text: &str) -> String {
-    one_line(text, 120)
+    one_line(text, 160)
 }
 
 /// The whole report in one paragraph, sentence by sentence.
@@ -260,35 +396,29 @@ pub fn lead(report: &WeeklyReport) -> Vec<String> {
     let (now, before) = (&report.summary, &report.trend.before);
     let only = report.agent.as_ref().map(|agent| format!("Only sessions of {}.", tool(agent)));
     let mut sentences: Vec<String> = only.into_iter().collect();
-    let Some(rate) = now.completion_rate.rate else {
+    if now.sessions == 0 {
         let earlier = match before.sessions {
             0 => "nor in the four weeks before".to_owned(),
             sessions => format!("in the four weeks before {sessions} were"),
         };
         sentences.push(format!("No session was graded in this week, {earlier}."));
+        sentences.extend(not_tasks(now.not_tasks));
         return sentences;
-    };
-    let compared = match before.completion_rate.rate {
-        None => "; there is no session of the four weeks before to compare with".to_owned(),
-        Some(earlier) => {
-            let order = if rate < earlier {
-                "lower than"
-            } else if rate > earlier {
-                "higher than"
-            } else {
-                "the same as"
-            };
-            let earlier = percent(earlier);
-            let sessions = plural(before.sessions, "session");
-            format!(", {order} the {earlier} % of {sessions} in the four weeks before")
-        }
+    }
+    let outcomes = &now.outcomes;
+    let counted = |share: &Share, name: &str, and: &str| {
+        format!("{} {name} ({}{and}{})", share.count, rate(share.rate), interval(share))
     };
     sentences.push(format!(
-        "{} of this week graded, {} % completed (95 % interval {}){compared}.",
-        plural(now.sessions, "session"),
-        percent(rate),
-        interval(&now.completion_rate),
+        "{} of this week: {}, {}, {} only claimed by the agent, {} of unknown outcome ({}).",
+        plural(now.sessions, "task"),
+        counted(&outcomes.verified, "verified", ", 95 % interval "),
+        counted(&outcomes.contradicted, "contradicted", ", "),
+        outcomes.claimed.count,
+        outcomes.unknown.count,
+        rate(outcomes.unknown.rate),
     ));
+    sentences.extend(not_tasks(now.not_tasks));
     let earlier = match (before.avg_tool_efficiency, before.avg_response_quality) {
         (None, _) | (_, None) => String::new(),
         (efficiency, quality) => {

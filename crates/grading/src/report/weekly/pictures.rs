@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::format;
 use crate::grade::patterns::ToolPattern;
-use crate::grade::{GradeSummary, WeeklyReport};
+use crate::grade::{GradeSummary, Share, WeeklyReport};
 use crate::report::plot::{GridLine, Series, WeekLabel};
 use selftest_stats::plot::{Scale, column, number};
 use selftest_text::escape;
@@ -23,7 +23,7 @@ struct TrendPicture {
     grid: Vec<GridLine>,
     whiskers: Vec<String>,
     /// Each with its class.
-    series: [(&'static str, Series); 3],
+    series: [(&'static str, Series); 4],
     weeks: Vec<WeekLabel>,
 }
 
@@ -35,7 +35,7 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
     let grades =
         [1.0, 2.0, 3.0, 4.0, 5.0].map(|grade| GridLine::at(GRADES, grade, grade.to_string()));
     let whiskers = weeks.iter().enumerate().filter_map(|(position, week)| {
-        let ends = week.summary.completion_rate.interval?;
+        let ends = week.summary.outcomes.verified.interval?;
         Some(RATES.whisker(column(position, weeks.len()), ends))
     });
     let labels = weeks.iter().enumerate().map(|(position, week)| {
@@ -44,13 +44,17 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
         let label = name.split_once('-').map_or(name.as_str(), |(_, week)| week).to_owned();
         WeekLabel { x: number(column(position, weeks.len())), label }
     });
-    let completed = Series::of(
-        RATES,
-        weeks.iter().map(|week| {
-            let share = &week.summary.completion_rate;
-            Some((share.rate?, format!("{}: {}", week.week, format::share(share))))
-        }),
-    );
+    let shares = |name: &str, share: fn(&GradeSummary) -> &Share| {
+        Series::of(
+            RATES,
+            weeks.iter().map(|week| {
+                let share = share(&week.summary);
+                Some((share.rate?, format!("{}: {name} {}", week.week, format::share(share))))
+            }),
+        )
+    };
+    let verified = shares("verified", |summary| &summary.outcomes.verified);
+    let contradicted = shares("contradicted", |summary| &summary.outcomes.contradicted);
     let means = |name: &str, mean: fn(&GradeSummary) -> Option<f64>| {
         Series::of(
             GRADES,
@@ -66,7 +70,12 @@ pub fn trend_picture(report: &WeeklyReport) -> Result<String, askama::Error> {
         description: description(report),
         grid: rates.into_iter().chain(grades).collect(),
         whiskers: whiskers.collect(),
-        series: [("first", completed), ("first", efficiency), ("second", quality)],
+        series: [
+            ("first", verified),
+            ("second", contradicted),
+            ("first", efficiency),
+            ("second", quality),
+        ],
         weeks: labels.collect(),
     };
     picture.render().map(|text| format!("{}\n", text.trim_end()))
@@ -79,9 +88,10 @@ fn description(report: &WeeklyReport) -> String {
             return format!("{}: no session.", week.week);
         }
         format!(
-            "{}: completed {}, efficiency {}, quality {}.",
+            "{}: verified {}, contradicted {}, efficiency {}, quality {}.",
             week.week,
-            format::share(&summary.completion_rate),
+            format::share(&summary.outcomes.verified),
+            format::share(&summary.outcomes.contradicted),
             format::mean(summary.avg_tool_efficiency),
             format::mean(summary.avg_response_quality)
         )

@@ -21,8 +21,9 @@ pub fn summary_text(days: u32, summary: &GradeSummary, patterns: &Patterns) -> S
     )];
     if summary.sessions > 0 {
         blocks.push(table(&[], numbers(summary)));
+        blocks.extend(format::not_tasks(summary.not_tasks));
         blocks.push(table(
-            &["Weakest task types", "Sessions", "Completed", "Score"],
+            &["Weakest task types", "Sessions", "Verified", "Contradicted", "Score"],
             task_types(patterns),
         ));
         let tools = tools(patterns);
@@ -44,7 +45,11 @@ fn numbers(summary: &GradeSummary) -> Vec<Vec<String>> {
         vec![name.to_owned(), format!("{} of 5", format::mean(mean)), String::new()]
     };
     vec![
-        share("Task completed", &summary.completion_rate),
+        share("Verified", &summary.outcomes.verified),
+        share("Contradicted", &summary.outcomes.contradicted),
+        share("Only claimed", &summary.outcomes.claimed),
+        share("Outcome unknown", &summary.outcomes.unknown),
+        share("Appear completed", &summary.completion_rate),
         mean("Tool efficiency", summary.avg_tool_efficiency),
         mean("Answer quality", summary.avg_response_quality),
         share("Recovered from errors", &summary.error_recovery_rate),
@@ -57,7 +62,8 @@ fn task_types(patterns: &Patterns) -> Vec<Vec<String>> {
         vec![
             pattern.task_type.to_string(),
             pattern.sessions.to_string(),
-            format::rate(pattern.completion_rate.rate),
+            format::rate(pattern.outcomes.verified.rate),
+            format::rate(pattern.outcomes.contradicted.rate),
             format::mean(Some(pattern.score)),
         ]
     });

@@ -51,7 +51,7 @@ fn pages() {
 fn a_report_of_one_agent_names_it_and_shows_no_files() {
     let one = WeeklyReport { agent: Some("co*dex".to_owned()), ..rich() };
     let text = render(&one).unwrap();
-    assert!(text.contains("\nOnly sessions of co\\*dex. 12 sessions of this week"), "{text}");
+    assert!(text.contains("\nOnly sessions of co\\*dex. 12 tasks of this week"), "{text}");
     assert!(!text.contains("svg"), "{text}");
     let none = WeeklyReport { agent: one.agent, ..report("2026-W47", &[]) };
     assert!(render(&none).unwrap().contains("Only sessions of co\\*dex. No session was graded"));
@@ -126,7 +126,7 @@ fn hostile_names_change_nothing_in_the_structure() {
             _ => {}
         }
     }
-    assert_eq!((pictures, headings), (2, 10), "{text}");
+    assert_eq!((pictures, headings), (2, 11), "{text}");
     assert!(text.lines().all(|line| line.len() < 2000));
     let svg = errors_picture(&report("2026-W47", &hostile())).unwrap();
     for forbidden in ["<script", "<svg onload", "href", "url(", "]]>", "\u{1b}", "\u{202e}"] {

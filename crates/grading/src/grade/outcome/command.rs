@@ -1,0 +1,664 @@
+//! What a command of a shell does, as far as outcomes depend on it: checks, changes of files,
+//! merges. Reads the command only; never its output.
+
+/// What is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CheckKind {
+    Tests,
+    Build,
+    Lint,
+    Ci,
+}
+
+/// A check in a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Check {
+    pub(super) kind: CheckKind,
+    /// The program that checks: runs of one and the same replace each other.
+    pub(super) runner: String,
+    /// Files and folders that it is confined to.
+    pub(super) targets: Vec<String>,
+    /// Whether the command's exit code 0 says that the check passed: not behind a pipe, `;` or
+    /// `||`.
+    pub(super) code_tells: bool,
+}
+
+/// A step of a command that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Check(Check),
+    /// Files change.
+    Change,
+    /// The work is merged.
+    Merge,
+}
+
+/// What stands between two commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    And,
+    Or,
+    Pipe,
+    Then,
+}
+
+/// A command and what stands behind it.
+struct Segment {
+    words: Vec<String>,
+    /// Files that its output goes to.
+    outputs: Vec<String>,
+    next: Link,
+}
+
+/// Bytes of a command that are looked at.
+const LOOKED_AT: usize = 8 * 1024;
+/// Commands in one that are looked at.
+const MAX_SEGMENTS: usize = 64;
+/// How names of scripts end.
+const SCRIPT: &str = ".sh";
+
+/// The steps of a command that count, in order.
+pub(super) fn steps(command: &str) -> Vec<Step> {
+    let command = &command[..command.floor_char_boundary(LOOKED_AT)];
+    let segments = segments(command);
+    let keeps_pipe_codes = command.contains("pipefail");
+    let mut steps = Vec::new();
+    for (at, segment) in segments.iter().enumerate() {
+        let words = without_wrappers(&segment.words);
+        if let Some((kind, runner)) = check(words) {
+            let later = &segments[at..segments.len() - 1];
+            let behind = later.iter().all(|one| match one.next {
+                Link::And => true,
+                Link::Pipe => keeps_pipe_codes,
+                Link::Or | Link::Then => false,
+            });
+            let is_alternative = at > 0 && segments[at - 1].next == Link::Or;
+            steps.push(Step::Check(Check {
+                kind,
+                runner,
+                targets: targets(words),
+                code_tells: behind && !is_alternative,
+            }));
+        } else if is_merge(words) {
+            steps.push(Step::Merge);
+        } else if changes(words, &segment.words) {
+            steps.push(Step::Change);
+        }
+        if segment.outputs.iter().any(|path| matters(path))
+            && !matches!(steps.last(), Some(Step::Change))
+        {
+            steps.push(Step::Change);
+        }
+    }
+    steps
+}
+
+/// Whether a change of this file can change what tests say: not notes, logs and what is elsewhere.
+pub(super) fn matters(path: &str) -> bool {
+    const ELSEWHERE: [&str; 5] = ["/dev/", "/tmp/", "/var/tmp/", "/private/tmp/", "/proc/"];
+    const NOTES: [&str; 7] = ["md", "mdx", "rst", "adoc", "log", "out", "patch"];
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+    !path.is_empty()
+        && !path.starts_with('&')
+        && !ELSEWHERE.iter().any(|beginning| path.starts_with(beginning))
+        && !path.contains("/.claude/")
+        && !NOTES.iter().any(|known| known.eq_ignore_ascii_case(extension))
+}
+
+/// Takes a line apart at `&&`, `||`, `|`, `;` and line feeds outside of quotes. The text of
+/// here-documents is passed over.
+fn segments(command: &str) -> Vec<Segment> {
+    let mut found = Vec::new();
+    let mut now = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
+    let (mut word, mut has_word, mut quote) = (String::new(), false, None::<char>);
+    let mut redirects = false;
+    let mut chars = command.char_indices().peekable();
+    let mut heredocs: Vec<String> = Vec::new();
+    while let Some((at, c)) = chars.next() {
+        if let Some(open) = quote {
+            if c == open {
+                quote = None;
+            } else if c == '\\' && open == '"' {
+                word.extend(chars.next().map(|(_, c)| c));
+            } else {
+                word.push(c);
+            }
+            continue;
+        }
+        let link = match c {
+            '\'' | '"' => {
+                quote = Some(c);
+                has_word = true;
+                continue;
+            }
+            '\\' => {
+                if let Some((_, escaped)) = chars.next()
+                    && escaped != '\n'
+                {
+                    word.push(escaped);
+                    has_word = true;
+                }
+                continue;
+            }
+            '#' if !has_word => {
+                while chars.next_if(|(_, c)| *c != '\n').is_some() {}
+                continue;
+            }
+            '<' if command[at..].starts_with("<<") && !command[at..].starts_with("<<<") => {
+                let rest = command[at + 2..].trim_start_matches('-').trim_start();
+                let end = rest.find(|c: char| c.is_whitespace() || ";|&)>".contains(c));
+                let name = rest[..end.unwrap_or(rest.len())].trim_matches(['\'', '"']);
+                heredocs.push(name.to_owned());
+                let skipped = command.len() - rest.len() + end.unwrap_or(rest.len());
+                while chars.next_if(|(next, _)| *next < skipped).is_some() {}
+                continue;
+            }
+            '>' => {
+                // `2>&1` and `>>`.
+                if has_word && !word.bytes().all(|byte| byte.is_ascii_digit()) {
+                    now.words.push(std::mem::take(&mut word));
+                }
+                word.clear();
+                has_word = false;
+                while chars.next_if(|(_, c)| *c == '>' || *c == '|').is_some() {}
+                if chars.next_if(|(_, c)| *c == '&').is_some() {
+                    while chars.next_if(|(_, c)| c.is_ascii_digit() || *c == '-').is_some() {}
+                } else {
+                    redirects = true;
+                }
+                continue;
+            }
+            '&' if chars.next_if(|(_, c)| *c == '&').is_some() => Some(Link::And),
+            '&' if chars.peek().is_some_and(|(_, c)| *c == '>') => continue,
+            '|' if chars.next_if(|(_, c)| *c == '|').is_some() => Some(Link::Or),
+            '|' => Some(Link::Pipe),
+            '&' | ';' | '\n' => Some(Link::Then),
+            '(' | ')' | '{' | '}' if !has_word => None,
+            c if c.is_whitespace() => None,
+            c => {
+                word.push(c);
+                has_word = true;
+                continue;
+            }
+        };
+        if has_word {
+            let word = std::mem::take(&mut word);
+            if std::mem::take(&mut redirects) {
+                now.outputs.push(word);
+            } else {
+                now.words.push(word);
+            }
+            has_word = false;
+        }
+        if c == '\n' {
+            for name in heredocs.drain(..) {
+                skip_heredoc(command, &name, &mut chars);
+            }
+        }
+        if let Some(link) = link
+            && !(now.words.is_empty() && now.outputs.is_empty())
+        {
+            let next = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
+            found.push(Segment { next: link, ..std::mem::replace(&mut now, next) });
+            if found.len() >= MAX_SEGMENTS {
+                return found;
+            }
+        }
+    }
+    if has_word {
+        if redirects { now.outputs.push(word) } else { now.words.push(word) }
+    }
+    if !(now.words.is_empty() && now.outputs.is_empty()) {
+        found.push(now);
+    }
+    found
+}
+
+/// Moves behind the line that ends a here-document.
+fn skip_heredoc(
+    command: &str,
+    name: &str,
+    chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
+) {
+    let Some(&(from, _)) = chars.peek() else { return };
+    let mut end = from;
+    for line in command[from..].split_inclusive('\n') {
+        end += line.len();
+        if line.trim() == name {
+            break;
+        }
+    }
+    while chars.next_if(|(at, _)| *at < end).is_some() {}
+}
+
+/// The words of the program itself, behind assignments and programs that start others.
+fn without_wrappers(words: &[String]) -> &[String] {
+    let mut words = words;
+    loop {
+        let first = words.first().map_or("", String::as_str);
+        let second = words.get(1).map_or("", String::as_str);
+        let skipped = match (base_name(first), second) {
+            (word, _) if is_assignment(word) => 1,
+            (
+                "sudo" | "env" | "time" | "command" | "exec" | "nohup" | "xvfb-run" | "npx"
+                | "bunx" | "if" | "then" | "do" | "!",
+                _,
+            ) => 1,
+            ("poetry" | "uv" | "pipenv" | "hatch" | "rye" | "pdm" | "pixi", "run")
+            | ("pnpm" | "npm" | "yarn", "exec" | "dlx")
+            | ("bundle" | "mise", "exec") => 2,
+            ("timeout" | "nice" | "gtimeout", _) => {
+                1 + words[1..]
+                    .iter()
+                    .take_while(|word| {
+                        word.starts_with('-') || word.starts_with(|c: char| c.is_ascii_digit())
+                    })
+                    .count()
+            }
+            ("docker" | "podman", "exec") => {
+                let is_flag = |word: &&String| word.starts_with('-');
+                3 + words[2..].iter().take_while(is_flag).count()
+            }
+            ("docker" | "podman", "compose") | ("docker-compose", "exec" | "run") => {
+                let from = if first.ends_with("-compose") { 1 } else { 2 };
+                let verb = words.get(from).map_or("", String::as_str);
+                if !matches!(verb, "exec" | "run") {
+                    return words;
+                }
+                let is_flag = |word: &&String| word.starts_with('-');
+                from + 2 + words[from + 1..].iter().take_while(is_flag).count()
+            }
+            _ => return words,
+        };
+        words = words.get(skipped..).unwrap_or_default();
+        while words.first().is_some_and(|word| word.starts_with('-')) {
+            words = &words[1..];
+        }
+    }
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether the words run a check, and what of: its kind and the name of the program.
+fn check(words: &[String]) -> Option<(CheckKind, String)> {
+    use CheckKind::{Build, Ci, Lint, Tests};
+    /// They only say what would be run, or run for ever.
+    const IDLE: [&str; 11] = [
+        "--help",
+        "-h",
+        "--version",
+        "-V",
+        "--collect-only",
+        "--co",
+        "--list",
+        "--dry-run",
+        "--watch",
+        "--list-tests",
+        "--fixtures",
+    ];
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let has = |wanted: &str| words.iter().skip(1).any(|word| word == wanted);
+    if words.iter().skip(1).any(|word| IDLE.contains(&word.as_str())) {
+        return None;
+    }
+    let program = base_name(word(0)).trim_end_matches(".exe");
+    // The first word behind the program that is no flag: its subcommand.
+    let verb = words.iter().skip(1).find(|word| !word.starts_with(['-', '+']));
+    let verb = verb.map_or("", String::as_str);
+    let named = |kind: CheckKind, name: &str| Some((kind, name.to_owned()));
+    let of_script = |script: &str| {
+        let script = script.to_ascii_lowercase();
+        let is = |beginning: &str| {
+            script.split([':', '-', '_', '.']).any(|part| part.starts_with(beginning))
+        };
+        if is("test") || is("spec") || is("e2e") {
+            Some(Tests)
+        } else if is("lint") || is("format") {
+            Some(Lint)
+        } else if is("build")
+            || is("compile")
+            || is("typecheck")
+            || is("check")
+            || is("tsc")
+            || is("type")
+        {
+            Some(Build)
+        } else {
+            None
+        }
+    };
+    match program {
+        "pytest" | "py.test" => named(Tests, "pytest"),
+        "tox" | "nox" | "nosetests" | "jest" | "mocha" | "ava" | "rspec" | "phpunit" | "pest"
+        | "ctest" | "bats" | "prove" | "runtests.py" | "behave" | "cucumber" | "busted" => {
+            named(Tests, program)
+        }
+        "vitest" | "karma" if verb != "watch" => named(Tests, program),
+        "playwright" | "cypress" if matches!(verb, "test" | "run") => named(Tests, program),
+        name if name.starts_with("python") || name == "py" || name == "pypy3" => {
+            let module = words.iter().position(|word| word == "-m").map(|at| word(at + 1));
+            match module {
+                Some("pytest") => named(Tests, "pytest"),
+                Some(module @ ("unittest" | "nose" | "nose2" | "doctest" | "tox" | "nox")) => {
+                    named(Tests, module)
+                }
+                Some(module @ ("mypy" | "flake8" | "ruff" | "pylint")) => named(Lint, module),
+                Some("build") => named(Build, "build"),
+                Some(_) => None,
+                None => match (base_name(verb), has("test")) {
+                    ("manage.py" | "setup.py", true) | ("runtests.py", _) => {
+                        named(Tests, base_name(verb))
+                    }
+                    _ => None,
+                },
+            }
+        }
+        "cargo" => match verb {
+            "test" | "t" if !has("--no-run") => named(Tests, "cargo test"),
+            "nextest" if has("run") && !has("--no-run") => named(Tests, "cargo test"),
+            "build" | "b" | "check" | "c" | "test" => named(Build, "cargo build"),
+            "clippy" => named(Lint, "cargo clippy"),
+            "fmt" if has("--check") => named(Lint, "cargo fmt"),
+            _ => None,
+        },
+        "go" => match verb {
+            "test" => named(Tests, "go test"),
+            "build" | "install" => named(Build, "go build"),
+            "vet" => named(Lint, "go vet"),
+            _ => None,
+        },
+        "npm" | "pnpm" | "yarn" | "bun" | "deno" => {
+            let rest = || words.iter().skip(1).filter(|word| !word.starts_with('-'));
+            let runs = |word: &&String| matches!(word.as_str(), "run" | "run-script" | "task");
+            let script = match words.iter().position(|word| runs(&word)) {
+                // Flags before it may have values: `pnpm --filter web run build`.
+                Some(at) => words[at + 1..]
+                    .iter()
+                    .find(|word| !word.starts_with('-'))
+                    .map_or("", String::as_str),
+                None if verb == "workspace" => rest().nth(2).map_or("", String::as_str),
+                None => verb,
+            };
+            match script {
+                "t" | "tst" => named(Tests, "npm test"),
+                "jest" | "vitest" | "mocha" => named(Tests, script),
+                "tsc" => named(Build, script),
+                "eslint" => named(Lint, script),
+                script => Some((of_script(script)?, format!("npm {script}"))),
+            }
+        }
+        "node" if has("--test") => named(Tests, "node"),
+        "mvn" | "mvnw" | "gradle" | "gradlew" | "sbt" | "lein" | "mix" | "stack" | "cabal"
+        | "swift" | "flutter" | "dart" | "bazel" | "dotnet" | "rake" | "rails" | "xcodebuild"
+        | "composer" | "meson" | "dune" | "elm-test" | "zig" => {
+            let has_goal = |goals: &[&str]| {
+                words.iter().skip(1).any(|word| {
+                    let goal = word.rsplit(':').next().unwrap_or(word);
+                    goals.contains(&goal)
+                })
+            };
+            let skips = words.iter().any(|word| word.contains("skipTests") || word == "-x");
+            if has_goal(&["test", "verify", "check", "spec", "runtest"]) && !skips {
+                Some((Tests, format!("{program} test")))
+            } else if has_goal(&["build", "compile", "package", "assemble", "install", "publish"]) {
+                Some((Build, format!("{program} build")))
+            } else if has_goal(&["analyze", "credo"]) {
+                named(Lint, program)
+            } else {
+                None
+            }
+        }
+        "make" | "gmake" | "just" | "task" | "ninja" => {
+            if words.len() == 1 {
+                return named(Build, program);
+            }
+            let goal =
+                words.iter().skip(1).find(|word| !word.starts_with('-') && !word.contains('='));
+            let goal = goal.map_or("all", String::as_str);
+            let kind = if matches!(goal, "all" | "check") {
+                if goal == "check" { Tests } else { Build }
+            } else {
+                of_script(goal)?
+            };
+            Some((kind, format!("{program} {goal}")))
+        }
+        "cmake" if has("--build") => named(Build, "cmake"),
+        "tsc" | "gcc" | "g++" | "clang" | "clang++" | "javac" | "rustc" | "webpack" | "rollup" => {
+            named(Build, program)
+        }
+        "vite" | "next" | "nuxt" | "astro" if verb == "build" => named(Build, program),
+        "eslint" | "flake8" | "pylint" | "mypy" | "pyright" | "golangci-lint" | "rubocop"
+        | "shellcheck" | "stylelint" | "biome" | "oxlint" | "ktlint" | "swiftlint" | "hadolint"
+        | "markdownlint" | "ty" => named(Lint, program),
+        "ruff" if verb != "format" || has("--check") => named(Lint, program),
+        "black" | "isort" | "prettier" if has("--check") || has("-c") => named(Lint, program),
+        "pre-commit" if verb == "run" => named(Lint, program),
+        "gh" if (verb == "pr" && has("checks")) || (verb == "run" && has("watch")) => {
+            named(Ci, "gh")
+        }
+        name if words.len() <= 3 && (name.ends_with(SCRIPT) || word(0).contains('/')) => {
+            let kind = of_script(name.strip_suffix(SCRIPT).unwrap_or(name))?;
+            (kind == Tests).then(|| (kind, name.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+/// The files and folders that a check is confined to.
+fn targets(words: &[String]) -> Vec<String> {
+    const MAX: usize = 20;
+    let is_file = |word: &&String| {
+        let path = word.split("::").next().unwrap_or(word);
+        !word.starts_with('-')
+            && path.rsplit_once('.').is_some_and(|(stem, extension)| {
+                !stem.is_empty() && (1..=4).contains(&extension.len()) && !extension.contains('/')
+            })
+    };
+    let path = |word: &String| word.split("::").next().unwrap_or(word).to_owned();
+    words.iter().skip(1).filter(is_file).map(path).take(MAX).collect()
+}
+
+fn is_merge(words: &[String]) -> bool {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["gh", "pr", "merge", rest @ ..] => !rest.contains(&"--auto"),
+        ["glab", "mr", "merge", ..] => true,
+        ["git", "merge", rest @ ..] => {
+            // Into the branch that others build on; the other way round is an update.
+            let updates = ["main", "master", "develop", "upstream", "origin"];
+            !rest.is_empty()
+                && !rest.iter().any(|word| {
+                    word.starts_with("--abort")
+                        || word.starts_with("--no-commit")
+                        || updates.iter().any(|name| word.split('/').any(|part| part == *name))
+                })
+        }
+        _ => false,
+    }
+}
+
+/// Whether the words change files of the work.
+fn changes(words: &[String], all: &[String]) -> bool {
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let has_flag = |flag: &str| words.iter().skip(1).any(|word| word.starts_with(flag));
+    let paths = || words.iter().skip(1).filter(|word| !word.starts_with('-'));
+    match base_name(word(0)) {
+        "sed" | "gsed" => has_flag("-i") || has_flag("--in-place"),
+        "perl" => words.iter().skip(1).any(|word| word.starts_with("-p") && word.contains('i')),
+        "tee" | "touch" | "rm" | "mv" | "truncate" | "patch" => paths().any(|path| matters(path)),
+        "cp" => paths().next_back().is_some_and(|path| matters(path)),
+        "apply_patch" => true,
+        "git" => {
+            matches!(
+                word(1),
+                "apply"
+                    | "am"
+                    | "restore"
+                    | "reset"
+                    | "revert"
+                    | "stash"
+                    | "cherry-pick"
+                    | "pull"
+                    | "rebase"
+                    | "rm"
+                    | "mv"
+            ) || (word(1) == "checkout" && !has_flag("-b") && words.len() > 2)
+        }
+        name if name.starts_with("python") || name == "node" || name == "ruby" => {
+            all.iter().any(|word| {
+                ["write_text(", ".write(", "writeFileSync", "File.write"]
+                    .iter()
+                    .any(|call| word.contains(call))
+            })
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(command: &str) -> Vec<String> {
+        let step = |step: Step| match step {
+            Step::Check(check) => format!(
+                "{:?} {}{}{}",
+                check.kind,
+                check.runner,
+                if check.targets.is_empty() {
+                    String::new()
+                } else {
+                    format!(" {:?}", check.targets)
+                },
+                if check.code_tells { "" } else { " ?" }
+            ),
+            Step::Change => "change".to_owned(),
+            Step::Merge => "merge".to_owned(),
+        };
+        steps(command).into_iter().map(step).collect()
+    }
+
+    #[test]
+    fn checks_are_known_behind_whatever_starts_them() {
+        for (command, expected) in [
+            ("pytest", "Tests pytest"),
+            ("cd /repo && python3 -m pytest -x -q", "Tests pytest"),
+            (
+                "PYTHONPATH=. timeout 60 uv run pytest tests/test_a.py::test_x -q 2>&1",
+                "Tests pytest [\"tests/test_a.py\"]",
+            ),
+            ("python manage.py test app", "Tests manage.py [\"manage.py\"]"),
+            ("./tests/runtests.py admin", "Tests runtests.py"),
+            ("cargo nextest run --workspace", "Tests cargo test"),
+            ("cargo test --no-run", "Build cargo build"),
+            ("cargo clippy --all-targets -- -D warnings", "Lint cargo clippy"),
+            ("go test ./...", "Tests go test"),
+            ("npm test", "Tests npm test"),
+            ("npm run test:unit -- --run", "Tests npm test:unit"),
+            ("pnpm --filter web run build", "Build npm build"),
+            ("yarn lint", "Lint npm lint"),
+            ("npx tsc --noEmit", "Build tsc"),
+            ("npx vitest run src/a.test.ts", "Tests vitest [\"src/a.test.ts\"]"),
+            ("./gradlew :app:test", "Tests gradlew test"),
+            ("mvn -q package -DskipTests", "Build mvn build"),
+            ("make test", "Tests make test"),
+            ("make", "Build make"),
+            ("docker compose exec -T web pytest", "Tests pytest"),
+            ("docker exec -it app npm test", "Tests npm test"),
+            ("gh pr checks 12 --fail-fast", "Ci gh"),
+            ("gh pr merge 12 --squash", "merge"),
+            ("ruff check .", "Lint ruff"),
+            ("bin/test", "Tests test"),
+        ] {
+            assert_eq!(shown(command), [expected], "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_check_is_none() {
+        for command in [
+            "",
+            "ls tests",
+            "cat test.py",
+            "pytest --version",
+            "pytest --collect-only",
+            "echo pytest",
+            "grep -rn pytest .",
+            "pip install pytest",
+            "git commit -m 'make test pass'",
+            "python reproduce.py",
+            "npm install",
+            "npm run dev",
+            "git merge main",
+            "git merge origin/main",
+            "cat > /tmp/x <<'EOF'\npytest\nEOF",
+            "npm run start",
+        ] {
+            assert_eq!(shown(command), [""; 0], "{command}");
+        }
+    }
+
+    #[test]
+    fn codes_tell_only_where_they_are_those_of_the_check() {
+        for (command, expected) in [
+            ("pytest | tail -5", "Tests pytest ?"),
+            ("set -o pipefail; pytest | tail -5", "Tests pytest"),
+            ("pytest; echo done", "Tests pytest ?"),
+            ("pytest || true", "Tests pytest ?"),
+            ("pytest && echo ok", "Tests pytest"),
+            ("cd a; pytest", "Tests pytest"),
+            ("test -f x || pytest", "Tests pytest ?"),
+        ] {
+            assert_eq!(shown(command), [expected], "{command}");
+        }
+    }
+
+    #[test]
+    fn changes_are_told_from_looking() {
+        for (command, expected) in [
+            ("sed -i s/a/b/ x.py && pytest", &["change", "Tests pytest"][..]),
+            ("pytest && git checkout -- src/a.py", &["Tests pytest", "change"]),
+            ("cat > src/a.py <<'EOF'\nimport pytest\nEOF\npytest", &["change", "Tests pytest"]),
+            ("pytest > /tmp/out.txt 2>&1", &["Tests pytest"]),
+            ("pytest &> test.log", &["Tests pytest"]),
+            ("echo x >> notes.md", &[]),
+            ("sed -n 1,5p x.py", &[]),
+            ("git checkout -b topic", &[]),
+            ("rm -rf /tmp/x", &[]),
+            ("rm src/a.py", &["change"]),
+            ("git stash", &["change"]),
+        ] {
+            assert_eq!(shown(command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn nothing_panics() {
+        for command in [
+            "'",
+            "\\",
+            "<<",
+            "<<EOF\n",
+            "docker exec",
+            "docker compose exec",
+            "timeout",
+            "a >",
+            "&&&&||;|",
+            "é<<é\né",
+            "npm run",
+            "$(pytest",
+            "cargo",
+        ] {
+            steps(command);
+        }
+        steps(&"a && ".repeat(5000));
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether tests, a build or a linter passed, from the exit code where it is theirs and from the
+//! words that they print.
+
+use std::sync::LazyLock;
+
+use regex::RegexSet;
+
+use super::super::ErrorClass;
+
+/// How a command ended, as far as that says anything of the check in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// With the code 0, which is that of the check.
+    Zero,
+    /// With another code.
+    NonZero,
+    /// Nothing says, or the code is that of another program.
+    Unknown,
+}
+
+/// What a run of a check says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CheckResult {
+    Passed,
+    Failed,
+    /// It did not run, or ran nothing.
+    Nothing,
+}
+
+/// Bytes at each end of an output that are looked at: summaries stand at the end.
+const HEAD: usize = 1000;
+const TAIL: usize = 4000;
+
+const FAILS: &str = r"(?m)\b[1-9]\d* (?:tests? |specs? |suites? )?(?:failed|failing|failures?|errored|broken)\b|\b[1-9]\d* errors?\b|(?:failures|errors)=[1-9]|^(?:E  |FAIL(?:ED)?\b|--- FAIL)|test result: FAILED|\bBUILD (?:FAILED|FAILURE)|^error(?:\[E\d+\])?:|\berror TS\d+|npm ERR!|could not compile|^Traceback \(most recent call last\)|panicked at|✗|✕|\bTests: +[1-9]\d* failed";
+const PASSES: &str = r"(?m)\b[1-9]\d* (?:tests? |specs? )?(?:passed|passing|ok|succeeded)\b|test result: ok\. [1-9]|^ok\s+\S+|^PASS\b|^OK(?: \([1-9]\d* tests?|$)|\bBUILD SUCCESS|\b[1-9]\d* (?:examples|runs|tests), .*\b0 failures|\bAll checks passed|Success: no issues found|\b0 errors\b|Found 0 errors|^\s*Finished .*(?:dev|release|test|profile)|✓ built in|Compiled successfully|All tests passed|\b100% tests passed|\bpassed in \d|All files pass|All matched files use";
+const NOTHING: &str = r"(?mi)\bno tests? (?:ran|found|to run|files? found|were executed)|collected 0 items|\bran 0 tests|^0 tests|\bno test files\b|\b0 passed\b|\brunning 0 tests|missing script|unrecognized arguments|^usage:|no such option";
+
+static WORDS: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSet::new([FAILS, PASSES, NOTHING].map(super::super::ascii_boundaries))
+        .expect("the patterns are constants")
+});
+
+/// What a check says that ended so and printed that.
+pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
+    let looked_at: String = if words.len() <= HEAD + TAIL {
+        words.to_owned()
+    } else {
+        let head = &words[..words.floor_char_boundary(HEAD)];
+        format!("{head}\n{}", &words[words.ceil_char_boundary(words.len() - TAIL)..])
+    };
+    let found = WORDS.matches(&looked_at);
+    let (fails, passes, nothing) = (found.matched(0), found.matched(1), found.matched(2));
+    match exit {
+        _ if fails && exit != Exit::NonZero && nothing && !passes => CheckResult::Nothing,
+        Exit::Zero | Exit::Unknown if fails => CheckResult::Failed,
+        Exit::Zero if nothing && !passes => CheckResult::Nothing,
+        Exit::Zero => CheckResult::Passed,
+        Exit::Unknown if passes => CheckResult::Passed,
+        Exit::Unknown => CheckResult::Nothing,
+        Exit::NonZero if nothing && !fails => CheckResult::Nothing,
+        Exit::NonZero if !fails && did_not_run(words) => CheckResult::Nothing,
+        Exit::NonZero => CheckResult::Failed,
+    }
+}
+
+/// Whether the words say that the check itself could not run, which is no verdict on the work.
+fn did_not_run(words: &str) -> bool {
+    matches!(
+        ErrorClass::of(words, None),
+        ErrorClass::ToolNotFound
+            | ErrorClass::FileNotFound
+            | ErrorClass::PermissionDenied
+            | ErrorClass::Timeout
+            | ErrorClass::NetworkError
+    ) || words.contains("command not found")
+        || words.contains("No module named")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_of_runners() {
+        use CheckResult::{Failed, Nothing, Passed};
+        for (words, alone, at_zero) in [
+            ("===== 5 passed, 1 warning in 0.2s =====", Passed, Passed),
+            ("1 failed, 4 passed in 0.2s", Failed, Failed),
+            ("12 passed, 1 xfailed in 2s", Passed, Passed),
+            ("collected 0 items\n== no tests ran in 0.01s ==", Nothing, Nothing),
+            ("test result: ok. 12 passed; 0 failed; 0 ignored", Passed, Passed),
+            ("test result: FAILED. 3 passed; 1 failed", Failed, Failed),
+            ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed", Nothing, Nothing),
+            ("ok  \tgithub.com/a/b\t0.3s", Passed, Passed),
+            ("--- FAIL: TestX (0.00s)\nFAIL\tgithub.com/a/b", Failed, Failed),
+            ("Ran 3 tests in 0.1s\n\nOK", Passed, Passed),
+            ("Ran 3 tests in 0.1s\n\nFAILED (failures=1)", Failed, Failed),
+            ("Tests:       1 failed, 9 passed, 10 total", Failed, Failed),
+            ("Test Suites: 2 passed, 2 total", Passed, Passed),
+            ("src/a.ts(3,1): error TS2304: Cannot find name 'x'.", Failed, Failed),
+            ("error[E0308]: mismatched types", Failed, Failed),
+            ("20 examples, 0 failures", Passed, Passed),
+            ("All checks passed!", Passed, Passed),
+            ("  42 passing (1s)\n  2 failing", Failed, Failed),
+            ("", Nothing, Passed),
+            ("hello", Nothing, Passed),
+        ] {
+            assert_eq!(read(Exit::Unknown, words), alone, "{words}");
+            assert_eq!(read(Exit::Zero, words), at_zero, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_check_that_could_not_run_says_nothing() {
+        for (words, expected) in [
+            ("bash: pytest: command not found", CheckResult::Nothing),
+            ("/usr/bin/python: No module named pytest", CheckResult::Nothing),
+            ("Command timed out after 2m", CheckResult::Nothing),
+            ("npm error Missing script: \"test\"", CheckResult::Nothing),
+            ("2 failed, 1 passed", CheckResult::Failed),
+            ("assertion `left == right` failed", CheckResult::Failed),
+            ("", CheckResult::Failed),
+        ] {
+            assert_eq!(read(Exit::NonZero, words), expected, "{words}");
+        }
+    }
+}

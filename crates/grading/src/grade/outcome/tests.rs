@@ -1,0 +1,237 @@
+//! Outcomes of sessions made by hand: what decides, and what does not.
+
+use super::*;
+use crate::grade::GradeRecord;
+use crate::grade::heuristic::{Grading, GradingContext, Heuristic};
+use crate::grade::weights::Weights;
+use selftest_sessions::{
+    Event, Head, Mark, Origin, Outcome, Role, Sink as _, Text, ToolCall, ToolResult,
+};
+use selftest_text::redact::Redactor;
+
+/// A step of a session.
+#[derive(Clone, Copy)]
+enum Does {
+    Says(&'static str),
+    /// A person does.
+    Asks(&'static str),
+    /// A command that ends so and prints that.
+    Runs(&'static str, Outcome, &'static str),
+    Edits(&'static str),
+    Writes(&'static str),
+    IsStopped,
+}
+
+use Does::{Asks, Edits, IsStopped, Runs, Says, Writes};
+
+fn grade(steps: &[Does]) -> GradeRecord {
+    let redactor = Redactor::default();
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    let context = GradingContext { session_file: "s.jsonl", modified: at, graded_at: at };
+    let mut heuristic = Heuristic::new(context, Weights::default(), &redactor);
+    let mut number = 0;
+    for step in steps {
+        for mut event in events(*step, number) {
+            event.number = number;
+            number += 1;
+            heuristic.event(event);
+        }
+    }
+    heuristic.end(Head { id: "s".to_owned(), agent: "test".to_owned(), ..Head::default() });
+    match heuristic.into_gradings().remove(0) {
+        Grading::Graded(record) => *record,
+        Grading::NotGradable { reason, .. } => panic!("{reason}"),
+    }
+}
+
+fn events(step: Does, number: u64) -> Vec<Event<'static>> {
+    let agent = |text: &'static str, calls| Event {
+        role: Role::Assistant,
+        origin: Origin::Agent,
+        text: Text::from(text),
+        calls,
+        ..Event::default()
+    };
+    let id = Text::from(format!("call {number}"));
+    let call = |name: &'static str, arguments: String| ToolCall {
+        id: id.clone(),
+        name: name.into(),
+        arguments: arguments.into(),
+    };
+    let result = |outcome, text: &'static str| {
+        let result =
+            ToolResult { call_id: id.clone(), outcome, text: text.into(), ..ToolResult::default() };
+        Event { role: Role::Tool, origin: Origin::Agent, results: vec![result], ..Event::default() }
+    };
+    let edit = |tool, path: &str| call(tool, format!(r#"{{"file_path":"{path}","x":"y"}}"#));
+    match step {
+        Says(text) => vec![agent(text, Vec::new())],
+        Asks(text) => vec![Event {
+            role: Role::User,
+            origin: Origin::Human,
+            text: text.into(),
+            ..Event::default()
+        }],
+        Runs(command, outcome, output) => {
+            let arguments = serde_json::json!({ "command": command }).to_string();
+            vec![agent("", vec![call("Bash", arguments)]), result(outcome, output)]
+        }
+        Edits(path) => vec![agent("", vec![edit("Edit", path)]), result(Outcome::Ok, "")],
+        Writes(path) => vec![agent("", vec![edit("Write", path)]), result(Outcome::Ok, "")],
+        IsStopped => vec![Event {
+            role: Role::User,
+            mark: Some(Mark::Interrupted),
+            text: "[Request interrupted by user]".into(),
+            ..Event::default()
+        }],
+    }
+}
+
+fn outcome(steps: &[Does]) -> (TaskOutcome, Vec<OutcomeSign>) {
+    let grade = grade(steps);
+    (grade.outcome, grade.details.outcome_evidence.iter().map(|one| one.sign).collect())
+}
+
+const TASK: Does = Asks("fix the login");
+const PASSES: Does = Runs("pytest -q", Outcome::Ok, "12 passed in 0.4s");
+const FAILS: Does = Runs("pytest -q", Outcome::Failed, "1 failed, 11 passed");
+const DONE: Does = Says("Done: the login is fixed and works again.");
+
+#[test]
+fn tests_after_the_last_change_verify() {
+    let (found, signs) = outcome(&[TASK, FAILS, Edits("src/a.py"), PASSES, DONE]);
+    assert_eq!(found, TaskOutcome::Verified);
+    assert_eq!(signs, [OutcomeSign::TestsPassed, OutcomeSign::Claims]);
+    let grade = grade(&[TASK, Edits("src/a.py"), PASSES, DONE]);
+    let [passed, claims] = &grade.details.outcome_evidence[..] else { panic!("{grade:?}") };
+    assert_eq!((passed.event, passed.words.as_str()), (4, "pytest -q"));
+    assert_eq!(claims.event, 5);
+    assert!(claims.words.contains("Done"), "{claims:?}");
+}
+
+#[test]
+fn a_change_after_the_tests_leaves_the_claim() {
+    let steps = [TASK, Edits("src/a.py"), PASSES, Edits("src/b.py"), DONE];
+    assert_eq!(outcome(&steps), (TaskOutcome::Claimed, vec![OutcomeSign::Claims]));
+    let by_shell = [TASK, Edits("a.py"), PASSES, Runs("sed -i s/a/b/ a.py", Outcome::Ok, ""), DONE];
+    assert_eq!(outcome(&by_shell).0, TaskOutcome::Claimed);
+    let notes = [TASK, Edits("src/a.py"), PASSES, Writes("SUMMARY.md"), DONE];
+    assert_eq!(outcome(&notes).0, TaskOutcome::Verified, "notes change no behaviour");
+}
+
+#[test]
+fn what_does_not_verify() {
+    for (why, steps) in [
+        ("nothing was changed", &[TASK, PASSES, DONE][..]),
+        (
+            "a pipe hides the code",
+            &[TASK, Edits("a.py"), Runs("pytest | tail", Outcome::Ok, ""), DONE],
+        ),
+        ("nothing ran", &[TASK, Edits("a.py"), Runs("pytest", Outcome::Ok, "no tests ran"), DONE]),
+        ("refused", &[TASK, Edits("a.py"), Runs("pytest", Outcome::Rejected, ""), DONE]),
+        (
+            "its own test",
+            &[
+                TASK,
+                Edits("a.py"),
+                Writes("tests/test_new.py"),
+                Runs("pytest tests/test_new.py", Outcome::Ok, "1 passed"),
+                DONE,
+            ],
+        ),
+        ("a linter", &[TASK, Edits("a.py"), Runs("ruff check", Outcome::Ok, ""), DONE]),
+        (
+            "another run failed",
+            &[
+                TASK,
+                Edits("a.py"),
+                FAILS,
+                Runs("pytest tests/test_a.py", Outcome::Ok, "3 passed"),
+                DONE,
+            ],
+        ),
+    ] {
+        assert_eq!(outcome(steps).0, TaskOutcome::Claimed, "{why}");
+    }
+    assert_eq!(outcome(&[TASK, Says("I have looked at it.")]), (TaskOutcome::Unknown, vec![]));
+}
+
+#[test]
+fn what_verifies_beside_tests() {
+    for steps in [
+        &[TASK, Edits("a.rs"), Runs("cargo build", Outcome::Ok, "Finished `dev` profile"), DONE][..],
+        &[
+            TASK,
+            Runs("ruff check", Outcome::Failed, "Found 3 errors."),
+            Edits("a.py"),
+            Runs("ruff check", Outcome::Ok, "All checks passed!"),
+            DONE,
+        ],
+        &[TASK, Edits("a.py"), Runs("gh pr merge 3 --squash", Outcome::Ok, "merged"), DONE],
+        &[TASK, Edits("a.py"), Runs("pytest | tail -3", Outcome::Ok, "4 passed in 1s"), DONE],
+    ] {
+        assert_eq!(outcome(steps).0, TaskOutcome::Verified);
+    }
+}
+
+#[test]
+fn a_last_run_that_failed_contradicts() {
+    let (found, signs) = outcome(&[TASK, Edits("a.py"), PASSES, FAILS, DONE]);
+    assert_eq!(found, TaskOutcome::Contradicted);
+    assert_eq!(signs, [OutcomeSign::TestsFailed, OutcomeSign::Claims]);
+    let hidden =
+        [TASK, Edits("a.py"), Runs("pytest; true", Outcome::Ok, "2 failed, 1 passed"), DONE];
+    assert_eq!(outcome(&hidden).0, TaskOutcome::Contradicted);
+    let missing = Runs("pytest", Outcome::Failed, "bash: pytest: command not found");
+    assert_eq!(outcome(&[TASK, Edits("a.py"), missing, DONE]).0, TaskOutcome::Claimed);
+    let asked_for = [Asks("run the tests"), FAILS, Says("One test is red.")];
+    assert_eq!(outcome(&asked_for).0, TaskOutcome::Unknown, "that was the task");
+}
+
+#[test]
+fn the_person_has_the_last_word() {
+    let done = [TASK, Edits("a.py"), PASSES, DONE];
+    for (said, sign) in [
+        ("still doesn't work", OutcomeSign::UserComplains),
+        ("No, I meant the other form", OutcomeSign::UserCorrects),
+        ("please revert that", OutcomeSign::UserReverts),
+        ("fix the login!", OutcomeSign::UserAsksAgain),
+    ] {
+        let after = [&done[..], &[Asks(said), Says("I will look at it.")]].concat();
+        let grade = grade(&after);
+        assert_eq!(grade.outcome, TaskOutcome::Contradicted, "{said}");
+        assert_eq!(grade.details.outcome_evidence[0].sign, sign, "{said}");
+        assert_eq!(grade.details.corrections, 1);
+        // Something else follows: it is settled.
+        let after = [&after[..], &[Asks("now add a log"), Edits("a.py"), PASSES, DONE]].concat();
+        assert_eq!(outcome(&after).0, TaskOutcome::Verified, "{said}");
+    }
+    let again = [&done[..], &[Asks("still broken"), Edits("a.py"), PASSES, DONE]].concat();
+    assert_eq!(outcome(&again).0, TaskOutcome::Claimed, "the same tests passed before");
+    let stopped = [TASK, Edits("a.py"), PASSES, IsStopped];
+    let (found, signs) = outcome(&stopped);
+    assert_eq!((found, signs), (TaskOutcome::Contradicted, vec![OutcomeSign::UserInterrupts]));
+}
+
+#[test]
+fn a_first_message_objects_to_nothing() {
+    let (found, _) = outcome(&[Asks("wtf, the login is still broken. fix it"), DONE]);
+    assert_eq!(found, TaskOutcome::Claimed);
+}
+
+#[test]
+fn words_are_redacted_and_short() {
+    let long = "pytest -q ".to_owned() + &"x".repeat(5000);
+    let long: &'static str = Box::leak(long.into_boxed_str());
+    let grade = grade(&[TASK, Edits("a.py"), Runs(long, Outcome::Ok, "1 passed"), DONE]);
+    assert!(grade.details.outcome_evidence.iter().all(|one| one.words.len() <= 300));
+    assert_eq!(grade.outcome, TaskOutcome::Verified);
+}
+
+#[test]
+fn names_are_those_of_serde() {
+    for &outcome in TaskOutcome::ALL {
+        assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.name());
+    }
+    assert!(OutcomeSign::TestsPassed.words().contains("tests"));
+}

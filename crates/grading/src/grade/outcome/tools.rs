@@ -1,0 +1,158 @@
+//! Which tools run commands and which change files, by the names that agents give them, and what
+//! of their arguments counts. Judges no outcome.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Tools that run commands of a shell, in lower case.
+const SHELLS: [&str; 19] = [
+    "bash",
+    "shell",
+    "exec_command",
+    "run_shell_command",
+    "run_terminal_cmd",
+    "run_terminal_command",
+    "run_in_terminal",
+    "execute_command",
+    "execute_bash",
+    "terminal",
+    "run",
+    "local_shell",
+    "shell_command",
+    "run_command",
+    "container.exec",
+    "unified_exec",
+    "cmdrunaction",
+    "powershell",
+    "command",
+];
+
+/// Tools that change files, in lower case.
+const EDITORS: [&str; 30] = [
+    "edit",
+    "multiedit",
+    "write",
+    "notebookedit",
+    "create",
+    "insert",
+    "append",
+    "str_replace",
+    "str_replace_editor",
+    "str_replace_based_edit_tool",
+    "apply_patch",
+    "apply_diff",
+    "write_file",
+    "writefile",
+    "write_to_file",
+    "write_new_file",
+    "replace",
+    "replace_in_file",
+    "replace_file_content",
+    "edit_file",
+    "edit_block",
+    "create_file",
+    "delete_file",
+    "insert_content",
+    "search_and_replace",
+    "patch",
+    "file_editor",
+    "multi_edit",
+    "hashline_edit",
+    "fileeditaction",
+];
+
+/// What a call of a tool does, as far as outcomes depend on it.
+#[derive(Debug, PartialEq)]
+pub(super) enum ToolWork<'a> {
+    /// Runs a command.
+    Command(Cow<'a, str>),
+    /// Changes the file; empty where it is not named.
+    Edit {
+        path: Cow<'a, str>,
+        /// The whole file is written.
+        is_whole: bool,
+    },
+    /// Neither.
+    Other,
+}
+
+/// Arguments of tools that edit, in the spellings of the agents.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct EditArguments<'a> {
+    #[serde(borrow, alias = "filePath", alias = "path", alias = "target_file")]
+    #[serde(alias = "notebook_path", alias = "filename", alias = "absolute_path", alias = "file")]
+    file_path: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    command: Option<Cow<'a, str>>,
+}
+
+/// Whether the tool runs commands of a shell.
+pub(in crate::grade) fn is_shell(tool: &str) -> bool {
+    let name = tool.rsplit("__").next().unwrap_or(tool);
+    SHELLS.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// What a call does.
+pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
+    let name = tool.rsplit("__").next().unwrap_or(tool);
+    let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let text = arguments.trim_start();
+    let is_json = text.starts_with(['{', '[']);
+    if is(&EDITORS) {
+        return edit(name, text, is_json);
+    }
+    if is(&SHELLS) && is_json {
+        return command(text).map_or(ToolWork::Other, |text| ToolWork::Command(text.into()));
+    }
+    // Some formats name a call by the first word of its command.
+    if !is_json && !text.is_empty() && (is(&SHELLS) || text.starts_with(tool)) {
+        return ToolWork::Command(text.into());
+    }
+    ToolWork::Other
+}
+
+fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
+    if !is_json {
+        // `create src/x.py`, or the text of a patch.
+        let mut words = text.split_whitespace();
+        let is_command = words.next().is_some_and(|word| word.eq_ignore_ascii_case(name));
+        let path = words.next().filter(|_| is_command).unwrap_or_default();
+        if is_command && path == "view" {
+            return ToolWork::Other;
+        }
+        return ToolWork::Edit { path: path.into(), is_whole: name.eq_ignore_ascii_case("create") };
+    }
+    let arguments: EditArguments<'_> = serde_json::from_str(text).unwrap_or_default();
+    let command = arguments.command.as_deref().unwrap_or_default();
+    if command == "view" {
+        return ToolWork::Other;
+    }
+    let name = name.to_ascii_lowercase();
+    let is_whole = command == "create" || name.starts_with("write") || name.starts_with("create");
+    ToolWork::Edit { path: arguments.file_path.unwrap_or_default(), is_whole }
+}
+
+/// The command among the arguments of a shell. One in the background has not ended when its
+/// result comes: it is none.
+fn command(json: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    let of = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => words.last().and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    };
+    match &value {
+        Value::Object(map) => {
+            let in_background = ["run_in_background", "is_background", "background"];
+            if in_background.iter().any(|key| map.get(*key) == Some(&Value::Bool(true))) {
+                return None;
+            }
+            let keys = ["command", "cmd", "script", "CommandLine", "code", "input"];
+            keys.iter().find_map(|key| map.get(*key)).and_then(of)
+        }
+        other => of(other),
+    }
+}

@@ -1,0 +1,338 @@
+//! Follows a session and says at its end what became of its task. Memory stays small however long
+//! the session is.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::command::{Check, CheckKind, Step, matters, steps};
+use super::output::{self, CheckResult, Exit};
+use super::tools::{ToolWork, work};
+use super::{OutcomeEvidence, OutcomeSign, TaskOutcome};
+use crate::grade::completion;
+use crate::grade::error_cause::FailedCheck;
+use crate::grade::final_message::FinalMessage;
+use crate::signal::{self, Objection};
+use selftest_sessions::{Event, Mark, Origin, Outcome, Role, ToolResult};
+
+/// Calls that wait for their results, and runs, that are kept.
+const MAX_OPEN: usize = 64;
+const MAX_RUNS: usize = 16;
+/// Names of files that the agent made.
+const MAX_CREATED: usize = 500;
+/// Bytes of a command or message that are kept.
+const WORDS: usize = 1000;
+
+/// What a claim is known by, beside the specification's indicators of completion.
+static CLAIM: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"(?i)\b(done|completed?|finished|success(ful|fully)?|fixed|resolved|implemented|(has|have) been (added|updated|created|changed|removed|fixed|cancelled|canceled|booked|processed)|I(['’]ve| have)( now| also| just)? (added|updated|created|changed|removed|fixed|written|built|refactored|renamed|moved|set up|made)|tests? (are |is )?(now )?(all )?pass(es|ing|ed)?|(now )?works?( now| as expected| correctly| again)|is (now )?(ready|working|in place)|all set|saved to)\b";
+    Regex::new(&super::super::ascii_boundaries(pattern)).expect("the pattern is a constant")
+});
+
+/// A run of a check.
+#[derive(Debug, Clone)]
+struct Run {
+    check: Check,
+    command: String,
+    event: u64,
+    /// It ran only tests that were made in the session.
+    is_own: bool,
+}
+
+/// A call whose result is to come.
+#[derive(Debug)]
+struct Open {
+    call_id: String,
+    steps: Vec<Step>,
+    command: String,
+}
+
+/// Follows a session.
+#[derive(Debug, Default)]
+pub(in crate::grade) struct OutcomeTracker {
+    open: Vec<Open>,
+    has_changed: bool,
+    /// Base names of files that the agent made.
+    created: BTreeSet<String>,
+    /// Runs since the last change, the newest last.
+    passed: Vec<Run>,
+    failed: Vec<Run>,
+    /// Linters that have failed at any time: that they pass later says something.
+    failed_linters: BTreeSet<String>,
+    merged: Option<OutcomeEvidence>,
+    objection: Option<OutcomeEvidence>,
+    corrections: u64,
+    has_answered: bool,
+    previous: Option<String>,
+}
+
+impl OutcomeTracker {
+    /// Takes an event into account.
+    pub(in crate::grade) fn add(&mut self, event: &Event<'_>) {
+        if event.mark == Some(Mark::Interrupted) {
+            self.object(OutcomeSign::UserInterrupts, event);
+        } else if event.role == Role::User && event.origin == Origin::Human {
+            self.add_request(event);
+        }
+        self.has_answered |= event.role == Role::Assistant;
+        self.add_work(event);
+    }
+
+    /// Takes the calls of an event into account, whoever made them.
+    pub(in crate::grade) fn add_work(&mut self, event: &Event<'_>) {
+        for call in &event.calls {
+            match work(&call.name, &call.arguments) {
+                ToolWork::Edit { path, is_whole } => self.change(&path, is_whole),
+                ToolWork::Command(command) => {
+                    let steps = steps(&command);
+                    if !steps.is_empty() && self.open.len() < MAX_OPEN {
+                        let call_id = call.id.as_str().to_owned();
+                        let end = command.floor_char_boundary(WORDS);
+                        let command = command[..end].to_owned();
+                        self.open.push(Open { call_id, steps, command });
+                    }
+                }
+                ToolWork::Other => {}
+            }
+        }
+        for result in &event.results {
+            let known = self.open.iter().position(|open| open.call_id == result.call_id.as_str());
+            if let Some(at) = known {
+                let open = self.open.remove(at);
+                self.end_command(open, event.number, result);
+            }
+        }
+    }
+
+    /// Whether the output of a check is to come: it says how that went, also where the call
+    /// worked.
+    pub(in crate::grade) fn awaits_output(&self) -> bool {
+        let is_check = |step: &Step| matches!(step, Step::Check(_));
+        self.open.iter().any(|open| open.steps.iter().any(is_check))
+    }
+
+    /// What the command of a call checks that waits for its result.
+    pub(in crate::grade) fn failed_check(&self, call_id: &str) -> Option<FailedCheck> {
+        let open = self.open.iter().find(|open| open.call_id == call_id)?;
+        open.steps.iter().find_map(|step| match step {
+            Step::Check(check) => match check.kind {
+                CheckKind::Tests => Some(FailedCheck::Tests),
+                CheckKind::Build => Some(FailedCheck::Build),
+                CheckKind::Lint => Some(FailedCheck::Lint),
+                CheckKind::Ci => None,
+            },
+            Step::Change | Step::Merge => None,
+        })
+    }
+
+    /// How often the person corrected the agent.
+    pub(in crate::grade) fn corrections(&self) -> u64 {
+        self.corrections
+    }
+
+    fn add_request(&mut self, event: &Event<'_>) {
+        let text = event.text.trim();
+        if text.is_empty() {
+            return;
+        }
+        let objection = if self.has_answered {
+            signal::objection(text, self.previous.as_deref())
+        } else {
+            None
+        };
+        match objection {
+            Some(objection) => {
+                let sign = match objection {
+                    Objection::Complains => OutcomeSign::UserComplains,
+                    Objection::Corrects => OutcomeSign::UserCorrects,
+                    Objection::Reverts => OutcomeSign::UserReverts,
+                    Objection::AsksAgain => OutcomeSign::UserAsksAgain,
+                };
+                self.object(sign, event);
+            }
+            // The person goes on with something else: what was wrong is settled.
+            None => self.objection = None,
+        }
+        let end = text.floor_char_boundary(2 * signal::LOOKED_AT);
+        self.previous = Some(text[..end].to_owned());
+    }
+
+    fn object(&mut self, sign: OutcomeSign, event: &Event<'_>) {
+        self.corrections += 1;
+        let words = event.text[..event.text.floor_char_boundary(WORDS)].to_owned();
+        self.objection = Some(OutcomeEvidence { sign, event: event.number, words });
+    }
+
+    fn change(&mut self, path: &str, is_whole: bool) {
+        if !path.is_empty() && !matters(path) {
+            return;
+        }
+        self.has_changed = true;
+        self.passed.clear();
+        self.failed.clear();
+        self.merged = None;
+        // What runs beside the change has not seen it.
+        self.open
+            .iter_mut()
+            .for_each(|open| open.steps.retain(|step| !matches!(step, Step::Check(_))));
+        if is_whole && self.created.len() < MAX_CREATED {
+            self.created.insert(base_name(path).to_owned());
+        }
+    }
+
+    fn end_command(&mut self, open: Open, event: u64, result: &ToolResult<'_>) {
+        let Open { steps, command, .. } = open;
+        // What was refused or has no result has not been done.
+        if matches!(result.outcome, Outcome::Rejected | Outcome::Pending) {
+            return;
+        }
+        let is_alone = steps.iter().filter(|step| matches!(step, Step::Check(_))).count() == 1;
+        for step in steps {
+            match step {
+                Step::Change => self.change("", false),
+                Step::Merge => {
+                    if result.outcome == Outcome::Ok {
+                        let (sign, words) = (OutcomeSign::Merged, command.clone());
+                        self.merged = Some(OutcomeEvidence { sign, event, words });
+                    }
+                }
+                Step::Check(check) => {
+                    let words = if result.error.is_empty() { &result.text } else { &result.error };
+                    let exit = match (result.outcome, result.exit_code) {
+                        (Outcome::Ok, None | Some(0)) if check.code_tells => Exit::Zero,
+                        (Outcome::Failed, _) if is_alone => Exit::NonZero,
+                        _ => Exit::Unknown,
+                    };
+                    let said = output::read(exit, words);
+                    let is_own = !check.targets.is_empty()
+                        && check.targets.iter().all(|path| self.created.contains(base_name(path)));
+                    let run = Run { check, command: command.clone(), event, is_own };
+                    self.end_check(run, said);
+                }
+            }
+        }
+    }
+
+    fn end_check(&mut self, run: Run, said: CheckResult) {
+        match said {
+            CheckResult::Passed => {
+                // The same run again, without a change between them.
+                self.failed.retain(|failed| failed.command != run.command);
+                push(&mut self.passed, run);
+            }
+            CheckResult::Failed => {
+                if run.check.kind == CheckKind::Lint && self.failed_linters.len() < MAX_RUNS {
+                    self.failed_linters.insert(run.check.runner.clone());
+                }
+                self.passed.retain(|passed| passed.command != run.command);
+                push(&mut self.failed, run);
+            }
+            CheckResult::Nothing => {}
+        }
+    }
+
+    /// What became of the task, and the events that say it: those that decide, then the claim.
+    pub(in crate::grade) fn end(
+        &self,
+        response: &FinalMessage,
+        redact: &dyn Fn(&str) -> String,
+    ) -> (TaskOutcome, Vec<OutcomeEvidence>) {
+        let claim = claim(response, redact);
+        let (outcome, mut evidence) = self.decide(claim.is_some());
+        for one in &mut evidence {
+            one.words = redact(&one.words);
+        }
+        evidence.extend(claim);
+        (outcome, evidence)
+    }
+
+    fn decide(&self, claims: bool) -> (TaskOutcome, Vec<OutcomeEvidence>) {
+        let settled = if claims { TaskOutcome::Claimed } else { TaskOutcome::Unknown };
+        let proofs = self.proofs();
+        let last_pass = self.passed.last().map(|run| run.event);
+        if let Some(objection) = &self.objection {
+            // What passed before may pass again and miss what the person means.
+            let is_checked = proofs.iter().any(|proof| proof.event > objection.event);
+            let outcome = if is_checked { settled } else { TaskOutcome::Contradicted };
+            let later = proofs.into_iter().filter(|proof| proof.event > objection.event);
+            return (outcome, [objection.clone()].into_iter().chain(later).collect());
+        }
+        if let Some(failed) = self.failed.last()
+            && last_pass.is_none_or(|passed| failed.event > passed)
+            && (self.has_changed || claims)
+        {
+            return (TaskOutcome::Contradicted, vec![failed.evidence(false)]);
+        }
+        if let Some(merged) = &self.merged {
+            return (TaskOutcome::Verified, [merged.clone()].into_iter().chain(proofs).collect());
+        }
+        if !self.has_changed {
+            return (settled, Vec::new());
+        }
+        if !self.failed.is_empty() {
+            // Some runs failed and others passed, without a change between them.
+            let failed = self.failed.iter().map(|run| run.evidence(false));
+            return (settled, failed.chain(proofs).collect());
+        }
+        let proves = |sign| match sign {
+            OutcomeSign::TestsPassed | OutcomeSign::BuildPassed | OutcomeSign::CiPassed => true,
+            OutcomeSign::LintPassed => self.passed.iter().any(|run| {
+                run.check.kind == CheckKind::Lint && self.failed_linters.contains(&run.check.runner)
+            }),
+            _ => false,
+        };
+        let is_proved = proofs.iter().any(|proof| proves(proof.sign));
+        (if is_proved { TaskOutcome::Verified } else { settled }, proofs)
+    }
+
+    /// What passed since the last change, one for each sign.
+    fn proofs(&self) -> Vec<OutcomeEvidence> {
+        let mut proofs: Vec<OutcomeEvidence> = Vec::new();
+        for proof in self.passed.iter().rev().map(|run| run.evidence(true)) {
+            if !proofs.iter().any(|known| known.sign == proof.sign) {
+                proofs.push(proof);
+            }
+        }
+        proofs.reverse();
+        proofs
+    }
+}
+
+impl Run {
+    fn evidence(&self, passed: bool) -> OutcomeEvidence {
+        let sign = match (self.check.kind, passed) {
+            (CheckKind::Tests, true) if self.is_own => OutcomeSign::OwnTestsPassed,
+            (CheckKind::Tests, true) => OutcomeSign::TestsPassed,
+            (CheckKind::Tests, false) => OutcomeSign::TestsFailed,
+            (CheckKind::Build, true) => OutcomeSign::BuildPassed,
+            (CheckKind::Build, false) => OutcomeSign::BuildFailed,
+            (CheckKind::Lint, true) => OutcomeSign::LintPassed,
+            (CheckKind::Lint, false) => OutcomeSign::LintFailed,
+            (CheckKind::Ci, true) => OutcomeSign::CiPassed,
+            (CheckKind::Ci, false) => OutcomeSign::CiFailed,
+        };
+        OutcomeEvidence { sign, event: self.event, words: self.command.clone() }
+    }
+}
+
+/// The agent's word at the end that it is done.
+fn claim(response: &FinalMessage, redact: &dyn Fn(&str) -> String) -> Option<OutcomeEvidence> {
+    let at = completion::find(response.text(), &CLAIM)?.start();
+    let text = redact(response.text());
+    let words = completion::said(&text, &CLAIM).unwrap_or(selftest_text::redact::REDACTED);
+    let event = response.event_at(at)?;
+    Some(OutcomeEvidence { sign: OutcomeSign::Claims, event, words: words.to_owned() })
+}
+
+fn push(runs: &mut Vec<Run>, run: Run) {
+    runs.retain(|known| known.command != run.command);
+    if runs.len() >= MAX_RUNS {
+        runs.remove(0);
+    }
+    runs.push(run);
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}

@@ -1,0 +1,176 @@
+//! The pattern that messages of one cause share: what differs between two occurrences is masked,
+//! and patterns that are nearly the same become one, as Drain does with lines of logs.
+//!
+//! Deterministic for the same messages in the same order. Judges nothing.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Bytes of a message's line that are looked at, and of a template.
+const LINE: usize = 400;
+const TEMPLATE: usize = 160;
+/// Lines of a message that are looked at.
+const LINES: usize = 400;
+/// The share of words that two templates have in common before they are one.
+const ALIKE: f64 = 0.6;
+/// Templates that are compared with a new one.
+const MAX_TEMPLATES: usize = 1000;
+/// What stands for a word that differs.
+const ANY: &str = "<*>";
+
+macro_rules! pattern {
+    ($name:ident, $pattern:literal) => {
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("the pattern is a constant"));
+    };
+}
+
+// In the order in which they are masked: a path may hold numbers, a quote a path.
+pattern!(URL, r"https?://[^\s\x22'`)>\]]+");
+pattern!(QUOTED, r#""[^"]{1,300}"|'[^'\s][^']{0,300}'|`[^`]{1,300}`|“[^”]{1,300}”"#);
+pattern!(
+    PATH,
+    r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|(?:[\w.@+-]+/)+[\w.@+-]+|[A-Za-z]:\\[\w\\.-]+|[\w-]+\.(?:rs|py|ts|tsx|js|jsx|go|java|rb|c|h|cpp|md|json|toml|ya?ml|txt|sh|html|css|sql)(?-u:\b)"
+);
+pattern!(HEX, r"(?-u:\b)(?:0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f-]{20,}|[0-9a-f]{7,64})(?-u:\b)");
+pattern!(NUMBER, r"[0-9]+(?:[.,:][0-9]+)*");
+
+// The line of a message that says what went wrong, the most telling first.
+pattern!(ASSERTED, r"^E\s{2,}\S|^FAILED |^--- FAIL|^\s*AssertionError");
+pattern!(
+    REPORTED,
+    r"(?i)(?:^|\s)(?:error|fatal|panic(?:ked)?|exception)(?:\[[\w-]+\]|\s+ts\d+)?:|\berror TS\d+|^[A-Z]\w*(?:Error|Exception)\b"
+);
+pattern!(
+    SUSPECT,
+    r"(?i)error|fail|cannot|can't|could not|not found|denied|invalid|unable|refused|missing|not |no such|unknown|exceed"
+);
+pattern!(PREAMBLE, r"^\s*$|^Exit code \d+\s*$|^<tool_use_error>\s*$|^[=\-_~*#\s]+$");
+
+/// The line that says what went wrong.
+fn telling_line(words: &str) -> &str {
+    let lines = || words.lines().take(LINES).filter(|line| !PREAMBLE.is_match(clip(line)));
+    let first = |pattern: &Regex| lines().find(|line| pattern.is_match(clip(line)));
+    let found = first(&ASSERTED).or_else(|| first(&REPORTED)).or_else(|| first(&SUSPECT));
+    clip(found.or_else(|| lines().next()).unwrap_or_default()).trim()
+}
+
+fn clip(line: &str) -> &str {
+    &line[..line.floor_char_boundary(LINE)]
+}
+
+/// The message without what differs between two of a kind: addresses, quotes, paths, hashes and
+/// numbers are masked.
+pub(super) fn template_of(words: &str) -> String {
+    let line = telling_line(words);
+    let mut masked = Cow::Borrowed(line);
+    for (pattern, mask) in
+        [(&URL, "<url>"), (&QUOTED, "<text>"), (&PATH, "<path>"), (&HEX, "<hex>"), (&NUMBER, "<n>")]
+    {
+        if let Cow::Owned(changed) = pattern.replace_all(&masked, mask) {
+            masked = Cow::Owned(changed);
+        }
+    }
+    selftest_text::one_line(&masked, TEMPLATE)
+}
+
+/// Templates that were made one where they are alike.
+#[derive(Debug, Default)]
+pub(super) struct Templates {
+    known: Vec<Vec<String>>,
+}
+
+impl Templates {
+    /// The number of the template that this one belongs to; its first words and its length decide
+    /// with which others it is compared.
+    pub(super) fn add(&mut self, template: &str) -> usize {
+        let words: Vec<&str> = template.split_whitespace().collect();
+        let alike = |known: &Vec<String>| {
+            if known.len() != words.len() {
+                return false;
+            }
+            let same = known.iter().zip(&words).filter(|(one, other)| one == *other).count();
+            #[expect(clippy::cast_precision_loss, reason = "counts of words in a line")]
+            let share = same as f64 / words.len().max(1) as f64;
+            share >= ALIKE || words.is_empty()
+        };
+        if let Some(at) = self.known.iter().position(alike) {
+            for (known, word) in self.known[at].iter_mut().zip(&words) {
+                if known != word {
+                    ANY.clone_into(known);
+                }
+            }
+            return at;
+        }
+        if self.known.len() >= MAX_TEMPLATES {
+            return MAX_TEMPLATES - 1;
+        }
+        self.known.push(words.into_iter().map(str::to_owned).collect());
+        self.known.len() - 1
+    }
+
+    /// The text of a template.
+    pub(super) fn text(&self, number: usize) -> String {
+        self.known.get(number).map(|words| words.join(" ")).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_masked() {
+        for (words, template) in [
+            (
+                "String to replace not found in file.\nString: def main():",
+                "String to replace not found in file.",
+            ),
+            ("Request failed with status code 404", "Request failed with status code <n>"),
+            (
+                "Exit code 2\ncat: src/mian.rs: No such file or directory",
+                "cat: <path>: No such file or directory",
+            ),
+            (
+                "src/agent/a.ts(217,9): error TS2322: Type '\"press\"' is not assignable to 'x'.",
+                "<path>(<n>): error TS<n>: Type <text> is not assignable to <text>.",
+            ),
+            (
+                "fetching https://example.org/a?b=1 failed after 30 s",
+                "fetching <url> failed after <n> s",
+            ),
+            ("Shell dce0af12 is not running", "Shell <hex> is not running"),
+            (
+                "=== test session starts ===\ncollected 3 items\n\nE   AssertionError: assert 1 == 2",
+                "E AssertionError: assert <n> == <n>",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(template_of(words), template, "{words}");
+        }
+    }
+
+    #[test]
+    fn templates_that_are_alike_become_one() {
+        let mut templates = Templates::default();
+        let first = templates.add("cannot find module alpha in scope");
+        assert_eq!(templates.add("cannot find module beta in scope"), first);
+        assert_eq!(templates.text(first), "cannot find module <*> in scope");
+        assert_ne!(templates.add("permission denied"), first);
+        assert_ne!(templates.add("cannot find it"), first);
+        assert_eq!(templates.add("cannot find module gamma in scope"), first);
+        for number in 0..3000 {
+            templates.add(&format!("w{number} x{number} y{number}"));
+        }
+        assert!(templates.known.len() <= MAX_TEMPLATES);
+    }
+
+    #[test]
+    fn any_text_has_a_template() {
+        for text in ["é".repeat(5000), "'".repeat(999), "/".repeat(999), "\u{1b}[31m x".into()] {
+            assert!(template_of(&text).len() <= TEMPLATE + 3, "{text}");
+        }
+    }
+}

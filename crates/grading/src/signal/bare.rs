@@ -1,0 +1,104 @@
+//! A message without what is quoted in it, and its sentences. Pure.
+
+use std::borrow::Cow;
+
+use selftest_text::words::is_fenced;
+
+/// The text without fenced code, code in backticks and what stands in double quotes.
+pub(super) fn without_quotes(text: &str) -> Cow<'_, str> {
+    if !text.contains(['`', '"', '“', '„', '«']) {
+        return Cow::Borrowed(text);
+    }
+    let mut bare = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['`', '"', '“', '„', '«']) {
+        bare.push_str(&rest[..at]);
+        let from = &rest[at..];
+        let (open, close) = match from.chars().next() {
+            Some('`') if from.starts_with("```") => ("```", "```"),
+            Some('`') => ("`", "`"),
+            Some('“') => ("“", "”"),
+            Some('„') => ("„", "“"),
+            Some('«') => ("«", "»"),
+            _ => ("\"", "\""),
+        };
+        let inside = &from[open.len()..];
+        bare.push_str(" x ");
+        rest = match inside.find(close) {
+            Some(end) => &inside[end + close.len()..],
+            // A fence that is not closed is code to the end; another mark is a mark.
+            None if is_fenced(open) => "",
+            None => inside,
+        };
+    }
+    bare.push_str(rest);
+    Cow::Owned(bare)
+}
+
+/// The sentences of a text, trimmed, each with its mark at the end. Lines that look like a log or
+/// code are none.
+pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .filter(|line| !looks_pasted(line))
+        .flat_map(split)
+        .map(|sentence| sentence.trim().trim_start_matches(['-', '*', '>', '(', ',']).trim_start())
+        .filter(|sentence| !sentence.is_empty())
+}
+
+/// The sentences of a line: a dot or colon within a name ends none.
+fn split(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let ends = |(at, c): &(usize, char)| match c {
+            '!' | '?' | ';' | '…' | '。' | '！' | '？' => true,
+            '.' | ':' => {
+                !rest[at + c.len_utf8()..].starts_with(|next: char| next.is_alphanumeric())
+            }
+            _ => false,
+        };
+        let end = rest.char_indices().find(ends).map_or(rest.len(), |(at, c)| at + c.len_utf8());
+        let (sentence, behind) = rest.split_at(end);
+        rest = behind;
+        Some(sentence)
+    })
+}
+
+/// Whether a line begins as output and code do.
+fn looks_pasted(line: &str) -> bool {
+    const BEGINNINGS: [&str; 12] = [
+        "error:",
+        "error[",
+        "warning:",
+        "traceback",
+        "at ",
+        "  at ",
+        "file \"",
+        "fatal:",
+        "e  ",
+        "[error",
+        "$ ",
+        "npm err",
+    ];
+    let line = line.trim_start_matches('\t');
+    BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) || line.starts_with("    ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_and_code_are_taken_out() {
+        assert_eq!(without_quotes("say \"wtf\" and `x y`"), "say  x  and  x ");
+        assert_eq!(without_quotes("a ```\nwtf\n``` b"), "a  x  b");
+        assert_eq!(without_quotes("it is 5\" wide"), "it is 5 x  wide");
+        assert_eq!(without_quotes("see ```\nwtf"), "see  x ");
+        let found: Vec<&str> = sentences("no. it fails!\nerror: x\n- still").collect();
+        assert_eq!(found, ["no.", "it fails!", "still"]);
+        let found: Vec<&str> = sentences("see a.rs: it fails. ok").collect();
+        assert_eq!(found, ["see a.rs:", "it fails.", "ok"]);
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether a message objects to what the agent has just done: it complains, corrects, has it taken
+//! back, or asks for the same again. English. Pure.
+//!
+//! Wider than frustration: a correction may be polite. Whether a message is the first of a session
+//! is known to whoever asks: a first one objects to nothing.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{classify_signals, ends};
+
+/// How a message objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objection {
+    /// It is clearly dissatisfied.
+    Complains,
+    /// It says that something else was asked for.
+    Corrects,
+    /// It has the work taken back.
+    Reverts,
+    /// It asks for what the message before it asked for.
+    AsksAgain,
+}
+
+/// An order to take work back, at the beginning of a message.
+static REVERTS: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^(?:(?:no|nope|please|pls|ok|okay|just|then|actually|so|wait|stop|hmm)[,.! ]+){0,3}(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this) back)\b",
+    )
+});
+
+/// A correction, at the beginning of a message.
+static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^(?:(?:no|nope|wait|hmm|hey|stop|ok|okay|but|sorry|well)[,.! ]+){0,3}(?:no[,.! ]+(?:you (?:should|need|have to|must|forgot|missed)|i (?:meant|said|asked|want|wanted|told|need)|it(?:'s| is) (?:not|still|wrong)|use|don't|do not|instead|stop|not (?:that|this|like|the)|(?:that's|that is|this is) (?:not|wrong))\b|not (?:that|this|like (?:that|this)|the|in|there|what)\b|that's not|that is not|this is not|it's not|it is not|i (?:meant|said|asked|told|wanted)\b|you (?:forgot|missed|didn't|did not|haven't|have not|broke|removed|deleted|changed the wrong|misread|ignored|skipped|used the wrong|put it)|why (?:did|didn't|are|aren't|have|would) you\b|actually,? i (?:meant|wanted)|wrong (?:file|place|one|branch|folder|function|line)|stop\b|don't do (?:that|this)|there(?:'s| is| are) still\b|still (?:not|doesn't|broken|failing|wrong|the same|get|see)|it (?:doesn't|does not|didn't|still|isn't|is still|crashes|fails)\b)",
+    )
+});
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is a constant")
+}
+
+/// How a message objects, if it does. `previous` is what the same person said before it.
+pub fn objection(message: &str, previous: Option<&str>) -> Option<Objection> {
+    let signals = classify_signals(message, previous, None);
+    if signals.frustration {
+        return Some(Objection::Complains);
+    }
+    let [beginning, _] = ends(message);
+    let beginning = beginning.trim_start();
+    if REVERTS.is_match(beginning) {
+        Some(Objection::Reverts)
+    } else if CORRECTS.is_match(beginning) {
+        Some(Objection::Corrects)
+    } else {
+        (signals.repetition == Some(true)).then_some(Objection::AsksAgain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind() {
+        for (message, previous, expected) in [
+            ("still broken", None, Some(Objection::Complains)),
+            ("No, I meant the other file", None, Some(Objection::Corrects)),
+            ("you forgot the tests", None, Some(Objection::Corrects)),
+            ("Why did you delete it?", None, Some(Objection::Complains)),
+            ("you forgot the index", None, Some(Objection::Corrects)),
+            ("please revert that", None, Some(Objection::Reverts)),
+            ("undo", None, Some(Objection::Reverts)),
+            ("add an undo button", None, None),
+            ("no, thanks", None, None),
+            ("No, that's all for now. Thanks for your help!", None, None),
+            ("No, that's okay.", None, None),
+            ("No, I don't have it", None, None),
+            ("Thanks again! Will do.", None, None),
+            ("No", None, None),
+            ("yes, do it", None, None),
+            ("now the other one", None, None),
+            ("run the tests", Some("run the tests!"), Some(Objection::AsksAgain)),
+            ("yes, run the tests", Some("run the tests!"), None),
+        ] {
+            assert_eq!(objection(message, previous), expected, "{message}");
+        }
+    }
+}
