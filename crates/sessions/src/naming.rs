@@ -48,13 +48,18 @@ impl Naming {
             | Format::HermesState
             | Format::ClaudeCode
             | Format::Codex
-            | Format::Pi => true,
+            | Format::Pi
+            | Format::QwenCode
+            | Format::Amp => true,
             // A folder is a conversation.
             Format::OpenHands | Format::OpenHandsSdk => matches!(source, Source::Folder { .. }),
             Format::GeminiCli
             | Format::Atif
             | Format::SweAgent
             | Format::MiniSweAgent
+            | Format::Cline
+            | Format::VercelAi
+            | Format::Responses
             | Format::Chat => false,
         };
         Self {

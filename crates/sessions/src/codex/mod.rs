@@ -244,6 +244,11 @@ impl<'f, 's> Rollout<'f, 's> {
             }
             // Another agent speaks to this one.
             "agent_message" => self.user(Origin::Harness, content.0, time),
+            // A call or a result of a kind that is not known.
+            kind if kind.ends_with("_call") || kind.ends_with("_output") => {
+                self.feed.unknown(kind);
+                self.feed.notes.ignored_records += 1;
+            }
             _ => self.feed.notes.ignored_records += 1,
         }
     }
