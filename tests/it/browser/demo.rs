@@ -117,6 +117,7 @@ pub(super) fn session(number: u64) -> GradeRecord {
             longest_error_run: errors.min(4),
             tokens: selftest_sessions::Usage::default(),
             evidence: evidence(done, errors, calls),
+            lineage: selftest_sessions::Lineage::default(),
         },
     }
 }

@@ -52,6 +52,7 @@ pub(crate) fn record(
             longest_error_run: 0,
             tokens: Usage::default(),
             evidence: Vec::new(),
+            lineage: selftest_sessions::Lineage::default(),
         },
     }
 }
@@ -93,6 +94,7 @@ impl GradeRecord {
     /// At another time.
     pub(crate) fn at(mut self, at: &str) -> Self {
         self.details.counts_at = at.parse().unwrap();
+        self.session_start = Some(self.details.counts_at);
         self
     }
 }

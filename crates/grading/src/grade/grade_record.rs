@@ -82,6 +82,17 @@ pub struct Details {
     pub tokens: selftest_sessions::Usage,
     /// Why the grade is what it is.
     pub evidence: Vec<Evidence>,
+    /// How the session begins; in columns of its own.
+    #[serde(skip)]
+    pub lineage: selftest_sessions::Lineage,
+}
+
+impl GradeRecord {
+    /// When the session began; `None` where nothing says so. Such a session is in no week:
+    /// [`Details::counts_at`] only puts it somewhere in a list.
+    pub fn dated_at(&self) -> Option<Timestamp> {
+        self.session_start
+    }
 }
 
 impl Details {
@@ -213,6 +224,7 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             longest_error_run: 0,
             tokens: selftest_sessions::Usage::default(),
             evidence: Vec::new(),
+            lineage: selftest_sessions::Lineage::default(),
         },
     }
 }

@@ -89,6 +89,7 @@ impl SelfGrader {
     /// The results of the files of a scan; without one, of every file that was ever looked into.
     pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
         let stored = self.store.graded_sessions().await?;
+        let undated = self.store.undated_sessions().await?;
         if let Some(scan) = scan {
             return Ok(Coverage {
                 scanned: true,
@@ -102,6 +103,7 @@ impl SelfGrader {
                 no_session: scan.no_session,
                 duplicate: scan.duplicate,
                 stored,
+                undated,
             });
         }
         let files = self.store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await?;
@@ -119,6 +121,7 @@ impl SelfGrader {
             no_session: count(FileOutcome::NoSession),
             duplicate: count(FileOutcome::Duplicate),
             stored,
+            undated,
         })
     }
 

@@ -27,7 +27,7 @@ use super::{FileOutcome, FileRecord, FileResult, Store};
 use selftest_grading::grade::{
     Details, ErrorClass, ErrorCount, Evidence, GradeRecord, Level, Point, TaskType, ToolUse,
 };
-use selftest_sessions::{Format, Usage};
+use selftest_sessions::{Format, Lineage, Usage};
 
 fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
@@ -83,6 +83,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 event: Some(9),
                 words: "done".to_owned(),
             }],
+            lineage: Lineage::default(),
         },
     }
 }
@@ -91,6 +92,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
 fn grade_at(session_id: &str, time: &str) -> GradeRecord {
     let mut grade = grade(session_id, &format!("/s/{session_id}.json"), 3);
     grade.details.counts_at = at(time);
+    grade.session_start = Some(at(time));
     grade
 }
 

@@ -166,6 +166,7 @@ impl Heuristic<'_> {
                 longest_error_run: tally.longest_error_run,
                 tokens: head.usage.or(events_usage).unwrap_or_default(),
                 evidence: evidence.collect(),
+                lineage: head.lineage,
                 errors,
                 tools: tally.tools,
             },
