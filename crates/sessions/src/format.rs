@@ -6,8 +6,9 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::feed::Feed;
 use super::source::Source;
 use super::{
-    ReadError, atif, chat, claude_code, codex, gemini_cli, hermes, mini_swe_agent, open_hands,
-    open_hands_sdk, pi, qwen_code, swe_agent,
+    ReadError, atif, chat, chat_gpt, claude_code, codex, codex_exec, copilot_cli, crush, cursor,
+    gemini_cli, goose, hermes, mini_swe_agent, open_code, open_hands, open_hands_sdk, pi,
+    qwen_code, swe_agent,
 };
 
 /// A file format of recorded sessions.
@@ -47,6 +48,28 @@ pub enum Format {
     Cline,
     /// Amp thread.
     Amp,
+    /// `OpenCode`: its SQLite database, or an exported session.
+    OpenCode,
+    /// goose: its SQLite database.
+    Goose,
+    /// Crush: its SQLite database.
+    Crush,
+    /// Cursor's editor: `state.vscdb`.
+    CursorState,
+    /// Cursor's agent: transcripts in JSON lines.
+    CursorAgent,
+    /// Factory's droid: JSON lines.
+    Factory,
+    /// GitHub Copilot CLI JSON lines.
+    CopilotCli,
+    /// What `codex exec --json` prints.
+    CodexExec,
+    /// The export of ChatGPT.
+    ChatGpt,
+    /// The export of Claude's chats.
+    ClaudeAi,
+    /// Logs of Inspect in JSON.
+    Inspect,
     /// Messages of the Vercel AI SDK with their parts.
     VercelAi,
     /// Requests to `OpenAI`'s Responses interface, and its responses.
@@ -82,6 +105,17 @@ impl Format {
             Format::QwenCode => qwen_code::read(source, feed),
             Format::Cline => chat::read("cline", source, feed),
             Format::Amp => chat::read("amp", source, feed),
+            Format::OpenCode => open_code::read(source, feed),
+            Format::Goose => goose::read(source, feed),
+            Format::Crush => crush::read(source, feed),
+            Format::CursorState => cursor::read(source, feed),
+            Format::CursorAgent => chat::read("cursor", source, feed),
+            Format::Factory => chat::read("factory", source, feed),
+            Format::CopilotCli => copilot_cli::read(source, feed),
+            Format::CodexExec => codex_exec::read(source, feed),
+            Format::ChatGpt => chat_gpt::read(source, feed),
+            Format::ClaudeAi => chat::read("claude-ai", source, feed),
+            Format::Inspect => chat::read("inspect", source, feed),
             Format::VercelAi => chat::read("vercel-ai", source, feed),
             Format::Responses => chat::read(chat::RESPONSES, source, feed),
             Format::Chat => chat::read("chat", source, feed),

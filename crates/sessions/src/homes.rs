@@ -58,12 +58,20 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
     add("open-hands", below(".openhands"), &["sessions"]);
 
     let data = named("XDG_DATA_HOME").or_else(|| below(".local/share"));
-    add("amp", data, &["amp/threads"]);
+    add("amp", data.clone(), &["amp/threads"]);
+    add("opencode", data.clone(), &["opencode/opencode.db"]);
+    add("goose", data, &["goose/sessions"]);
+    add("copilot-cli", below(".copilot"), &["session-state", "history-session-state"]);
+    add("factory", below(".factory"), &["sessions"]);
+    add("cursor", below(".cursor"), &["projects"]);
     add("cline", below(".cline"), &["data/sessions"]);
     for place in [configuration.clone(), below("Library/Application Support")] {
         for editor in EDITORS {
             let storage = place.as_ref().map(|place| place.join(editor).join("User/globalStorage"));
-            add("cline", storage, &CLINE_TASKS);
+            add("cline", storage.clone(), &CLINE_TASKS);
+            if editor == "Cursor" {
+                add("cursor", storage, &["state.vscdb"]);
+            }
         }
     }
 
@@ -108,6 +116,12 @@ mod tests {
                 "open-hands-sdk /h/.openhands/conversations",
                 "open-hands /h/.openhands/sessions",
                 "amp /h/.local/share/amp/threads",
+                "opencode /h/.local/share/opencode/opencode.db",
+                "goose /h/.local/share/goose/sessions",
+                "copilot-cli /h/.copilot/session-state",
+                "copilot-cli /h/.copilot/history-session-state",
+                "factory /h/.factory/sessions",
+                "cursor /h/.cursor/projects",
                 "cline /h/.cline/data/sessions",
                 "cline /h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
                 "cline /h/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks",

@@ -50,6 +50,12 @@ impl Naming {
             | Format::Codex
             | Format::Pi
             | Format::QwenCode
+            | Format::OpenCode
+            | Format::Goose
+            | Format::Crush
+            | Format::CursorState
+            | Format::CursorAgent
+            | Format::Factory
             | Format::Amp => true,
             // A folder is a conversation.
             Format::OpenHands | Format::OpenHandsSdk => matches!(source, Source::Folder { .. }),
@@ -57,6 +63,11 @@ impl Naming {
             | Format::Atif
             | Format::SweAgent
             | Format::MiniSweAgent
+            | Format::CopilotCli
+            | Format::CodexExec
+            | Format::ChatGpt
+            | Format::ClaudeAi
+            | Format::Inspect
             | Format::Cline
             | Format::VercelAi
             | Format::Responses

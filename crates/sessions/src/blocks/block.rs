@@ -98,6 +98,8 @@ pub(in super::super) struct Block<'a> {
     is_error: Flag,
     error: Text<'a>,
     state: Text<'a>,
+    /// Why a message ended.
+    pub(in super::super) reason: Text<'a>,
     media: Media,
     media_type: Text<'a>,
     /// A field that names what the block is, where it has no type.
@@ -175,6 +177,7 @@ impl<'a> Block<'a> {
                 let thought = map.next_value::<Content<'de>>()?.0;
                 crate::thinking::add(&mut self.thinking, thought);
             }
+            "reason" => self.reason = map.next_value()?,
             "thought" => self.is_thought = map.next_value()?,
             "input" | "args" | "arguments" | "action" | "code" | "queries" | "operation" => {
                 let Json(arguments) = map.next_value()?;
@@ -197,7 +200,15 @@ impl<'a> Block<'a> {
                     self.state = state;
                 }
             }
-            "function" | "custom" | "toolInvocation" | "run" => {
+            // Inspect writes but the name.
+            "function" => {
+                let mut inner = map.next_value::<Block<'de>>()?;
+                if inner.name.is_empty() {
+                    inner.name = std::mem::take(&mut inner.text);
+                }
+                self.merge(inner);
+            }
+            "custom" | "toolInvocation" | "run" => {
                 let inner = map.next_value::<Object<Block<'de>>>()?.0;
                 self.merge(inner.unwrap_or_default());
             }
@@ -409,6 +420,7 @@ impl<'a> Block<'a> {
             | "tool_call_response"
             | "toolResponse"
             | "function_call_output"
+            | "function_result"
             | "custom_tool_call_output"
             | "local_shell_call_output"
             | "shell_call_output"

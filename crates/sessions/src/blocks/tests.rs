@@ -176,6 +176,54 @@ fn threads_of_amp() {
     assert_eq!(session.events[2].results[1].error.as_str(), "no file");
 }
 
+/// 1 human turn, 2 model calls, 1 call that worked.
+const FACTORY: &str = r#"{"type":"session_start","id":"f-1","title":"t","cwd":"/w"}
+{"type":"message","id":"1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":[{"type":"text","text":"look"}]}}
+{"type":"message","id":"2","timestamp":"2026-01-01T00:00:01Z","message":{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Execute","input":{"command":"ls"}}]}}
+{"type":"message","id":"3","timestamp":"2026-01-01T00:00:02Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a.rs"}]}}
+{"type":"message","id":"4","timestamp":"2026-01-01T00:00:03Z","message":{"role":"assistant","content":[{"type":"text","text":"There."}]}}
+"#;
+
+/// 1 human turn, 1 model message with a call; results are not kept.
+const CURSOR: &str = r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\nlook\n</user_query>"}]}}
+{"role":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","name":"Read","input":{"path":"a"}}]}}
+"#;
+
+/// 1 human turn, 1 call that failed.
+const CLAUDE_AI: &str = r#"[{"uuid":"cl-1","name":"t","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:01:00Z","chat_messages":[
+  {"uuid":"m1","sender":"human","text":"look","created_at":"2026-01-01T00:00:00Z","content":[{"type":"text","text":"look"}]},
+  {"uuid":"m2","sender":"assistant","text":"","created_at":"2026-01-01T00:00:05Z","content":[{"type":"tool_use","name":"repl","input":{"code":"1/0"}},{"type":"tool_result","name":"repl","content":[{"type":"text","text":"boom"}],"is_error":true},{"type":"text","text":"It fails."}]}]}]"#;
+
+/// 2 samples, each with 1 call; that of the second failed.
+const INSPECT: &str = r#"{"version":2,"status":"success","eval":{"model":"m-1"},"samples":[
+  {"id":"a","epoch":1,"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":"bash","arguments":{"cmd":"ls"},"type":"function"}]},{"role":"tool","content":"a.rs","tool_call_id":"c1","function":"bash"}]},
+  {"id":"b","epoch":1,"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":"bash","arguments":{"cmd":"x"}}]},{"role":"tool","content":"","tool_call_id":"c1","error":{"type":"timeout","message":"too slow"}}]}]}"#;
+
+#[test]
+fn programs_that_keep_messages_as_they_were_sent() {
+    let factory = session(Format::Factory, FACTORY);
+    assert_eq!(calls(&factory), (vec!["Execute"], vec![("Execute", Outcome::Ok)]));
+    let head = &factory.head;
+    assert_eq!(
+        (head.id.as_str(), head.agent.as_str(), head.cwd.as_deref()),
+        ("f-1", "factory", Some("/w"))
+    );
+    let cursor = session(Format::CursorAgent, CURSOR);
+    assert_eq!(calls(&cursor), (vec!["Read"], vec![]));
+    assert_eq!(said(&cursor), [(Role::User, "look"), (Role::Assistant, "I look.")]);
+    let claude = session(Format::ClaudeAi, CLAUDE_AI);
+    assert_eq!(calls(&claude), (vec!["repl"], vec![("repl", Outcome::Failed)]));
+    assert_eq!(said(&claude), [(Role::User, "look"), (Role::Assistant, "It fails.")]);
+    assert_eq!((claude.head.id.as_str(), claude.head.agent.as_str()), ("cl-1", "claude-ai"));
+    let mut collector = Collector::default();
+    let reading = read(&Source::bytes("log.json", INSPECT), &mut collector).unwrap();
+    assert_eq!((reading.format, reading.sessions), (Format::Inspect, 2));
+    let sessions = collector.into_sessions();
+    assert_eq!(calls(&sessions[0]), (vec!["bash"], vec![("bash", Outcome::Unknown)]));
+    assert_eq!(calls(&sessions[1]), (vec!["bash"], vec![("bash", Outcome::Failed)]));
+    assert_eq!(sessions[1].head.agent, "inspect");
+}
+
 #[test]
 fn langchain_names_the_speaker_in_the_type() {
     let json = r#"{"messages":[{"type":"human","role":"user","content":"go"},
@@ -193,6 +241,10 @@ fn damage_does_no_harm() {
         (Format::VercelAi, VERCEL),
         (Format::Cline, CLINE),
         (Format::Amp, AMP),
+        (Format::Factory, FACTORY),
+        (Format::CursorAgent, CURSOR),
+        (Format::ClaudeAi, CLAUDE_AI),
+        (Format::Inspect, INSPECT),
     ] {
         survives_damage(format, fixture.as_bytes());
     }

@@ -65,7 +65,7 @@ const MAX_HEADER: usize = 4000;
 const MAX_CALLS: usize = 200;
 
 /// Elements around what a person typed.
-const TYPED: [&str; 6] = ["task", "user_message", "feedback", "answer", "user_input", "new_task"];
+const TYPED: [&str; 6] = ["task", "user_message", "feedback", "answer", "user_input", "user_query"];
 
 /// How texts begin that these programs write in the user's place.
 const HARNESS: [&str; 5] = [
@@ -205,7 +205,7 @@ pub(in super::super) fn given(text: &str) -> Option<Given> {
     let has_environment = text.contains("<environment_details>");
     let trimmed = text.trim_start();
     let is_harness = HARNESS.iter().any(|start| trimmed.starts_with(start));
-    let is_typed = TYPED[..1].iter().chain(&TYPED[4..5]).any(|tag| {
+    let is_typed = TYPED[..1].iter().chain(&TYPED[4..]).any(|tag| {
         trimmed.strip_prefix('<').is_some_and(|rest| rest.starts_with(tag))
             && typed(trimmed).is_some()
     });

@@ -5,9 +5,13 @@
 //!
 //! Where there is no error flag, a tool's failure is read from its text (`failure`).
 
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
+use std::borrow::Cow;
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
 use super::ReadError;
+use super::any_json::{AnyJson, deserialize_any_json};
+use super::blocks::Blocks;
 use super::content::Content;
 use super::event::{Origin, Role};
 use super::feed::{Feed, Notes};
@@ -15,7 +19,7 @@ use super::repaired::{may_need_repair, repair};
 use super::source::{Document, Part, Source};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::Loose;
+use super::wire::{Loose, Object};
 
 /// The agent of requests to the Responses interface and of its responses.
 pub(super) const RESPONSES: &str = "responses";
@@ -70,6 +74,36 @@ fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Resu
         }
     }
     Ok(())
+}
+
+/// A message inside of a record, or its text.
+#[derive(Default)]
+struct Inner<'a> {
+    role: Text<'a>,
+    content: Blocks<'a>,
+    model: Text<'a>,
+    usage: Object<message::Tokens<'a>>,
+}
+
+deserialize_any_json!(Inner<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Inner<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.content.say(Text::new(text));
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "role" => self.role = map.next_value()?,
+                "content" => self.content = map.next_value()?,
+                "model" => self.model = map.next_value()?,
+                "usage" => self.usage = map.next_value()?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether an id is but a number in its file.
@@ -138,7 +172,26 @@ impl Document for Chat {
                     let document = &mut self.inside(Place::Anywhere);
                     map.next_value_seed(Part { document, feed })?;
                 }
-                "id" | "session_id" | "question_ID" | "sessionId" | "chatId" => {
+                // Logs of Inspect: each sample is a wrapper of its own.
+                "samples" => {
+                    let document = &mut self.inside(Place::Anywhere);
+                    map.next_value_seed(Part { document, feed })?;
+                    return IgnoredAny.visit_map(map).map(drop);
+                }
+                // Lines of Cursor's agent and of Factory: the message stands inside.
+                "message" => {
+                    let inner = map.next_value::<Inner<'de>>()?;
+                    if !inner.role.is_empty() {
+                        message.role = inner.role;
+                    }
+                    if !inner.model.is_empty() {
+                        message.model = inner.model;
+                    }
+                    message.content.append(inner.content);
+                    message.usage = Object(message.usage.0.take().or(inner.usage.0));
+                }
+                "cwd" => cwd = map.next_value::<Text<'de>>()?.line(400),
+                "id" | "session_id" | "question_ID" | "sessionId" | "chatId" | "uuid" => {
                     let given = map.next_value::<Text<'de>>()?;
                     message.item.id = given.clone();
                     id = Some(given);
@@ -176,6 +229,12 @@ impl Document for Chat {
                 "system" | "instructions" => system = map.next_value::<Content<'de>>()?.0,
                 key => message.item.field(key, &mut map)?,
             }
+        }
+        if !is_wrapper && message.item.kind.as_str() == "session_start" {
+            // Factory's first line.
+            feed.head.id = id.unwrap_or_default().as_str().to_owned();
+            feed.head.cwd = cwd;
+            return Ok(());
         }
         if !is_wrapper {
             message.send(feed, self.place, self.agent);

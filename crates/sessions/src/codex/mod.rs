@@ -228,6 +228,9 @@ impl<'f, 's> Rollout<'f, 's> {
             "web_search_call" => {
                 self.call(Text::default(), "web_search".into(), payload.action.0, time);
             }
+            "image_generation_call" => {
+                self.call(Text::default(), "image_generation".into(), payload.action.0, time);
+            }
             "function_call_output" | "custom_tool_call_output" => {
                 let output = Output::read(payload.output, self.feed.wants_outputs());
                 let mut result = output.result();

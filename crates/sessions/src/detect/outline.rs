@@ -31,6 +31,15 @@ pub(super) const INNER: [&str; 9] = [
     "output",
 ];
 
+/// Records of GitHub Copilot CLI.
+const COPILOT_TYPES: [&str; 5] = [
+    "session.start",
+    "session.resume",
+    "user.message",
+    "assistant.message",
+    "tool.execution_complete",
+];
+
 /// Items of the Responses interface that are no messages.
 const ITEM_TYPES: [&str; 5] = [
     "function_call",
@@ -78,6 +87,36 @@ impl Outline {
             return self.format_of_list();
         }
         let kind = self.mark("type");
+        if kind == "thread.started" || (kind.starts_with("item.") && self.has("item")) {
+            return Some(Format::CodexExec);
+        }
+        if COPILOT_TYPES.contains(&kind) && self.has("data") {
+            return Some(Format::CopilotCli);
+        }
+        if self.has("mapping") && self.has("current_node") {
+            return Some(Format::ChatGpt);
+        }
+        if self.has("chat_messages") && self.has("uuid") {
+            return Some(Format::ClaudeAi);
+        }
+        if self.has("samples") && self.has("eval") {
+            return Some(Format::Inspect);
+        }
+        let has_inner_message = self
+            .inner("message")
+            .is_some_and(|message| message.has("role") || message.has("content"));
+        if kind == "session_start" && self.has("id") && !self.has("payload") {
+            return Some(Format::Factory);
+        }
+        if !self.mark("role").is_empty() && has_inner_message && !self.has("sessionId") {
+            return Some(Format::CursorAgent);
+        }
+        let is_exported = |element: &Outline| element.has("info") && element.has("parts");
+        if self.has("info")
+            && self.inner("messages").is_some_and(|list| list.elements.iter().any(is_exported))
+        {
+            return Some(Format::OpenCode);
+        }
         if self.mark("role") == "session_meta" {
             return Some(Format::HermesGateway);
         }
@@ -223,7 +262,12 @@ impl Outline {
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
             return from_elements;
         }
-        if matches!(from_elements, Some(Format::Cline | Format::VercelAi | Format::Amp)) {
+        if matches!(
+            from_elements,
+            Some(
+                Format::Cline | Format::VercelAi | Format::Amp | Format::ChatGpt | Format::ClaudeAi
+            )
+        ) {
             return from_elements;
         }
         if self.elements.iter().any(Outline::is_ui_message) {
