@@ -149,6 +149,10 @@ fn project(cases: u32) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("config")).unwrap();
     fs::write(folder.path().join("config/selftest.yaml"), config(cases)).unwrap();
+    let lines = (0..200).map(|number| {
+        format!("Station {number} counts the trains that pass it and sends the sum at noon.\n")
+    });
+    fs::write(folder.path().join("stations.txt"), lines.collect::<String>()).unwrap();
     folder
 }
 
@@ -238,6 +242,22 @@ fn config(cases: u32) -> String {
 /// When a model was asked first.
 static FIRST_CALL: Mutex<Option<Instant>> = Mutex::new(None);
 
+/// The forms that a scenario may ask for, and an answer of each.
+const FORMS: [(&str, &str); 7] = [
+    ("in exactly three lines", "One line.\nTwo lines.\nThree lines."),
+    ("as a bullet list of 2 items", "- One.\n- Two."),
+    ("as a bullet list of 3 items", "- One.\n- Two.\n- Three."),
+    ("as a table of two columns", "| a | b |\n|---|---|\n| 1 | 2 |"),
+    ("with the number only", "7"),
+    ("in one sentence", "It is one sentence."),
+    ("with yes or no and the reason", "Yes, because it says so."),
+];
+
+/// The form that a request asks for: the last one in it, since examples stand before.
+fn form(request: &str) -> (&'static str, &'static str) {
+    FORMS.into_iter().max_by_key(|(words, _)| request.rfind(words)).unwrap()
+}
+
 /// Which role asks is told by the schema's own words, so that no time goes into parsing.
 fn reply(request: &str) -> String {
     // Not the list of models, which is asked for without a body.
@@ -247,9 +267,15 @@ fn reply(request: &str) -> String {
     if request.contains("\"safety_score\":{") {
         r#"{"explanation":"Fine.","format_score":0.9,"factuality_score":0.9,"instruction_following_score":0.9,"safety_score":0.9}"#.to_owned()
     } else if request.contains("\"hints\":{") {
-        format!(r#"{{"prompt":"Explain {} in three lines.","hints":"Three lines."}}"#, words())
+        let (_, excerpt) = request.rsplit_once("File `").unwrap();
+        let fact = excerpt.split("\\n").nth(1).unwrap();
+        let (words, form) = (words(), form(request).0);
+        format!(
+            r#"{{"facts":["{fact}"],"hints":"It says so.","prompt":"Explain {words} {form}.","requirements":["The answer is about {words}."]}}"#
+        )
     } else {
-        r#"{"status":"COMPLETE","output":"One line.\nTwo lines.\nThree lines."}"#.to_owned()
+        let output = serde_json::Value::from(form(request).1);
+        format!(r#"{{"output":{output},"status":"COMPLETE"}}"#)
     }
 }
 

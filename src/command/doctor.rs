@@ -294,7 +294,7 @@ async fn judgement_of(
             what,
             format!(
                 "{}; judge.min_auc is {bar:.2}: what only a judge can decide stays unscored",
-                known.sentence()
+                known.own_sentence()
             ),
             FETCH_JUDGE,
         ),

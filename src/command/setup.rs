@@ -729,7 +729,7 @@ impl Setup<'_> {
         let panel = prepared.models.panel.iter().filter_map(|judge| judge.fitness.as_ref());
         let measured = prepared.models.judge_fitness.iter().chain(panel);
         notices.extend(measured.filter(|fitness| !fitness.is_fit(bar)).map(|fitness| {
-            Notice::UnfitJudge { model: fitness.model.clone(), measured: fitness.sentence() }
+            Notice::UnfitJudge { model: fitness.model.clone(), measured: fitness.own_sentence() }
         }));
         notices
     }

@@ -122,6 +122,11 @@ impl WordSet {
         Words::of(&fold(text)).collect()
     }
 
+    /// The hashes of the words, in order.
+    pub fn hashes(&self) -> &[u64] {
+        &self.0
+    }
+
     /// The Jaccard similarity |A ∩ B| / |A ∪ B|, from 0.0 to 1.0; 0.0 for two empty sets.
     pub fn jaccard(&self, other: &Self) -> f64 {
         let common = self.0.iter().filter(|word| other.0.binary_search(word).is_ok()).count();

@@ -1,6 +1,8 @@
 //! Regular expressions of strangers: searched in linear time, small when compiled.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,13 @@ use serde::{Deserialize, Serialize};
 pub(super) const MAX_PATTERN: usize = 4096;
 /// Most bytes of a compiled pattern, and of what its search may remember.
 const MAX_COMPILED: usize = 1 << 20;
+
+/// Most patterns that are kept compiled: at most so many megabytes.
+const MAX_KEPT: usize = 64;
+
+/// Thousands of cases have the same few patterns, and compiling one takes longer than all else that
+/// the harness does for a case.
+static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
 
 /// A regular expression in the syntax of the crate `regex`: without look-around and
 /// back-references, in time linear in the text.
@@ -28,6 +37,10 @@ impl Pattern {
         if source.chars().count() > MAX_PATTERN {
             return Err(format!("a pattern may have at most {MAX_PATTERN} characters"));
         }
+        let known = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = known().get(source) {
+            return Ok(Self { source: source.to_owned(), compiled: compiled.clone() });
+        }
         let compiled = RegexBuilder::new(source)
             .size_limit(MAX_COMPILED)
             .dfa_size_limit(MAX_COMPILED)
@@ -44,6 +57,10 @@ impl Pattern {
                     selftest_text::one_line(last.trim_start_matches("error: "), 200)
                 }
             })?;
+        let mut known = known();
+        if known.len() < MAX_KEPT {
+            known.insert(source.to_owned(), compiled.clone());
+        }
         Ok(Self { source: source.to_owned(), compiled })
     }
 

@@ -121,7 +121,7 @@ impl Judge {
         let unfit = self.fitness.as_ref().filter(|known| !known.is_fit(self.settings.min_auc));
         let verdict = if let Some(known) = unfit {
             let bar = self.settings.min_auc;
-            let detail = format!("{}; judge.min_auc is {bar:.2}", known.sentence());
+            let detail = format!("{}; judge.min_auc is {bar:.2}", known.own_sentence());
             unscored(UnscoredReason::JudgeUnfit, &detail)
         } else {
             match self.method(library).await {

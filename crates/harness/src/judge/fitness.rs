@@ -85,16 +85,26 @@ impl Fitness {
         self.model_auc.or(self.auc)
     }
 
-    /// For reports: `AUC 0.90 [0.83, 0.95] on 160 known answers, 0.85 [0.80, 0.91] without rules`.
+    /// For reports: `AUC 0.85 [0.80, 0.91] on 160 known answers, 0.90 [0.83, 0.95] with rules`.
+    /// The model's own number comes first, because it is the one that decides.
     pub fn sentence(&self) -> String {
+        match (self.model_auc, self.auc) {
+            (Some(_), Some(with_rules)) => {
+                format!("{}, {with_rules} with rules", self.own_sentence())
+            }
+            _ => self.own_sentence(),
+        }
+    }
+
+    /// The same of the model alone: where a judge is called unfit, what rules add only puzzles.
+    pub fn own_sentence(&self) -> String {
         let unscored = match self.unscored {
             0 => String::new(),
-            count => format!(", {count} more without a score"),
+            count => format!(" ({count} more without a score)"),
         };
-        let alone = self.model_auc.map(|auc| format!(", {auc} without rules")).unwrap_or_default();
-        match self.auc {
-            Some(auc) => format!("AUC {auc} on {} known answers{alone}{unscored}", self.scored),
-            None => format!("too few scores on known answers ({}{unscored})", self.scored),
+        match self.own_auc() {
+            Some(auc) => format!("AUC {auc} on {} known answers{unscored}", self.scored),
+            None => format!("too few scores on known answers: {}{unscored}", self.scored),
         }
     }
 }
@@ -122,13 +132,13 @@ mod tests {
         assert!(!guessing.is_fit(0.7), "rules make no judge");
         assert_eq!(
             guessing.sentence(),
-            "AUC 0.80 [0.70, 0.90] on 158 known answers, 0.50 [0.40, 0.60] without rules, \
-             2 more without a score"
+            "AUC 0.50 [0.40, 0.60] on 158 known answers (2 more without a score), \
+             0.80 [0.70, 0.90] with rules"
         );
         assert!(Fitness { auc: None, ..fitness(0.1) }.is_fit(0.7));
         assert_eq!(
             fitness(0.7).sentence(),
-            "AUC 0.80 [0.70, 0.90] on 158 known answers, 2 more without a score"
+            "AUC 0.80 [0.70, 0.90] on 158 known answers (2 more without a score)"
         );
     }
 }

@@ -119,7 +119,7 @@ impl ProgressObserver {
         let count = u32::try_from(self.planned).unwrap_or(u32::MAX);
         let mut judge = escape::terminal(&header.models.judge, REASON);
         if let Some(fitness) = &header.models.judge_fitness {
-            judge += &format!(" ({})", fitness.sentence());
+            judge += &format!(" ({})", fitness.own_sentence());
         } else if let Some(impression) = header.models.judge_impression {
             judge += &format!(" (not measured; {impression})");
         }

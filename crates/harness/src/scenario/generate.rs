@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::asked::AskedPrompts;
 use super::draw::Draw;
 use super::example::{self, Example};
 use super::form::Form;
@@ -23,7 +24,7 @@ use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::{
     CallRecord, ChatModel, ChatReply, ChatRequest, Finish, ReplySchema, Sampling, Thinking, call,
 };
-use selftest_text::words::{WordSet, fold};
+use selftest_text::words::fold;
 
 /// Prompts at least this alike are near-duplicates (docs/spec/skills-and-signals.md#repetition:
 /// over 0.5).
@@ -41,7 +42,7 @@ pub struct Generator {
     settings: GeneratorSettings,
     context_tokens: u32,
     material: Material,
-    earlier: Mutex<Vec<(String, WordSet)>>,
+    earlier: Mutex<AskedPrompts>,
 }
 
 /// The material of cases.
@@ -256,7 +257,7 @@ impl Generator {
         let case = template::case(Kind::of(scenario), sources, &mut draw, is_new)
             .ok_or("no template fits the project")?;
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        earlier.push((case.prompt.clone(), WordSet::of(&case.prompt)));
+        earlier.add(case.prompt.clone());
         drop(earlier);
         let why = last.map(|last| {
             let tries = self.settings.max_attempts;
@@ -351,29 +352,25 @@ impl Generator {
         if self.material.asked_before.contains(&prompt_digest(&case.prompt)) {
             return Err("an earlier run asked the same".to_owned());
         }
-        let new = WordSet::of(&asked);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        let twin = earlier.iter().find(|(_, words)| words.jaccard(&new) > NEAR_DUPLICATE);
-        if let Some((prompt, _)) = twin {
+        if let Some(prompt) = earlier.twin(&asked, NEAR_DUPLICATE) {
             let prompt = selftest_text::one_line(prompt, 120);
             return Err(format!("too similar to an earlier prompt: {prompt}"));
         }
-        earlier.push((asked, new));
+        earlier.add(asked);
         Ok(case)
     }
 
     /// Counts prompts as asked in this run: those of cases that finished before it was broken off.
     pub fn remember<'a>(&self, prompts: impl IntoIterator<Item = &'a str>) {
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        earlier.extend(prompts.into_iter().map(|prompt| (prompt.to_owned(), WordSet::of(prompt))));
+        prompts.into_iter().for_each(|prompt| earlier.add(prompt.to_owned()));
     }
 
     /// Whether a prompt was asked in this run or in an earlier one.
     fn is_repeated(&self, prompt: &str) -> bool {
-        let digest = prompt_digest(prompt);
         let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        self.material.asked_before.contains(&digest)
-            || earlier.iter().any(|(earlier, _)| prompt_digest(earlier) == digest)
+        self.material.asked_before.contains(&prompt_digest(prompt)) || earlier.has(prompt)
     }
 }
 

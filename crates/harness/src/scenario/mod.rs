@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of how a case is executed or judged.
 
+mod asked;
 pub mod draw;
 pub mod example;
 pub mod form;

@@ -47,6 +47,7 @@ pub mod skills;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -65,6 +66,9 @@ pub use signals::{SignalCounts, SignalMessage, SignalScan, scan_signals};
 
 /// Files whose grades are stored in one transaction, where so many wait.
 const BATCH: usize = 500;
+
+/// How long results are gathered for one transaction. That long at most is lost with the process.
+const GATHERED: Duration = Duration::from_millis(50);
 
 /// Which sessions to grade, and how.
 #[derive(Debug, Clone, Default)]
@@ -318,6 +322,17 @@ impl SelfGrader {
         let (mut batch, mut touched) = (Vec::new(), Vec::<(String, KnownFile)>::new());
         let (mut examined, mut graded) = (Vec::new(), HashSet::new());
         while results.recv_many(&mut examined, BATCH).await > 0 {
+            // A transaction for each file would cost more than its grades.
+            let full = async {
+                while examined.len() < BATCH {
+                    let room = BATCH - examined.len();
+                    if results.recv_many(&mut examined, room).await == 0 {
+                        break;
+                    }
+                }
+            };
+            // What has come is kept either way.
+            let _ = tokio::time::timeout(GATHERED, full).await;
             for one in examined.drain(..) {
                 match one {
                     Examined::Touched(path, known) => {
