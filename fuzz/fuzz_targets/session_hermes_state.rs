@@ -1,4 +1,4 @@
-//! Any bytes as Hermes' database: SQLite is real, its file is not trusted.
+//! Any bytes as a database of any agent: SQLite is real, its file is not trusted.
 
 #![no_main]
 
@@ -10,6 +10,14 @@ fuzz_target!(|bytes: &[u8]| {
     // With the header most bytes are refused for what they hold, not for what they are called.
     let header = b"SQLite format 3\0";
     if std::fs::write(&path, [header, bytes].concat()).is_ok() {
-        let _ = read_as(Format::HermesState, &Source::file(&path), &mut Collector::default());
+        for format in [
+            Format::HermesState,
+            Format::OpenCode,
+            Format::Goose,
+            Format::Crush,
+            Format::CursorState,
+        ] {
+            let _ = read_as(format, &Source::file(&path), &mut Collector::default());
+        }
     }
 });

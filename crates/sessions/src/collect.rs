@@ -67,12 +67,20 @@ impl Wanted {
         matches!(self, Self::All)
     }
 
-    fn has(&self, id: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Exactly(wanted) => id == wanted,
-            Self::Beginning(wanted) => id.starts_with(wanted),
-        }
+    /// The name under which the session is wanted: its id, or its own name among the runs of that
+    /// id. `None` where it is not.
+    fn name(&self, head: &Head) -> Option<String> {
+        let name = || head.lineage.name(&head.id);
+        let found = match self {
+            Self::All => return Some(head.id.clone()),
+            Self::Exactly(wanted) if head.id == *wanted => return Some(head.id.clone()),
+            Self::Beginning(wanted) if head.id.starts_with(wanted) => return Some(head.id.clone()),
+            Self::Exactly(wanted) => wanted.starts_with(&head.id) && name() == *wanted,
+            Self::Beginning(wanted) => {
+                wanted.starts_with(&head.id) && name().starts_with(wanted.as_str())
+            }
+        };
+        found.then(name)
     }
 }
 
@@ -112,8 +120,8 @@ impl Sink for Collector {
             // What is dropped takes no room.
             self.bytes = 0;
         }
-        if self.wanted.has(&head.id) {
-            self.sessions.push(Session { head, ..session });
+        if let Some(id) = self.wanted.name(&head) {
+            self.sessions.push(Session { head: Head { id, ..head }, ..session });
         }
     }
 

@@ -81,6 +81,17 @@ pub(super) struct Media {
 }
 
 impl Media {
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Says its type, where it does not say so itself.
+    pub(super) fn set_type(&mut self, media_type: &str) {
+        if self.media_type.is_empty() {
+            self.media_type = selftest_text::one_line(media_type, 60);
+        }
+    }
+
     /// `[image image/png 531 kB]`.
     pub(super) fn note(&self, kind: &str) -> Text<'static> {
         let kind = match kind.split('_').next().unwrap_or_default() {

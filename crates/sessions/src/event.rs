@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Text;
+use super::{Lineage, Text, Unknown};
 
 /// Data about a session as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -29,6 +29,12 @@ pub struct Head {
     pub end: Option<Timestamp>,
     /// Tokens of the whole session, where the file states a total. Else the events' usages count.
     pub usage: Option<Usage>,
+    /// Blocks that its reader does not understand, by type.
+    #[serde(skip_serializing_if = "Unknown::is_empty")]
+    pub unknown_blocks: Unknown,
+    /// How it begins; set when it ends.
+    #[serde(skip)]
+    pub lineage: Lineage,
 }
 
 impl Head {
@@ -236,7 +242,7 @@ impl ToolCall<'_> {
 }
 
 impl ToolResult<'_> {
-    fn into_owned(self) -> ToolResult<'static> {
+    pub(super) fn into_owned(self) -> ToolResult<'static> {
         ToolResult {
             call_id: self.call_id.into_owned(),
             tool: self.tool.into_owned(),

@@ -41,6 +41,7 @@ const WORKED: [&str; 4] = ["ok", "success", "completed", "done"];
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Structured {
+    #[serde(alias = "exitCode")]
     exit_code: Int,
     returncode: Int,
     return_code: Int,

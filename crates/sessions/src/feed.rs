@@ -2,10 +2,11 @@
 //! is skipped. Must not collect events.
 
 use super::event::{Event, Head, Origin, Outcome, Role, ToolResult};
+use super::lineage::Tracker;
 use super::naming::Naming;
 use super::pairing::Pairing;
 use super::time::Moment;
-use super::{Format, Source, Text};
+use super::{Format, Source, Text, Unknown};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,9 @@ pub struct Notes {
     pub cut_fields: u64,
     /// Records whose text had to be repaired: invalid UTF-8, lone surrogates.
     pub repaired_records: u64,
+    /// Blocks that are not understood, by type, over all sessions.
+    #[serde(skip_serializing_if = "Unknown::is_empty")]
+    pub unknown_blocks: Unknown,
 }
 
 impl Notes {
@@ -52,7 +56,8 @@ impl Notes {
             1 => "1 record cannot be parsed".to_owned(),
             count => format!("{count} records cannot be parsed"),
         });
-        let parts: Vec<String> = torn.chain(unreadable).collect();
+        let unknown = self.unknown_blocks.words();
+        let parts: Vec<String> = torn.chain(unreadable).chain(unknown).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
@@ -69,6 +74,7 @@ impl Notes {
             }
         }
         parts.extend(self.torn.iter().map(|tear| format!("broken off at {tear}")));
+        parts.extend(self.unknown_blocks.words());
         parts.join(", ")
     }
 }
@@ -83,6 +89,7 @@ pub(super) struct Feed<'s> {
     /// Names the current session, where the file does not.
     pub(super) naming: Naming,
     pairing: Pairing,
+    lineage: Tracker,
     events: u64,
     /// Sessions that were handed to the sink.
     sessions: u64,
@@ -98,6 +105,7 @@ impl<'s> Feed<'s> {
             notes: Notes::default(),
             sink,
             pairing: Pairing::default(),
+            lineage: Tracker::new(format.has_several_stores()),
             naming: Naming::new(source, format),
             events: 0,
             sessions: 0,
@@ -114,6 +122,11 @@ impl<'s> Feed<'s> {
     /// See [`Sink::wants_outputs`].
     pub(super) fn wants_outputs(&self) -> bool {
         self.sink.wants_outputs()
+    }
+
+    /// Counts a block that is not understood.
+    pub(super) fn unknown(&mut self, kind: &str) {
+        self.head.unknown_blocks.note(kind);
     }
 
     /// Whether the current session has no event yet.
@@ -167,6 +180,7 @@ impl<'s> Feed<'s> {
         self.notes.cut_fields += event.cut_fields();
         self.pairing.pair(&mut event);
         self.naming.observe(&event);
+        self.lineage.observe(&event);
         event.number = self.events;
         self.events += 1;
         self.hand_on(event);
@@ -183,6 +197,7 @@ impl<'s> Feed<'s> {
     pub(super) fn end(&mut self) {
         let mut head = std::mem::take(&mut self.head);
         let open = self.pairing.open_calls();
+        self.notes.unknown_blocks.add(&head.unknown_blocks);
         if self.events == 0 {
             self.naming.end();
             return;
@@ -202,6 +217,7 @@ impl<'s> Feed<'s> {
             id if id.is_empty() => self.naming.last_id(head.start),
             id => id,
         };
+        head.lineage = self.lineage.end(&head.id, head.start);
         self.naming.end();
         self.ended += 1;
         self.events = 0;
@@ -216,6 +232,7 @@ impl<'s> Feed<'s> {
     pub(super) fn restart(&mut self) {
         self.sink.restart();
         self.pairing = Pairing::default();
+        self.lineage.end("", None);
         self.head = Head::default();
         self.notes = Notes::default();
         self.naming.restart();

@@ -6,8 +6,9 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::feed::Feed;
 use super::source::Source;
 use super::{
-    ReadError, atif, chat, claude_code, codex, gemini_cli, hermes, mini_swe_agent, open_hands,
-    open_hands_sdk, pi, swe_agent,
+    ReadError, atif, chat, chat_gpt, claude_code, codex, codex_exec, copilot_cli, crush, cursor,
+    gemini_cli, goose, hermes, mini_swe_agent, open_code, open_hands, open_hands_sdk, pi,
+    qwen_code, swe_agent,
 };
 
 /// A file format of recorded sessions.
@@ -40,13 +41,51 @@ pub enum Format {
     OpenHands,
     /// `OpenHands` SDK events.
     OpenHandsSdk,
-    /// Plain `OpenAI` chat messages, bare or wrapped.
+    /// Qwen Code JSON lines.
+    QwenCode,
+    /// Cline, Roo and Kilo: messages as Anthropic's interface has them, with the calls of some
+    /// versions as XML in the text.
+    Cline,
+    /// Amp thread.
+    Amp,
+    /// `OpenCode`: its SQLite database, or an exported session.
+    OpenCode,
+    /// goose: its SQLite database.
+    Goose,
+    /// Crush: its SQLite database.
+    Crush,
+    /// Cursor's editor: `state.vscdb`.
+    CursorState,
+    /// Cursor's agent: transcripts in JSON lines.
+    CursorAgent,
+    /// Factory's droid: JSON lines.
+    Factory,
+    /// GitHub Copilot CLI JSON lines.
+    CopilotCli,
+    /// What `codex exec --json` prints.
+    CodexExec,
+    /// The export of ChatGPT.
+    ChatGpt,
+    /// The export of Claude's chats.
+    ClaudeAi,
+    /// Logs of Inspect in JSON.
+    Inspect,
+    /// Messages of the Vercel AI SDK with their parts.
+    VercelAi,
+    /// Requests to `OpenAI`'s Responses interface, and its responses.
+    Responses,
+    /// Plain chat messages, bare or wrapped.
     Chat,
 }
 
 selftest_text::named!(Format);
 
 impl Format {
+    /// Whether its agent keeps one session in several stores that are not the same to the letter.
+    pub(super) fn has_several_stores(self) -> bool {
+        matches!(self, Format::HermesSnapshot | Format::HermesGateway | Format::HermesState)
+    }
+
     /// Hands every session of the source to the feed. Only what cannot be read at all is an
     /// error; what is broken is noted.
     pub(super) fn read(self, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
@@ -63,7 +102,23 @@ impl Format {
             Format::MiniSweAgent => mini_swe_agent::read(source, feed),
             Format::OpenHands => open_hands::read(source, feed),
             Format::OpenHandsSdk => open_hands_sdk::read(source, feed),
-            Format::Chat => chat::read(source, feed),
+            Format::QwenCode => qwen_code::read(source, feed),
+            Format::Cline => chat::read("cline", source, feed),
+            Format::Amp => chat::read("amp", source, feed),
+            Format::OpenCode => open_code::read(source, feed),
+            Format::Goose => goose::read(source, feed),
+            Format::Crush => crush::read(source, feed),
+            Format::CursorState => cursor::read(source, feed),
+            Format::CursorAgent => chat::read("cursor", source, feed),
+            Format::Factory => chat::read("factory", source, feed),
+            Format::CopilotCli => copilot_cli::read(source, feed),
+            Format::CodexExec => codex_exec::read(source, feed),
+            Format::ChatGpt => chat_gpt::read(source, feed),
+            Format::ClaudeAi => chat::read("claude-ai", source, feed),
+            Format::Inspect => chat::read("inspect", source, feed),
+            Format::VercelAi => chat::read("vercel-ai", source, feed),
+            Format::Responses => chat::read(chat::RESPONSES, source, feed),
+            Format::Chat => chat::read("chat", source, feed),
         }
     }
 }

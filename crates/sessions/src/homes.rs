@@ -13,11 +13,21 @@ pub struct Home {
     pub path: PathBuf,
 }
 
+/// Editors whose extensions keep sessions, by the folder of their settings.
+const EDITORS: [&str; 4] = ["Code", "Code - Insiders", "VSCodium", "Cursor"];
+
+/// Tasks of Cline, Roo and Kilo below the storage of an editor.
+const CLINE_TASKS: [&str; 3] = [
+    "saoudrizwan.claude-dev/tasks",
+    "rooveterinaryinc.roo-cline/tasks",
+    "kilocode.kilo-code/tasks",
+];
+
 /// The usual homes of every agent, for a user whose home folder is `home`.
 ///
 /// `variable` looks up the environment; an empty value is as good as none. Honoured are
-/// `HERMES_HOME`, `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `MSWEA_GLOBAL_CONFIG_DIR` and
-/// `XDG_CONFIG_HOME`. Without a home folder only what variables name is returned.
+/// `HERMES_HOME`, `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `QWEN_HOME`, `MSWEA_GLOBAL_CONFIG_DIR`,
+/// `XDG_CONFIG_HOME` and `XDG_DATA_HOME`. Without a home folder only what variables name is returned.
 pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -> Vec<Home> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let below = |path: &str| home.map(|home| home.join(path));
@@ -42,9 +52,28 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
     add("codex", codex, &["sessions", "archived_sessions"]);
     add("gemini-cli", below(".gemini"), &["tmp"]);
     add("pi", below(".pi"), &["agent/sessions"]);
+    add("qwen-code", named("QWEN_HOME").or_else(|| below(".qwen")), &["projects"]);
     // The SDK's, and those of the versions before it.
     add("open-hands-sdk", below(".openhands"), &["conversations"]);
     add("open-hands", below(".openhands"), &["sessions"]);
+
+    let data = named("XDG_DATA_HOME").or_else(|| below(".local/share"));
+    add("amp", data.clone(), &["amp/threads"]);
+    add("opencode", data.clone(), &["opencode/opencode.db"]);
+    add("goose", data, &["goose/sessions"]);
+    add("copilot-cli", below(".copilot"), &["session-state", "history-session-state"]);
+    add("factory", below(".factory"), &["sessions"]);
+    add("cursor", below(".cursor"), &["projects"]);
+    add("cline", below(".cline"), &["data/sessions"]);
+    for place in [configuration.clone(), below("Library/Application Support")] {
+        for editor in EDITORS {
+            let storage = place.as_ref().map(|place| place.join(editor).join("User/globalStorage"));
+            add("cline", storage.clone(), &CLINE_TASKS);
+            if editor == "Cursor" {
+                add("cursor", storage, &["state.vscdb"]);
+            }
+        }
+    }
 
     if let Some(mini) = named("MSWEA_GLOBAL_CONFIG_DIR") {
         add("mini-swe-agent", Some(mini), &[""]);
@@ -70,8 +99,10 @@ mod tests {
 
     #[test]
     fn below_the_home_folder() {
+        let mut found = paths(&[], Some("/h"));
+        found.retain(|home| !home.contains("globalStorage") || home.contains(".config/Code/"));
         assert_eq!(
-            paths(&[], Some("/h")),
+            found,
             [
                 "hermes /h/.hermes/sessions",
                 "hermes /h/.hermes/state.db",
@@ -81,8 +112,20 @@ mod tests {
                 "codex /h/.codex/archived_sessions",
                 "gemini-cli /h/.gemini/tmp",
                 "pi /h/.pi/agent/sessions",
+                "qwen-code /h/.qwen/projects",
                 "open-hands-sdk /h/.openhands/conversations",
                 "open-hands /h/.openhands/sessions",
+                "amp /h/.local/share/amp/threads",
+                "opencode /h/.local/share/opencode/opencode.db",
+                "goose /h/.local/share/goose/sessions",
+                "copilot-cli /h/.copilot/session-state",
+                "copilot-cli /h/.copilot/history-session-state",
+                "factory /h/.factory/sessions",
+                "cursor /h/.cursor/projects",
+                "cline /h/.cline/data/sessions",
+                "cline /h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
+                "cline /h/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks",
+                "cline /h/.config/Code/User/globalStorage/kilocode.kilo-code/tasks",
                 "mini-swe-agent /h/.config/mini-swe-agent",
                 "mini-swe-agent /h/Library/Application Support/mini-swe-agent",
             ]

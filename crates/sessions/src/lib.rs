@@ -7,6 +7,7 @@
 //! and only the reader of a format can tell.
 
 mod any_json;
+mod blocks;
 mod bounded;
 mod collect;
 mod condense;
@@ -20,6 +21,7 @@ mod find;
 mod format;
 mod function_call;
 mod id;
+mod lineage;
 mod lines;
 #[cfg(test)]
 mod mutation;
@@ -27,23 +29,33 @@ mod naming;
 mod pairing;
 mod repaired;
 mod source;
+mod sqlite;
 mod text;
 mod thinking;
 mod time;
 mod tokens;
+mod unknown;
 mod wire;
 
 mod atif;
 mod chat;
+mod chat_gpt;
 mod claude_code;
 mod codex;
+mod codex_exec;
+mod copilot_cli;
+mod crush;
+mod cursor;
 mod gemini_cli;
+mod goose;
 mod hermes;
 mod homes;
 mod mini_swe_agent;
+mod open_code;
 mod open_hands;
 mod open_hands_sdk;
 mod pi;
+mod qwen_code;
 mod swe_agent;
 
 pub use collect::{Collector, Session};
@@ -54,8 +66,10 @@ pub use feed::{Notes, Sink};
 pub use find::{Found, find};
 pub use format::Format;
 pub use homes::{Home, homes};
+pub use lineage::Lineage;
 pub use source::Source;
 pub use text::Text;
+pub use unknown::Unknown;
 
 use feed::Feed;
 

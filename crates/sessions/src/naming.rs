@@ -48,13 +48,29 @@ impl Naming {
             | Format::HermesState
             | Format::ClaudeCode
             | Format::Codex
-            | Format::Pi => true,
+            | Format::Pi
+            | Format::QwenCode
+            | Format::OpenCode
+            | Format::Goose
+            | Format::Crush
+            | Format::CursorState
+            | Format::CursorAgent
+            | Format::Factory
+            | Format::Amp => true,
             // A folder is a conversation.
             Format::OpenHands | Format::OpenHandsSdk => matches!(source, Source::Folder { .. }),
             Format::GeminiCli
             | Format::Atif
             | Format::SweAgent
             | Format::MiniSweAgent
+            | Format::CopilotCli
+            | Format::CodexExec
+            | Format::ChatGpt
+            | Format::ClaudeAi
+            | Format::Inspect
+            | Format::Cline
+            | Format::VercelAi
+            | Format::Responses
             | Format::Chat => false,
         };
         Self {

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::bound;
 use super::files::MAX_PATH;
 use super::row::{Columns, Record, read_from, record};
-use super::statement::{Value, params, stored_as};
+use super::statement::{ToValue as _, Value, params, stored_as};
+use super::{bound, lineage};
 use selftest_grading::grade::{
     Details, ErrorCause, ErrorClass, ErrorCount, GradeRecord, Level, SessionKind, TaskOutcome,
     TaskType, ToolUse,
 };
-use selftest_sessions::Usage;
+use selftest_sessions::{Lineage, Usage};
 
 /// The agent of a row that names none.
 const UNKNOWN_AGENT: &str = "unknown";
@@ -89,12 +89,28 @@ impl Record for Details {
     const TABLE: &'static str = GradeRecord::TABLE;
 
     fn columns() -> Vec<&'static str> {
-        vec!["agent", "task_type", "counts_at", "messages", "details_json"]
+        vec![
+            "agent",
+            "task_type",
+            "counts_at",
+            "messages",
+            "details_json",
+            "claimed_id",
+            "beginning",
+            "lineage",
+        ]
     }
 
     fn values(&self) -> Vec<Value> {
         let json = Value::Text(Some(bound::details(self)));
-        params![self.agent, self.task_type, self.counts_at, self.messages, json].into()
+        let known = Some(&self.lineage).filter(|lineage| !lineage.id.is_empty());
+        let claimed = known.map(|lineage| lineage.id.clone());
+        let lineage = Value::Text(known.and_then(|lineage| serde_json::to_string(lineage).ok()));
+        let mut values: Vec<Value> =
+            params![self.agent, self.task_type, self.counts_at, self.messages].into();
+        values.extend([json, claimed.to_value(bound::NAME)]);
+        values.extend([known.and_then(lineage::beginning).to_value(bound::NAME), lineage]);
+        values
     }
 
     fn read(row: &Columns<'_>) -> Result<Self, String> {
@@ -109,6 +125,7 @@ impl Record for Details {
         if let Some(counts_at) = row.optional("counts_at") {
             details.counts_at = counts_at;
         }
+        details.lineage = row.json("lineage").unwrap_or_default();
         Ok(details)
     }
 }
@@ -151,5 +168,6 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
         evidence: Vec::new(),
         outcome_evidence: Vec::new(),
         corrections: 0,
+        lineage: Lineage::default(),
     })
 }

@@ -45,6 +45,7 @@ const CHANGES: &[Change] = changes![
     "0009_jobs",
     "0010_rules",
     "0011_rubrics",
+    "0012_lineage",
     "0013_outcomes",
 ];
 

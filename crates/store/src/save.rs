@@ -1,19 +1,21 @@
-//! Saves the results of reading files, and decides between files that hold the same session: the one
-//! with more messages counts, of equals the one whose path comes first. The order in which files are
-//! read must not matter: threads read them.
+//! Saves the results of reading files, and decides between files that hold the same run of a
+//! session: the one with more messages counts, of equals the one whose path comes first. Different
+//! runs that their files call by one id are all kept, the oldest under that id. Of a session that
+//! goes on where another ended the longer counts. The order in which files are read must not
+//! matter: threads read them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
 
 use super::bound::TEXT;
 use super::files::MAX_PATH;
+use super::lineage::{Kin, Relation};
 use super::row::Record as _;
 use super::statement::{ToValue as _, params};
 use super::transaction::Writing;
-use super::{FileOutcome, FileRecord, Store, StoreError, bound, files};
+use super::{FileOutcome, FileRecord, Store, StoreError, bound, files, lineage};
 use selftest_grading::grade::GradeRecord;
 
 /// A file and the grades of its sessions.
@@ -28,8 +30,10 @@ pub struct FileResult {
 /// A grade that is not kept, because another file holds more of the same session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// The session.
+    /// The session, by the id in its file.
     pub session_id: String,
+    /// Which run of that id ([`selftest_sessions::Lineage::beginning`]).
+    pub beginning: u64,
     /// The file whose grade is not kept.
     pub file: String,
     /// The file whose grade is.
@@ -43,8 +47,9 @@ impl Store {
     ///
     /// The grades of a file replace those that it had before; a session that it no longer holds
     /// loses its grade, unless the file is now [`FileOutcome::Unreadable`]. Where several files
-    /// hold a session, the grade with more messages is kept, of equals the one whose path comes
-    /// first; every grade that is not kept is returned, and a file that has no other is recorded as
+    /// hold the same run of a session, the grade with more messages is kept, of equals the one
+    /// whose path comes first, and of a session that goes on where another ended the longer; every
+    /// grade that is not kept is returned, and a file that has no other is recorded as
     /// [`FileOutcome::Duplicate`], whether it came before or now. When a session loses its grade,
     /// files that had lost against it are to be read again: [`Store::known_files`] leaves them
     /// out.
@@ -78,27 +83,29 @@ async fn save(
     lost: &mut Vec<Lost>,
 ) -> Result<(), StoreError> {
     let path = bound::path(&result.file.path);
-    let mut before = sessions_of(writing, &path).await?;
+    let mut before = HashSet::new();
+    if result.file.outcome != FileOutcome::Unreadable {
+        // What the file held before and holds no longer leaves its id to others.
+        let own: Vec<Kin> = result.grades.iter().map(|grade| Kin::of(grade, &path)).collect();
+        let (kept, gone): (Vec<Kin>, Vec<Kin>) = lineage::in_file(writing, &path)
+            .await?
+            .into_iter()
+            .partition(|kin| own.iter().any(|own| own.relation(kin) == Relation::Same));
+        let ids = |all: Vec<Kin>| all.into_iter().map(|kin| kin.session_id).collect();
+        forget(writing, &path, &ids(gone)).await?;
+        before = ids(kept);
+    }
     let (mut graded, mut winner) = (0, None);
-    for (session_id, grade) in largest(&result.grades) {
-        if let Some((other, messages)) = other_holder(writing, &session_id, &path).await? {
-            let own = i64::try_from(grade.details.messages).unwrap_or(i64::MAX);
-            let wins = (own, Reverse(&path)) > (messages, Reverse(&other));
-            let (file, kept) = if wins { (&other, &path) } else { (&path, &other) };
-            let why = bound::text(&format!("session {session_id} is graded from {kept}"), TEXT);
-            let (file, kept) = (file.clone(), kept.clone());
-            let session_id = session_id.clone();
-            let was_last = wins && displace(writing, &other, &why).await?;
-            lost.push(Lost { session_id, file, kept, was_last });
-            if !wins {
-                winner = Some(why);
-                continue;
+    for grade in largest(&result.grades) {
+        match place(writing, grade, &path, lost).await? {
+            Place::Under(session_id) => {
+                let kept = GradeRecord { session_file: path.clone(), session_id, ..grade.clone() };
+                writing.execute(GradeRecord::upsert("session_id"), kept.values()).await?;
+                before.remove(&bound::text(&kept.session_id, bound::NAME));
+                graded += 1;
             }
+            Place::Lost(why) => winner = Some(why),
         }
-        let kept = GradeRecord { session_file: path.clone(), ..grade.clone() };
-        writing.execute(GradeRecord::upsert("session_id"), kept.values()).await?;
-        before.remove(&session_id);
-        graded += 1;
     }
     let mut file = FileRecord { graded, ..result.file.clone() };
     if file.outcome == FileOutcome::Graded && graded == 0 && winner.is_some() {
@@ -108,45 +115,106 @@ async fn save(
             own.was_last = true;
         }
     }
-    if file.outcome != FileOutcome::Unreadable && !before.is_empty() {
-        forget(writing, &path, &before).await?;
-    }
+    // Those that gave way now.
+    forget(writing, &path, &before).await?;
     files::write(writing, file).await
 }
 
-/// The sessions that are graded from a file.
-async fn sessions_of(writing: &mut Writing, path: &str) -> Result<HashSet<String>, StoreError> {
-    let query = "SELECT session_id FROM session_grades WHERE session_file = $1";
-    let rows = writing.fetch(query, [path.to_value(MAX_PATH)]).await?;
-    Ok(rows.iter().map(|row| row.try_get(0).unwrap_or_default()).collect())
+/// What becomes of a grade.
+enum Place {
+    /// It is kept under this id.
+    Under(String),
+    /// Another counts; why, for a person.
+    Lost(String),
 }
 
-/// The file other than `path` that a session is graded from, and its number of messages.
-async fn other_holder(
+/// Decides between a grade and those of its kin. Nothing depends on which of them came first.
+async fn place(
     writing: &mut Writing,
-    session_id: &str,
+    grade: &GradeRecord,
     path: &str,
-) -> Result<Option<(String, i64)>, StoreError> {
-    let query = "SELECT session_file, messages FROM session_grades \
-                 WHERE session_id = $1 AND session_file <> $2";
-    let rows = writing.fetch(query, params![session_id, path.to_value(MAX_PATH)]).await?;
-    // A row that another program wrote without a number of messages wins against nothing.
-    let read = |row: &sqlx::any::AnyRow| {
-        (row.try_get(0).unwrap_or_default(), row.try_get(1).unwrap_or_default())
-    };
-    Ok(rows.first().map(read))
+    lost: &mut Vec<Lost>,
+) -> Result<Place, StoreError> {
+    let own = Kin::of(grade, path);
+    let (mut id, mut namesakes) = (None, Vec::new());
+    for other in lineage::find(writing, &own).await? {
+        let (session_id, is_here) = (other.session_id.clone(), other.file == path);
+        match own.relation(&other) {
+            Relation::Same if is_here => id = Some(session_id),
+            Relation::Same => {
+                let wins =
+                    (own.messages, Reverse(&own.file)) > (other.messages, Reverse(&other.file));
+                let kept = if wins { &own } else { &other };
+                let why = format!("session {} is graded from {}", own.claimed, kept.file);
+                let why = give_way(writing, wins, &own, &other, why, lost).await?;
+                if !wins {
+                    return Ok(Place::Lost(why));
+                }
+                id = Some(session_id);
+            }
+            Relation::SameName => namesakes.push(other),
+            relation @ (Relation::GoesOn | Relation::Begins) => {
+                let wins = relation == Relation::Begins;
+                let (short, long) = if wins { (&other, &own) } else { (&own, &other) };
+                let why = format!(
+                    "session {} is the beginning of session {}, which is graded from {}",
+                    short.claimed, long.claimed, long.file
+                );
+                let why = give_way(writing, wins, &own, &other, why, lost).await?;
+                if !wins {
+                    return Ok(Place::Lost(why));
+                }
+                lineage::remove(writing, &other).await?;
+            }
+            Relation::Other => {}
+        }
+    }
+    if let Some(id) = id {
+        return Ok(Place::Under(id));
+    }
+    match namesakes.into_iter().find(|other| other.session_id == own.claimed) {
+        Some(holder) if own.comes_before(&holder) => {
+            lineage::rename(writing, &holder.session_id, &holder.name()).await?;
+            Ok(Place::Under(own.session_id))
+        }
+        Some(_) => Ok(Place::Under(own.name())),
+        None => Ok(Place::Under(own.session_id)),
+    }
 }
 
-/// For each session the grade with most messages: a file may hold one twice.
-fn largest(grades: &[GradeRecord]) -> BTreeMap<String, &GradeRecord> {
-    let mut largest: BTreeMap<String, &GradeRecord> = BTreeMap::new();
+/// Notes which of two grades counts, and at a file that lost one, why. The reason, bounded.
+async fn give_way(
+    writing: &mut Writing,
+    wins: bool,
+    own: &Kin,
+    other: &Kin,
+    why: String,
+    lost: &mut Vec<Lost>,
+) -> Result<String, StoreError> {
+    let why = bound::text(&why, TEXT);
+    let (loser, kept) = if wins { (other, own) } else { (own, other) };
+    let was_last = wins && displace(writing, &other.file, &why).await?;
+    lost.push(Lost {
+        session_id: loser.claimed.clone(),
+        beginning: loser.lineage.beginning,
+        file: loser.file.clone(),
+        kept: kept.file.clone(),
+        was_last,
+    });
+    Ok(why)
+}
+
+/// For each run the grade with most messages: a file may hold one twice.
+fn largest(grades: &[GradeRecord]) -> Vec<&GradeRecord> {
+    let mut largest: BTreeMap<(&str, u64), &GradeRecord> = BTreeMap::new();
     for grade in grades {
-        let kept = largest.entry(bound::text(&grade.session_id, bound::NAME)).or_insert(grade);
+        let key = (grade.session_id.as_str(), grade.details.lineage.beginning);
+        let kept = largest.entry(key).or_insert(grade);
         if kept.details.messages < grade.details.messages {
             *kept = grade;
         }
     }
-    largest
+    largest.into_values().collect()
 }
 
 /// Notes at a file that one of its grades gave way to that of another file. Whether it was its last.
@@ -176,6 +244,9 @@ async fn forget(
     path: &str,
     sessions: &HashSet<String>,
 ) -> Result<(), StoreError> {
+    if sessions.is_empty() {
+        return Ok(());
+    }
     for session_id in sessions {
         let query = "DELETE FROM session_grades WHERE session_id = $1 AND session_file = $2";
         writing.execute(query, params![session_id, path.to_value(MAX_PATH)]).await?;

@@ -61,6 +61,7 @@ pub(crate) fn record(
             evidence: Vec::new(),
             outcome_evidence: Vec::new(),
             corrections: 0,
+            lineage: selftest_sessions::Lineage::default(),
         },
     }
 }
@@ -104,6 +105,7 @@ impl GradeRecord {
     /// At another time.
     pub(crate) fn at(mut self, at: &str) -> Self {
         self.details.counts_at = at.parse().unwrap();
+        self.session_start = Some(self.details.counts_at);
         self
     }
 }

@@ -100,12 +100,21 @@ pub struct Details {
     /// How often the person objected to what the agent had done, or stopped it.
     #[serde(default)]
     pub corrections: u64,
+    /// How the session begins; in columns of its own.
+    #[serde(skip)]
+    pub lineage: selftest_sessions::Lineage,
 }
 
 impl GradeRecord {
     /// Whether rates count it: it is a person's task.
     pub fn is_task(&self) -> bool {
         self.session_kind == SessionKind::Task
+    }
+
+    /// When the session began; `None` where nothing says so. Such a session is in no week:
+    /// [`Details::counts_at`] only puts it somewhere in a list.
+    pub fn dated_at(&self) -> Option<Timestamp> {
+        self.session_start
     }
 }
 
@@ -250,6 +259,7 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             evidence: Vec::new(),
             outcome_evidence: Vec::new(),
             corrections: 0,
+            lineage: selftest_sessions::Lineage::default(),
         },
     }
 }

@@ -48,6 +48,9 @@ pub struct Coverage {
     pub duplicate: u64,
     /// Graded sessions in the database after the scan, those of earlier ones among them.
     pub stored: u64,
+    /// Of them those of which nothing says when they were: they are in no week.
+    #[serde(default)]
+    pub undated: u64,
 }
 
 /// The numbers of one week.
@@ -145,8 +148,8 @@ pub struct WeeklyReport {
 
 impl WeeklyReport {
     /// The report of a week. `records` are those of the week and of weeks before it, in any
-    /// order, overrides applied; a session belongs to the week of its `counts_at`, records of
-    /// other weeks are left aside.
+    /// order, overrides applied; a session belongs to the week in which it began, records of
+    /// other weeks and those without a date are left aside.
     pub fn of(
         week: Week,
         records: &[GradeRecord],
@@ -157,7 +160,9 @@ impl WeeklyReport {
     ) -> Self {
         let mut weeks: BTreeMap<Week, Vec<&GradeRecord>> = BTreeMap::new();
         for record in records {
-            weeks.entry(Week::of(record.details.counts_at)).or_default().push(record);
+            if let Some(date) = record.dated_at() {
+                weeks.entry(Week::of(date)).or_default().push(record);
+            }
         }
         let within = |first: Week, last: Week| -> Vec<&GradeRecord> {
             weeks.range(first..=last).flat_map(|(_, records)| records).copied().collect()

@@ -34,6 +34,7 @@ pub fn transcript(session: &Session, redactor: &Redactor, full: bool) -> String 
         format!("{} in, {} out, {} from cache", usage.input, usage.output, usage.cached)
     });
     fact("tokens", usage);
+    fact("unread", head.unknown_blocks.words());
     for event in &session.events {
         add_event(&mut text, event, redactor, full);
     }

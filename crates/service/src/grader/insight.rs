@@ -90,6 +90,7 @@ impl SelfGrader {
     /// The results of the files of a scan; without one, of every file that was ever looked into.
     pub async fn coverage(&self, scan: Option<&Scan>) -> Result<Coverage, StoreError> {
         let stored = self.store.graded_sessions().await?;
+        let undated = self.store.undated_sessions().await?;
         if let Some(scan) = scan {
             return Ok(Coverage {
                 scanned: true,
@@ -103,6 +104,7 @@ impl SelfGrader {
                 no_session: scan.no_session,
                 duplicate: scan.duplicate,
                 stored,
+                undated,
             });
         }
         let files = self.store.files_by_outcome(Timestamp::MIN, Timestamp::MAX).await?;
@@ -120,6 +122,7 @@ impl SelfGrader {
             no_session: count(FileOutcome::NoSession),
             duplicate: count(FileOutcome::Duplicate),
             stored,
+            undated,
         })
     }
 

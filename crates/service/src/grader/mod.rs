@@ -276,6 +276,12 @@ impl SelfGrader {
             };
             self.store_results(scan::start(task), &mut scan, observer).await?;
         }
+        // Of several runs of one id all but one have another by now.
+        for renamed in self.store.renamed_sessions().await? {
+            if let Some(grade) = scan.grades.iter_mut().find(|grade| renamed.is_of(grade)) {
+                grade.session_id = renamed.session_id;
+            }
+        }
         // Threads end when they end; people read the newest first.
         scan.grades.sort_by_key(|grade| std::cmp::Reverse(grade.details.counts_at));
         scan.skipped.sort_by_key(|(path, _)| order.get(path));
@@ -343,8 +349,10 @@ impl SelfGrader {
             for earlier in lost.iter().filter(|lost| graded.contains(&lost.file)) {
                 scan.take_back(earlier);
             }
-            let lost: HashSet<(&str, &str)> =
-                lost.iter().map(|lost| (lost.session_id.as_str(), lost.file.as_str())).collect();
+            let lost: HashSet<(&str, u64, &str)> = lost
+                .iter()
+                .map(|lost| (lost.session_id.as_str(), lost.beginning, lost.file.as_str()))
+                .collect();
             for result in batch.drain(..) {
                 if !result.grades.is_empty() {
                     graded.insert(result.file.path.clone());
@@ -358,11 +366,14 @@ impl SelfGrader {
 
 impl Scan {
     /// Adds the result of a file, except grades that lost against another file's.
-    fn add(&mut self, result: FileResult, lost: &HashSet<(&str, &str)>, wanted: &Wanted) {
+    fn add(&mut self, result: FileResult, lost: &HashSet<(&str, u64, &str)>, wanted: &Wanted) {
         self.read += 1;
         let FileResult { file, grades } = result;
         let had_grades = !grades.is_empty();
-        let is_kept = |grade: &GradeRecord| !lost.contains(&(&grade.session_id, &file.path));
+        let is_kept = |grade: &GradeRecord| {
+            let run = (&*grade.session_id, grade.details.lineage.beginning, &*file.path);
+            !lost.contains(&run)
+        };
         let mut kept: Vec<GradeRecord> = grades.into_iter().filter(is_kept).collect();
         let all_lost = had_grades && kept.is_empty();
         kept.retain(|grade| wanted.has(grade));
@@ -393,7 +404,9 @@ impl Scan {
     /// A file that was added before has lost a grade to one that was read after it.
     fn take_back(&mut self, lost: &Lost) {
         let is_lost = |grade: &GradeRecord| {
-            grade.session_id == lost.session_id && grade.session_file == lost.file
+            grade.session_id == lost.session_id
+                && grade.details.lineage.beginning == lost.beginning
+                && grade.session_file == lost.file
         };
         let before = self.grades.len();
         self.grades.retain(|grade| !is_lost(grade));

@@ -1,12 +1,14 @@
 //! One chat message and what it becomes in the neutral model.
 
-use crate::content::Content;
-use crate::event::{Event, Origin, Role, ToolCall, ToolResult};
+use serde::Deserialize;
+
+use crate::blocks::{Block, Blocks, Calls, Said, Speaker, xml};
+use crate::event::{Origin, Role, ToolCall, ToolResult, Usage};
 use crate::feed::Feed;
-use crate::function_call::{Call, Function};
+use crate::function_call::Function;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{List, Object};
+use crate::wire::{Int, Object};
 use crate::{failure, thinking};
 
 use super::tags;
@@ -40,16 +42,47 @@ impl Place {
 #[derive(Default)]
 pub(super) struct Message<'a> {
     pub(super) role: Text<'a>,
-    pub(super) content: Content<'a>,
-    /// The model's words in place of content.
-    pub(super) refusal: Text<'a>,
-    pub(super) name: Text<'a>,
+    /// `content`, and `parts` where that is their name.
+    pub(super) content: Blocks<'a>,
+    pub(super) parts: Blocks<'a>,
+    /// The message as a block of its own, as items of the Responses interface are.
+    pub(super) item: Block<'a>,
     pub(super) model: Text<'a>,
-    pub(super) tool_calls: List<Call<'a>>,
+    pub(super) tool_calls: Calls<'a>,
+    /// The same beside parts, which hold them too (Vercel AI).
+    pub(super) tool_invocations: Blocks<'a>,
     pub(super) function_call: Object<Function<'a>>,
-    pub(super) tool_call_id: Text<'a>,
     pub(super) time: Moment,
+    pub(super) usage: Object<Tokens<'a>>,
     reasoning: Text<'a>,
+}
+
+/// Tokens of one model call, under the names of several programs.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+pub(super) struct Tokens<'a> {
+    /// Amp says here which model it was.
+    model: Text<'a>,
+    timestamp: Moment,
+    input_tokens: Int,
+    output_tokens: Int,
+    cache_read_input_tokens: Int,
+    cache_read_tokens: Int,
+    cache_creation_input_tokens: Int,
+    cache_write_tokens: Int,
+}
+
+impl Tokens<'_> {
+    fn usage(&self) -> Option<Usage> {
+        let either = |one: Int, other: Int| one.count().max(other.count());
+        let written = either(self.cache_creation_input_tokens, self.cache_write_tokens);
+        let usage = Usage {
+            input: self.input_tokens.count().saturating_add(written),
+            output: self.output_tokens.count(),
+            cached: either(self.cache_read_input_tokens, self.cache_read_tokens),
+        };
+        (usage != Usage::default()).then_some(usage)
+    }
 }
 
 /// A call before there were ids: only one could be open, so its name tells it.
@@ -65,66 +98,143 @@ impl<'a> Message<'a> {
     }
 
     #[expect(clippy::match_same_arms, reason = "the rows are read from top to bottom")]
-    pub(super) fn send(self, feed: &mut Feed<'_>, place: Place) {
-        "chat".clone_into(&mut feed.head.agent);
-        let is_named = !self.name.is_empty() && self.tool_call_id.is_empty();
+    pub(super) fn send(mut self, feed: &mut Feed<'_>, place: Place, agent: &str) {
+        agent.clone_into(&mut feed.head.agent);
+        let is_named = !self.item.name.is_empty() && self.item.call_id.is_empty();
+        self.content.append(std::mem::take(&mut self.parts));
+        if !self.role.is_empty() && !self.content.has_text() {
+            // A refusal, or the words of an export: in place of content.
+            self.content.say_first(std::mem::take(&mut self.item.text));
+        }
+        if !self.content.has_calls() {
+            self.content.append(std::mem::take(&mut self.tool_invocations));
+        }
+        if let Some(tokens) = &self.usage.0 {
+            self.time = Moment(self.time.0.or(tokens.timestamp.0));
+        }
+        // LangChain names the speaker in the type.
+        if self.role.is_empty()
+            && matches!(self.item.kind.as_str(), "human" | "ai" | "tool" | "system" | "developer")
+        {
+            self.role = self.item.kind.clone();
+        }
         match (self.role.as_str(), place) {
             ("user" | "assistant", Place::FirstOfHistory) if is_named => {
                 self.say(Role::User, Origin::Human, feed);
             }
             ("user" | "assistant", Place::InHistory) if is_named => self.send_member(feed),
-            ("assistant" | "gpt" | "model", _) => self.send_answer(feed),
-            ("user" | "human", _) => self.say(Role::User, Origin::Human, feed),
-            ("tool" | "function" | "observation", _) => self.send_results(feed),
+            ("assistant" | "gpt" | "model" | "ai", _) => self.send_answer(feed),
+            ("user" | "human", _) => self.send_given(feed),
+            ("tool" | "function" | "observation" | "toolResult", _) => self.send_results(feed),
             ("system" | "developer", _) => self.say(Role::System, Origin::Harness, feed),
+            ("", _) if !self.item.kind.is_empty() => self.send_item(feed),
             ("", _) => feed.notes.ignored_records += 1,
             // A group of agents whose names stand in the role.
             (_, Place::FirstOfHistory) => self.say(Role::User, Origin::Human, feed),
             (_, Place::InHistory) => self.send_answer(feed),
-            _ => feed.notes.ignored_records += 1,
+            (role, _) => {
+                feed.unknown(role);
+                feed.notes.ignored_records += 1;
+            }
         }
     }
 
     fn say(self, role: Role, origin: Origin, feed: &mut Feed<'_>) {
-        let (text, time) = (self.content.0, self.time.0);
-        feed.event(Event { role, origin, text, time, ..Event::default() });
+        self.content.send_given(&Speaker::new(origin, self.time.0), role, feed);
+    }
+
+    /// What was given to the agent: by a person, by its program, or by its tools.
+    fn send_given(mut self, feed: &mut Feed<'_>) {
+        let mut origin = Origin::Human;
+        self.content.each_step(|step| {
+            if let Some(given) = xml::given(&step.text) {
+                step.text = given.words.into();
+                step.results.extend(given.results);
+                if given.is_harness {
+                    origin = Origin::Harness;
+                }
+            }
+        });
+        self.say(Role::User, origin, feed);
+    }
+
+    /// An item of the Responses interface that is no message.
+    fn send_item(mut self, feed: &mut Feed<'_>) {
+        if self.item.text.is_empty() {
+            self.item.text = self.content.take_text();
+        }
+        let mut blocks = Blocks::default();
+        blocks.add(self.item);
+        if !blocks.is_empty() {
+            feed.head.model(&self.model);
+            blocks.send_answer(&Speaker::new(Origin::Agent, self.time.0), feed);
+        }
     }
 
     /// One of a group of agents: only the first message was the human's.
-    fn send_member(self, feed: &mut Feed<'_>) {
+    fn send_member(mut self, feed: &mut Feed<'_>) {
         let time = self.time.0;
-        if self.name.as_str() != TERMINAL {
+        if self.item.name.as_str() != TERMINAL {
             return self.send_answer(feed);
         }
-        let result = ToolResult { tool: self.name, ..failure::result_of(self.content.0) };
+        let text = self.content.take_text();
+        let result = ToolResult { tool: self.item.name, ..failure::result_of(text) };
         if result.exit_code.is_none() {
             return feed.say(Role::User, Origin::Harness, result.text, time);
         }
         feed.results(Origin::Agent, vec![result], time);
     }
 
-    fn send_answer(self, feed: &mut Feed<'_>) {
+    fn send_answer(mut self, feed: &mut Feed<'_>) {
         feed.head.model(&self.model);
-        let (thought, text) = thinking::split(self.content.0);
-        let (mut text, tagged) = tags::take_calls(text);
-        if text.is_empty() {
-            text = self.refusal;
+        if let Some(tokens) = &self.usage.0 {
+            feed.head.model(&tokens.model);
         }
-        let mut reasoning = self.reasoning;
-        thinking::add(&mut reasoning, thought);
-        let calls = self.tool_calls.0.into_iter().filter_map(Call::into_call);
-        let old = self.function_call.0.map(old_call);
-        let calls = calls.chain(old).chain(tagged).collect();
-        let (role, origin, time) = (Role::Assistant, Origin::Agent, self.time.0);
-        feed.event(Event { role, origin, text, reasoning, calls, time, ..Event::default() });
+        self.content.each_step(take_from_text);
+        self.content.think_first(self.reasoning);
+        for call in self.tool_calls.0 {
+            self.content.call(call);
+        }
+        if let Some(function) = self.function_call.0 {
+            self.content.call(old_call(function));
+        }
+        let usage = self.usage.0.as_ref().and_then(Tokens::usage);
+        let speaker = Speaker { usage, ..Speaker::new(Origin::Agent, self.time.0) };
+        self.content.send_answer(&speaker, feed);
     }
 
-    fn send_results(self, feed: &mut Feed<'_>) {
-        let is_old = self.role.as_str() == "function" && self.tool_call_id.is_empty();
-        let results = tags::results(&self.content.0).unwrap_or_else(|| {
-            let call_id = if is_old { self.name.clone() } else { self.tool_call_id };
-            vec![ToolResult { call_id, tool: self.name, ..failure::result_of(self.content.0) }]
+    fn send_results(mut self, feed: &mut Feed<'_>) {
+        if self.content.has_results() {
+            return self.say(Role::User, Origin::Harness, feed);
+        }
+        let text = self.content.take_text();
+        let is_old = self.role.as_str() == "function" && self.item.call_id.is_empty();
+        let results = tags::results(&text).unwrap_or_else(|| {
+            let name = self.item.name.clone();
+            if is_old {
+                self.item.call_id = name;
+            }
+            self.item.text = text;
+            // A row's number is no id of a call.
+            self.item.id = Text::default();
+            vec![self.item.take_result()]
         });
         feed.results(Origin::Agent, results, self.time.0);
     }
+}
+
+/// Takes thoughts and calls out of what an agent wrote.
+fn take_from_text(step: &mut Said<'_>) {
+    let (thought, text) = thinking::split(std::mem::take(&mut step.text));
+    thinking::add(&mut step.thinking, thought);
+    let (text, tagged) = tags::take_calls(text);
+    step.calls.extend(tagged);
+    step.text = match xml::take_calls(&text) {
+        Some(written) => {
+            step.calls.extend(written.calls);
+            step.results.extend(written.results);
+            written.text.into()
+        }
+        None => text,
+    };
 }

@@ -1,17 +1,28 @@
-//! Plain `OpenAI` chat messages: a bare list, wrapped in `messages`, `history`, `traj` or
-//! `conversations` (`ShareGPT`), a list of such wrappers (tau-bench: one per run), or JSON lines
-//! of any of them.
+//! Chat messages: a bare list, wrapped in `messages`, `history`, `traj` or `conversations`
+//! (`ShareGPT`), a list of such wrappers (tau-bench: one per run), or JSON lines of any of them.
+//! The same reader serves programs that keep messages as an interface of a model has them: Cline,
+//! Roo and Kilo, Amp, the Vercel AI SDK. What a message holds is read by `blocks`.
 //!
-//! There is no error flag: a tool's failure is read from its text (`failure`).
+//! Where there is no error flag, a tool's failure is read from its text (`failure`).
 
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
+use std::borrow::Cow;
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
 use super::ReadError;
+use super::any_json::{AnyJson, deserialize_any_json};
+use super::blocks::Blocks;
 use super::content::Content;
+use super::event::{Origin, Role};
 use super::feed::{Feed, Notes};
 use super::repaired::{may_need_repair, repair};
 use super::source::{Document, Part, Source};
 use super::text::Text;
+use super::time::Moment;
+use super::wire::{Loose, Object};
+
+/// The agent of requests to the Responses interface and of its responses.
+pub(super) const RESPONSES: &str = "responses";
 
 mod message;
 mod tags;
@@ -20,12 +31,16 @@ mod tests;
 
 use message::{Message, Place};
 
-/// Reads chat messages.
-pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+/// Reads chat messages of that agent, or of any where it is `chat`.
+pub(super) fn read(
+    agent: &'static str,
+    source: &Source,
+    feed: &mut Feed<'_>,
+) -> Result<(), ReadError> {
     if is_lines(source)? {
-        read_lines(source, feed)
+        read_lines(agent, source, feed)
     } else {
-        source.document(&mut Chat { place: Place::Anywhere }, feed)
+        source.document(&mut Chat::new(agent), feed)
     }
 }
 
@@ -42,10 +57,10 @@ fn is_lines(source: &Source) -> Result<bool, ReadError> {
     Ok(is_whole && lines.next(&mut notes)?.is_some())
 }
 
-fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let read = |bytes: &[u8], feed: &mut Feed<'_>| {
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-        let document = &mut Chat { place: Place::Anywhere };
+        let document = &mut Chat::new(agent);
         Part { document, feed }.deserialize(&mut deserializer)?;
         deserializer.end()
     };
@@ -61,6 +76,36 @@ fn read_lines(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     Ok(())
 }
 
+/// A message inside of a record, or its text.
+#[derive(Default)]
+struct Inner<'a> {
+    role: Text<'a>,
+    content: Blocks<'a>,
+    model: Text<'a>,
+    usage: Object<message::Tokens<'a>>,
+}
+
+deserialize_any_json!(Inner<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Inner<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.content.say(Text::new(text));
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "role" => self.role = map.next_value()?,
+                "content" => self.content = map.next_value()?,
+                "model" => self.model = map.next_value()?,
+                "usage" => self.usage = map.next_value()?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Whether an id is but a number in its file.
 fn is_row(id: &str) -> bool {
     id.len() < 10 && id.bytes().all(|byte| byte.is_ascii_digit())
@@ -69,6 +114,20 @@ fn is_row(id: &str) -> bool {
 /// A list of messages, an object around one, a list of such objects, or one message.
 struct Chat {
     place: Place,
+    agent: &'static str,
+    /// It may be a request to the Responses interface, or a response: `input` and `output` are
+    /// lists of items.
+    has_items: bool,
+}
+
+impl Chat {
+    fn new(agent: &'static str) -> Self {
+        Self { place: Place::Anywhere, agent, has_items: agent == RESPONSES }
+    }
+
+    fn inside(&self, place: Place) -> Self {
+        Self { place, agent: self.agent, has_items: false }
+    }
 }
 
 impl Document for Chat {
@@ -77,9 +136,9 @@ impl Document for Chat {
         mut list: A,
         feed: &mut Feed<'_>,
     ) -> Result<(), A::Error> {
-        let mut place = self.place;
-        while list.next_element_seed(Part { document: &mut Chat { place }, feed })?.is_some() {
-            place = place.after();
+        let mut element = Self { ..*self };
+        while list.next_element_seed(Part { document: &mut element, feed })?.is_some() {
+            element.place = element.place.after();
         }
         Ok(())
     }
@@ -91,40 +150,100 @@ impl Document for Chat {
     ) -> Result<(), A::Error> {
         let mut message = Message::default();
         let (mut is_wrapper, mut id, mut task, mut trial) = (false, None, None, None);
+        let (mut system, mut updated, mut cwd) = (Text::default(), Moment::default(), None);
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match key.as_str() {
-                "messages" | "traj" | "history" | "conversations" => {
+                "messages" | "traj" | "history" | "conversations" | "chat_messages" => {
                     if !is_wrapper && !feed.is_empty() {
                         feed.end();
                     }
                     is_wrapper = true;
-                    let document = &mut Chat { place: Place::of_list(&key) };
+                    if !system.is_empty() {
+                        feed.say(Role::System, Origin::Harness, std::mem::take(&mut system), None);
+                    }
+                    let document = &mut self.inside(Place::of_list(&key));
                     map.next_value_seed(Part { document, feed })?;
                 }
-                "id" | "session_id" | "question_ID" => id = Some(map.next_value::<Text<'de>>()?),
+                "input" | "output" if self.has_items => {
+                    is_wrapper = true;
+                    if !system.is_empty() {
+                        feed.say(Role::System, Origin::Harness, std::mem::take(&mut system), None);
+                    }
+                    let document = &mut self.inside(Place::Anywhere);
+                    map.next_value_seed(Part { document, feed })?;
+                }
+                // Logs of Inspect: each sample is a wrapper of its own.
+                "samples" => {
+                    let document = &mut self.inside(Place::Anywhere);
+                    map.next_value_seed(Part { document, feed })?;
+                    return IgnoredAny.visit_map(map).map(drop);
+                }
+                // Lines of Cursor's agent and of Factory: the message stands inside.
+                "message" => {
+                    let inner = map.next_value::<Inner<'de>>()?;
+                    if !inner.role.is_empty() {
+                        message.role = inner.role;
+                    }
+                    if !inner.model.is_empty() {
+                        message.model = inner.model;
+                    }
+                    message.content.append(inner.content);
+                    message.usage = Object(message.usage.0.take().or(inner.usage.0));
+                }
+                "cwd" => cwd = map.next_value::<Text<'de>>()?.line(400),
+                "id" | "session_id" | "question_ID" | "sessionId" | "chatId" | "uuid" => {
+                    let given = map.next_value::<Text<'de>>()?;
+                    message.item.id = given.clone();
+                    id = Some(given);
+                }
                 "task_id" => task = Some(map.next_value::<Text<'de>>()?),
                 "trial" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
-                "role" | "from" => message.role = map.next_value()?,
+                "modelInfo" => message.model = map.next_value::<Loose>()?.text("/id"),
+                "role" | "from" | "sender" => message.role = map.next_value()?,
                 "content" | "value" => message.content = map.next_value()?,
-                "refusal" => message.refusal = map.next_value()?,
+                "parts" => message.parts = map.next_value()?,
+                "toolInvocations" => message.tool_invocations = map.next_value()?,
                 "reasoning" | "reasoning_content" => {
                     message.think(map.next_value::<Content<'de>>()?.0);
                 }
-                "name" => message.name = map.next_value()?,
                 "tool_calls" => message.tool_calls = map.next_value()?,
                 "function_call" => message.function_call = map.next_value()?,
-                "tool_call_id" => message.tool_call_id = map.next_value()?,
-                "timestamp" | "created_at" => message.time = map.next_value()?,
-                _ => drop(map.next_value::<IgnoredAny>()?),
+                "usage" | "metrics" => message.usage = map.next_value()?,
+                "timestamp" | "created_at" | "createdAt" | "created" | "ts" | "startTime" => {
+                    message.time = map.next_value()?;
+                }
+                "updated_at" | "updatedAt" => updated = map.next_value()?,
+                // Amp: `{"sentAt": …}` of a message.
+                "meta" => {
+                    let Moment(sent) = map.next_value::<Loose>()?.part("/sentAt");
+                    message.time = Moment(message.time.0.or(sent));
+                }
+                // Amp: where the thread began.
+                "env" => {
+                    let tree = map.next_value::<Loose>()?.text("/initial/trees/0/uri");
+                    let tree = tree.line(400);
+                    cwd = tree.map(|uri| uri.strip_prefix("file://").unwrap_or(&uri).to_owned());
+                }
+                // Of a request to Anthropic's interface.
+                "system" | "instructions" => system = map.next_value::<Content<'de>>()?.0,
+                key => message.item.field(key, &mut map)?,
             }
         }
+        if !is_wrapper && message.item.kind.as_str() == "session_start" {
+            // Factory's first line.
+            feed.head.id = id.unwrap_or_default().as_str().to_owned();
+            feed.head.cwd = cwd;
+            return Ok(());
+        }
         if !is_wrapper {
-            message.send(feed, self.place);
+            message.send(feed, self.place, self.agent);
             return Ok(());
         }
         feed.head.model(&message.model);
         feed.saw(message.time);
+        feed.saw(updated);
+        feed.head.cwd = feed.head.cwd.take().or(cwd);
         let stem = feed.naming.stem();
         let name = match (&id, task, trial) {
             (Some(id), _, _) if is_row(id) => format!("{stem}#{id}"),

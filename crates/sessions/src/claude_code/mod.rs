@@ -253,7 +253,10 @@ impl Reader {
                     let (is_error, text) = (block.is_error.is_set(), block.content());
                     event.results.push(outcome::result_of(block.tool_use_id, text, is_error));
                 }
-                _ => {}
+                // Thoughts that cannot be read, and a note that another model answered.
+                "redacted_thinking" | "fallback" => {}
+                "image" | "document" => event.text.add(block.source.note(&block.kind)),
+                kind => feed.unknown(kind),
             }
         }
         if place != Place::SubagentInside {
@@ -264,6 +267,7 @@ impl Reader {
 
     fn user(&mut self, record: &Record<'_>, user: User<'_>, place: Place, feed: &mut Feed<'_>) {
         let time = record.timestamp.0;
+        user.unknown.iter().for_each(|kind| feed.unknown(kind));
         let is_summary = user.is_summary || origin::is_continuation(&user.words);
         let mark = if is_summary {
             // The boundary before it was an event of its own in newer versions.

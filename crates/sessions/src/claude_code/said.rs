@@ -38,6 +38,8 @@ pub(super) struct User<'a> {
     /// Whether they are the summary after a compaction.
     pub(super) is_summary: bool,
     pub(super) results: Vec<ToolResult<'a>>,
+    /// Types of blocks that are not understood.
+    pub(super) unknown: Vec<Text<'a>>,
 }
 
 impl<'a> Said<'a> {
@@ -78,7 +80,9 @@ fn user<'a>(record: &Record<'a>, message: Message<'a>, outputs: bool) -> User<'a
             "text" if is_harness => user.words.add(block.text),
             "text" => user.words.add(origin::without_notes(block.text)),
             kind @ ("image" | "document") => user.words.add(block.source.note(kind)),
-            _ => {}
+            // What a search of tools found is named in its call.
+            "tool_reference" | "fallback" => {}
+            _ => user.unknown.push(block.kind),
         }
     }
     user.is_human = !is_harness && !user.words.is_empty() && !origin::is_harness(&user.words);

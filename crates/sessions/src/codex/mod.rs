@@ -228,6 +228,9 @@ impl<'f, 's> Rollout<'f, 's> {
             "web_search_call" => {
                 self.call(Text::default(), "web_search".into(), payload.action.0, time);
             }
+            "image_generation_call" => {
+                self.call(Text::default(), "image_generation".into(), payload.action.0, time);
+            }
             "function_call_output" | "custom_tool_call_output" => {
                 let output = Output::read(payload.output, self.feed.wants_outputs());
                 let mut result = output.result();
@@ -244,6 +247,11 @@ impl<'f, 's> Rollout<'f, 's> {
             }
             // Another agent speaks to this one.
             "agent_message" => self.user(Origin::Harness, content.0, time),
+            // A call or a result of a kind that is not known.
+            kind if kind.ends_with("_call") || kind.ends_with("_output") => {
+                self.feed.unknown(kind);
+                self.feed.notes.ignored_records += 1;
+            }
             _ => self.feed.notes.ignored_records += 1,
         }
     }

@@ -376,13 +376,6 @@ fn the_oldest_layout_has_no_payloads() {
 }
 
 #[test]
-fn the_stream_of_codex_exec_is_named() {
-    let stream = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n";
-    let error = read(&Source::bytes("s.jsonl", stream), &mut Collector::default()).unwrap_err();
-    assert!(matches!(&error, ReadError::Unrecognised(what) if what.contains("codex exec --json")));
-}
-
-#[test]
 fn a_rollout_without_conversation_is_no_session() {
     let source = Source::bytes("rollout.jsonl", META);
     let error = read(&source, &mut Collector::default()).unwrap_err();

@@ -29,6 +29,9 @@ const FENCES: [&str; 2] = ["```bash", "```mswea_bash_command"];
 const PROTOCOL: [&str; 3] =
     ["<returncode>", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT"];
 
+/// What Cline, Roo and Kilo put into every prompt.
+const CLINE: [&str; 1] = ["<environment_details>"];
+
 impl Outline {
     /// `None` when the line is no complete JSON value of its own.
     pub(super) fn of_line(line: &[u8]) -> Option<Self> {
@@ -94,6 +97,9 @@ impl<'de> AnyJson<'de> for OutlineAt<'_> {
                 let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
                 if holds(&FENCES) {
                     self.outline.keys.push("is:bash fence".to_owned());
+                }
+                if holds(&CLINE) || text.trim_start().starts_with("<task>") {
+                    self.outline.keys.push("is:cline".to_owned());
                 }
                 if holds(&PROTOCOL) {
                     self.outline.keys.push("is:shell protocol".to_owned());

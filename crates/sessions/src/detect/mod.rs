@@ -15,6 +15,7 @@ use super::format::Format;
 use super::lines::{Lines, without_mark};
 use super::repaired::Repaired;
 use super::source::Source;
+use super::sqlite;
 use outline::Outline;
 
 /// Bytes that are looked at first: enough for the first lines of nearly every file of JSON lines.
@@ -31,8 +32,6 @@ const MAX_SEARCHED: u64 = 128 * 1024 * 1024;
 /// Lines that are looked at.
 const LINES: usize = 20;
 
-const SQLITE: &[u8] = b"SQLite format 3\0";
-
 /// Beginnings of files that have to be made readable first, and how.
 const UNREADABLE: [(&[u8], &str); 7] = [
     (b"\x1f\x8b", "it is compressed; unpack it with gunzip first"),
@@ -47,8 +46,8 @@ const UNREADABLE: [(&[u8], &str); 7] = [
 /// The format of a source.
 pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     let start = source.beginning(FIRST_LOOK)?;
-    if start.starts_with(SQLITE) {
-        return Ok(Format::HermesState);
+    if start.starts_with(sqlite::MAGIC) {
+        return sqlite::format(source);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
     if let Some(format) = of_lines(&*start, &mut Vec::new())? {
@@ -109,10 +108,6 @@ fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Result<Option<Format>, ReadE
     let Some(outline) = Outline::of_line(line) else { return Ok(None) };
     if let Some(format) = outline.format() {
         return Ok(Some(format));
-    }
-    if outline.mark("type") == "thread.started" {
-        let what = "the output of `codex exec --json`, not a stored rollout";
-        return Err(ReadError::Unrecognised(what.to_owned()));
     }
     seen.push(outline);
     Ok(None)

@@ -17,10 +17,37 @@ pub(super) struct Outline {
     pub(super) inner: Vec<(&'static str, Outline)>,
 }
 
-pub(super) const MARKS: [&str; 7] =
-    ["type", "kind", "role", "from", "source", "trajectory_format", "schema_version"];
-pub(super) const INNER: [&str; 6] =
-    ["payload", "message", "messages", "traj", "history", "conversations"];
+pub(super) const MARKS: [&str; 8] =
+    ["type", "kind", "role", "from", "source", "trajectory_format", "schema_version", "id"];
+pub(super) const INNER: [&str; 9] = [
+    "payload",
+    "message",
+    "messages",
+    "traj",
+    "history",
+    "conversations",
+    "parts",
+    "input",
+    "output",
+];
+
+/// Records of GitHub Copilot CLI.
+const COPILOT_TYPES: [&str; 5] = [
+    "session.start",
+    "session.resume",
+    "user.message",
+    "assistant.message",
+    "tool.execution_complete",
+];
+
+/// Items of the Responses interface that are no messages.
+const ITEM_TYPES: [&str; 5] = [
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "local_shell_call",
+];
 
 /// Record types of Claude Code that can stand at the beginning of a file.
 const CLAUDE_TYPES: [&str; 12] = [
@@ -60,6 +87,36 @@ impl Outline {
             return self.format_of_list();
         }
         let kind = self.mark("type");
+        if kind == "thread.started" || (kind.starts_with("item.") && self.has("item")) {
+            return Some(Format::CodexExec);
+        }
+        if COPILOT_TYPES.contains(&kind) && self.has("data") {
+            return Some(Format::CopilotCli);
+        }
+        if self.has("mapping") && self.has("current_node") {
+            return Some(Format::ChatGpt);
+        }
+        if self.has("chat_messages") && self.has("uuid") {
+            return Some(Format::ClaudeAi);
+        }
+        if self.has("samples") && self.has("eval") {
+            return Some(Format::Inspect);
+        }
+        let has_inner_message = self
+            .inner("message")
+            .is_some_and(|message| message.has("role") || message.has("content"));
+        if kind == "session_start" && self.has("id") && !self.has("payload") {
+            return Some(Format::Factory);
+        }
+        if !self.mark("role").is_empty() && has_inner_message && !self.has("sessionId") {
+            return Some(Format::CursorAgent);
+        }
+        let is_exported = |element: &Outline| element.has("info") && element.has("parts");
+        if self.has("info")
+            && self.inner("messages").is_some_and(|list| list.elements.iter().any(is_exported))
+        {
+            return Some(Format::OpenCode);
+        }
         if self.mark("role") == "session_meta" {
             return Some(Format::HermesGateway);
         }
@@ -83,6 +140,16 @@ impl Outline {
         }
         if kind == "session" && self.has("id") {
             return Some(Format::Pi);
+        }
+        let has_parts = self.inner("message").is_some_and(|message| message.has("parts"));
+        if self.has("sessionId") && (has_parts || self.has("systemPayload")) {
+            return Some(Format::QwenCode);
+        }
+        if self.mark("id").starts_with("T-")
+            && self.has("messages")
+            && (self.has("created") || self.has("v"))
+        {
+            return Some(Format::Amp);
         }
         if CLAUDE_TYPES.contains(&kind)
             && ["sessionId", "message", "leafUuid", "messageId"].iter().any(|key| self.has(key))
@@ -111,8 +178,22 @@ impl Outline {
             // The trajectory format is the last key, out of sight in a large file.
             return Some(Format::MiniSweAgent);
         }
-        if ["messages", "traj", "history"].into_iter().any(is_chat) {
+        let any = |name: &str, is: fn(&Outline) -> bool| {
+            self.inner(name).is_some_and(|inner| inner.elements.iter().any(is))
+        };
+        let is_cline_file = self.has("updated_at") && self.has("sessionId");
+        if any("messages", Outline::is_cline) || (is_chat("messages") && is_cline_file) {
+            return Some(Format::Cline);
+        }
+        if any("messages", Outline::is_ui_message) {
+            return Some(Format::VercelAi);
+        }
+        if ["messages", "traj", "history", "chat_messages"].into_iter().any(is_chat) {
             return Some(Format::Chat);
+        }
+        let is_items = |name| any(name, |item| item.is_message() || item.is_item());
+        if self.has("model") && (is_items("input") || (self.has("object") && is_items("output"))) {
+            return Some(Format::Responses);
         }
         let is_share_gpt =
             |inner: &Outline| inner.elements.iter().any(|element| !element.mark("from").is_empty());
@@ -121,7 +202,25 @@ impl Outline {
 
     /// A chat message by itself, as in JSON lines of them.
     pub(super) fn is_message(&self) -> bool {
-        !self.mark("role").is_empty() && (self.has("content") || self.has("tool_calls"))
+        let has = |keys: &[&str]| keys.iter().any(|key| self.has(key));
+        !self.mark("role").is_empty() && has(&["content", "tool_calls", "parts"])
+    }
+
+    /// An item of the Responses interface that is no message.
+    fn is_item(&self) -> bool {
+        ITEM_TYPES.contains(&self.mark("type"))
+    }
+
+    /// A message of the Vercel AI SDK: its parts have types, which Gemini's have not.
+    fn is_ui_message(&self) -> bool {
+        let is_typed = |parts: &Outline| parts.elements.iter().any(|part| part.has("type"));
+        !self.mark("role").is_empty()
+            && (self.inner("parts").is_some_and(is_typed) || self.has("toolInvocations"))
+    }
+
+    /// A message with what Cline, Roo and Kilo put into it.
+    fn is_cline(&self) -> bool {
+        !self.mark("role").is_empty() && self.has("is:cline")
     }
 
     /// A list of Gemini's `Content`.
@@ -130,7 +229,12 @@ impl Outline {
     }
 
     fn is_content(&self) -> bool {
-        self.has("parts") && ["user", "model"].contains(&self.mark("role"))
+        let is_untyped = |parts: &Outline| {
+            !parts.elements.is_empty() && parts.elements.iter().all(|part| !part.has("type"))
+        };
+        let parts = self.inner("parts");
+        parts.is_some_and(|_| self.mark("role") == "model")
+            || (parts.is_some_and(is_untyped) && self.mark("role") == "user")
     }
 
     /// SWE-agent's history names the agent in each message and has no other list beside it.
@@ -158,10 +262,25 @@ impl Outline {
         if matches!(from_elements, Some(Format::OpenHands | Format::OpenHandsSdk | Format::Chat)) {
             return from_elements;
         }
+        if matches!(
+            from_elements,
+            Some(
+                Format::Cline | Format::VercelAi | Format::Amp | Format::ChatGpt | Format::ClaudeAi
+            )
+        ) {
+            return from_elements;
+        }
+        if self.elements.iter().any(Outline::is_ui_message) {
+            return Some(Format::VercelAi);
+        }
         if self.elements.iter().any(Outline::is_content) {
             return Some(Format::GeminiCli);
         }
-        let messages = self.elements.iter().filter(|element| element.is_message()).count();
+        if self.elements.iter().any(Outline::is_cline) {
+            return Some(Format::Cline);
+        }
+        let is_said = |element: &&Outline| element.is_message() || element.is_item();
+        let messages = self.elements.iter().filter(is_said).count();
         // The last one may be torn.
         if messages == 0 || messages + 1 < self.elements.len() {
             return None;

@@ -103,6 +103,7 @@ impl<'a> Message<'a> {
     /// `None` for a role that is not known.
     fn event(self, feed: &mut Feed<'_>) -> Option<Event<'a>> {
         let time = self.timestamp.0;
+        self.content.unknown.iter().for_each(|kind| feed.unknown(kind));
         let event = match self.role.as_str() {
             "user" => user(self.content.text),
             "assistant" => {

@@ -77,6 +77,8 @@ pub(super) struct Blocks<'a> {
     pub(super) text: Text<'a>,
     pub(super) thinking: Text<'a>,
     pub(super) calls: Vec<ToolCall<'a>>,
+    /// Types of blocks that are not understood.
+    pub(super) unknown: Vec<Text<'a>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -114,7 +116,7 @@ impl<'a> Blocks<'a> {
                 self.calls.push(ToolCall { id, name, arguments: arguments.0 });
             }
             "image" => self.text.add(block.data.note("image")),
-            _ => {}
+            _ => self.unknown.push(block.kind),
         }
     }
 }

@@ -28,7 +28,7 @@ use selftest_grading::grade::{
     Details, ErrorCause, ErrorClass, ErrorCount, Evidence, GradeRecord, Level, OutcomeEvidence,
     OutcomeSign, Point, SessionKind, TaskOutcome, TaskType, ToolUse,
 };
-use selftest_sessions::{Format, Usage};
+use selftest_sessions::{Format, Lineage, Usage};
 
 fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
@@ -96,6 +96,7 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
                 words: "cargo test".to_owned(),
             }],
             corrections: 1,
+            lineage: Lineage::default(),
         },
     }
 }
@@ -105,6 +106,7 @@ fn grade_at(session_id: &str, time: &str) -> GradeRecord {
     let mut grade = grade(session_id, &format!("/s/{session_id}.json"), 3);
     grade.details.counts_at = at(time);
     grade.session_kind = SessionKind::Task;
+    grade.session_start = Some(at(time));
     grade
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{KnownFile, Lost};
+use selftest_sessions::{Collector, Source};
 
 on_every_engine! {
     grades_and_files_come_back_as_they_were,
@@ -13,9 +14,118 @@ on_every_engine! {
     a_session_that_left_its_file_loses_its_grade_to_whoever_else_holds_it,
     a_file_that_cannot_be_read_for_now_keeps_its_grades,
     a_file_that_was_moved_takes_its_session_along,
+    different_runs_of_one_id_are_all_kept_in_whatever_order,
+    a_file_that_holds_another_run_now_keeps_its_id,
+    a_session_that_goes_on_counts_for_both_in_whatever_order,
+    sessions_without_a_date_are_counted,
     whatever_is_too_long_is_shortened,
     paths_that_begin_alike_are_two_however_long,
     what_is_missing_may_come_first,
+}
+
+/// A session of requests and answers in turn.
+fn said(path: &str, session_id: &str, said: &[&str]) -> FileResult {
+    let message = |(number, text): (usize, &&str)| {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        serde_json::json!({ "role": role, "content": text })
+    };
+    let messages: Vec<_> = said.iter().enumerate().map(message).collect();
+    let json = serde_json::json!({ "id": session_id, "messages": messages }).to_string();
+    let mut collector = Collector::default();
+    selftest_sessions::read(&Source::bytes("a.json", json), &mut collector).unwrap();
+    let head = collector.into_sessions().remove(0).head;
+    assert_eq!(head.id, session_id);
+    let mut result = session(path, session_id, said.len() as u64);
+    result.grades[0].details.lineage = head.lineage;
+    result
+}
+
+/// In every order of three.
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+/// Every session id and its file.
+async fn stored(store: &Store) -> Vec<(String, String)> {
+    let grades = store.find_grades("").await.unwrap().items;
+    grades.into_iter().map(|grade| (grade.session_id, grade.session_file)).collect()
+}
+
+async fn different_runs_of_one_id_are_all_kept_in_whatever_order(on: &Databases) {
+    let mut runs = [
+        said("/s/1.json", "the-session", &["go", "one", "more", "ok"]),
+        said("/s/2.json", "the-session", &["go", "two"]),
+        said("/s/3.json", "the-session", &["stop", "three"]),
+    ];
+    runs[1].grades[0].session_start = Some(at("2026-11-19T08:00:00Z"));
+    let mut all = Vec::new();
+    for order in ORDERS {
+        let store = on.store().await;
+        for number in order {
+            assert_eq!(store.save(&runs[number..=number]).await.unwrap(), []);
+        }
+        // The oldest has the bare id.
+        assert_eq!(file_of(&store, "the-session").await.unwrap(), "/s/2.json");
+        // Nothing changes when they are read again.
+        store.save(&runs).await.unwrap();
+        let mut found = stored(&store).await;
+        found.sort_by(|a, b| a.1.cmp(&b.1));
+        assert_eq!(found.len(), 3);
+        assert!(found[0].0.starts_with("the-session~") && found[2].0.starts_with("the-session~"));
+        let renamed = store.renamed_sessions().await.unwrap();
+        assert_eq!(renamed.len(), 2);
+        assert!(renamed.iter().all(|one| runs.iter().any(|run| one.is_of(&run.grades[0]))));
+        // A copy of one of them is still a duplicate of that one alone.
+        let copy =
+            FileResult { file: file("/t/1.json", vec![]).file, grades: runs[0].grades.clone() };
+        let lost = store.save(&[copy]).await.unwrap();
+        assert_eq!((lost.len(), lost[0].file.as_str()), (1, "/t/1.json"));
+        all.push(found);
+    }
+    all.dedup();
+    assert_eq!(all.len(), 1, "{all:?}");
+}
+
+async fn a_file_that_holds_another_run_now_keeps_its_id(on: &Databases) {
+    let store = on.store().await;
+    store.save(&[said("/s/a.json", "the-session", &["go", "one"])]).await.unwrap();
+    store.save(&[said("/s/a.json", "the-session", &["come", "two"])]).await.unwrap();
+    assert_eq!(stored(&store).await, [("the-session".to_owned(), "/s/a.json".to_owned())]);
+}
+
+async fn a_session_that_goes_on_counts_for_both_in_whatever_order(on: &Databases) {
+    let files = [
+        said("/s/1.json", "the-first", &["go", "one"]),
+        said("/s/2.json", "the-resumed", &["go", "one", "more", "two"]),
+        said("/s/3.json", "the-forked", &["go", "one", "else", "three"]),
+    ];
+    for order in ORDERS {
+        let store = on.store().await;
+        for number in order {
+            store.save(&files[number..=number]).await.unwrap();
+        }
+        let ids: Vec<String> = stored(&store).await.into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, ["the-forked", "the-resumed"], "{order:?}");
+        assert_eq!(outcome(&store, "/s/1.json").await, (FileOutcome::Duplicate, 0));
+        let reason = store.file("/s/1.json").await.unwrap().unwrap().reason.unwrap();
+        assert!(
+            reason.starts_with("session the-first is the beginning of session the-"),
+            "{reason}"
+        );
+    }
+    // The same words at another time are another session.
+    let store = on.store().await;
+    let mut later = files[1].clone();
+    later.grades[0].session_start = Some(at("2026-11-21T08:00:00Z"));
+    store.save(&[files[0].clone(), later]).await.unwrap();
+    assert_eq!(stored(&store).await.len(), 2);
+}
+
+async fn sessions_without_a_date_are_counted(on: &Databases) {
+    let store = on.store().await;
+    let mut undated = session("/s/a.json", "a", 3);
+    undated.grades[0].session_start = None;
+    store.save(&[undated, session("/s/b.json", "b", 3)]).await.unwrap();
+    assert_eq!(store.undated_sessions().await.unwrap(), 1);
+    assert_eq!(store.grade("a").await.unwrap().unwrap().dated_at(), None);
 }
 
 async fn outcome(store: &Store, path: &str) -> (FileOutcome, u64) {
@@ -29,7 +139,7 @@ async fn file_of(store: &Store, session_id: &str) -> Option<String> {
 
 fn lost(session_id: &str, file: &str, kept: &str) -> Lost {
     let (session_id, file, kept) = (session_id.to_owned(), file.to_owned(), kept.to_owned());
-    Lost { session_id, file, kept, was_last: true }
+    Lost { session_id, beginning: 0, file, kept, was_last: true }
 }
 
 async fn grades_and_files_come_back_as_they_were(on: &Databases) {

@@ -186,6 +186,7 @@ impl Heuristic<'_> {
                 evidence: evidence.collect(),
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
                 corrections: tally.outcome.corrections(),
+                lineage: head.lineage,
                 errors,
                 tools: tally.tools,
             },

@@ -125,7 +125,11 @@ fn metric(metric: Metric) -> &'static str {
 pub fn coverage_text(coverage: &Coverage) -> String {
     let &Coverage { found, read, graded, unchanged, left_out, .. } = coverage;
     let held = if coverage.scanned { coverage.stored } else { graded };
-    let holds = format!("The database holds {}", plural(held, "graded session"));
+    let undated = match coverage.undated {
+        0 => String::new(),
+        count => format!(", {count} of them without a date and so in no week"),
+    };
+    let holds = format!("The database holds {}{undated}", plural(held, "graded session"));
     let unchanged = match unchanged {
         0 => String::new(),
         count => format!(" ({count} of them unchanged since the last scan)"),

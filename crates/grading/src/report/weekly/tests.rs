@@ -23,6 +23,7 @@ const COVERAGE: Coverage = Coverage {
     duplicate: 4,
     left_out: 0,
     stored: 401,
+    undated: 0,
 };
 
 fn report(week: &str, records: &[GradeRecord]) -> WeeklyReport {

@@ -12,7 +12,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::super::prompt;
-use super::columns::{Columns, text};
+use crate::sqlite::{Columns, text};
 
 /// Rows beyond this many are not compared.
 const MAX_ROWS: usize = 1_000_000;

@@ -13,8 +13,8 @@ use crate::time::Moment;
 use crate::wire::{Flag, List};
 
 use super::super::message::Message;
-use super::columns::{Columns, text};
 use super::copies::Copies;
+use crate::sqlite::{Columns, text};
 
 /// Columns of a message, in the order of [`message`].
 const MESSAGE: [&str; 14] = [

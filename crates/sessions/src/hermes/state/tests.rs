@@ -170,13 +170,10 @@ fn a_live_database_is_read_with_what_is_only_in_its_log() {
 fn foreign_and_broken_databases_are_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let goose = "CREATE TABLE sessions (id TEXT);
-                 CREATE TABLE messages (session_id TEXT, role TEXT, content_json TEXT);";
     let open_code = "CREATE TABLE session (id TEXT); CREATE TABLE message (id TEXT);";
     let view = "CREATE TABLE sessions (id TEXT); CREATE VIEW messages AS SELECT 1 AS session_id,
                 2 AS role, 3 AS content, 4 AS tool_calls;";
     for (name, schema, words) in [
-        ("goose", goose, "of goose"),
         ("opencode", open_code, "without the tables sessions and messages"),
         ("view", view, "without a table messages"),
     ] {

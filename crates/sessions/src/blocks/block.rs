@@ -1,0 +1,503 @@
+//! One block: its fields under all the names that they have, and what it comes to.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess};
+
+use super::{Blocks, Output};
+use crate::any_json::{AnyJson, deserialize_any_json};
+use crate::content::{Content, Media};
+use crate::event::{Outcome, ToolCall, ToolResult};
+use crate::failure;
+use crate::text::Text;
+use crate::wire::{Flag, Json, Loose, Object};
+
+/// States in which a call failed.
+const FAILED: [&str; 6] = ["error", "failed", "output-error", "incomplete", "timeout", "errored"];
+
+/// States in which a person or a policy refused it.
+const REFUSED: [&str; 8] = [
+    "rejected",
+    "rejected-by-user",
+    "denied",
+    "output-denied",
+    "cancelled",
+    "canceled",
+    "declined",
+    "blocked",
+];
+
+/// States in which it worked.
+const WORKED: [&str; 7] =
+    ["success", "completed", "output-available", "result", "done", "ok", "finished"];
+
+/// States in which there is no result yet.
+const OPEN: [&str; 8] = [
+    "call",
+    "partial-call",
+    "input-streaming",
+    "input-available",
+    "approval-requested",
+    "in_progress",
+    "pending",
+    "running",
+];
+
+/// Fields that may stand alone in a part and say nothing.
+const SAYS_NOTHING: [&str; 8] = [
+    "thoughtSignature",
+    "thought_signature",
+    "signature",
+    "cache_control",
+    "providerMetadata",
+    "providerOptions",
+    "videoMetadata",
+    "index",
+];
+
+/// How the words begin that agents put in place of a result when a person said no.
+const REFUSALS: [&str; 4] = [
+    "The user denied this operation",
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action",
+    "User rejected",
+];
+
+/// How a text begins that stands for a failure in agents without a flag for it.
+const FAILURES: [&str; 3] =
+    ["The tool execution failed with the following error", "<tool_use_error>", "<error>"];
+
+/// The words of an error: of an object its message.
+fn error_words(error: Text<'static>) -> Text<'static> {
+    if !error.starts_with('{') {
+        return if matches!(error.as_str(), "false" | "[]") { Text::default() } else { error };
+    }
+    let message = Loose::parse(&error).text("/message");
+    if message.is_empty() { error } else { message }
+}
+
+/// A result that is nothing but words.
+pub(super) fn result_of_words(text: Text<'_>) -> ToolResult<'_> {
+    Block { text, ..Block::default() }.take_result()
+}
+
+/// A block whose fields are read and whose meaning is still to be said.
+#[derive(Default)]
+pub(in super::super) struct Block<'a> {
+    pub(in super::super) kind: Text<'a>,
+    pub(in super::super) id: Text<'a>,
+    /// Pairs a call with its result.
+    pub(in super::super) call_id: Text<'a>,
+    pub(in super::super) name: Text<'a>,
+    pub(in super::super) text: Text<'a>,
+    thinking: Text<'a>,
+    is_thought: Flag,
+    arguments: Text<'a>,
+    output: Option<Output>,
+    is_error: Flag,
+    error: Text<'a>,
+    state: Text<'a>,
+    /// Why a message ended.
+    pub(in super::super) reason: Text<'a>,
+    media: Media,
+    media_type: Text<'a>,
+    /// A field that names what the block is, where it has no type.
+    shape: Option<Shape>,
+    /// A field that no block is known to have.
+    strange: Text<'a>,
+}
+
+/// What a field of its own says of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Call,
+    Result,
+}
+
+deserialize_any_json!(Block<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Block<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.text = Text::new(text);
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "content" => self.text.add(map.next_value::<Content<'de>>()?.0),
+                key => self.field(key, &mut map)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// goose: `{"status": "success", "value": {"name": …, "arguments": …}}`.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Tried<'a> {
+    status: Text<'a>,
+    value: Object<Block<'a>>,
+    name: Text<'a>,
+    arguments: Json,
+    error: Text<'a>,
+}
+
+/// goose: `{"status": "error", "error": …}`, with a list of contents where it worked.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Answered<'a> {
+    status: Text<'a>,
+    value: Option<Output>,
+    error: Text<'a>,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn of_text(text: Text<'a>) -> Self {
+        Self { kind: Text::from("text"), text, ..Self::default() }
+    }
+
+    /// Reads one field, but `content`, which differs between blocks and messages.
+    pub(in super::super) fn field<'de: 'a, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match key {
+            "type" => self.kind = map.next_value()?,
+            "id" => self.id = map.next_value()?,
+            "call_id" | "tool_use_id" | "toolUseID" | "toolUseId" | "toolCallId"
+            | "tool_call_id" | "callID" | "callId" => self.call_id = map.next_value()?,
+            "name" | "toolName" | "tool_name" => self.name = map.next_value()?,
+            "text" | "refusal" | "transcript" => {
+                self.text.add(map.next_value::<Content<'de>>()?.0);
+            }
+            "thinking" | "reasoning" | "reasoningText" | "summary" => {
+                let thought = map.next_value::<Content<'de>>()?.0;
+                crate::thinking::add(&mut self.thinking, thought);
+            }
+            "reason" => self.reason = map.next_value()?,
+            "thought" => self.is_thought = map.next_value()?,
+            "input" | "args" | "arguments" | "action" | "code" | "queries" | "operation" => {
+                let Json(arguments) = map.next_value()?;
+                if self.arguments.is_empty() {
+                    self.arguments = arguments;
+                }
+            }
+            "output" | "result" | "response" => {
+                let output = map.next_value::<Output>()?;
+                self.output = Some(output);
+            }
+            "is_error" | "isError" => self.is_error = map.next_value()?,
+            "error" | "errorText" | "errorMessage" => {
+                let Json(error) = map.next_value()?;
+                self.error.add(error_words(error));
+            }
+            "state" | "status" | "outcome" => {
+                let state = map.next_value::<Text<'de>>()?;
+                if self.state.is_empty() {
+                    self.state = state;
+                }
+            }
+            // Inspect writes but the name.
+            "function" => {
+                let mut inner = map.next_value::<Block<'de>>()?;
+                if inner.name.is_empty() {
+                    inner.name = std::mem::take(&mut inner.text);
+                }
+                self.merge(inner);
+            }
+            "custom" | "toolInvocation" | "run" => {
+                let inner = map.next_value::<Object<Block<'de>>>()?.0;
+                self.merge(inner.unwrap_or_default());
+            }
+            "functionCall" | "function_call" | "executableCode" | "executable_code" => {
+                if let Object(Some(inner)) = map.next_value::<Object<Block<'de>>>()? {
+                    self.merge(inner);
+                    self.shape = Some(Shape::Call);
+                    if self.name.is_empty() {
+                        self.name = Text::from("code_execution");
+                    }
+                }
+            }
+            "functionResponse"
+            | "function_response"
+            | "codeExecutionResult"
+            | "code_execution_result" => {
+                if let Object(Some(inner)) = map.next_value::<Object<Block<'de>>>()? {
+                    self.merge(inner);
+                    self.shape = Some(Shape::Result);
+                }
+            }
+            "toolCall" => {
+                let tried = map.next_value::<Object<Tried<'de>>>()?.0.unwrap_or_default();
+                let inner = tried.value.0.unwrap_or_default();
+                self.merge(inner);
+                if self.name.is_empty() {
+                    (self.name, self.arguments) = (tried.name, tried.arguments.0);
+                }
+                // A call that could not even be read is still one that the model made.
+                if tried.status.as_str() == "error" && self.name.is_empty() {
+                    self.name = Text::from("unreadable call");
+                    self.arguments = tried.error;
+                }
+            }
+            "toolResult" => {
+                let answered = map.next_value::<Object<Answered<'de>>>()?.0.unwrap_or_default();
+                (self.state, self.error) = (answered.status, answered.error);
+                self.output = answered.value;
+            }
+            "source" | "image_url" | "imageUrl" | "input_audio" | "file" | "inlineData"
+            | "inline_data" | "fileData" | "file_data" | "image" | "url" | "data" | "blob" => {
+                let media = map.next_value::<Media>()?;
+                if self.media == Media::default() {
+                    self.media = media;
+                }
+            }
+            "mediaType" | "mimeType" | "media_type" | "mime_type" => {
+                self.media_type = map.next_value()?;
+            }
+            key => {
+                if self.strange.is_empty() && !SAYS_NOTHING.contains(&key) {
+                    self.strange = Text::from(key.to_owned());
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over the fields of an object inside of the block.
+    fn merge(&mut self, inner: Self) {
+        let take = |own: &mut Text<'a>, other: Text<'a>| {
+            if own.is_empty() {
+                *own = other;
+            }
+        };
+        take(&mut self.id, inner.id);
+        take(&mut self.call_id, inner.call_id);
+        take(&mut self.name, inner.name);
+        take(&mut self.text, inner.text);
+        take(&mut self.arguments, inner.arguments);
+        take(&mut self.error, inner.error);
+        take(&mut self.state, inner.state);
+        self.output = self.output.take().or(inner.output);
+        self.is_error = Flag(self.is_error.0.or(inner.is_error.0));
+    }
+
+    /// The call that an element of `tool_calls` is; `None` without a name.
+    pub(super) fn into_listed_call(self) -> Option<ToolCall<'a>> {
+        let id = if self.id.is_empty() { self.call_id } else { self.id };
+        (!self.name.is_empty()).then_some(ToolCall {
+            id,
+            name: self.name,
+            arguments: self.arguments,
+        })
+    }
+
+    /// The id that pairs it; a call of Anthropic's kind has no other than its own.
+    fn take_id(&mut self) -> Text<'a> {
+        let id = std::mem::take(&mut self.call_id);
+        if id.is_empty() { std::mem::take(&mut self.id) } else { id }
+    }
+
+    fn take_call(&mut self) -> ToolCall<'a> {
+        let id = self.take_id();
+        let name = std::mem::take(&mut self.name);
+        ToolCall { id, name, arguments: std::mem::take(&mut self.arguments) }
+    }
+
+    /// The result of a call.
+    pub(in super::super) fn take_result(&mut self) -> ToolResult<'a> {
+        let call_id = self.take_id();
+        let tool = std::mem::take(&mut self.name);
+        let output = self.output.take().unwrap_or_default();
+        let mut text = std::mem::take(&mut self.text);
+        if text.is_empty() {
+            text = output.text;
+        }
+        let mut error = std::mem::take(&mut self.error);
+        error.add(output.error);
+        let read = failure::result_of(text);
+        let words = if read.text.is_empty() { &error } else { &read.text };
+        let begins = |all: &[&str]| all.iter().any(|start| words.trim_start().starts_with(start));
+        let is = |states: &[&str]| states.contains(&self.state.as_str());
+        let is_flagged = self.is_error.0.or(match output.outcome {
+            Some(Outcome::Failed) => Some(true),
+            Some(Outcome::Ok) => Some(false),
+            _ => None,
+        });
+        let is_refused = output.outcome == Some(Outcome::Rejected)
+            || is(&REFUSED)
+            || (is_flagged != Some(false) && begins(&REFUSALS));
+        // By Anthropic's protocol a result without a flag is one of a call that worked.
+        let is_anthropic = matches!(self.kind.as_str(), "tool_result" | "mcp_tool_result")
+            || self.kind.ends_with("_tool_result");
+        let outcome = match is_flagged {
+            _ if is_refused => Outcome::Rejected,
+            Some(true) => Outcome::Failed,
+            Some(false) => Outcome::Ok,
+            None if is(&FAILED) || !error.is_empty() || begins(&FAILURES) => Outcome::Failed,
+            None if read.outcome != Outcome::Unknown => read.outcome,
+            None if is(&WORKED) || is_anthropic => Outcome::Ok,
+            None => Outcome::Unknown,
+        };
+        let error = if error.is_empty() { read.error } else { error };
+        let tool = if tool.is_empty() { read.tool } else { tool };
+        ToolResult { call_id, tool, text: read.text, outcome, exit_code: read.exit_code, error }
+    }
+
+    /// Whether there is nothing about a result yet.
+    fn is_open(&self) -> bool {
+        OPEN.contains(&self.state.as_str())
+            || (self.output.is_none() && self.error.is_empty() && self.state.is_empty())
+    }
+
+    fn note_of_media(&mut self) -> Text<'a> {
+        let kind = std::mem::take(&mut self.kind);
+        let mut media = std::mem::take(&mut self.media);
+        media.set_type(&self.media_type);
+        if media.is_empty() {
+            Text::from(format!("[{}]", kind.line(40).unwrap_or_default()))
+        } else {
+            media.note(&kind)
+        }
+    }
+
+    /// Says, by its type or by the field that stands for one, what the block is.
+    pub(super) fn put_into(mut self, blocks: &mut Blocks<'a>) {
+        let kind = std::mem::take(&mut self.kind);
+        self.kind = kind.clone();
+        match kind.as_str() {
+            "" => self.put_untyped(blocks),
+            "text" | "input_text" | "output_text" | "summary_text" | "refusal" => {
+                if self.is_thought.is_set() {
+                    blocks.think(self.text);
+                } else {
+                    blocks.say(self.text);
+                }
+            }
+            "thinking" | "reasoning" | "reasoning_text" | "redacted_thinking"
+            | "redacted-reasoning" | "redactedThinking" => {
+                let mut thought = self.thinking;
+                if thought.is_empty() {
+                    thought = self.text;
+                }
+                blocks.think(thought);
+            }
+            "tool_use"
+            | "server_tool_use"
+            | "mcp_tool_use"
+            | "tool-call"
+            | "tool_call"
+            | "toolCall"
+            | "toolRequest"
+            | "frontendToolRequest"
+            | "function_call"
+            | "function"
+            | "custom_tool_call" => blocks.call(self.take_call()),
+            "local_shell_call" | "shell_call" | "computer_call" | "apply_patch_call" => {
+                self.name = Text::from(kind.trim_end_matches("_call").to_owned());
+                blocks.call(self.take_call());
+            }
+            // Run by the provider: the item holds what came of it.
+            "web_search_call"
+            | "file_search_call"
+            | "code_interpreter_call"
+            | "image_generation_call"
+            | "mcp_call"
+            | "mcp_list_tools"
+            | "tool_search_call" => {
+                if self.name.is_empty() {
+                    self.name = Text::from(kind.trim_end_matches("_call").to_owned());
+                }
+                self.put_both(blocks);
+            }
+            "tool_result"
+            | "tool-result"
+            | "tool-error"
+            | "tool_call_response"
+            | "toolResponse"
+            | "function_call_output"
+            | "function_result"
+            | "custom_tool_call_output"
+            | "local_shell_call_output"
+            | "shell_call_output"
+            | "computer_call_output"
+            | "apply_patch_call_output" => {
+                if kind.as_str() == "tool-error" {
+                    self.is_error = Flag(Some(true));
+                }
+                blocks.result(self.take_result());
+            }
+            kind if kind.ends_with("_tool_result") => blocks.result(self.take_result()),
+            "tool-approval-request"
+            | "tool-approval-response"
+            | "step-start"
+            | "step-finish"
+            | "source"
+            | "source-url"
+            | "source-document"
+            | "fallback"
+            | "cachePoint"
+            | "toolConfirmationRequest"
+            | "systemNotification"
+            | "actionRequired" => {}
+            "dynamic-tool" | "tool-invocation" => self.put_both(blocks),
+            kind if kind.starts_with("tool-") => {
+                self.name = Text::from(kind["tool-".len()..].to_owned());
+                self.put_both(blocks);
+            }
+            "image"
+            | "image_url"
+            | "input_image"
+            | "input_audio"
+            | "audio"
+            | "file"
+            | "document"
+            | "input_file"
+            | "video"
+            | "media"
+            | "blob"
+            | "file_data"
+            | "uri"
+            | "computer_screenshot" => {
+                // The text of a document that holds one is short or bounded by now.
+                let mut note = self.note_of_media();
+                note.join(&self.text);
+                blocks.say(note.into_owned());
+            }
+            _ => blocks.unknown(&kind, &self.text),
+        }
+    }
+
+    /// A call together with its result, where it has one.
+    fn put_both(mut self, blocks: &mut Blocks<'a>) {
+        let id = self.take_id();
+        let (name, arguments) = (self.name.clone(), std::mem::take(&mut self.arguments));
+        blocks.call(ToolCall { id: id.clone(), name, arguments });
+        if !self.is_open() {
+            self.call_id = id;
+            blocks.result(self.take_result());
+        }
+    }
+
+    fn put_untyped(mut self, blocks: &mut Blocks<'a>) {
+        match self.shape {
+            Some(Shape::Call) => blocks.call(self.take_call()),
+            Some(Shape::Result) => blocks.result(self.take_result()),
+            None if self.is_thought.is_set() => blocks.think(self.text),
+            None if !self.text.is_empty() => blocks.say(self.text),
+            None if !self.media.is_empty() => {
+                self.kind = Text::from("media");
+                let note = self.note_of_media();
+                blocks.say(note);
+            }
+            None if !self.thinking.is_empty() => blocks.think(self.thinking),
+            None if !self.strange.is_empty() => blocks.unknown(&self.strange, &Text::default()),
+            // A part that says nothing, such as a signature by itself.
+            None => {}
+        }
+    }
+}

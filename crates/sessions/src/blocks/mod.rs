@@ -1,0 +1,301 @@
+//! The one reader of content blocks outside of the agents' own record formats: Anthropic's blocks,
+//! parts of `OpenAI`'s Chat and Responses interfaces, Gemini's parts, those of the Vercel AI SDK,
+//! of goose, pi and of OpenTelemetry's GenAI conventions, and calls written as XML into the text.
+//!
+//! A block of an unknown type is shown as such and counted ([`crate::Unknown`]), never dropped
+//! without a word. Who speaks is the caller's to say.
+
+mod block;
+mod output;
+#[cfg(test)]
+mod tests;
+pub(super) mod xml;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed as _, MapAccess, SeqAccess};
+
+use super::any_json::{AnyJson, deserialize_any_json};
+use super::event::{Event, Origin, Role, ToolCall, ToolResult, Usage};
+use super::feed::Feed;
+use super::text::Text;
+use super::wire::each;
+pub(super) use block::Block;
+pub(super) use output::Output;
+
+/// What a message holds, in the order in which it was said: a result of a tool ends a step.
+#[derive(Default)]
+pub(super) struct Blocks<'a> {
+    steps: Vec<Said<'a>>,
+    /// Types of blocks that are not understood.
+    unknown: Vec<String>,
+}
+
+/// Words, calls, and the results that followed them.
+#[derive(Default)]
+pub(super) struct Said<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) thinking: Text<'a>,
+    pub(super) calls: Vec<ToolCall<'a>>,
+    pub(super) results: Vec<ToolResult<'a>>,
+}
+
+impl Said<'_> {
+    fn is_empty(&self) -> bool {
+        self.text.is_empty()
+            && self.thinking.is_empty()
+            && self.calls.is_empty()
+            && self.results.is_empty()
+    }
+}
+
+deserialize_any_json!(Blocks<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Blocks<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.say(Text::new(text));
+    }
+
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        each(|element: Element<'de>| element.0.into_iter().for_each(|block| self.add(block)))
+            .list(list)
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        let mut block = Block::default();
+        block.object(map)?;
+        self.add(block);
+        Ok(())
+    }
+}
+
+/// An element of a list of blocks: an object, or a text in place of one.
+#[derive(Default)]
+struct Element<'a>(Option<Block<'a>>);
+
+deserialize_any_json!(Element<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Element<'a> {
+    fn string(&mut self, text: Cow<'de, str>) {
+        self.0 = Some(Block::of_text(Text::new(text)));
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        let mut block = Block::default();
+        block.object(map)?;
+        self.0 = Some(block);
+        Ok(())
+    }
+}
+
+impl<'a> Blocks<'a> {
+    /// Reads a text that holds blocks in JSON, as databases keep them; `None` where it is no JSON.
+    pub(super) fn parse(json: &str) -> Option<Blocks<'static>> {
+        let blocks: Blocks<'_> = serde_json::from_str(json).ok()?;
+        Some(blocks.into_owned())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.unknown.is_empty()
+    }
+
+    /// Whether there is a result of a tool in it.
+    pub(super) fn has_results(&self) -> bool {
+        self.steps.iter().any(|step| !step.results.is_empty())
+    }
+
+    /// Whether there is a call in it.
+    pub(super) fn has_calls(&self) -> bool {
+        self.steps.iter().any(|step| !step.calls.is_empty())
+    }
+
+    /// Whether a word is in it.
+    pub(super) fn has_text(&self) -> bool {
+        self.steps.iter().any(|step| !step.text.is_empty())
+    }
+
+    /// The first text.
+    pub(super) fn first_text(&self) -> &str {
+        self.steps.iter().map(|step| step.text.as_str()).find(|text| !text.is_empty()).unwrap_or("")
+    }
+
+    /// All texts, in order.
+    pub(super) fn take_text(&mut self) -> Text<'a> {
+        let mut all = Text::default();
+        for step in &mut self.steps {
+            all.add(std::mem::take(&mut step.text));
+        }
+        all
+    }
+
+    /// Adds what another message holds.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.steps.append(&mut other.steps);
+        self.unknown.append(&mut other.unknown);
+    }
+
+    /// The step that a word or a call belongs to: a new one behind results.
+    fn open_step(&mut self) -> &mut Said<'a> {
+        if self.steps.last().is_none_or(|step| !step.results.is_empty()) {
+            self.steps.push(Said::default());
+        }
+        self.last_step()
+    }
+
+    fn last_step(&mut self) -> &mut Said<'a> {
+        if self.steps.is_empty() {
+            self.steps.push(Said::default());
+        }
+        let last = self.steps.len() - 1;
+        &mut self.steps[last]
+    }
+
+    pub(super) fn say(&mut self, text: Text<'a>) {
+        if !text.is_empty() {
+            self.open_step().text.add(text);
+        }
+    }
+
+    pub(super) fn think(&mut self, thought: Text<'a>) {
+        if !thought.is_empty() {
+            super::thinking::add(&mut self.open_step().thinking, thought);
+        }
+    }
+
+    /// Adds words in front of all.
+    pub(super) fn say_first(&mut self, text: Text<'a>) {
+        match self.steps.first_mut() {
+            Some(first) if !text.is_empty() => first.text = text,
+            Some(_) => {}
+            None => self.say(text),
+        }
+    }
+
+    /// Adds a thought to the first step: it came before the words.
+    pub(super) fn think_first(&mut self, thought: Text<'a>) {
+        if thought.is_empty() {
+            return;
+        }
+        match self.steps.first_mut() {
+            Some(first) => {
+                let said = std::mem::replace(&mut first.thinking, thought);
+                super::thinking::add(&mut first.thinking, said);
+            }
+            None => self.think(thought),
+        }
+    }
+
+    pub(super) fn call(&mut self, call: ToolCall<'a>) {
+        self.open_step().calls.push(call);
+    }
+
+    pub(super) fn result(&mut self, result: ToolResult<'a>) {
+        self.last_step().results.push(result);
+    }
+
+    /// A block that is not understood: it is named where it stood, with the words that are in it.
+    pub(super) fn unknown(&mut self, kind: &str, words: &Text<'_>) {
+        let kind = selftest_text::one_line(kind, 60);
+        let mut shown = Text::from(format!("[unknown block {kind:?}]"));
+        shown.join(words);
+        self.say(shown);
+        self.unknown.push(kind);
+    }
+
+    /// Adds a block.
+    pub(super) fn add(&mut self, block: Block<'a>) {
+        block.put_into(self);
+    }
+
+    /// The steps, after the blocks that were not understood are counted.
+    fn take_steps(self, feed: &mut Feed<'_>) -> Vec<Said<'a>> {
+        self.unknown.iter().for_each(|kind| feed.unknown(kind));
+        self.steps
+    }
+
+    /// Sends what an agent said and did: each step is a call of its model.
+    pub(super) fn send_answer(self, speaker: &Speaker, feed: &mut Feed<'_>) {
+        let mut usage = speaker.usage;
+        let steps = self.take_steps(feed);
+        let steps = if steps.is_empty() { vec![Said::default()] } else { steps };
+        for step in steps {
+            let is_result_alone =
+                step.text.is_empty() && step.thinking.is_empty() && step.calls.is_empty();
+            if !is_result_alone || step.results.is_empty() {
+                let Said { text, thinking, calls, .. } = step;
+                feed.event(Event {
+                    role: Role::Assistant,
+                    origin: speaker.origin,
+                    text,
+                    reasoning: thinking,
+                    calls,
+                    usage: usage.take(),
+                    time: speaker.time,
+                    ..Event::default()
+                });
+            }
+            feed.results(speaker.origin, step.results, speaker.time);
+        }
+    }
+
+    /// Sends what was given to an agent: results first, then the words behind or around them.
+    pub(super) fn send_given(self, speaker: &Speaker, role: Role, feed: &mut Feed<'_>) {
+        for step in self.take_steps(feed).into_iter().filter(|step| !step.is_empty()) {
+            let agent = match speaker.origin {
+                Origin::Subagent => Origin::Subagent,
+                Origin::Human | Origin::Agent | Origin::Harness => Origin::Agent,
+            };
+            feed.results(agent, step.results, speaker.time);
+            feed.event(Event {
+                role,
+                origin: speaker.origin,
+                text: step.text,
+                time: speaker.time,
+                ..Event::default()
+            });
+        }
+    }
+
+    /// Changes what was said in each step.
+    pub(super) fn each_step(&mut self, change: impl FnMut(&mut Said<'a>)) {
+        self.steps.iter_mut().for_each(change);
+    }
+
+    fn into_owned(self) -> Blocks<'static> {
+        let owned = |step: Said<'_>| Said {
+            text: step.text.into_owned(),
+            thinking: step.thinking.into_owned(),
+            calls: step.calls.into_iter().map(ToolCall::into_owned).collect(),
+            results: step.results.into_iter().map(ToolResult::into_owned).collect(),
+        };
+        Blocks { steps: self.steps.into_iter().map(owned).collect(), unknown: self.unknown }
+    }
+}
+
+/// Who said something, and when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Speaker {
+    pub(super) origin: Origin,
+    pub(super) time: Option<jiff::Timestamp>,
+    pub(super) usage: Option<Usage>,
+}
+
+impl Speaker {
+    pub(super) fn new(origin: Origin, time: Option<jiff::Timestamp>) -> Self {
+        Self { origin, time, usage: None }
+    }
+}
+
+/// A list of calls beside the content, as Chat messages have it.
+#[derive(Default)]
+pub(super) struct Calls<'a>(pub(super) Vec<ToolCall<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Calls<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut calls = Vec::new();
+        each(|Element(block)| calls.extend(block.and_then(Block::into_listed_call)))
+            .deserialize(deserializer)?;
+        Ok(Self(calls))
+    }
+}

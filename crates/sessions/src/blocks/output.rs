@@ -1,0 +1,99 @@
+//! The output of a tool in the shapes in which programs keep it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::Blocks;
+use crate::event::Outcome;
+use crate::text::Text;
+use crate::wire::Json;
+
+/// Wrappings inside of wrappings that are taken off.
+const MAX_DEPTH: usize = 4;
+
+/// An output as text, and what its wrapping says of how the call ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in super::super) struct Output {
+    pub(in super::super) text: Text<'static>,
+    pub(in super::super) outcome: Option<Outcome>,
+    pub(in super::super) error: Text<'static>,
+}
+
+impl<'de> Deserialize<'de> for Output {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self::of(raw.get(), 0))
+    }
+}
+
+/// An element of a list that says what it is.
+#[derive(Deserialize)]
+struct Typed {
+    #[serde(rename = "type")]
+    _kind: String,
+}
+
+impl Output {
+    fn of(json: &str, depth: usize) -> Self {
+        let plain = |json: &str| {
+            serde_json::from_str::<Json>(json).map(|Json(text)| text).unwrap_or_default()
+        };
+        let is_blocks =
+            || serde_json::from_str::<Vec<Typed>>(json).is_ok_and(|all| !all.is_empty());
+        if json.starts_with('[') && is_blocks() {
+            let mut blocks = Blocks::parse(json).unwrap_or_default();
+            return Self { text: blocks.take_text(), ..Self::default() };
+        }
+        if json.starts_with('{') && depth < MAX_DEPTH {
+            let fields: Result<BTreeMap<Cow<'_, str>, &RawValue>, _> = serde_json::from_str(json);
+            if let Some(output) = fields.ok().and_then(|fields| Self::wrapped(&fields, depth)) {
+                return output;
+            }
+        }
+        Self { text: plain(json), ..Self::default() }
+    }
+
+    /// An object that only wraps an output; `None` for one that is the output itself.
+    fn wrapped(fields: &BTreeMap<Cow<'_, str>, &RawValue>, depth: usize) -> Option<Self> {
+        let field = |name: &str| fields.get(name).map(|raw| raw.get());
+        let inner = |name: &str| field(name).map(|json| Self::of(json, depth + 1));
+        let failed = |output: Self| Self { outcome: Some(Outcome::Failed), ..output };
+        // Vercel AI: `{"type": "error-text", "value": …}`.
+        let kind = field("type").and_then(|json| serde_json::from_str::<String>(json).ok());
+        match kind.as_deref() {
+            Some("text" | "json" | "content") if fields.contains_key("value") => {
+                return inner("value");
+            }
+            Some("error-text" | "error-json") => {
+                return Some(failed(inner("value").unwrap_or_default()));
+            }
+            Some("execution-denied") => {
+                let output = inner("reason").unwrap_or_default();
+                return Some(Self { outcome: Some(Outcome::Rejected), ..output });
+            }
+            Some("text") if fields.contains_key("text") => return inner("text"),
+            _ => {}
+        }
+        // A result of the Model Context Protocol.
+        let flag = field("isError").or_else(|| field("is_error"));
+        if fields.contains_key("content") && (flag.is_some() || fields.len() == 1) {
+            let output = inner("content").unwrap_or_default();
+            return Some(match flag {
+                Some("true") => failed(output),
+                Some("false") => Self { outcome: Some(Outcome::Ok), ..output },
+                _ => output,
+            });
+        }
+        // Gemini's, and those of programs that took it over.
+        if fields.len() == 1 {
+            if let Some(error) = inner("error").filter(|error| !error.text.is_empty()) {
+                return Some(failed(Self { error: error.text, ..Self::default() }));
+            }
+            return ["output", "result", "text", "value"].iter().find_map(|name| inner(name));
+        }
+        None
+    }
+}

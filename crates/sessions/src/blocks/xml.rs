@@ -1,0 +1,373 @@
+//! Calls that Cline, Roo and Kilo have a model write as XML into its text,
+//! `<read_file><path>a.rs</path></read_file>`, and the results that they put into the next message
+//! of the user, `[read_file for 'a.rs'] Result:`.
+//!
+//! Neither has an id. A message names a tool once or numbers its uses, and so do the results, which
+//! pairs them.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::block;
+use crate::event::{Outcome, ToolCall, ToolResult};
+use crate::text::Text;
+
+/// Tools of these agents. Any other element is a part of the text.
+const TOOLS: [&str; 38] = [
+    "access_mcp_resource",
+    "apply_diff",
+    "apply_patch",
+    "ask_followup_question",
+    "attempt_completion",
+    "browser_action",
+    "codebase_search",
+    "condense",
+    "delete_file",
+    "edit_file",
+    "execute_command",
+    "fetch_instructions",
+    "focus_chain",
+    "generate_explanation",
+    "generate_image",
+    "insert_content",
+    "list_code_definition_names",
+    "list_files",
+    "load_mcp_documentation",
+    "new_rule",
+    "new_task",
+    "plan_mode_respond",
+    "read_command_output",
+    "read_file",
+    "replace_in_file",
+    "report_bug",
+    "run_slash_command",
+    "search_and_replace",
+    "search_files",
+    "search_replace",
+    "summarize_task",
+    "switch_mode",
+    "update_todo_list",
+    "use_mcp_tool",
+    "use_skill",
+    "web_fetch",
+    "web_search",
+    "write_to_file",
+];
+
+/// Ends a task: the words in it are the agent's last, and no result may follow.
+const COMPLETION: &str = "attempt_completion";
+
+/// Bytes in which a header of a result has to end: it quotes what the call was for.
+const MAX_HEADER: usize = 4000;
+
+/// Calls of one message that are read.
+const MAX_CALLS: usize = 200;
+
+/// Elements around what a person typed.
+const TYPED: [&str; 6] = ["task", "user_message", "feedback", "answer", "user_input", "user_query"];
+
+/// How texts begin that these programs write in the user's place.
+const HARNESS: [&str; 5] = [
+    "[ERROR] You did not use a tool",
+    "[ERROR] You must",
+    "[TASK RESUMPTION]",
+    "# Next Steps",
+    "The previous task was interrupted",
+];
+
+/// Calls in what an agent wrote.
+pub(in super::super) struct Written {
+    /// The text without them.
+    pub(in super::super) text: String,
+    pub(in super::super) calls: Vec<ToolCall<'static>>,
+    /// Of calls that end the task.
+    pub(in super::super) results: Vec<ToolResult<'static>>,
+}
+
+/// What stands in a message that was given to an agent.
+pub(in super::super) struct Given {
+    pub(in super::super) results: Vec<ToolResult<'static>>,
+    /// What a person typed, or the program in their place.
+    pub(in super::super) words: String,
+    pub(in super::super) is_harness: bool,
+}
+
+/// Numbers the uses of each tool in a message.
+#[derive(Default)]
+struct Numbers(HashMap<&'static str, u32>);
+
+impl Numbers {
+    fn id(&mut self, tool: &'static str) -> String {
+        let number = self.0.entry(tool).or_default();
+        *number += 1;
+        if *number == 1 { tool.to_owned() } else { format!("{tool} {number}") }
+    }
+}
+
+/// The calls in a text of an agent; `None` where there are none.
+pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
+    let (mut numbers, mut written) = (
+        Numbers::default(),
+        Written { text: String::new(), calls: Vec::new(), results: Vec::new() },
+    );
+    let (mut rest, mut is_fenced) = (text, false);
+    let mut last_words = String::new();
+    while !rest.is_empty() {
+        let line_end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+        let line = &rest[..line_end];
+        let begins = line.trim_start();
+        let element = (!is_fenced && begins.starts_with('<') && written.calls.len() < MAX_CALLS)
+            .then(|| element(rest.trim_start_matches([' ', '\t'])))
+            .flatten();
+        if let Some((tool, inside, after)) = element {
+            let arguments = arguments(inside);
+            let id = Text::from(numbers.id(tool));
+            if tool == COMPLETION {
+                if let Some(Value::String(result)) = arguments.get("result") {
+                    result.clone_into(&mut last_words);
+                }
+                written.results.push(ToolResult {
+                    call_id: id.clone(),
+                    tool: tool.into(),
+                    outcome: Outcome::Ok,
+                    ..ToolResult::default()
+                });
+            }
+            let arguments = Text::from(Value::Object(arguments).to_string());
+            written.calls.push(ToolCall { id, name: tool.into(), arguments });
+            rest = after;
+            continue;
+        }
+        is_fenced ^= begins.starts_with("```");
+        written.text.push_str(line);
+        rest = &rest[line_end..];
+    }
+    written.text = written.text.trim().to_owned();
+    if !last_words.is_empty() {
+        if !written.text.is_empty() {
+            written.text.push_str("\n\n");
+        }
+        written.text.push_str(last_words.trim());
+    }
+    (!written.calls.is_empty()).then_some(written)
+}
+
+/// The element of a tool at the beginning of a text: its name, what is in it, and what follows. One
+/// that is not closed reaches to the end: the answer was cut off.
+fn element(text: &str) -> Option<(&'static str, &str, &str)> {
+    let name = text.strip_prefix('<')?.split_once('>')?.0;
+    let tool = TOOLS.into_iter().find(|tool| *tool == name)?;
+    let inside = &text[name.len() + 2..];
+    let close = format!("</{tool}>");
+    // Words about a tool are no call: a call holds parameters or nothing.
+    let begins = inside.trim_start();
+    if !begins.starts_with('<') {
+        return None;
+    }
+    // A file that is written may hold the very tag.
+    let end = if tool == "write_to_file" { inside.rfind(&close) } else { inside.find(&close) };
+    Some(match end {
+        Some(end) => (tool, &inside[..end], &inside[end + close.len()..]),
+        None => (tool, inside, ""),
+    })
+}
+
+/// Parameters of a call: the elements in it.
+fn arguments(inside: &str) -> Map<String, Value> {
+    let mut arguments = Map::new();
+    let mut rest = inside.trim_start();
+    while let Some((name, after)) = rest.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+        let is_name = !name.is_empty()
+            && name.len() <= 60
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        if !is_name {
+            break;
+        }
+        let close = format!("</{name}>");
+        let end = if matches!(name, "content" | "diff") {
+            after.rfind(&close)
+        } else {
+            after.find(&close)
+        };
+        let (value, after) = match end {
+            Some(end) => (&after[..end], &after[end + close.len()..]),
+            None => (after, ""),
+        };
+        arguments.insert(name.to_owned(), Value::String(value.trim_matches('\n').to_owned()));
+        rest = after.trim_start();
+    }
+    arguments
+}
+
+/// What a message to an agent of this kind holds; `None` for one of another kind.
+pub(in super::super) fn given(text: &str) -> Option<Given> {
+    let has_environment = text.contains("<environment_details>");
+    let trimmed = text.trim_start();
+    let is_harness = HARNESS.iter().any(|start| trimmed.starts_with(start));
+    let is_typed = TYPED[..1].iter().chain(&TYPED[4..]).any(|tag| {
+        trimmed.strip_prefix('<').is_some_and(|rest| rest.starts_with(tag))
+            && typed(trimmed).is_some()
+    });
+    if !has_environment && !is_harness && !is_typed && header(trimmed).is_none() {
+        return None;
+    }
+    let text = without(text, "<environment_details>", "</environment_details>");
+    let (mut numbers, mut results) = (Numbers::default(), Vec::new());
+    let mut words = String::new();
+    let mut rest = text.as_str();
+    // Words before the first result, then the sections of the results.
+    let mut section: Option<&'static str> = None;
+    loop {
+        let next = next_header(rest);
+        let part = &rest[..next.map_or(rest.len(), |(at, _, _)| at)];
+        match section {
+            None => words.push_str(part),
+            Some(tool) => {
+                if tool != COMPLETION && results.len() < MAX_CALLS {
+                    results.push(result(tool, numbers.id(tool), part));
+                }
+                // What a person adds to a result stands in an element of its own.
+                for tag in &TYPED[1..4] {
+                    if let Some(said) = inside(part, tag) {
+                        words.push('\n');
+                        words.push_str(said.trim());
+                    }
+                }
+            }
+        }
+        let Some((_, tool, after)) = next else { break };
+        section = Some(tool);
+        rest = &rest[after..];
+    }
+    let words = words.trim();
+    let words = typed(words).unwrap_or(words).trim().to_owned();
+    Some(Given { results, words, is_harness })
+}
+
+/// Where the next header of a result begins, of which tool, and where it ends.
+fn next_header(text: &str) -> Option<(usize, &'static str, usize)> {
+    let mut at = 0;
+    loop {
+        if let Some((tool, length)) = header(&text[at..]) {
+            return Some((at, tool, at + length));
+        }
+        at += text[at..].find('\n')? + 1;
+    }
+}
+
+/// The tool of a header at the beginning of a text, and how long it is.
+fn header(text: &str) -> Option<(&'static str, usize)> {
+    const END: &str = "] Result:";
+    let name = text.strip_prefix('[')?;
+    let length = name.find(|c: char| !c.is_ascii_lowercase() && c != '_')?;
+    let tool = TOOLS.into_iter().find(|tool| *tool == &name[..length])?;
+    let rest = &text[..text.floor_char_boundary(MAX_HEADER)];
+    Some((tool, rest.find(END)? + END.len()))
+}
+
+fn result(tool: &'static str, id: String, text: &str) -> ToolResult<'static> {
+    let text = text.trim();
+    let mut result = block::result_of_words(Text::from(text.to_owned()));
+    // A command says how it ended in a line of its own, a reader of several files for each of them.
+    let code = text.lines().take(10).find_map(|line| line.strip_prefix("Exit code: "));
+    if let Some(code) = code.and_then(|code| code.trim().parse::<i64>().ok()) {
+        result.exit_code = Some(code);
+        result.outcome = if code == 0 { Outcome::Ok } else { Outcome::Failed };
+    }
+    let is_file = text.starts_with("<file");
+    if is_file && text.contains("<error>") && result.outcome == Outcome::Unknown {
+        result.outcome = Outcome::Failed;
+    }
+    (result.call_id, result.tool) = (id.into(), tool.into());
+    result
+}
+
+/// What a person typed, inside of the element that the program put around it.
+fn typed(text: &str) -> Option<&str> {
+    TYPED.iter().find_map(|tag| {
+        let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
+        let (attributes, rest) = rest.split_once('>')?;
+        let is_tag = attributes.is_empty() || attributes.starts_with(' ');
+        let (inside, _) = rest.split_once(&format!("</{tag}>"))?;
+        is_tag.then_some(inside)
+    })
+}
+
+fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+    Some(rest.split_once(&format!("</{tag}>"))?.0)
+}
+
+/// The text without these elements; one that is not closed reaches to the end.
+fn without(text: &str, open: &str, close: &str) -> String {
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some((before, from)) = rest.split_once(open) {
+        kept.push_str(before);
+        rest = from.split_once(close).map_or("", |(_, after)| after);
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_leave_the_text_and_words_about_tools_stay() {
+        let text = "I look.\n\n<read_file>\n<path>src/a.rs</path>\n</read_file>\n\
+            <execute_command>\n<command>cargo test</command>\n\
+            <requires_approval>false</requires_approval>\n</execute_command>\n\
+            <read_file><path>b</path></read_file>";
+        let written = take_calls(text).unwrap();
+        assert_eq!(written.text, "I look.");
+        let ids: Vec<_> = written.calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, ["read_file", "execute_command", "read_file 2"]);
+        assert_eq!(written.calls[0].arguments.as_str(), r#"{"path":"src/a.rs"}"#);
+        for words in [
+            "use <read_file> for files",
+            "```\n<read_file>\n<path>a</path>\n</read_file>\n```",
+            "<read_file>is a tool</read_file>",
+            "<div>\n<path>a</path></div>",
+        ] {
+            assert!(take_calls(words).is_none(), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_completion_is_said_and_a_call_that_was_cut_off_is_one() {
+        let written = take_calls(
+            "<attempt_completion>\n<result>\nAll done.\n</result>\n</attempt_completion>",
+        )
+        .unwrap();
+        assert_eq!((written.text.as_str(), written.results.len()), ("All done.", 1));
+        let torn = take_calls("<write_to_file>\n<path>a</path>\n<content>let x").unwrap();
+        assert_eq!(torn.calls[0].arguments.as_str(), r#"{"path":"a","content":"let x"}"#);
+    }
+
+    #[test]
+    fn results_and_words_of_the_next_message() {
+        let text = "[read_file for 'src/a.rs'] Result:\nfn main() {}\n\
+            [execute_command for 'cargo\ntest'] Result:\nCommand executed.\nExit code: 101\nOutput:\nno\n\
+            [ask_followup_question for 'which?'] Result:\n<answer>\nthe first\n</answer>\n\
+            <environment_details>\n# Files\n</environment_details>";
+        let given = given(text).unwrap();
+        let outcomes: Vec<_> = given
+            .results
+            .iter()
+            .map(|result| (result.call_id.as_str(), result.outcome, result.exit_code))
+            .collect();
+        assert_eq!(
+            outcomes,
+            [
+                ("read_file", Outcome::Unknown, None),
+                ("execute_command", Outcome::Failed, Some(101)),
+                ("ask_followup_question", Outcome::Unknown, None),
+            ]
+        );
+        assert_eq!((given.words.as_str(), given.is_harness), ("the first", false));
+        assert!(super::given("plain words about [read_file]").is_none());
+        let task = super::given("<task>\nfix it\n</task>\n<environment_details>x").unwrap();
+        assert_eq!(task.words, "fix it");
+    }
+}

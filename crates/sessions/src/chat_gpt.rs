@@ -1,0 +1,198 @@
+//! The export of ChatGPT, `conversations.json`: a list of conversations, each a tree of messages
+//! (`mapping`). The branch of `current_node` is what the person saw last.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Deserialize;
+use serde::de::{MapAccess, SeqAccess};
+
+use super::ReadError;
+use super::any_json::AnyJson as _;
+use super::blocks::{Block, Blocks, Speaker};
+use super::event::{Origin, Role, ToolCall, ToolResult};
+use super::failure;
+use super::feed::Feed;
+use super::source::{Document, Source, records};
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{List, Loose, Object};
+
+/// Reads every conversation of an export.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    source.document(&mut Export, feed)
+}
+
+struct Export;
+
+impl Document for Export {
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        list: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        records(feed, |conversation: Conversation<'de>, feed| conversation.send(feed)).list(list)
+    }
+
+    /// One conversation by itself.
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        let mut conversation = Object::<Conversation<'de>>::default();
+        conversation.object(map)?;
+        conversation.0.into_iter().for_each(|conversation| conversation.send(feed));
+        Ok(())
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Conversation<'a> {
+    #[serde(alias = "id")]
+    conversation_id: Text<'a>,
+    create_time: Moment,
+    update_time: Moment,
+    current_node: String,
+    mapping: BTreeMap<String, Node<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Node<'a> {
+    parent: Option<String>,
+    message: Object<Message<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Message<'a> {
+    author: Object<Author<'a>>,
+    create_time: Moment,
+    content: Object<Content<'a>>,
+    recipient: Text<'a>,
+    metadata: Loose,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Author<'a> {
+    role: Text<'a>,
+    name: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Content<'a> {
+    content_type: Text<'a>,
+    parts: Blocks<'a>,
+    text: Text<'a>,
+    thoughts: List<Block<'a>>,
+    result: Text<'a>,
+}
+
+impl Conversation<'_> {
+    fn send(mut self, feed: &mut Feed<'_>) {
+        "chatgpt".clone_into(&mut feed.head.agent);
+        self.conversation_id.as_str().clone_into(&mut feed.head.id);
+        feed.saw(self.create_time);
+        feed.saw(self.update_time);
+        let (mut path, mut seen) = (Vec::new(), HashSet::new());
+        let mut at = Some(self.current_node.clone());
+        // A node that was met before ends a circle.
+        while let Some(id) = at.take().filter(|id| seen.insert(id.clone())) {
+            let Some(node) = self.mapping.remove(&id) else { break };
+            at = node.parent;
+            path.extend(node.message.0);
+        }
+        let left = self.mapping.values().filter(|node| node.message.0.is_some()).count();
+        feed.notes.dropped_records += left as u64;
+        path.into_iter().rev().for_each(|message| message.send(feed));
+        feed.end();
+    }
+}
+
+impl<'a> Message<'a> {
+    fn send(self, feed: &mut Feed<'_>) {
+        let Author { role, name } = self.author.0.unwrap_or_default();
+        let mut content = self.content.0.unwrap_or_default();
+        let time = self.create_time.0;
+        feed.head.model(&self.metadata.text("/model_slug"));
+        let kind = content.content_type.as_str().to_owned();
+        let mut text = content.parts.take_text();
+        text.add(content.text);
+        text.add(content.result);
+        match role.as_str() {
+            "user" => feed.say(Role::User, Origin::Human, text, time),
+            "system" => feed.say(Role::System, Origin::Harness, text, time),
+            "tool" => {
+                let result =
+                    ToolResult { call_id: name.clone(), tool: name, ..failure::result_of(text) };
+                feed.results(Origin::Agent, vec![result], time);
+            }
+            "assistant" => {
+                let mut blocks = Blocks::default();
+                let is_call = !matches!(self.recipient.as_str(), "" | "all");
+                match kind.as_str() {
+                    "thoughts" | "reasoning_recap" => {
+                        for thought in content.thoughts.0 {
+                            blocks.think(thought.text);
+                        }
+                        blocks.think(text);
+                    }
+                    // Written to a tool, which has no other id than its name.
+                    _ if is_call => blocks.call(ToolCall {
+                        id: self.recipient.clone(),
+                        name: self.recipient,
+                        arguments: text,
+                    }),
+                    "text" | "multimodal_text" | "code" | "model_editable_context" | "" => {
+                        blocks.say(text);
+                    }
+                    kind => blocks.unknown(kind, &text),
+                }
+                blocks.send_answer(&Speaker::new(Origin::Agent, time), feed);
+            }
+            other => {
+                feed.unknown(other);
+                feed.notes.ignored_records += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Outcome;
+    use super::super::mutation::survives_damage;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    /// 1 human turn, 2 model messages, 1 call; 1 message on another branch.
+    const FIXTURE: &str = r#"[{"title":"t","create_time":1767225600.5,"update_time":1767225609,"conversation_id":"c-1","current_node":"n4","mapping":{
+      "n0":{"id":"n0","message":null,"parent":null,"children":["n1"]},
+      "n1":{"id":"n1","parent":"n0","message":{"author":{"role":"user"},"create_time":1767225601,"content":{"content_type":"text","parts":["2 + 2?"]}}},
+      "n2":{"id":"n2","parent":"n1","message":{"author":{"role":"assistant"},"recipient":"python","content":{"content_type":"code","text":"print(2 + 2)"},"metadata":{"model_slug":"gpt-x"}}},
+      "n3":{"id":"n3","parent":"n2","message":{"author":{"role":"tool","name":"python"},"content":{"content_type":"execution_output","text":"4"}}},
+      "n4":{"id":"n4","parent":"n3","message":{"author":{"role":"assistant"},"recipient":"all","content":{"content_type":"text","parts":["4"]}}},
+      "n5":{"id":"n5","parent":"n1","message":{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["5"]}}}}}]"#;
+
+    #[test]
+    fn the_fixture_has_its_counted_totals() {
+        let mut collector = Collector::default();
+        let reading = read(&Source::bytes("conversations.json", FIXTURE), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.notes.dropped_records), (Format::ChatGpt, 1));
+        let session = collector.into_sessions().remove(0);
+        assert_eq!((session.head.id.as_str(), session.head.models[0].as_str()), ("c-1", "gpt-x"));
+        assert_eq!(session.events.len(), 4);
+        assert_eq!(session.events[1].calls[0].arguments.as_str(), "print(2 + 2)");
+        let result = &session.events[2].results[0];
+        assert_eq!((result.tool.as_str(), result.outcome), ("python", Outcome::Unknown));
+        assert_eq!(session.events[3].text.as_str(), "4");
+    }
+
+    #[test]
+    fn damage_does_no_harm() {
+        survives_damage(Format::ChatGpt, FIXTURE.as_bytes());
+    }
+}

@@ -1,0 +1,202 @@
+//! What `codex exec --json` prints: JSON lines of `thread.started`, `turn.*` and `item.*`, without
+//! any times. Not the rollout that Codex stores of the same session.
+
+use serde::Deserialize;
+
+use super::ReadError;
+use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::feed::Feed;
+use super::source::Source;
+use super::text::Text;
+use super::wire::{Int, Json, Object};
+
+/// Reads a session. What was asked stands on the command line, not in the stream.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    "codex".clone_into(&mut feed.head.agent);
+    feed.head.platform = Some("exec".to_owned());
+    let mut lines = source.lines()?;
+    let mut scratch = Vec::new();
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        if let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) {
+            record.send(feed);
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Record<'a> {
+    #[serde(rename = "type")]
+    kind: Text<'a>,
+    thread_id: Text<'a>,
+    item: Object<Item<'a>>,
+    usage: Object<Tokens>,
+    error: Object<Failure<'a>>,
+    message: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Failure<'a> {
+    message: Text<'a>,
+}
+
+/// The input includes what came from the cache.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
+struct Tokens {
+    input_tokens: Int,
+    cached_input_tokens: Int,
+    output_tokens: Int,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Item<'a> {
+    id: Text<'a>,
+    #[serde(rename = "type")]
+    kind: Text<'a>,
+    text: Text<'a>,
+    message: Text<'a>,
+    status: Text<'a>,
+    command: Json,
+    aggregated_output: Text<'a>,
+    exit_code: Int,
+    changes: Json,
+    tool: Text<'a>,
+    arguments: Json,
+    result: Text<'a>,
+    error: Object<Failure<'a>>,
+    query: Text<'a>,
+}
+
+impl Record<'_> {
+    fn send(self, feed: &mut Feed<'_>) {
+        match self.kind.as_str() {
+            "thread.started" => self.thread_id.as_str().clone_into(&mut feed.head.id),
+            "item.completed" => match self.item.0 {
+                Some(item) => item.send(feed),
+                None => feed.notes.bad_records += 1,
+            },
+            "turn.completed" => {
+                if let Some(tokens) = self.usage.0 {
+                    let cached = tokens.cached_input_tokens.count();
+                    let input = tokens.input_tokens.count().saturating_sub(cached);
+                    let usage = Usage { input, output: tokens.output_tokens.count(), cached };
+                    let mut total = feed.head.usage.unwrap_or_default();
+                    total += usage;
+                    feed.head.usage = Some(total);
+                }
+            }
+            "turn.failed" | "error" => {
+                let mut text = self.message;
+                text.join(&self.error.0.unwrap_or_default().message);
+                let mark = Some(Mark::ApiError);
+                feed.event(Event { text, mark, ..Event::default() });
+            }
+            _ => feed.notes.ignored_records += 1,
+        }
+    }
+}
+
+impl Item<'_> {
+    fn send(self, feed: &mut Feed<'_>) {
+        let said = Event { role: Role::Assistant, origin: Origin::Agent, ..Event::default() };
+        let (name, arguments) = match self.kind.as_str() {
+            "agent_message" | "assistant_message" => {
+                return feed.event(Event { text: self.text, ..said });
+            }
+            "reasoning" => return feed.event(Event { reasoning: self.text, ..said }),
+            "error" => {
+                return feed.say(Role::System, Origin::Harness, self.message, None);
+            }
+            "command_execution" => (Text::from("shell"), self.command.0),
+            "file_change" => (Text::from("apply_patch"), self.changes.0),
+            "mcp_tool_call" => (self.tool, self.arguments.0),
+            "web_search" => (Text::from("web_search"), self.query),
+            // A plan that is said again with every change.
+            "todo_list" => {
+                feed.notes.ignored_records += 1;
+                return;
+            }
+            kind => {
+                feed.unknown(kind);
+                feed.notes.ignored_records += 1;
+                return;
+            }
+        };
+        let error = self.error.0.unwrap_or_default().message;
+        let outcome = match (self.status.as_str(), self.exit_code.0) {
+            ("declined", _) => Outcome::Rejected,
+            (_, Some(code)) if code != 0 => Outcome::Failed,
+            ("failed", _) => Outcome::Failed,
+            _ if !error.is_empty() => Outcome::Failed,
+            ("completed" | "", _) => Outcome::Ok,
+            _ => Outcome::Unknown,
+        };
+        let mut text = self.aggregated_output;
+        text.join(&self.result);
+        let result = ToolResult {
+            call_id: self.id.clone(),
+            tool: name.clone(),
+            text,
+            outcome,
+            exit_code: self.exit_code.0,
+            error,
+        };
+        feed.event(Event { calls: vec![ToolCall { id: self.id, name, arguments }], ..said });
+        feed.results(Origin::Agent, vec![result], None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::survives_damage;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    /// 3 calls: one worked, one ended with code 1, one failed by its status.
+    const FIXTURE: &str = r#"{"type":"thread.started","thread_id":"t-1"}
+{"type":"turn.started"}
+{"type":"item.completed","item":{"id":"i0","type":"reasoning","text":"hm"}}
+{"type":"item.started","item":{"id":"i1","type":"command_execution","command":"ls","status":"in_progress"}}
+{"type":"item.completed","item":{"id":"i1","type":"command_execution","command":"bash -lc ls","aggregated_output":"a.rs","exit_code":0,"status":"completed"}}
+{"type":"item.completed","item":{"id":"i2","type":"command_execution","command":"false","aggregated_output":"","exit_code":1,"status":"failed"}}
+{"type":"item.completed","item":{"id":"i3","type":"mcp_tool_call","server":"s","tool":"find","status":"failed","error":{"message":"gone"}}}
+{"type":"item.completed","item":{"id":"i4","type":"agent_message","text":"There."}}
+{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens":30,"output_tokens":20}}
+"#;
+
+    #[test]
+    fn the_fixture_has_its_counted_totals() {
+        let mut collector = Collector::default();
+        let reading = read(&Source::bytes("run.jsonl", FIXTURE), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.notes.ignored_records), (Format::CodexExec, 2));
+        let session = collector.into_sessions().remove(0);
+        assert_eq!(session.head.id, "t-1");
+        assert_eq!(session.head.usage, Some(Usage { input: 70, output: 20, cached: 30 }));
+        let results: Vec<_> = session
+            .events
+            .iter()
+            .flat_map(|event| &event.results)
+            .map(|result| (result.tool.as_str(), result.outcome, result.exit_code))
+            .collect();
+        assert_eq!(
+            results,
+            [
+                ("shell", Outcome::Ok, Some(0)),
+                ("shell", Outcome::Failed, Some(1)),
+                ("find", Outcome::Failed, None),
+            ]
+        );
+        assert_eq!(session.events.last().unwrap().text.as_str(), "There.");
+        assert_eq!(session.head.start, None);
+    }
+
+    #[test]
+    fn damage_does_no_harm() {
+        survives_damage(Format::CodexExec, FIXTURE.as_bytes());
+    }
+}

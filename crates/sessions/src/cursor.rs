@@ -1,0 +1,241 @@
+//! Cursor's editor: `User/globalStorage/state.vscdb`, SQLite with one table of keys and values.
+//! `composerData:<id>` is a conversation, with its messages ("bubbles") in order;
+//! `bubbleId:<id>:<bubble>` is one message. Other keys hold settings and secrets: they are never
+//! asked for. The transcripts of Cursor's agent on the command line are JSON lines of messages and
+//! read as chat.
+
+use std::path::Path;
+
+use futures_util::TryStreamExt as _;
+use serde::Deserialize;
+use sqlx::AssertSqlSafe;
+
+use super::ReadError;
+use super::event::{Event, Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::failure;
+use super::feed::Feed;
+use super::source::Source;
+use super::sqlite::{self, Columns, damaged, open, text};
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{Int, Json, List, Loose, Object};
+
+/// Where the messages of a conversation are.
+const MAX_BUBBLES: usize = 100_000;
+
+/// Reads every conversation of a database.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let path = sqlite::file(source)?;
+    sqlite::block_on(read_database(path, feed))?
+}
+
+async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut database = open(path).await?;
+    let columns = Columns::of(&mut database, "cursorDiskKV").await.map_err(damaged)?;
+    let mut inner = open(path).await?;
+    let list = columns.list_of_json(&["key", "value"]);
+    let query = format!(
+        "SELECT {list} FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' \
+         ORDER BY key"
+    );
+    let of_bubble =
+        format!("SELECT {} FROM cursorDiskKV WHERE key = ?", columns.list_of_json(&["value"]));
+    let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
+    let sent = async {
+        while let Some(row) = rows.try_next().await? {
+            let key = text(&row, 0).into_owned();
+            let value = text(&row, 1);
+            let Some(id) = key.strip_prefix("composerData:") else { continue };
+            let composer = match serde_json::from_str::<Object<Composer<'_>>>(&value) {
+                Ok(Object(composer)) => composer.unwrap_or_default(),
+                Err(_) => {
+                    feed.notes.bad_records += 1;
+                    continue;
+                }
+            };
+            composer.note(id, feed);
+            for bubble in composer.conversation.0 {
+                bubble.send(feed);
+            }
+            for header in composer.headers.0.into_iter().take(MAX_BUBBLES) {
+                let key = format!("bubbleId:{id}:{}", header.bubble_id);
+                sqlite::each_row(&mut inner, of_bubble.clone(), &key, |row| {
+                    match serde_json::from_str::<Object<Bubble<'_>>>(&text(row, 0)) {
+                        Ok(Object(Some(bubble))) => bubble.send(feed),
+                        Ok(Object(None)) => feed.notes.ignored_records += 1,
+                        Err(_) => feed.notes.bad_records += 1,
+                    }
+                })
+                .await?;
+            }
+            feed.end();
+        }
+        Ok::<(), sqlx::Error>(())
+    };
+    let result = sent.await;
+    sqlite::note_end(result, feed);
+    Ok(())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct Composer<'a> {
+    created_at: Moment,
+    last_updated_at: Moment,
+    model_config: Loose,
+    #[serde(rename = "fullConversationHeadersOnly")]
+    headers: List<Header<'a>>,
+    /// Older versions keep the messages here.
+    conversation: List<Bubble<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct Header<'a> {
+    bubble_id: Text<'a>,
+}
+
+/// One message: of a person (1) or of the agent (2), with at most one call of a tool.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct Bubble<'a> {
+    #[serde(rename = "type")]
+    kind: Int,
+    text: Text<'a>,
+    thinking: Text<'a>,
+    created_at: Moment,
+    token_count: Object<Tokens>,
+    tool_former_data: Object<Tool<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Tokens {
+    input_tokens: Int,
+    output_tokens: Int,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct Tool<'a> {
+    tool_call_id: Text<'a>,
+    name: Text<'a>,
+    raw_args: Json,
+    params: Json,
+    result: Json,
+    status: Text<'a>,
+    error: Json,
+    user_decision: Text<'a>,
+}
+
+impl Composer<'_> {
+    fn note(&self, id: &str, feed: &mut Feed<'_>) {
+        feed.head = Head { id: id.to_owned(), agent: "cursor".to_owned(), ..Head::default() };
+        feed.head.model(&self.model_config.text("/modelName"));
+        feed.saw(self.created_at);
+        feed.saw(self.last_updated_at);
+    }
+}
+
+impl Bubble<'_> {
+    fn send(self, feed: &mut Feed<'_>) {
+        let time = self.created_at.0;
+        match self.kind.0 {
+            Some(1) => feed.say(Role::User, Origin::Human, self.text, time),
+            Some(2) => {
+                let usage = self.token_count.0.map(|count| Usage {
+                    input: count.input_tokens.count(),
+                    output: count.output_tokens.count(),
+                    cached: 0,
+                });
+                let (call, result) = match self.tool_former_data.0.and_then(Tool::split) {
+                    Some((call, result)) => (Some(call), result),
+                    None => (None, None),
+                };
+                feed.event(Event {
+                    role: Role::Assistant,
+                    origin: Origin::Agent,
+                    text: self.text,
+                    reasoning: self.thinking,
+                    calls: call.into_iter().collect(),
+                    usage: usage.filter(|usage| *usage != Usage::default()),
+                    time,
+                    ..Event::default()
+                });
+                feed.results(Origin::Agent, result.into_iter().collect(), time);
+            }
+            _ => feed.unknown("bubble"),
+        }
+    }
+}
+
+impl<'a> Tool<'a> {
+    /// The call, and its result where it has one; `None` for one without a name.
+    fn split(self) -> Option<(ToolCall<'a>, Option<ToolResult<'a>>)> {
+        if self.name.is_empty() {
+            return None;
+        }
+        let arguments = if self.raw_args.0.is_empty() { self.params.0 } else { self.raw_args.0 };
+        let call = ToolCall { id: self.tool_call_id.clone(), name: self.name.clone(), arguments };
+        let read = failure::result_of(self.result.0);
+        let is_refused = self.user_decision.as_str() == "rejected";
+        let outcome = match self.status.as_str() {
+            _ if is_refused => Outcome::Rejected,
+            "cancelled" => Outcome::Rejected,
+            "error" => Outcome::Failed,
+            "completed" | "success" if read.outcome == Outcome::Unknown => Outcome::Ok,
+            "completed" | "success" => read.outcome,
+            _ => return Some((call, None)),
+        };
+        let (call_id, tool, error) = (self.tool_call_id, self.name, self.error.0);
+        Some((call, Some(ToolResult { call_id, tool, outcome, error, ..read })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sqlite::tests::database;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    #[test]
+    fn conversations_of_a_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.vscdb");
+        // 1 human turn, 4 model messages, 3 calls: one worked, one failed, one was refused.
+        database(
+            &path,
+            &[r#"CREATE TABLE ItemTable (key TEXT, value BLOB);
+                CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB);
+                INSERT INTO cursorDiskKV VALUES
+                 ('composerData:c1','{"composerId":"c1","createdAt":1767225600000,"modelConfig":{"modelName":"m-1"},"fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b2","type":2},{"bubbleId":"b3","type":2},{"bubbleId":"b4","type":2},{"bubbleId":"b5","type":2}]}'),
+                 ('composerData:c2','null'),
+                 ('bubbleId:c1:b1','{"type":1,"text":"fix it","createdAt":"2026-01-01T00:00:01Z"}'),
+                 ('bubbleId:c1:b2','{"type":2,"thinking":{"text":"hm"},"toolFormerData":{"toolCallId":"t1","name":"read_file","rawArgs":"{\"path\":\"a\"}","status":"completed","result":"{\"contents\":\"fn\"}"}}'),
+                 ('bubbleId:c1:b3','{"type":2,"toolFormerData":{"toolCallId":"t2","name":"run_terminal_cmd","params":{"command":"make"},"status":"error","error":"boom"}}'),
+                 ('bubbleId:c1:b4','{"type":2,"toolFormerData":{"toolCallId":"t3","name":"edit_file","status":"completed","userDecision":"rejected"}}'),
+                 ('bubbleId:c1:b5','{"type":2,"text":"It fails.","tokenCount":{"inputTokens":10,"outputTokens":5}}');"#],
+        );
+        let mut collector = Collector::default();
+        let reading = read(&Source::file(path), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (Format::CursorState, 1));
+        let session = collector.into_sessions().remove(0);
+        assert_eq!((session.head.id.as_str(), session.head.models[0].as_str()), ("c1", "m-1"));
+        let results: Vec<_> = session
+            .events
+            .iter()
+            .flat_map(|event| &event.results)
+            .map(|result| (result.tool.as_str(), result.outcome))
+            .collect();
+        assert_eq!(
+            results,
+            [
+                ("read_file", Outcome::Ok),
+                ("run_terminal_cmd", Outcome::Failed),
+                ("edit_file", Outcome::Rejected),
+            ]
+        );
+        assert_eq!(session.events[1].reasoning.as_str(), "hm");
+        assert_eq!(session.events.last().unwrap().usage.unwrap().input, 10);
+    }
+}

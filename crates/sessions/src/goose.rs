@@ -1,0 +1,162 @@
+//! goose: `~/.local/share/goose/sessions/sessions.db`, SQLite with the contents of each message as
+//! JSON (`content_json`). What it kept before, one JSON lines file for each session, holds the same
+//! messages and is read as chat.
+
+use std::path::Path;
+
+use futures_util::TryStreamExt as _;
+use sqlx::AssertSqlSafe;
+
+use super::ReadError;
+use super::blocks::{Blocks, Speaker};
+use super::event::{Head, Origin, Role, Usage};
+use super::feed::Feed;
+use super::source::Source;
+use super::sqlite::{self, Columns, damaged, open, text};
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{Flag, Loose};
+
+/// Columns of a session, in the order of [`head`].
+const SESSION: [&str; 8] = [
+    "id",
+    "working_dir",
+    "model_config_json",
+    "session_type",
+    "created_at",
+    "updated_at",
+    "accumulated_input_tokens",
+    "accumulated_output_tokens",
+];
+
+/// Reads every session of a database.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let path = sqlite::file(source)?;
+    sqlite::block_on(read_database(path, feed))?
+}
+
+async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut database = open(path).await?;
+    let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
+    let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
+    let mut inner = open(path).await?;
+    let query = format!("SELECT {} FROM sessions ORDER BY rowid", sessions.list(&SESSION));
+    let of_session = format!(
+        "SELECT {} FROM messages WHERE session_id = ? ORDER BY rowid",
+        messages.list_of_json(&["role", "content_json", "created_timestamp", "metadata_json"])
+    );
+    let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
+    let sent = async {
+        while let Some(row) = rows.try_next().await? {
+            let fields: [Text<'_>; 8] = std::array::from_fn(|at| Text::new(text(&row, at)));
+            head(&fields, feed);
+            let id = text(&row, 0).into_owned();
+            sqlite::each_row(&mut inner, of_session.clone(), &id, |row| {
+                message([&text(row, 0), &text(row, 1), &text(row, 2), &text(row, 3)], feed);
+            })
+            .await?;
+            feed.end();
+        }
+        Ok::<(), sqlx::Error>(())
+    };
+    let result = sent.await;
+    sqlite::note_end(result, feed);
+    Ok(())
+}
+
+fn head(fields: &[Text<'_>; 8], feed: &mut Feed<'_>) {
+    let [id, folder, model, platform, created, updated, input, output] = fields;
+    feed.head = Head {
+        id: id.as_str().to_owned(),
+        agent: "goose".to_owned(),
+        platform: platform.line(60),
+        cwd: folder.line(400),
+        ..Head::default()
+    };
+    feed.head.model(&Loose::parse(model).text("/model_name"));
+    feed.saw(Moment::parse(created));
+    feed.saw(Moment::parse(updated));
+    let count = |text: &Text<'_>| text.parse::<u64>().unwrap_or_default();
+    let usage = Usage { input: count(input), output: count(output), cached: 0 };
+    feed.head.usage = (usage != Usage::default()).then_some(usage);
+}
+
+fn message([role, content, time, metadata]: [&str; 4], feed: &mut Feed<'_>) {
+    let Some(blocks) = Blocks::parse(content) else {
+        feed.notes.bad_records += 1;
+        return;
+    };
+    let Moment(time) = Moment::parse(time);
+    match role {
+        "assistant" => blocks.send_answer(&Speaker::new(Origin::Agent, time), feed),
+        "user" => {
+            // What only the model sees was not typed.
+            let visible: Flag = Loose::parse(metadata).part("/userVisible");
+            let is_hidden = visible.0 == Some(false);
+            let origin = if is_hidden { Origin::Harness } else { Origin::Human };
+            blocks.send_given(&Speaker::new(origin, time), Role::User, feed);
+        }
+        other => {
+            feed.unknown(other);
+            feed.notes.ignored_records += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Outcome;
+    use super::super::sqlite::tests::database;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    #[test]
+    fn sessions_of_a_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        // 1 human turn, 2 model calls, 2 calls of which 1 failed.
+        database(
+            &path,
+            &[
+                r#"CREATE TABLE sessions (id TEXT, working_dir TEXT, created_at TEXT, updated_at TEXT,
+                  accumulated_input_tokens INTEGER, accumulated_output_tokens INTEGER,
+                  model_config_json TEXT);
+                CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT,
+                  content_json TEXT, created_timestamp INTEGER, metadata_json TEXT);
+                INSERT INTO sessions VALUES ('20260101_1', '/w', '2026-01-01 00:00:00',
+                  '2026-01-01 00:01:00', 10, 5, '{"model_name":"m-1"}');
+                INSERT INTO messages (session_id, role, content_json, created_timestamp) VALUES
+                 ('20260101_1','user','[{"type":"text","text":"look"}]',1767225601),
+                 ('20260101_1','assistant','[{"type":"thinking","thinking":"hm"},{"type":"toolRequest","id":"c1","toolCall":{"status":"success","value":{"name":"developer__shell","arguments":{"command":"ls"}}}},{"type":"toolRequest","id":"c2","toolCall":{"status":"success","value":{"name":"developer__text_editor","arguments":{}}}}]',1767225602),
+                 ('20260101_1','user','[{"type":"toolResponse","id":"c1","toolResult":{"status":"success","value":[{"type":"text","text":"a.rs"}]}},{"type":"toolResponse","id":"c2","toolResult":{"status":"error","error":"no such file"}}]',1767225603),
+                 ('20260101_1','assistant','[{"type":"text","text":"There."}]',1767225604);"#,
+            ],
+        );
+        let mut collector = Collector::default();
+        let reading = read(&Source::file(path), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (Format::Goose, 1));
+        let session = collector.into_sessions().remove(0);
+        let head = &session.head;
+        assert_eq!((head.id.as_str(), head.models[0].as_str()), ("20260101_1", "m-1"));
+        assert_eq!(head.start.unwrap().to_string(), "2026-01-01T00:00:00Z");
+        assert_eq!(head.usage, Some(Usage { input: 10, output: 5, cached: 0 }));
+        assert_eq!(session.events.len(), 4);
+        let calls: Vec<_> =
+            session.events[1].calls.iter().map(|call| call.arguments.as_str()).collect();
+        assert_eq!(calls, [r#"{"command":"ls"}"#, "{}"]);
+        let results: Vec<_> = session.events[2]
+            .results
+            .iter()
+            .map(|result| (result.tool.as_str(), result.outcome, result.text.as_str()))
+            .collect();
+        assert_eq!(
+            results,
+            [
+                ("developer__shell", Outcome::Ok, "a.rs"),
+                ("developer__text_editor", Outcome::Failed, ""),
+            ]
+        );
+        assert!(head.unknown_blocks.is_empty());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

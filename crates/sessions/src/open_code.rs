@@ -1,0 +1,469 @@
+//! `OpenCode`: `~/.local/share/opencode/opencode.db`, SQLite with a JSON text for each message and
+//! each part of one; and what `opencode export` writes, one JSON object of the same.
+//!
+//! A part of the kind `tool` holds a call together with its result. Subagents are sessions with a
+//! parent. The folders of JSON files that older versions keep (`storage/`) are not read.
+
+use std::path::Path;
+
+use futures_util::TryStreamExt as _;
+use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess};
+use sqlx::AssertSqlSafe;
+use sqlx::sqlite::SqliteConnection;
+
+use super::ReadError;
+use super::blocks::{Blocks, Speaker};
+use super::event::{Event, Head, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::feed::Feed;
+use super::source::{Document, Source, records};
+use super::sqlite::{self, Columns, damaged, open, text};
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{Flag, Int, Json, List, Loose, Object};
+
+const AGENT: &str = "opencode";
+
+/// How the error of a call begins that a person refused.
+const REFUSALS: [&str; 2] = ["The user rejected permission", "The user dismissed"];
+
+/// Reads a database, or an exported session.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    if sqlite::is_database(source)? {
+        let path = sqlite::file(source)?;
+        sqlite::block_on(read_database(path, feed))?
+    } else {
+        source.document(&mut Export, feed)
+    }
+}
+
+async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut database = open(path).await?;
+    let sessions = Columns::of(&mut database, "session").await.map_err(damaged)?;
+    let messages = Columns::of(&mut database, "message").await.map_err(damaged)?;
+    let parts = Columns::of(&mut database, "part").await.map_err(damaged)?;
+    // Connections of their own, because a row is on its way while what belongs to it is read.
+    let (mut inner, mut innermost) = (open(path).await?, open(path).await?);
+    let list =
+        sessions.list(&["id", "parent_id", "directory", "version", "time_created", "time_updated"]);
+    let query = format!("SELECT {list} FROM session ORDER BY rowid");
+    let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
+    let sent = async {
+        while let Some(row) = rows.try_next().await? {
+            let field = |at: usize| Text::new(text(&row, at));
+            feed.head = Head {
+                id: field(0).as_str().to_owned(),
+                agent: AGENT.to_owned(),
+                agent_version: field(3).line(60),
+                parent: field(1).line(200),
+                cwd: field(2).line(400),
+                ..Head::default()
+            };
+            feed.saw(Moment::parse(&field(4)));
+            feed.saw(Moment::parse(&field(5)));
+            let id = text(&row, 0).into_owned();
+            send_session(&mut inner, &mut innermost, &messages, &parts, &id, feed).await?;
+            feed.end();
+        }
+        Ok::<(), sqlx::Error>(())
+    };
+    let result = sent.await;
+    sqlite::note_end(result, feed);
+    Ok(())
+}
+
+async fn send_session(
+    database: &mut SqliteConnection,
+    inner: &mut SqliteConnection,
+    messages: &Columns,
+    parts: &Columns,
+    session: &str,
+    feed: &mut Feed<'_>,
+) -> Result<(), sqlx::Error> {
+    let query = format!(
+        "SELECT {} FROM message WHERE session_id = ? ORDER BY time_created, id",
+        messages.list_of_json(&["id", "data", "time_created"])
+    );
+    let of_message = format!(
+        "SELECT {} FROM part WHERE message_id = ? ORDER BY id",
+        parts.list_of_json(&["data"])
+    );
+    let mut rows = sqlx::query(AssertSqlSafe(query)).bind(session.to_owned()).fetch(database);
+    while let Some(row) = rows.try_next().await? {
+        let id = text(&row, 0).into_owned();
+        let data = text(&row, 1).into_owned();
+        let Ok(info) = serde_json::from_str::<Info<'_>>(&data) else {
+            feed.notes.bad_records += 1;
+            continue;
+        };
+        let mut said = Said::default();
+        let mut bad = 0;
+        sqlite::each_row(inner, of_message.clone(), &id, |row| {
+            match serde_json::from_str::<Part<'_>>(&text(row, 0)) {
+                Ok(part) => said.add(part.into_owned()),
+                Err(_) => bad += 1,
+            }
+        })
+        .await?;
+        feed.notes.bad_records += bad;
+        info.send(said, feed);
+    }
+    Ok(())
+}
+
+/// An exported session: `{"info": …, "messages": [{"info": …, "parts": […]}]}`.
+struct Export;
+
+impl Document for Export {
+    fn begin(&mut self, feed: &mut Feed<'_>) {
+        AGENT.clone_into(&mut feed.head.agent);
+    }
+
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "info" => {
+                    let info = map.next_value::<Loose>()?;
+                    let head = &mut feed.head;
+                    info.text("/id").as_str().clone_into(&mut head.id);
+                    head.parent = info.text("/parentID").line(200);
+                    head.cwd = info.text("/directory").line(400);
+                    head.agent_version = info.text("/version").line(60);
+                    feed.saw(info.part("/time/created"));
+                    feed.saw(info.part("/time/updated"));
+                }
+                "messages" => {
+                    map.next_value_seed(records(feed, |message: Message<'de>, feed| {
+                        let mut said = Said::default();
+                        message.parts.0.into_iter().for_each(|part| said.add(part));
+                        message.info.0.unwrap_or_default().send(said, feed);
+                    }))?
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Message<'a> {
+    info: Object<Info<'a>>,
+    parts: List<Part<'a>>,
+}
+
+/// Data of a message.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Info<'a> {
+    role: Text<'a>,
+    #[serde(rename = "modelID")]
+    model: Text<'a>,
+    time: Object<Times>,
+    tokens: Object<Tokens>,
+    error: Object<Failure<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Times {
+    created: Moment,
+}
+
+/// The input is without what came from a cache, the output without thoughts.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Tokens {
+    input: Int,
+    output: Int,
+    reasoning: Int,
+    cache: Object<Cache>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Cache {
+    read: Int,
+    write: Int,
+}
+
+impl Tokens {
+    fn usage(&self) -> Option<Usage> {
+        let cache = self.cache.0.as_ref();
+        let of = |count: fn(&Cache) -> Int| cache.map_or(0, |cache| count(cache).count());
+        let usage = Usage {
+            input: self.input.count().saturating_add(of(|cache| cache.write)),
+            output: self.output.count().saturating_add(self.reasoning.count()),
+            cached: of(|cache| cache.read),
+        };
+        (usage != Usage::default()).then_some(usage)
+    }
+}
+
+/// An error of a message: `{"name": "MessageAbortedError", "data": {"message": …}}`.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Failure<'a> {
+    name: Text<'a>,
+    data: Loose,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Part<'a> {
+    #[serde(rename = "type")]
+    kind: Text<'a>,
+    text: Text<'a>,
+    /// The program wrote it beside what a person typed.
+    synthetic: Flag,
+    tool: Text<'a>,
+    #[serde(rename = "callID")]
+    call_id: Text<'a>,
+    state: Object<State<'a>>,
+    filename: Text<'a>,
+    mime: Text<'a>,
+}
+
+/// How far a call is.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct State<'a> {
+    status: Text<'a>,
+    input: Json,
+    output: Text<'a>,
+    error: Text<'a>,
+    metadata: Loose,
+}
+
+impl Part<'_> {
+    fn into_owned(self) -> Part<'static> {
+        let state = self.state.0.map(|state| State {
+            status: state.status.into_owned(),
+            input: state.input,
+            output: state.output.into_owned(),
+            error: state.error.into_owned(),
+            metadata: state.metadata,
+        });
+        Part {
+            kind: self.kind.into_owned(),
+            text: self.text.into_owned(),
+            synthetic: self.synthetic,
+            tool: self.tool.into_owned(),
+            call_id: self.call_id.into_owned(),
+            state: Object(state),
+            filename: self.filename.into_owned(),
+            mime: self.mime.into_owned(),
+        }
+    }
+}
+
+/// The parts of a message.
+#[derive(Default)]
+struct Said<'a> {
+    blocks: Blocks<'a>,
+    /// Words that the program wrote.
+    notes: Text<'a>,
+    is_compaction: bool,
+}
+
+impl<'a> Said<'a> {
+    fn add(&mut self, part: Part<'a>) {
+        match part.kind.as_str() {
+            "text" if part.synthetic.is_set() => self.notes.add(part.text),
+            "text" => self.blocks.say(part.text),
+            "reasoning" => self.blocks.think(part.text),
+            "tool" => self.tool(part),
+            "file" => {
+                let note = format!("[file {} {}]", part.mime, part.filename);
+                self.blocks.say(Text::from(selftest_text::one_line(&note, 200)));
+            }
+            "compaction" => self.is_compaction = true,
+            "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry" | "subtask" => {
+            }
+            kind => self.blocks.unknown(kind, &part.text),
+        }
+    }
+
+    fn tool(&mut self, part: Part<'a>) {
+        let state = part.state.0.unwrap_or_default();
+        let arguments = state.input.0;
+        self.blocks.call(ToolCall { id: part.call_id.clone(), name: part.tool.clone(), arguments });
+        let exit_code = state.metadata.part::<Int>("/exit").0;
+        let is_refused = REFUSALS.iter().any(|start| state.error.starts_with(start));
+        let outcome = match (state.status.as_str(), exit_code) {
+            ("error", _) if is_refused => Outcome::Rejected,
+            ("error", _) => Outcome::Failed,
+            ("completed", Some(code)) if code != 0 => Outcome::Failed,
+            ("completed", _) => Outcome::Ok,
+            _ => return,
+        };
+        self.blocks.result(ToolResult {
+            call_id: part.call_id,
+            tool: part.tool,
+            text: state.output,
+            outcome,
+            exit_code,
+            error: state.error,
+        });
+    }
+}
+
+impl Info<'_> {
+    fn send(self, said: Said<'_>, feed: &mut Feed<'_>) {
+        let time = self.time.0.and_then(|times| times.created.0);
+        if said.is_compaction {
+            let mark = Some(Mark::Compacted);
+            feed.event(Event { mark, time, ..Event::default() });
+        }
+        match self.role.as_str() {
+            "user" => {
+                said.blocks.send_given(&Speaker::new(Origin::Human, time), Role::User, feed);
+                feed.say(Role::User, Origin::Harness, said.notes, time);
+            }
+            "assistant" => {
+                feed.head.model(&self.model);
+                let usage = self.tokens.0.as_ref().and_then(Tokens::usage);
+                let speaker = Speaker { usage, ..Speaker::new(Origin::Agent, time) };
+                said.blocks.send_answer(&speaker, feed);
+            }
+            _ => feed.notes.ignored_records += 1,
+        }
+        if let Some(failure) = self.error.0 {
+            let is_stop = failure.name.as_str() == "MessageAbortedError";
+            let mark = Some(if is_stop { Mark::Interrupted } else { Mark::ApiError });
+            let mut text = Text::from(failure.name.as_str().to_owned());
+            text.join(&failure.data.text("/message"));
+            feed.event(Event { text, mark, time, ..Event::default() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::survives_damage;
+    use super::super::sqlite::tests::database;
+    use super::super::{Collector, Format, Session, read};
+    use super::*;
+
+    /// 1 human turn, 2 model calls, 3 calls: one worked, one ended with code 2, one was refused.
+    const USER: &str = r#"{"id":"msg_1","role":"user","time":{"created":1767225601000}}"#;
+    const ANSWER: &str = r#"{"id":"msg_2","role":"assistant","modelID":"m-1","time":{"created":1767225602000},"tokens":{"input":10,"output":5,"reasoning":1,"cache":{"read":100,"write":7}}}"#;
+    const LAST: &str = r#"{"id":"msg_3","role":"assistant","modelID":"m-1","time":{"created":1767225603000},"error":{"name":"MessageAbortedError","data":{"message":"stopped"}}}"#;
+    const PARTS: [(&str, &str); 8] = [
+        ("msg_1", r#"{"type":"text","text":"fix it"}"#),
+        ("msg_1", r#"{"type":"text","text":"the file says x","synthetic":true}"#),
+        ("msg_2", r#"{"type":"reasoning","text":"hm"}"#),
+        (
+            "msg_2",
+            r#"{"type":"tool","tool":"read","callID":"c1","state":{"status":"completed","input":{"filePath":"a"},"output":"fn"}}"#,
+        ),
+        (
+            "msg_2",
+            r#"{"type":"tool","tool":"bash","callID":"c2","state":{"status":"completed","input":{"command":"make"},"output":"no","metadata":{"exit":2}}}"#,
+        ),
+        (
+            "msg_2",
+            r#"{"type":"tool","tool":"edit","callID":"c3","state":{"status":"error","input":{},"error":"The user rejected permission to use this tool"}}"#,
+        ),
+        ("msg_3", r#"{"type":"text","text":"It fails."}"#),
+        ("msg_3", r#"{"type":"hologram"}"#),
+    ];
+
+    fn check(session: &Session) {
+        assert_eq!((session.head.id.as_str(), session.head.agent.as_str()), ("ses_1", "opencode"));
+        assert_eq!(session.head.cwd.as_deref(), Some("/w"));
+        assert_eq!(session.head.start.unwrap().to_string(), "2026-01-01T00:00:00Z");
+        let said: Vec<_> = session
+            .events
+            .iter()
+            .map(|event| (event.role, event.text.as_str(), event.calls.len(), event.mark))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (Role::User, "fix it", 0, None),
+                (Role::User, "the file says x", 0, None),
+                (Role::Assistant, "", 1, None),
+                (Role::Tool, "", 0, None),
+                (Role::Assistant, "", 1, None),
+                (Role::Tool, "", 0, None),
+                (Role::Assistant, "", 1, None),
+                (Role::Tool, "", 0, None),
+                (Role::Assistant, "It fails.\n[unknown block \"hologram\"]", 0, None),
+                (Role::System, "MessageAbortedError\nstopped", 0, Some(Mark::Interrupted)),
+            ]
+        );
+        let results: Vec<_> = session
+            .events
+            .iter()
+            .flat_map(|event| &event.results)
+            .map(|result| (result.tool.as_str(), result.outcome, result.exit_code))
+            .collect();
+        assert_eq!(
+            results,
+            [
+                ("read", Outcome::Ok, None),
+                ("bash", Outcome::Failed, Some(2)),
+                ("edit", Outcome::Rejected, None),
+            ]
+        );
+        assert_eq!(session.events[2].usage, Some(Usage { input: 17, output: 6, cached: 100 }));
+        assert_eq!(session.head.unknown_blocks.total(), 1);
+    }
+
+    fn exported() -> String {
+        let message = |info: &str, id: &str| {
+            let parts: Vec<&str> =
+                PARTS.iter().filter(|(own, _)| *own == id).map(|(_, part)| *part).collect();
+            format!(r#"{{"info":{info},"parts":[{}]}}"#, parts.join(","))
+        };
+        let messages = [(USER, "msg_1"), (ANSWER, "msg_2"), (LAST, "msg_3")]
+            .map(|(info, id)| message(info, id))
+            .join(",");
+        format!(
+            r#"{{"info":{{"id":"ses_1","directory":"/w","version":"1.0","time":{{"created":1767225600000,"updated":1767225604000}}}},"messages":[{messages}]}}"#
+        )
+    }
+
+    #[test]
+    fn the_database_and_the_export_hold_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("opencode.db");
+        let mut statements = vec![
+            "CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, version TEXT,
+              time_created INTEGER, time_updated INTEGER);
+             CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+             CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT);
+             INSERT INTO session VALUES ('ses_1', NULL, '/w', '1.0', 1767225600000, 1767225604000);"
+                .to_owned(),
+        ];
+        for (number, data) in [USER, ANSWER, LAST].iter().enumerate() {
+            let number = number + 1;
+            statements.push(format!(
+                "INSERT INTO message VALUES ('msg_{number}', 'ses_1', {number}, '{data}')"
+            ));
+        }
+        for (number, (message, data)) in PARTS.iter().enumerate() {
+            statements.push(format!(
+                "INSERT INTO part VALUES ('prt_{number}', '{message}', 'ses_1', '{data}')"
+            ));
+        }
+        database(&path, &statements);
+        for source in [Source::file(path), Source::bytes("export.json", exported())] {
+            let mut collector = Collector::default();
+            let reading = read(&source, &mut collector).unwrap();
+            assert_eq!((reading.format, reading.sessions), (Format::OpenCode, 1));
+            check(&collector.into_sessions()[0]);
+        }
+    }
+
+    #[test]
+    fn damage_does_no_harm() {
+        survives_damage(Format::OpenCode, exported().as_bytes());
+    }
+}

@@ -1,0 +1,255 @@
+//! Qwen Code: `~/.qwen/projects/<folder>/chats/<session>.jsonl`, JSON lines whose records look like
+//! Claude Code's and whose messages are Gemini's `Content`s.
+//!
+//! Records form a tree by `uuid` and `parentUuid`: going back begins another branch. The branch of
+//! the last record counts; where a fork shows, the file is read again without the others. The
+//! program keeps how a call ended beside the message (`toolCallResult`).
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::ReadError;
+use super::blocks::{Blocks, Speaker};
+use super::event::{Event, Mark, Origin, Outcome, Role, Usage};
+use super::feed::Feed;
+use super::id::{ById, Id};
+use super::source::Source;
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{Int, Object};
+
+/// Reads a session.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut tree = Tree::default();
+    pass(source, feed, |id, parent| {
+        tree.add(id, parent);
+        true
+    })?;
+    if let Some(branch) = tree.branch() {
+        feed.restart();
+        pass(source, feed, |id, _| branch.contains(&id))?;
+    }
+    Ok(())
+}
+
+/// Reads the file once, sending the records that `keep` wants; those without an id are kept.
+fn pass(
+    source: &Source,
+    feed: &mut Feed<'_>,
+    mut keep: impl FnMut(Id, Id) -> bool,
+) -> Result<(), ReadError> {
+    "qwen-code".clone_into(&mut feed.head.agent);
+    let mut lines = source.lines()?;
+    let mut scratch = Vec::new();
+    while let Some(line) = lines.next(&mut feed.notes)? {
+        let Some(record) = line.parse::<Record<'_>>(&mut scratch, &mut feed.notes) else {
+            continue;
+        };
+        if record.uuid.is_none() || keep(record.uuid, record.parent_uuid) {
+            record.send(feed);
+        } else {
+            feed.notes.dropped_records += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Which record followed which.
+#[derive(Default)]
+struct Tree {
+    parents: ById<Id>,
+    followed: HashSet<Id>,
+    last: Id,
+    has_fork: bool,
+}
+
+impl Tree {
+    fn add(&mut self, id: Id, parent: Id) {
+        // Parts of one message may share an id.
+        if self.parents.insert(id, parent).is_none() {
+            self.has_fork |= !parent.is_none() && !self.followed.insert(parent);
+        }
+        self.last = id;
+    }
+
+    /// The records that lead to the last one; `None` where all do.
+    fn branch(&self) -> Option<HashSet<Id>> {
+        if !self.has_fork {
+            return None;
+        }
+        let mut branch = HashSet::new();
+        let mut at = self.last;
+        // A record that was met before ends a circle.
+        while !at.is_none() && branch.insert(at) {
+            at = self.parents.get(&at).copied().unwrap_or_default();
+        }
+        Some(branch)
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct Record<'a> {
+    uuid: Id,
+    parent_uuid: Id,
+    session_id: Text<'a>,
+    timestamp: Moment,
+    #[serde(rename = "type")]
+    kind: Text<'a>,
+    subtype: Text<'a>,
+    cwd: Text<'a>,
+    version: Text<'a>,
+    model: Text<'a>,
+    message: Object<Content<'a>>,
+    usage_metadata: Object<Tokens>,
+    tool_call_result: Object<Ending<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Content<'a> {
+    parts: Blocks<'a>,
+}
+
+/// How a call ended, in the program's own words.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Ending<'a> {
+    status: Text<'a>,
+}
+
+/// The prompt's tokens include the cached ones, the candidates' the thoughts.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
+struct Tokens {
+    prompt_token_count: Int,
+    candidates_token_count: Int,
+    cached_content_token_count: Int,
+}
+
+impl Tokens {
+    fn usage(&self) -> Usage {
+        let cached = self.cached_content_token_count.count();
+        Usage {
+            input: self.prompt_token_count.count().saturating_sub(cached),
+            output: self.candidates_token_count.count(),
+            cached,
+        }
+    }
+}
+
+/// How texts begin that the program writes in the user's place.
+const HARNESS: [&str; 4] =
+    ["<session_context>", "<system-reminder>", "<state_snapshot>", "<task-notification>"];
+
+/// Subtypes of `user` records that no person typed.
+const AUTOMATIC: [&str; 5] =
+    ["notification", "background_task_completed", "cron", "goal_runtime", "agent_bootstrap"];
+
+impl Record<'_> {
+    fn send(self, feed: &mut Feed<'_>) {
+        let head = &mut feed.head;
+        if head.id.is_empty() {
+            self.session_id.as_str().clone_into(&mut head.id);
+        }
+        head.cwd = head.cwd.take().or_else(|| self.cwd.line(400));
+        head.agent_version = self.version.line(60).or(head.agent_version.take());
+        feed.saw(self.timestamp);
+        let time = self.timestamp.0;
+        let mut parts = self.message.0.unwrap_or_default().parts;
+        match self.kind.as_str() {
+            "assistant" => {
+                feed.head.model(&self.model);
+                let usage = self.usage_metadata.0.as_ref().map(Tokens::usage);
+                let speaker = Speaker { usage, ..Speaker::new(Origin::Agent, time) };
+                parts.send_answer(&speaker, feed);
+            }
+            "user" | "tool_result" => {
+                let text = parts.first_text();
+                let is_harness = AUTOMATIC.contains(&self.subtype.as_str())
+                    || HARNESS.iter().any(|start| text.trim_start().starts_with(start));
+                let origin = if is_harness { Origin::Harness } else { Origin::Human };
+                if let Some(outcome) = self.tool_call_result.0.and_then(|ending| ending.outcome()) {
+                    parts.each_step(|step| {
+                        step.results.iter_mut().for_each(|result| result.outcome = outcome);
+                    });
+                }
+                parts.send_given(&Speaker::new(origin, time), Role::User, feed);
+            }
+            "system" if self.subtype.as_str() == "chat_compression" => {
+                let mark = Some(Mark::Compacted);
+                feed.event(Event { mark, time, ..Event::default() });
+            }
+            "system" => feed.notes.ignored_records += 1,
+            kind => {
+                feed.unknown(kind);
+                feed.notes.ignored_records += 1;
+            }
+        }
+    }
+}
+
+impl Ending<'_> {
+    fn outcome(&self) -> Option<Outcome> {
+        match self.status.as_str() {
+            "success" => Some(Outcome::Ok),
+            "error" => Some(Outcome::Failed),
+            "cancelled" => Some(Outcome::Rejected),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::survives_damage;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    /// 1 human turn, 2 model calls, 2 tool calls of which 1 failed; the first answer was rewound.
+    const FIXTURE: &str = r#"{"uuid":"u1","parentUuid":null,"sessionId":"q-1","timestamp":"2026-02-01T10:00:00.000Z","type":"user","cwd":"/w","version":"0.9.0","message":{"role":"user","parts":[{"text":"fix the build"}]}}
+{"uuid":"a0","parentUuid":"u1","sessionId":"q-1","timestamp":"2026-02-01T10:00:02.000Z","type":"assistant","model":"qwen3-coder-plus","message":{"role":"model","parts":[{"text":"taken back"}]}}
+{"uuid":"a1","parentUuid":"u1","sessionId":"q-1","timestamp":"2026-02-01T10:00:05.000Z","type":"assistant","model":"qwen3-coder-plus","message":{"role":"model","parts":[{"text":"I look.","thought":true},{"functionCall":{"id":"c1","name":"run_shell_command","args":{"command":"make"}}},{"functionCall":{"id":"c2","name":"read_file","args":{"path":"Makefile"}}}]},"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":20,"cachedContentTokenCount":30,"totalTokenCount":120}}
+{"uuid":"r1","parentUuid":"a1","sessionId":"q-1","timestamp":"2026-02-01T10:00:07.000Z","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"run_shell_command","response":{"error":"make: *** No rule"}}}]},"toolCallResult":{"callId":"c1","status":"error"}}
+{"uuid":"r2","parentUuid":"r1","sessionId":"q-1","timestamp":"2026-02-01T10:00:08.000Z","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c2","name":"read_file","response":{"output":"all:"}}}]},"toolCallResult":{"callId":"c2","status":"success"}}
+{"uuid":"s1","parentUuid":"r2","sessionId":"q-1","timestamp":"2026-02-01T10:00:08.500Z","type":"system","subtype":"ui_telemetry","systemPayload":{"uiEvent":{}}}
+{"uuid":"a2","parentUuid":"s1","sessionId":"q-1","timestamp":"2026-02-01T10:00:09.000Z","type":"assistant","model":"qwen3-coder-plus","message":{"role":"model","parts":[{"text":"Fixed."}]}}
+"#;
+
+    #[test]
+    fn the_fixture_has_its_counted_totals() {
+        let mut collector = Collector::default();
+        let reading = read(&Source::bytes("q-1.jsonl", FIXTURE), &mut collector).unwrap();
+        assert_eq!(reading.format, Format::QwenCode);
+        assert_eq!((reading.notes.dropped_records, reading.notes.ignored_records), (1, 1));
+        let session = collector.into_sessions().remove(0);
+        let head = &session.head;
+        assert_eq!((head.id.as_str(), head.agent.as_str()), ("q-1", "qwen-code"));
+        assert_eq!((head.cwd.as_deref(), head.models.len()), (Some("/w"), 1));
+        let roles: Vec<_> = session.events.iter().map(|event| (event.role, event.origin)).collect();
+        assert_eq!(
+            roles,
+            [
+                (Role::User, Origin::Human),
+                (Role::Assistant, Origin::Agent),
+                (Role::Tool, Origin::Agent),
+                (Role::Tool, Origin::Agent),
+                (Role::Assistant, Origin::Agent),
+            ]
+        );
+        let answer = &session.events[1];
+        assert_eq!((answer.reasoning.as_str(), answer.calls.len()), ("I look.", 2));
+        assert_eq!(answer.usage, Some(Usage { input: 70, output: 20, cached: 30 }));
+        let failed = &session.events[2].results[0];
+        assert_eq!((failed.outcome, failed.error.as_str()), (Outcome::Failed, "make: *** No rule"));
+        let worked = &session.events[3].results[0];
+        assert_eq!((worked.outcome, worked.text.as_str()), (Outcome::Ok, "all:"));
+    }
+
+    #[test]
+    fn damage_does_no_harm() {
+        survives_damage(Format::QwenCode, FIXTURE.as_bytes());
+    }
+}

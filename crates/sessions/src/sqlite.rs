@@ -1,0 +1,214 @@
+//! SQLite databases of other programs: opened read-only, never changed, never locked for long.
+//! Columns vary by version, so only those that a table has are asked for.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
+
+use super::ReadError;
+use super::feed::Feed;
+use super::format::Format;
+use super::source::Source;
+
+/// A longer field loses its middle before it leaves the database.
+const MAX_FIELD: usize = 2 * 1024 * 1024;
+
+/// A longer field of JSON is cut.
+const MAX_JSON: usize = 16 * 1024 * 1024;
+
+/// Bytes that are kept of each end of it.
+const KEPT_END: usize = 128 * 1024;
+
+/// The columns of a table; none where there is no such table.
+pub(super) struct Columns {
+    names: Vec<String>,
+}
+
+impl Columns {
+    /// Looks them up. Views and virtual tables count as none: a query on them could run for ever.
+    pub(super) async fn of(
+        database: &mut SqliteConnection,
+        table: &str,
+    ) -> Result<Self, sqlx::Error> {
+        let query = "SELECT info.name FROM sqlite_master AS master \
+                     JOIN pragma_table_info(master.name) AS info \
+                     WHERE master.type = 'table' AND master.rootpage > 0 AND master.name = ?";
+        let rows = sqlx::query(query).bind(table).fetch_all(database).await?;
+        let names = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
+        Ok(Self { names })
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own == name)
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The list of a `SELECT`: each column as text of bounded length, NULL for those that the
+    /// table lacks.
+    pub(super) fn list(&self, wanted: &[&str]) -> String {
+        self.list_up_to(wanted, MAX_FIELD)
+    }
+
+    /// The same of columns that hold JSON, which has to stay whole: a longer one is as good as
+    /// damaged.
+    pub(super) fn list_of_json(&self, wanted: &[&str]) -> String {
+        self.list_up_to(wanted, MAX_JSON)
+    }
+
+    fn list_up_to(&self, wanted: &[&str], most: usize) -> String {
+        let column = |name: &&str| {
+            if !self.has(name) {
+                return "NULL".to_owned();
+            }
+            // The length in bytes: that in characters ends at the first NUL.
+            format!(
+                "CASE WHEN length(CAST(\"{name}\" AS BLOB)) <= {most} THEN CAST(\"{name}\" AS \
+                 TEXT) ELSE substr(CAST(\"{name}\" AS BLOB), 1, {KEPT_END}) || \
+                 substr(CAST(\"{name}\" AS BLOB), -{KEPT_END}) END"
+            )
+        };
+        wanted.iter().map(column).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A field as text, empty for NULL. Every field is selected as text or bytes.
+pub(super) fn text(row: &SqliteRow, at: usize) -> Cow<'_, str> {
+    let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(at).ok().flatten();
+    String::from_utf8_lossy(bytes.unwrap_or_default())
+}
+
+/// The file of a source: SQLite needs one.
+pub(super) fn file(source: &Source) -> Result<&Path, ReadError> {
+    match source {
+        Source::File(path) | Source::Watched(path, _) => Ok(path),
+        Source::Folder { .. } | Source::Bytes { .. } => {
+            Err(refused("a SQLite database can only be read from a file".to_owned()))
+        }
+    }
+}
+
+/// Waits for a query. Must not be called on a thread that runs async tasks.
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ReadError> {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        return Err(io::Error::other("a database cannot be read inside of an async task").into());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(work))
+}
+
+/// Whose sessions are in a database, by its tables. Hermes' reader says what is wrong with one that
+/// is nobody's.
+pub(super) fn format(source: &Source) -> Result<Format, ReadError> {
+    let Ok(path) = file(source) else { return Ok(Format::HermesState) };
+    block_on(async {
+        let mut database = open(path).await?;
+        for (format, table, needed) in [
+            (Format::Goose, "messages", &["session_id", "role", "content_json"][..]),
+            (Format::OpenCode, "part", &["message_id", "data"]),
+            (Format::Crush, "messages", &["session_id", "role", "parts"]),
+            (Format::CursorState, "cursorDiskKV", &["key", "value"]),
+        ] {
+            let columns = Columns::of(&mut database, table).await.map_err(damaged)?;
+            if needed.iter().all(|name| columns.has(name)) {
+                return Ok(format);
+            }
+        }
+        Ok(Format::HermesState)
+    })?
+}
+
+/// Every row of a query that has one parameter, one at a time.
+pub(super) async fn each_row(
+    database: &mut SqliteConnection,
+    query: String,
+    parameter: &str,
+    mut take: impl FnMut(&SqliteRow),
+) -> Result<(), sqlx::Error> {
+    let mut rows = sqlx::query(AssertSqlSafe(query)).bind(parameter.to_owned()).fetch(database);
+    while let Some(row) = rows.try_next().await? {
+        take(&row);
+    }
+    Ok(())
+}
+
+/// Notes that a database could be read only so far.
+pub(super) fn note_end(result: Result<(), sqlx::Error>, feed: &mut Feed<'_>) {
+    if let Err(error) = result {
+        feed.notes.torn = Some(selftest_text::one_line(&error.to_string(), 200));
+    }
+}
+
+/// A connection that cannot write. A database whose writer has left no log behind is opened as
+/// one that never changes: else SQLite would create files beside it, or fail in a folder where
+/// it may not.
+pub(super) async fn open(path: &Path) -> Result<SqliteConnection, ReadError> {
+    // Whole, because SQLite takes a name that begins with `file:` for a URI.
+    let path = path.canonicalize()?;
+    let mut header = [0; 20];
+    File::open(&path)?.read_exact(&mut header).map_err(|_| refused("it is cut off".to_owned()))?;
+    let is_logged = header[18] == 2;
+    let mut log = path.clone().into_os_string();
+    log.push("-wal");
+    let is_at_rest = is_logged && !Path::new(&log).exists();
+    let options = SqliteConnectOptions::new()
+        .filename(&path)
+        .read_only(true)
+        .busy_timeout(Duration::from_secs(5))
+        .pragma("trusted_schema", "OFF")
+        .disable_statement_logging();
+    let live = options.clone().immutable(is_at_rest);
+    match SqliteConnection::connect_with(&live).await {
+        Err(_) if is_logged && !is_at_rest => {
+            SqliteConnection::connect_with(&options.immutable(true)).await.map_err(damaged)
+        }
+        other => other.map_err(damaged),
+    }
+}
+
+/// Why it holds no session that is known.
+pub(super) fn refused(reason: String) -> ReadError {
+    ReadError::Unrecognised(reason)
+}
+
+/// By value for `map_err`.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn damaged(error: sqlx::Error) -> ReadError {
+    let reason = selftest_text::one_line(&error.to_string(), 200);
+    refused(format!("a SQLite database that cannot be read: {reason}"))
+}
+
+/// Whether a source is a database at all.
+pub(super) fn is_database(source: &Source) -> Result<bool, ReadError> {
+    Ok(source.beginning(MAGIC.len() as u64)?.starts_with(MAGIC))
+}
+
+/// How every database begins.
+pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Runs statements on a database, which is made where there is none.
+    pub(crate) fn database(path: &Path, statements: &[impl AsRef<str>]) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+        runtime.block_on(async {
+            let mut database = SqliteConnection::connect_with(&options).await.unwrap();
+            for statement in statements {
+                let statement = statement.as_ref().to_owned();
+                sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut database).await.unwrap();
+            }
+            database.close().await.unwrap();
+        });
+    }
+}

@@ -1,0 +1,193 @@
+//! Sessions that are of one kin: several files with one run, several runs with one id, and runs
+//! that go on where another ended. Finds and names them; which of them counts is decided where
+//! they are saved.
+
+use jiff::Timestamp;
+
+use super::bound::{self, NAME};
+use super::files::MAX_PATH;
+use super::row::Columns;
+use super::statement::{ToValue as _, params};
+use super::transaction::Writing;
+use super::{Store, StoreError};
+use selftest_grading::grade::GradeRecord;
+use selftest_sessions::Lineage;
+
+/// A session that has a grade, as far as others of its kin need to know it.
+#[derive(Debug, Clone)]
+pub(super) struct Kin {
+    /// Of a grade that is to be saved as it stands in the file.
+    pub(super) session_id: String,
+    pub(super) file: String,
+    /// 0 for a row that another program wrote: it wins against nothing.
+    pub(super) messages: i64,
+    pub(super) agent: String,
+    pub(super) start: Option<Timestamp>,
+    /// The id that its file gives it.
+    pub(super) claimed: String,
+    pub(super) lineage: Lineage,
+}
+
+/// What a session is to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// The same run.
+    Same,
+    /// The other goes on where this one ends.
+    GoesOn,
+    /// This one goes on where the other ends.
+    Begins,
+    /// Another run that its file calls by the same id.
+    SameName,
+    /// None.
+    Other,
+}
+
+impl Kin {
+    /// Of a grade that is to be saved.
+    pub(super) fn of(grade: &GradeRecord, path: &str) -> Self {
+        Self {
+            session_id: grade.session_id.clone(),
+            file: path.to_owned(),
+            messages: i64::try_from(grade.details.messages).unwrap_or(i64::MAX),
+            agent: grade.details.agent.clone(),
+            start: grade.session_start,
+            claimed: bounded(&grade.session_id),
+            lineage: grade.details.lineage.clone(),
+        }
+    }
+
+    pub(super) fn relation(&self, other: &Self) -> Relation {
+        let (own, others) = (&self.lineage, &other.lineage);
+        if self.claimed == other.claimed {
+            return if own.is_run_of(others) { Relation::Same } else { Relation::SameName };
+        }
+        // A copy keeps the times of what it copies.
+        if self.agent != other.agent || self.start != other.start {
+            Relation::Other
+        } else if own.is_beginning_of(others) {
+            Relation::GoesOn
+        } else if others.is_beginning_of(own) {
+            Relation::Begins
+        } else {
+            Relation::Other
+        }
+    }
+
+    /// Whether it has the better right to the bare id than another run: the older one has.
+    pub(super) fn comes_before(&self, other: &Self) -> bool {
+        let rank = |kin: &Self| (kin.start.is_none(), kin.start, kin.lineage.beginning);
+        rank(self) < rank(other)
+    }
+
+    /// The name that it has beside other runs of its id.
+    pub(super) fn name(&self) -> String {
+        self.lineage.name(&self.claimed)
+    }
+
+    fn read(row: &Columns<'_>) -> Result<Self, String> {
+        let session_id: String = row.get("session_id")?;
+        Ok(Self {
+            claimed: row.optional("claimed_id").unwrap_or_else(|| session_id.clone()),
+            session_id,
+            file: row.get("session_file")?,
+            messages: row.optional("messages").unwrap_or_default(),
+            agent: row.optional("agent").unwrap_or_default(),
+            start: row.optional("session_start"),
+            lineage: row.json("lineage").unwrap_or_default(),
+        })
+    }
+}
+
+/// The beginning as it stands in its column.
+pub(super) fn beginning(lineage: &Lineage) -> Option<String> {
+    (!lineage.is_unknown()).then(|| format!("{:016x}", lineage.beginning))
+}
+
+/// Every session of the kin of this one, itself among them.
+pub(super) async fn find(writing: &mut Writing, of: &Kin) -> Result<Vec<Kin>, StoreError> {
+    let query =
+        select("WHERE session_id = $1 OR claimed_id = $1 OR beginning = $2 ORDER BY session_id");
+    let rows = writing.fetch(query, params![of.session_id, beginning(&of.lineage)]).await?;
+    Ok(rows.iter().filter_map(|row| Kin::read(&Columns(row)).ok()).collect())
+}
+
+/// The sessions that are graded from a file.
+pub(super) async fn in_file(writing: &mut Writing, path: &str) -> Result<Vec<Kin>, StoreError> {
+    let query = select("WHERE session_file = $1 ORDER BY session_id");
+    let rows = writing.fetch(query, [path.to_value(MAX_PATH)]).await?;
+    Ok(rows.iter().filter_map(|row| Kin::read(&Columns(row)).ok()).collect())
+}
+
+fn select(condition: &str) -> String {
+    format!(
+        "SELECT session_id, session_file, messages, agent, session_start, claimed_id, lineage \
+         FROM session_grades {condition}"
+    )
+}
+
+/// Gives a session another id, wherever it is known by it.
+pub(super) async fn rename(writing: &mut Writing, from: &str, to: &str) -> Result<(), StoreError> {
+    for table in ["session_grades", "session_quality_grades", "grade_overrides"] {
+        let query = format!("UPDATE {table} SET session_id = $2 WHERE session_id = $1");
+        writing.execute(query, params![from, to]).await?;
+    }
+    Ok(())
+}
+
+/// Removes the grade of a session from a file.
+pub(super) async fn remove(writing: &mut Writing, kin: &Kin) -> Result<(), StoreError> {
+    let query = "DELETE FROM session_grades WHERE session_id = $1 AND session_file = $2";
+    writing.execute(query, params![kin.session_id, kin.file.to_value(MAX_PATH)]).await?;
+    Ok(())
+}
+
+/// A session that has another id than its file gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Renamed {
+    /// The file.
+    pub file: String,
+    /// The id in the file.
+    pub claimed_id: String,
+    /// Which of the runs of that id: [`Lineage::beginning`].
+    pub beginning: String,
+    /// Its id.
+    pub session_id: String,
+}
+
+impl Store {
+    /// The sessions that share the id in their file with other runs, so that theirs is another.
+    pub async fn renamed_sessions(&self) -> Result<Vec<Renamed>, StoreError> {
+        let query = "SELECT session_file, claimed_id, beginning, session_id FROM session_grades \
+                     WHERE claimed_id IS NOT NULL AND claimed_id <> session_id";
+        let read = |row: &Columns<'_>| {
+            Ok(Renamed {
+                file: row.get("session_file")?,
+                claimed_id: row.get("claimed_id")?,
+                beginning: row.optional("beginning").unwrap_or_default(),
+                session_id: row.get("session_id")?,
+            })
+        };
+        Ok(self.fetch(query, [], read).await?.items)
+    }
+
+    /// How many graded sessions have no date, and so are in no week.
+    pub async fn undated_sessions(&self) -> Result<u64, StoreError> {
+        let query = "SELECT COUNT(*) AS count FROM session_grades WHERE session_start IS NULL";
+        self.count(query, []).await
+    }
+}
+
+impl Renamed {
+    /// Whether it is the session of a grade that was made of a file.
+    pub fn is_of(&self, grade: &GradeRecord) -> bool {
+        self.file == grade.session_file
+            && self.claimed_id == grade.session_id
+            && beginning(&grade.details.lineage).is_some_and(|own| own == self.beginning)
+    }
+}
+
+/// An id as it is stored.
+fn bounded(id: &str) -> String {
+    bound::text(id, NAME)
+}
