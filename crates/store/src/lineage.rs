@@ -2,12 +2,15 @@
 //! that go on where another ended. Finds and names them; which of them counts is decided where
 //! they are saved.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use super::bound::{self, NAME};
 use super::files::MAX_PATH;
 use super::row::Columns;
-use super::statement::{ToValue as _, params};
+use super::save::FileResult;
+use super::statement::{Statement, ToValue as _, params};
 use super::transaction::Writing;
 use super::{Store, StoreError};
 use selftest_grading::grade::GradeRecord;
@@ -102,6 +105,75 @@ impl Kin {
 /// The beginning as it stands in its column.
 pub(super) fn beginning(lineage: &Lineage) -> Option<String> {
     (!lineage.is_unknown()).then(|| format!("{:016x}", lineage.beginning))
+}
+
+/// Sessions whose kin is looked for in one statement.
+const MAX_ASKED: usize = 1000;
+
+/// What a batch of files may meet in the database, asked for at once: most sessions have no kin, and
+/// each question costs as much as a grade.
+pub(super) struct Known {
+    /// Files that sessions are graded from.
+    files: HashSet<String>,
+    /// Ids, those of their files among them.
+    ids: HashSet<String>,
+    beginnings: HashSet<String>,
+}
+
+impl Known {
+    /// Of files and what would be saved of them.
+    pub(super) async fn of(
+        writing: &mut Writing,
+        batch: &[FileResult],
+    ) -> Result<Self, StoreError> {
+        let paths = batch.iter().map(|result| bound::path(&result.file.path));
+        let mut query = Statement::default();
+        query.push("SELECT DISTINCT session_file FROM session_grades WHERE session_file");
+        query.is_one_of(paths.map(|path| path.to_value(MAX_PATH)));
+        let rows = writing.fetch(query.sql, query.values).await?;
+        let files = rows.iter().filter_map(|row| Columns(row).optional("session_file")).collect();
+        let mut known = Self { files, ids: HashSet::new(), beginnings: HashSet::new() };
+        let grades: Vec<&GradeRecord> = batch.iter().flat_map(|result| &result.grades).collect();
+        // Statements may have so many values and no more.
+        for some in grades.chunks(MAX_ASKED) {
+            let ids = || some.iter().map(|grade| grade.session_id.to_value(NAME));
+            let beginnings = some.iter().map(|grade| beginning(&grade.details.lineage));
+            let mut query = Statement::default();
+            query.push("SELECT session_id, claimed_id, beginning FROM session_grades");
+            query.push(" WHERE session_id").is_one_of(ids());
+            query.push(" OR claimed_id").is_one_of(ids());
+            query.push(" OR beginning").is_one_of(beginnings.map(|one| one.to_value(NAME)));
+            for row in &writing.fetch(query.sql, query.values).await? {
+                let text = |name| Columns(row).optional::<String>(name);
+                known.ids.extend(text("session_id").into_iter().chain(text("claimed_id")));
+                known.beginnings.extend(text("beginning"));
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether sessions may be graded from this file.
+    pub(super) fn has_file(&self, path: &str) -> bool {
+        self.files.contains(path)
+    }
+
+    /// Whether there may be sessions of this one's kin.
+    pub(super) fn has_kin(&self, of: &Kin) -> bool {
+        self.ids.contains(&of.claimed)
+            || beginning(&of.lineage).is_some_and(|beginning| self.beginnings.contains(&beginning))
+    }
+
+    /// Adds a session that is now saved.
+    pub(super) fn add(&mut self, kin: Kin) {
+        self.beginnings.extend(beginning(&kin.lineage));
+        self.ids.insert(kin.claimed);
+        self.files.insert(kin.file);
+    }
+
+    /// Adds an id that a session got.
+    pub(super) fn add_id(&mut self, id: &str) {
+        self.ids.insert(bounded(id));
+    }
 }
 
 /// Every session of the kin of this one, itself among them.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bound::TEXT;
 use super::files::MAX_PATH;
-use super::lineage::{Kin, Relation};
+use super::lineage::{Kin, Known, Relation};
 use super::row::Record as _;
 use super::statement::{ToValue as _, params};
 use super::transaction::Writing;
@@ -59,8 +59,9 @@ impl Store {
             return Ok(lost);
         }
         let mut writing = self.begin().await?;
+        let mut known = Known::of(&mut writing, batch).await?;
         for result in batch {
-            save(&mut writing, result, &mut lost).await?;
+            save(&mut writing, result, &mut known, &mut lost).await?;
         }
         writing.commit().await?;
         Ok(lost)
@@ -80,11 +81,12 @@ impl Store {
 async fn save(
     writing: &mut Writing,
     result: &FileResult,
+    known: &mut Known,
     lost: &mut Vec<Lost>,
 ) -> Result<(), StoreError> {
     let path = bound::path(&result.file.path);
     let mut before = HashSet::new();
-    if result.file.outcome != FileOutcome::Unreadable {
+    if result.file.outcome != FileOutcome::Unreadable && known.has_file(&path) {
         // What the file held before and holds no longer leaves its id to others.
         let own: Vec<Kin> = result.grades.iter().map(|grade| Kin::of(grade, &path)).collect();
         let (kept, gone): (Vec<Kin>, Vec<Kin>) = lineage::in_file(writing, &path)
@@ -97,11 +99,14 @@ async fn save(
     }
     let (mut graded, mut winner) = (0, None);
     for grade in largest(&result.grades) {
-        match place(writing, grade, &path, lost).await? {
+        let own = Kin::of(grade, &path);
+        match place(writing, &own, known, lost).await? {
             Place::Under(session_id) => {
                 let kept = GradeRecord { session_file: path.clone(), session_id, ..grade.clone() };
                 writing.execute(GradeRecord::upsert("session_id"), kept.values()).await?;
                 before.remove(&bound::text(&kept.session_id, bound::NAME));
+                known.add_id(&kept.session_id);
+                known.add(own);
                 graded += 1;
             }
             Place::Lost(why) => winner = Some(why),
@@ -131,22 +136,24 @@ enum Place {
 /// Decides between a grade and those of its kin. Nothing depends on which of them came first.
 async fn place(
     writing: &mut Writing,
-    grade: &GradeRecord,
-    path: &str,
+    own: &Kin,
+    known: &mut Known,
     lost: &mut Vec<Lost>,
 ) -> Result<Place, StoreError> {
-    let own = Kin::of(grade, path);
+    if !known.has_kin(own) {
+        return Ok(Place::Under(own.session_id.clone()));
+    }
     let (mut id, mut namesakes) = (None, Vec::new());
-    for other in lineage::find(writing, &own).await? {
-        let (session_id, is_here) = (other.session_id.clone(), other.file == path);
+    for other in lineage::find(writing, own).await? {
+        let (session_id, is_here) = (other.session_id.clone(), other.file == own.file);
         match own.relation(&other) {
             Relation::Same if is_here => id = Some(session_id),
             Relation::Same => {
                 let wins =
                     (own.messages, Reverse(&own.file)) > (other.messages, Reverse(&other.file));
-                let kept = if wins { &own } else { &other };
+                let kept = if wins { own } else { &other };
                 let why = format!("session {} is graded from {}", own.claimed, kept.file);
-                let why = give_way(writing, wins, &own, &other, why, lost).await?;
+                let why = give_way(writing, wins, own, &other, why, lost).await?;
                 if !wins {
                     return Ok(Place::Lost(why));
                 }
@@ -155,12 +162,12 @@ async fn place(
             Relation::SameName => namesakes.push(other),
             relation @ (Relation::GoesOn | Relation::Begins) => {
                 let wins = relation == Relation::Begins;
-                let (short, long) = if wins { (&other, &own) } else { (&own, &other) };
+                let (short, long) = if wins { (&other, own) } else { (own, &other) };
                 let why = format!(
                     "session {} is the beginning of session {}, which is graded from {}",
                     short.claimed, long.claimed, long.file
                 );
-                let why = give_way(writing, wins, &own, &other, why, lost).await?;
+                let why = give_way(writing, wins, own, &other, why, lost).await?;
                 if !wins {
                     return Ok(Place::Lost(why));
                 }
@@ -175,10 +182,11 @@ async fn place(
     match namesakes.into_iter().find(|other| other.session_id == own.claimed) {
         Some(holder) if own.comes_before(&holder) => {
             lineage::rename(writing, &holder.session_id, &holder.name()).await?;
-            Ok(Place::Under(own.session_id))
+            known.add_id(&holder.name());
+            Ok(Place::Under(own.session_id.clone()))
         }
         Some(_) => Ok(Place::Under(own.name())),
-        None => Ok(Place::Under(own.session_id)),
+        None => Ok(Place::Under(own.session_id.clone())),
     }
 }
 

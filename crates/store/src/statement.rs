@@ -139,4 +139,13 @@ impl Statement {
         self.sql.push_str(&format!("${}", self.values.len()));
         self
     }
+
+    /// Asks that what was written last is one of these values.
+    pub(super) fn is_one_of(&mut self, values: impl Iterator<Item = Value>) -> &mut Self {
+        self.sql.push_str(" IN (");
+        for (place, value) in values.enumerate() {
+            self.push(if place == 0 { "" } else { ", " }).bind(value);
+        }
+        self.push(")")
+    }
 }
