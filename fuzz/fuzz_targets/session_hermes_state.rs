@@ -16,6 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
             Format::Goose,
             Format::Crush,
             Format::CursorState,
+            Format::Zed,
         ] {
             let _ = read_as(format, &Source::file(&path), &mut Collector::default());
         }

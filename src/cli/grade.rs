@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 /// The database unless another is named.
 pub const DATABASE: &str = ".selftest/selftest.db";
@@ -66,6 +66,48 @@ pub enum SessionsAction {
         #[arg(long)]
         full: bool,
     },
+    /// Say for each place what was found, read and refused, and why
+    Doctor {
+        /// How it is printed
+        #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+        format: DoctorFormat,
+    },
+    /// Write sessions of any agent in a form that other programs or people read; secrets are taken out
+    Export {
+        /// Their files, their ids or the beginnings of their ids
+        #[arg(required = true, value_name = "FILE|ID")]
+        sessions: Vec<String>,
+        /// The form
+        #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+        format: ExportFormat,
+        /// Write into this folder, a file for each session, instead of printing
+        #[arg(long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// How `sessions doctor` prints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum DoctorFormat {
+    /// A table, for people
+    #[default]
+    Text,
+    /// JSON
+    Json,
+}
+
+/// A form of exported sessions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A trajectory of the Agent Trajectory Interchange Format
+    #[default]
+    Atif,
+    /// Markdown
+    Markdown,
+    /// One page that loads nothing
+    Html,
+    /// A line about the session, then one for each event, as this program reads them
+    Jsonl,
 }
 
 /// Actions on grades.

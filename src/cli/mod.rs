@@ -32,7 +32,8 @@ pub use baseline::BaselineAction;
 pub use ci::{CiArgs, CommentArgs};
 pub use experiment::ExperimentArgs;
 pub use grade::{
-    DATABASE, DatabaseArgs, GradeAction, OverrideArgs, SessionArgs, SessionsAction, StoreArgs,
+    DATABASE, DatabaseArgs, DoctorFormat, ExportFormat, GradeAction, OverrideArgs, SessionArgs,
+    SessionsAction, StoreArgs,
 };
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use init::InitArgs;
@@ -273,7 +274,7 @@ pub enum Command {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// List or print recorded agent sessions
+    /// List, print or export recorded agent sessions
     Sessions {
         /// Which sessions.
         #[command(flatten)]

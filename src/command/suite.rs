@@ -96,14 +96,14 @@ fn check_files(arguments: &SuiteCheckArgs, global: &GlobalArgs) -> Result<Exit, 
 }
 
 /// Shows how it goes on once it has taken a while, on a terminal.
-struct Progress {
+pub(super) struct Progress {
     bar: ProgressBar,
     started: Instant,
     is_terminal: bool,
 }
 
 impl Progress {
-    fn new(project: &Project, files: usize) -> Self {
+    pub(super) fn new(project: &Project, files: usize) -> Self {
         let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} files  {elapsed}") {
             bar.set_style(style);
@@ -112,14 +112,14 @@ impl Progress {
         Self { bar, started: Instant::now(), is_terminal }
     }
 
-    fn step(&self) {
+    pub(super) fn step(&self) {
         self.bar.inc(1);
         if self.is_terminal && self.bar.is_hidden() && self.started.elapsed() > WORTH_A_BAR {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
-    fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

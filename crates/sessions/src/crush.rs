@@ -23,10 +23,10 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 }
 
 async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut database = open(path).await?;
+    let mut database = open(path, &mut feed.notes).await?;
     let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
     let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
-    let mut inner = open(path).await?;
+    let mut inner = open(path, &mut feed.notes).await?;
     let list = sessions.list(&[
         "id",
         "parent_session_id",

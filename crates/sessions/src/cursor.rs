@@ -30,9 +30,9 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 }
 
 async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut database = open(path).await?;
+    let mut database = open(path, &mut feed.notes).await?;
     let columns = Columns::of(&mut database, "cursorDiskKV").await.map_err(damaged)?;
-    let mut inner = open(path).await?;
+    let mut inner = open(path, &mut feed.notes).await?;
     let list = columns.list_of_json(&["key", "value"]);
     let query = format!(
         "SELECT {list} FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' \

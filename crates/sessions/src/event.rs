@@ -87,7 +87,7 @@ pub enum Origin {
 }
 
 /// Special meaning of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// A person stopped the agent.

@@ -37,10 +37,18 @@ impl Found {
 }
 
 /// Endings of names that sessions have.
-const EXTENSIONS: [&str; 4] = ["json", "jsonl", "ndjson", "traj"];
+const EXTENSIONS: [&str; 5] = ["json", "jsonl", "ndjson", "traj", "eval"];
 
-/// The databases that are read, by the names that agents give them.
-const DATABASES: [&str; 5] = ["state.db", "opencode.db", "sessions.db", "crush.db", "state.vscdb"];
+/// Databases and histories, by the names that agents give them.
+const NAMES: [&str; 7] = [
+    "state.db",
+    "opencode.db",
+    "sessions.db",
+    "crush.db",
+    "threads.db",
+    "state.vscdb",
+    ".aider.chat.history.md",
+];
 
 /// File that `OpenHands` keeps beside a folder of events: no session of its own.
 const BASE_STATE: &str = "base_state.json";
@@ -130,7 +138,7 @@ fn is_candidate(path: &Path) -> bool {
     let has_extension = path
         .extension()
         .is_some_and(|own| EXTENSIONS.iter().any(|extension| own.eq_ignore_ascii_case(extension)));
-    DATABASES.iter().any(|database| name == *database) || (has_extension && name != BASE_STATE)
+    NAMES.iter().any(|own| name == *own) || (has_extension && name != BASE_STATE)
 }
 
 /// A folder `events` as one session, if it holds event files of `OpenHands`: `event-00000-….json`

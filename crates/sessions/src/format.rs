@@ -6,9 +6,9 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use super::feed::Feed;
 use super::source::Source;
 use super::{
-    ReadError, atif, chat, chat_gpt, claude_code, codex, codex_exec, copilot_cli, crush, cursor,
-    gemini_cli, goose, hermes, mini_swe_agent, open_code, open_hands, open_hands_sdk, pi,
-    qwen_code, swe_agent,
+    ReadError, aider, atif, chat, chat_gpt, claude_code, codex, codex_exec, copilot_cli, crush,
+    cursor, gemini_cli, goose, hermes, inspect, mini_swe_agent, open_code, open_hands,
+    open_hands_sdk, pi, qwen_code, swe_agent, traces, zed,
 };
 
 /// A file format of recorded sessions.
@@ -68,8 +68,20 @@ pub enum Format {
     ChatGpt,
     /// The export of Claude's chats.
     ClaudeAi,
-    /// Logs of Inspect in JSON.
+    /// Logs of Inspect: JSON, or an `.eval` archive.
     Inspect,
+    /// Zed: its SQLite database of threads.
+    Zed,
+    /// The chat history that aider keeps in a project.
+    Aider,
+    /// OpenTelemetry spans with the GenAI conventions or `OpenInference`'s.
+    OpenTelemetry,
+    /// Runs of `LangSmith`.
+    #[serde(rename = "langsmith")]
+    #[strum(serialize = "langsmith")]
+    LangSmith,
+    /// Observations and traces of Langfuse.
+    Langfuse,
     /// Messages of the Vercel AI SDK with their parts.
     VercelAi,
     /// Requests to `OpenAI`'s Responses interface, and its responses.
@@ -115,7 +127,12 @@ impl Format {
             Format::CodexExec => codex_exec::read(source, feed),
             Format::ChatGpt => chat_gpt::read(source, feed),
             Format::ClaudeAi => chat::read("claude-ai", source, feed),
-            Format::Inspect => chat::read("inspect", source, feed),
+            Format::Inspect => inspect::read(source, feed),
+            Format::Zed => zed::read(source, feed),
+            Format::Aider => aider::read(source, feed),
+            Format::OpenTelemetry | Format::LangSmith | Format::Langfuse => {
+                traces::read(self, source, feed)
+            }
             Format::VercelAi => chat::read("vercel-ai", source, feed),
             Format::Responses => chat::read(chat::RESPONSES, source, feed),
             Format::Chat => chat::read("chat", source, feed),

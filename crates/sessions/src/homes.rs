@@ -60,7 +60,9 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
     let data = named("XDG_DATA_HOME").or_else(|| below(".local/share"));
     add("amp", data.clone(), &["amp/threads"]);
     add("opencode", data.clone(), &["opencode/opencode.db"]);
-    add("goose", data, &["goose/sessions"]);
+    add("goose", data.clone(), &["goose/sessions"]);
+    add("zed", data, &["zed/threads"]);
+    add("zed", below("Library/Application Support"), &["Zed/threads"]);
     add("copilot-cli", below(".copilot"), &["session-state", "history-session-state"]);
     add("factory", below(".factory"), &["sessions"]);
     add("cursor", below(".cursor"), &["projects"]);
@@ -118,6 +120,8 @@ mod tests {
                 "amp /h/.local/share/amp/threads",
                 "opencode /h/.local/share/opencode/opencode.db",
                 "goose /h/.local/share/goose/sessions",
+                "zed /h/.local/share/zed/threads",
+                "zed /h/Library/Application Support/Zed/threads",
                 "copilot-cli /h/.copilot/session-state",
                 "copilot-cli /h/.copilot/history-session-state",
                 "factory /h/.factory/sessions",

@@ -37,6 +37,7 @@ mod tokens;
 mod unknown;
 mod wire;
 
+mod aider;
 mod atif;
 mod chat;
 mod chat_gpt;
@@ -50,6 +51,7 @@ mod gemini_cli;
 mod goose;
 mod hermes;
 mod homes;
+mod inspect;
 mod mini_swe_agent;
 mod open_code;
 mod open_hands;
@@ -57,7 +59,10 @@ mod open_hands_sdk;
 mod pi;
 mod qwen_code;
 mod swe_agent;
+mod traces;
+mod zed;
 
+pub use atif::atif;
 pub use collect::{Collector, Session};
 pub use condense::{Budget, Calibration, Condensed, LeftOut, condense};
 pub use digest::Digest;

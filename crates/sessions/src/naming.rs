@@ -55,6 +55,7 @@ impl Naming {
             | Format::Crush
             | Format::CursorState
             | Format::CursorAgent
+            | Format::Zed
             | Format::Factory
             | Format::Amp => true,
             // A folder is a conversation.
@@ -68,6 +69,10 @@ impl Naming {
             | Format::ChatGpt
             | Format::ClaudeAi
             | Format::Inspect
+            | Format::Aider
+            | Format::OpenTelemetry
+            | Format::LangSmith
+            | Format::Langfuse
             | Format::Cline
             | Format::VercelAi
             | Format::Responses

@@ -38,12 +38,13 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 }
 
 async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut database = open(path).await?;
+    let mut database = open(path, &mut feed.notes).await?;
     let sessions = Columns::of(&mut database, "session").await.map_err(damaged)?;
     let messages = Columns::of(&mut database, "message").await.map_err(damaged)?;
     let parts = Columns::of(&mut database, "part").await.map_err(damaged)?;
     // Connections of their own, because a row is on its way while what belongs to it is read.
-    let (mut inner, mut innermost) = (open(path).await?, open(path).await?);
+    let (mut inner, mut innermost) =
+        (open(path, &mut feed.notes).await?, open(path, &mut feed.notes).await?);
     let list =
         sessions.list(&["id", "parent_id", "directory", "version", "time_created", "time_updated"]);
     let query = format!("SELECT {list} FROM session ORDER BY rowid");

@@ -12,7 +12,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
 use super::ReadError;
-use super::feed::Feed;
+use super::feed::{Feed, Notes};
 use super::format::Format;
 use super::source::Source;
 
@@ -110,11 +110,12 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ReadError>
 pub(super) fn format(source: &Source) -> Result<Format, ReadError> {
     let Ok(path) = file(source) else { return Ok(Format::HermesState) };
     block_on(async {
-        let mut database = open(path).await?;
+        let mut database = open(path, &mut Notes::default()).await?;
         for (format, table, needed) in [
             (Format::Goose, "messages", &["session_id", "role", "content_json"][..]),
             (Format::OpenCode, "part", &["message_id", "data"]),
             (Format::Crush, "messages", &["session_id", "role", "parts"]),
+            (Format::Zed, "threads", &["id", "data_type", "data"]),
             (Format::CursorState, "cursorDiskKV", &["key", "value"]),
         ] {
             let columns = Columns::of(&mut database, table).await.map_err(damaged)?;
@@ -149,8 +150,9 @@ pub(super) fn note_end(result: Result<(), sqlx::Error>, feed: &mut Feed<'_>) {
 
 /// A connection that cannot write. A database whose writer has left no log behind is opened as
 /// one that never changes: else SQLite would create files beside it, or fail in a folder where
-/// it may not.
-pub(super) async fn open(path: &Path) -> Result<SqliteConnection, ReadError> {
+/// it may not. Where there is a log that cannot be opened, what is in the database itself is read,
+/// and a note says so.
+pub(super) async fn open(path: &Path, notes: &mut Notes) -> Result<SqliteConnection, ReadError> {
     // Whole, because SQLite takes a name that begins with `file:` for a URI.
     let path = path.canonicalize()?;
     let mut header = [0; 20];
@@ -165,13 +167,28 @@ pub(super) async fn open(path: &Path) -> Result<SqliteConnection, ReadError> {
         .busy_timeout(Duration::from_secs(5))
         .pragma("trusted_schema", "OFF")
         .disable_statement_logging();
-    let live = options.clone().immutable(is_at_rest);
-    match SqliteConnection::connect_with(&live).await {
-        Err(_) if is_logged && !is_at_rest => {
-            SqliteConnection::connect_with(&options.immutable(true)).await.map_err(damaged)
+    match connect(&options.clone().immutable(is_at_rest)).await {
+        Err(error) if is_logged && !is_at_rest && !is_locked(&error) => {
+            let database = connect(&options.immutable(true)).await.map_err(damaged)?;
+            notes.torn = Some("its write-ahead log, which cannot be opened".to_owned());
+            Ok(database)
         }
         other => other.map_err(damaged),
     }
+}
+
+/// A connection that has read something: SQLite opens nothing before.
+async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let mut database = SqliteConnection::connect_with(options).await?;
+    sqlx::query("SELECT count(*) FROM sqlite_master").fetch_one(&mut database).await?;
+    Ok(database)
+}
+
+/// Whether another program keeps it locked.
+fn is_locked(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    // SQLITE_BUSY and SQLITE_LOCKED.
+    matches!(code.as_deref(), Some("5" | "6"))
 }
 
 /// Why it holds no session that is known.
@@ -182,6 +199,9 @@ pub(super) fn refused(reason: String) -> ReadError {
 /// By value for `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn damaged(error: sqlx::Error) -> ReadError {
+    if is_locked(&error) {
+        return refused("a SQLite database that another program keeps locked".to_owned());
+    }
     let reason = selftest_text::one_line(&error.to_string(), 200);
     refused(format!("a SQLite database that cannot be read: {reason}"))
 }
@@ -196,6 +216,7 @@ pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::{Collector, read};
     use super::*;
 
     /// Runs statements on a database, which is made where there is none.
@@ -210,5 +231,68 @@ pub(super) mod tests {
             }
             database.close().await.unwrap();
         });
+    }
+
+    const CRUSH: &str = "CREATE TABLE sessions (id TEXT);
+        CREATE TABLE messages (session_id TEXT, role TEXT, parts TEXT);
+        INSERT INTO sessions VALUES ('s1');
+        INSERT INTO messages VALUES ('s1', 'user', '[{\"type\":\"text\",\"data\":{\"text\":\"hello\"}}]');";
+
+    fn opened(path: &Path) -> Result<(usize, Option<String>), String> {
+        let mut collector = Collector::default();
+        let reading =
+            read(&Source::file(path), &mut collector).map_err(|error| error.to_string())?;
+        Ok((collector.into_sessions()[0].events.len(), reading.notes.torn))
+    }
+
+    #[test]
+    fn one_that_is_locked_is_refused_and_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("crush.db");
+        database(&path, &[CRUSH]);
+        let before = std::fs::read(&path).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = SqliteConnectOptions::new().filename(&path);
+        let mut writer = runtime.block_on(SqliteConnection::connect_with(&options)).unwrap();
+        runtime.block_on(sqlx::raw_sql("BEGIN EXCLUSIVE").execute(&mut writer)).unwrap();
+        let reason = opened(&path).unwrap_err();
+        assert!(reason.contains("another program keeps locked"), "{reason}");
+        runtime.block_on(sqlx::raw_sql("ROLLBACK").execute(&mut writer)).unwrap();
+        assert_eq!(opened(&path), Ok((1, None)));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn without_a_right_to_the_log_what_is_in_the_database_counts_and_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("crush.db");
+        database(&path, &["PRAGMA journal_mode = WAL", CRUSH]);
+        assert_eq!(opened(&path), Ok((1, None)));
+        let files = || folder.path().read_dir().unwrap().count();
+        assert_eq!(files(), 1, "reading must leave nothing behind");
+        // Root may do anything, but not open a folder as a file.
+        std::fs::create_dir(folder.path().join("crush.db-wal")).unwrap();
+        let (events, torn) = opened(&path).unwrap();
+        assert_eq!(events, 1);
+        assert!(torn.unwrap().contains("write-ahead log"));
+    }
+
+    #[test]
+    fn one_of_a_later_version_is_refused_in_words() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, schema) in [
+            ("no-messages.db", "CREATE TABLE sessions (id TEXT); CREATE TABLE turns (data BLOB);"),
+            ("no-sessions.db", "CREATE TABLE messages (session_id TEXT, role TEXT, parts TEXT);"),
+            ("other-parts.db", "CREATE TABLE part (message_id TEXT, data BLOB);"),
+            (
+                "other-goose.db",
+                "CREATE TABLE messages (session_id TEXT, role TEXT, content_json TEXT);",
+            ),
+        ] {
+            let path = folder.path().join(name);
+            database(&path, &[schema]);
+            let reason = opened(&path).unwrap_err();
+            assert!(reason.contains("SQLite") || reason.contains("no such table"), "{reason}");
+        }
     }
 }

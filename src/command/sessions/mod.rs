@@ -1,5 +1,8 @@
-//! `selftest sessions`: finds recorded sessions, lists them, prints one.
+//! `selftest sessions`: finds recorded sessions, lists, prints and exports them, and says what cannot
+//! be read.
 
+mod doctor;
+mod export;
 mod list;
 mod show;
 
@@ -10,10 +13,12 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::failure::Failure;
 use super::{eprint, print, since};
-use crate::cli::{GlobalArgs, SessionArgs, SessionsAction};
+use crate::cli::{DoctorFormat, GlobalArgs, SessionArgs, SessionsAction};
 use crate::exit::Exit;
+use doctor::doctor;
+use export::export;
 use list::list;
-use selftest_sessions::Found;
+use selftest_sessions::{Found, Home};
 use selftest_text::redact::Redactor;
 use show::show;
 
@@ -28,6 +33,18 @@ pub(super) fn execute(
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
     match action {
         SessionsAction::List { limit } => list(&roots, *limit, args, as_json, &redactor),
+        SessionsAction::Doctor { format } => {
+            let is_at_home = args.sources.is_empty();
+            let homes = if is_at_home { homes(&project) } else { Vec::new() };
+            let as_json = as_json || *format == DoctorFormat::Json;
+            doctor(&project, &roots, &homes, as_json, &redactor)
+        }
+        SessionsAction::Export { sessions, format, output } => {
+            let target = output.as_ref().map(|folder| project.path(folder));
+            let named =
+                sessions.iter().map(|named| (named.as_str(), project.path(Path::new(named))));
+            export(named, &roots, *format, target.as_deref(), &redactor)
+        }
         SessionsAction::Show { session, full } => {
             let path = project.path(Path::new(session));
             show(session, &path, &roots, *full, as_json, &redactor)
@@ -52,13 +69,17 @@ pub(super) fn roots(project: &Project, args: &SessionArgs) -> Result<Vec<PathBuf
     if !configured.is_empty() {
         return Ok(configured.iter().map(|source| project.path(source)).collect());
     }
+    let homes = homes(project).into_iter().map(|home| home.path);
+    // Hardly anybody uses all agents.
+    Ok(homes.filter(|path| path.exists()).collect())
+}
+
+/// Where the agents keep their sessions, there or not.
+fn homes(project: &Project) -> Vec<Home> {
     let variables = &project.environment.variables;
     let variable = |name: &str| variables.get(name).map(Into::into);
     let home = variables.get("HOME").map(PathBuf::from);
-    let homes =
-        selftest_sessions::homes(variable, home.as_deref()).into_iter().map(|home| home.path);
-    // Hardly anybody uses all agents.
-    Ok(homes.filter(|path| path.exists()).collect())
+    selftest_sessions::homes(variable, home.as_deref())
 }
 
 fn find(roots: &[PathBuf]) -> Vec<Found> {

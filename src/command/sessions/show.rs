@@ -19,10 +19,10 @@ const NAMED: usize = 5;
 
 /// A session, and what of its file could not be used.
 #[derive(Serialize)]
-struct Shown {
+pub(super) struct Shown {
     #[serde(flatten)]
-    session: Session,
-    notes: Notes,
+    pub(super) session: Session,
+    pub(super) notes: Notes,
 }
 
 /// `path` is `session` as a path from the project folder.
@@ -34,11 +34,7 @@ pub(super) fn show(
     as_json: bool,
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
-    let shown = if !session.is_empty() && path.exists() {
-        in_file(session, path)?
-    } else {
-        by_id(session, roots)?
-    };
+    let shown = named(session, path, roots)?;
     if as_json {
         // A secret may stand in any field.
         let mut json = serde_json::json!(shown);
@@ -52,6 +48,15 @@ pub(super) fn show(
         eprint(&format!("warning: {}: {}\n", one_line(session, 400), one_line(&lost, 200)));
     }
     Ok(Exit::Passed)
+}
+
+/// The sessions that a file or an id names; `path` is `session` as a path from the project folder.
+pub(super) fn named(session: &str, path: &Path, roots: &[PathBuf]) -> Result<Vec<Shown>, Failure> {
+    if !session.is_empty() && path.exists() {
+        in_file(session, path)
+    } else {
+        by_id(session, roots)
+    }
 }
 
 /// All sessions of a file, or of a folder that is one session.

@@ -178,3 +178,67 @@ fn nothing_in_a_session_steers_the_terminal() {
         }
     }
 }
+
+#[test]
+fn the_doctor_says_what_was_found_read_and_refused() {
+    let workspace = recorded().file("sessions/torn.jsonl", Recording::success(&id(3)).torn());
+    let run = sessions(&workspace, &["doctor"]).run().exit(0);
+    let _ = run.snapshot("sessions_doctor");
+    for words in [&["doctor", "--format=json"][..], &["doctor", "--json"]] {
+        let json = sessions(&workspace, words).run().exit(0).json();
+        let place = &json[0];
+        let counts = ["found", "read", "sessions", "damaged"].map(|name| place[name].as_u64());
+        assert_eq!(counts, [Some(5), Some(4), Some(4), Some(1)], "{json:#}");
+        assert_eq!(place["formats"], json!({ "claude-code": 3, "chat": 1 }));
+        let refused = &place["refused"][0];
+        assert_eq!(refused["count"], 1);
+        assert!(refused["reason"].as_str().unwrap().contains("no known session format"));
+        assert!(refused["files"][0].as_str().unwrap().ends_with("notes.json"));
+    }
+    // At home there may be nothing at all.
+    let run = Workspace::new().args(["sessions", "doctor"]).run().exit(0);
+    let _ = run.stdout_contains("nothing here of: amp, claude-code");
+}
+
+#[test]
+fn an_export_is_read_again() {
+    let workspace = recorded();
+    for (named, calls, errors) in [(id(1), 1, 0), (id(2), 3, 3)] {
+        let run = sessions(&workspace, &["export", &named]).run().exit(0);
+        let json = run.json();
+        assert_eq!(json["schema_version"], "ATIF-v1.5");
+        let workspace = workspace.clone().file("exported/one.json", &*run.stdout);
+        let words = ["sessions", "list", "--json", "--source", "exported"];
+        let rows = workspace.args(words).run().exit(0).json();
+        let count = |field: &str| rows[0][field].as_u64().unwrap();
+        assert_eq!(rows[0]["id"], named.as_str());
+        assert_eq!((count("tool_calls"), count("tool_errors")), (calls, errors));
+    }
+    let lines = sessions(&workspace, &["export", &id(2), "--format=jsonl"]).run().exit(0).stdout;
+    let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(first["session"]["id"], id(2).as_str());
+    assert!(lines.lines().count() > 4);
+}
+
+#[test]
+fn several_sessions_are_exported_into_a_folder() {
+    let workspace = recorded();
+    let (one, two) = (id(1), id(2));
+    let run = sessions(&workspace, &["export", &one, &two]).run().exit(2);
+    let run = run.one_error(&["2 sessions do not fit into one json"]);
+    let _ = run.stderr_contains("hint: --output DIR");
+    for (format, beginning) in
+        [("html", "<!doctype html>"), ("markdown", "# Deploy"), ("atif", "{")]
+    {
+        let format = format!("--format={format}");
+        let words = ["export", &one, "chat-ae82791d", &two, &*format, "--output=out"];
+        let run = sessions(&workspace, &words).run().exit(0);
+        let files: Vec<&str> =
+            run.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(files.len(), 3, "{}", run.stdout);
+        let text = std::fs::read_to_string(files[2]).unwrap();
+        assert!(text.starts_with(beginning), "{}", &text[..80]);
+    }
+    let run = sessions(&workspace, &["export", "feed"]).run().exit(2);
+    let _ = run.one_error(&["\"feed\""]);
+}

@@ -6,6 +6,7 @@ pub mod improvement;
 mod plot;
 pub mod quality;
 pub mod reflections;
+pub mod session;
 pub mod skills;
 pub mod transcript;
 pub mod weekly;

@@ -5,7 +5,8 @@
 //! file are sessions of their own, with the outer one as parent.
 
 use serde::Deserialize;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess};
+use serde::de::value::StrDeserializer;
+use serde::de::{IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess};
 
 use super::ReadError;
 use super::content::Content;
@@ -15,7 +16,7 @@ use super::feed::Feed;
 use super::source::{Document, Part, Source, records};
 use super::text::Text;
 use super::time::Moment;
-use super::wire::{Flag, Int, Json, List, Object};
+use super::wire::{Flag, Int, Json, List, Loose, Object};
 
 /// Reads a trajectory.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
@@ -70,6 +71,14 @@ impl Document for Trajectory {
                     map.next_value_seed(Part { document: &mut Subagents { parent }, feed })?;
                     feed.head = head.unwrap_or_default();
                 }
+                // Of our own writer.
+                "extra" => {
+                    let extra = map.next_value::<Loose>()?;
+                    let head = &mut feed.head;
+                    head.cwd = head.cwd.take().or(extra.text("/cwd").line(400));
+                    head.platform = head.platform.take().or(extra.text("/platform").line(400));
+                    head.parent = head.parent.take().or(extra.text("/parent").line(400));
+                }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -105,6 +114,7 @@ struct Agent<'a> {
     name: Text<'a>,
     version: Text<'a>,
     model_name: Text<'a>,
+    extra: Loose,
 }
 
 impl Agent<'_> {
@@ -114,6 +124,9 @@ impl Agent<'_> {
         }
         head.agent_version = self.version.line(80).or(head.agent_version.take());
         head.model(&self.model_name);
+        for model in self.extra.part::<Vec<String>>("/models") {
+            head.model(&model);
+        }
     }
 }
 
@@ -153,6 +166,7 @@ struct Step<'a> {
     tool_calls: List<Call<'a>>,
     observation: Object<Observation<'a>>,
     metrics: Object<Metrics>,
+    extra: Object<StepExtra>,
     /// 0 for a step that no model was asked for.
     llm_call_count: Int,
     is_copied_context: Flag,
@@ -181,6 +195,21 @@ struct Observation<'a> {
     results: List<Given<'a>>,
 }
 
+/// What our own writer says of a step beside the fields of the format.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct StepExtra {
+    role: Json,
+    origin: Json,
+    mark: Json,
+}
+
+/// The variant of that name, if there is one.
+fn named<'de, T: Deserialize<'de>>(Json(name): &'de Json) -> Option<T> {
+    let name: StrDeserializer<'de, serde::de::value::Error> = name.as_str().into_deserializer();
+    T::deserialize(name).ok()
+}
+
 /// Result of a tool, or of the environment where there is no tool.
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
@@ -196,6 +225,10 @@ struct Given<'a> {
 struct Extra {
     is_error: Flag,
     exit_code: Int,
+    /// By our own writer, as the two below.
+    outcome: Json,
+    error: Json,
+    tool: Json,
 }
 
 impl<'a> Given<'a> {
@@ -216,6 +249,18 @@ impl<'a> Given<'a> {
             }
             None => {}
         }
+        if let Some(outcome) = named(&extra.outcome) {
+            result.outcome = outcome;
+        }
+        if !extra.error.0.is_empty() {
+            if extra.error.0 == result.text {
+                result.text = Text::default();
+            }
+            result.error = extra.error.0;
+        }
+        if !extra.tool.0.is_empty() {
+            result.tool = extra.tool.0;
+        }
         result
     }
 }
@@ -235,6 +280,9 @@ impl Step<'_> {
                 return;
             }
         };
+        let extra = self.extra.0.unwrap_or_default();
+        let role = named(&extra.role).unwrap_or(role);
+        let origin = named(&extra.origin).unwrap_or(origin);
         let origin = if is_subagent { Origin::Subagent } else { origin };
         let time = self.timestamp.0;
         if role == Role::Assistant {
@@ -253,6 +301,7 @@ impl Step<'_> {
             usage: usage(metrics.prompt_tokens, metrics.completion_tokens, metrics.cached_tokens),
             time,
             continues: role == Role::Assistant && self.llm_call_count.0 == Some(0),
+            mark: named(&extra.mark),
             ..Event::default()
         });
         let origin = if is_subagent { Origin::Subagent } else { Origin::Agent };
@@ -286,3 +335,6 @@ fn paired<'a>(calls: &[ToolCall<'_>], mut results: Vec<ToolResult<'a>>) -> Vec<T
 
 #[cfg(test)]
 mod tests;
+mod write;
+
+pub use write::atif;

@@ -146,3 +146,122 @@ fn keys_in_any_order_and_a_torn_file() {
 fn damage_does_no_harm() {
     survives_damage(Format::Atif, FIXTURE.as_bytes());
 }
+
+/// What must be the same once a session was written and read again.
+type Counts = (usize, usize, Vec<(Role, Origin, String)>, Vec<(String, Outcome)>, Usage);
+
+fn counts(session: &Session) -> Counts {
+    let events = || session.events.iter();
+    let calls = events().map(|event| event.calls.len()).sum();
+    let answers = events().filter(|event| event.role == Role::Assistant && !event.continues);
+    let mut said: Vec<_> = events()
+        .filter(|event| !event.text.is_empty())
+        .map(|event| (event.role, event.origin, event.text.as_str().to_owned()))
+        .collect();
+    said.retain(|(role, ..)| *role != Role::Tool);
+    let results = events().flat_map(|event| &event.results);
+    let mut results: Vec<_> =
+        results.map(|result| (result.tool.as_str().to_owned(), result.outcome)).collect();
+    results.sort_by_key(|(tool, outcome)| (tool.clone(), format!("{outcome:?}")));
+    let mut usage = Usage::default();
+    events().filter_map(|event| event.usage).for_each(|own| usage += own);
+    (calls, answers.count(), said, results, usage)
+}
+
+fn again(session: &Session) -> Session {
+    let json = crate::atif(session).to_string();
+    let mut collector = Collector::default();
+    let reading = read(&Source::bytes("again.json", json), &mut collector).unwrap();
+    assert_eq!((reading.format, reading.sessions), (Format::Atif, 1));
+    collector.into_sessions().remove(0)
+}
+
+#[test]
+fn a_session_that_is_written_is_read_back_the_same() {
+    let claude = r#"{"type":"user","sessionId":"s","cwd":"/w","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"go"}}
+{"type":"assistant","sessionId":"s","timestamp":"2026-01-01T00:00:01Z","message":{"id":"m1","model":"m-1","role":"assistant","usage":{"input_tokens":7,"output_tokens":3},"content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}},{"type":"tool_use","id":"c2","name":"Read","input":{}},{"type":"tool_use","id":"c3","name":"Edit","input":{}}]}}
+{"type":"user","sessionId":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c2","content":"gone","is_error":true},{"type":"tool_result","tool_use_id":"c1","content":"a.rs"}]}}
+{"type":"user","sessionId":"s","message":{"role":"user","content":"[Request interrupted by user]"}}
+"#;
+    for text in [FIXTURE, claude] {
+        let mut collector = Collector::default();
+        read(&Source::bytes("one.json", text), &mut collector).unwrap();
+        for session in collector.into_sessions() {
+            let back = again(&session);
+            assert_eq!(counts(&back), counts(&session));
+            let head = |session: &Session| {
+                let head = &session.head;
+                (head.id.clone(), head.agent.clone(), head.models.clone(), head.cwd.clone())
+            };
+            assert_eq!(head(&back), head(&session));
+            assert_eq!(back.head.usage, session.head.usage);
+        }
+    }
+}
+
+/// Any session that a reader can hand on.
+fn any_session() -> impl proptest::strategy::Strategy<Value = Session> {
+    use crate::{Event, Mark, Text, ToolCall, ToolResult};
+    use proptest::prelude::*;
+
+    let role = prop::sample::select(vec![Role::User, Role::System, Role::Assistant]);
+    let origin = prop::sample::select(vec![Origin::Human, Origin::Agent, Origin::Harness]);
+    let outcome = prop::sample::select(vec![
+        Outcome::Ok,
+        Outcome::Failed,
+        Outcome::Rejected,
+        Outcome::Unknown,
+    ]);
+    let mark = prop::option::of(Just(Mark::Interrupted));
+    let words = prop::sample::select(vec!["", "a", "Error: <b>\u{1b}[31m", "{\"x\":1}"]);
+    let said = (role, origin, words, mark, prop::collection::vec((any::<bool>(), outcome), 0..3));
+    prop::collection::vec(said, 1..12).prop_map(|all| {
+        let mut events: Vec<Event<'static>> = Vec::new();
+        for (role, origin, words, mark, tools) in all {
+            let tools = if role == Role::Assistant { tools } else { Vec::new() };
+            let id = |at: usize| Text::from(format!("c{at}-{}", events.len()));
+            let calls = tools.iter().enumerate().map(|(at, _)| ToolCall {
+                id: id(at),
+                name: "tool".into(),
+                arguments: words.into(),
+            });
+            let results = tools.iter().enumerate().filter(|(_, (is_given, _))| *is_given);
+            let results: Vec<_> = results
+                .map(|(at, (_, outcome))| ToolResult {
+                    call_id: id(at),
+                    tool: "tool".into(),
+                    text: words.into(),
+                    outcome: *outcome,
+                    ..ToolResult::default()
+                })
+                .collect();
+            let calls = calls.collect();
+            events.push(Event {
+                role,
+                origin,
+                text: words.into(),
+                mark,
+                calls,
+                ..Event::default()
+            });
+            events.push(Event {
+                role: Role::Tool,
+                origin: Origin::Agent,
+                results,
+                ..Event::default()
+            });
+        }
+        events.push(Event { role: Role::User, text: "end".into(), ..Event::default() });
+        let head = crate::Head { id: "s".to_owned(), agent: "a".to_owned(), ..Default::default() };
+        Session { head, events, left_out: 0 }
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_session_is_read_back_with_the_same_counts(session in any_session()) {
+        let (calls, answers, said, mut results, usage) = counts(&again(&session));
+        results.retain(|(_, outcome)| *outcome != Outcome::Pending);
+        proptest::prop_assert_eq!((calls, answers, said, results, usage), counts(&session));
+    }
+}

@@ -1,14 +1,15 @@
 //! One chat message and what it becomes in the neutral model.
 
-use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess};
 
+use crate::any_json::{AnyJson, deserialize_any_json};
 use crate::blocks::{Block, Blocks, Calls, Said, Speaker, xml};
 use crate::event::{Origin, Role, ToolCall, ToolResult, Usage};
 use crate::feed::Feed;
 use crate::function_call::Function;
 use crate::text::Text;
 use crate::time::Moment;
-use crate::wire::{Int, Object};
+use crate::wire::{Int, Loose, Object};
 use crate::{failure, thinking};
 
 use super::tags;
@@ -58,28 +59,59 @@ pub(super) struct Message<'a> {
 }
 
 /// Tokens of one model call, under the names of several programs.
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+#[derive(Default)]
 pub(super) struct Tokens<'a> {
     /// Amp says here which model it was.
     model: Text<'a>,
     timestamp: Moment,
-    input_tokens: Int,
-    output_tokens: Int,
-    cache_read_input_tokens: Int,
-    cache_read_tokens: Int,
-    cache_creation_input_tokens: Int,
-    cache_write_tokens: Int,
+    input: Int,
+    output: Int,
+    cached: Int,
+    written: Int,
+    /// Tokens from a cache that are among those of the input, as `OpenAI` counts.
+    included: Int,
+}
+
+deserialize_any_json!(Tokens<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Tokens<'a> {
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "model" => self.model = map.next_value()?,
+                "timestamp" => self.timestamp = map.next_value()?,
+                "inputTokens" | "input_tokens" | "promptTokens" | "prompt_tokens" => {
+                    self.input = map.next_value()?;
+                }
+                "outputTokens" | "output_tokens" | "completionTokens" | "completion_tokens" => {
+                    self.output = map.next_value()?;
+                }
+                "cacheReadInputTokens"
+                | "cacheReadTokens"
+                | "cache_read_input_tokens"
+                | "input_tokens_cache_read" => self.cached = map.next_value()?,
+                "cacheCreationInputTokens"
+                | "cacheWriteTokens"
+                | "cache_creation_input_tokens"
+                | "input_tokens_cache_write" => self.written = map.next_value()?,
+                "prompt_tokens_details" | "input_tokens_details" => {
+                    self.included = map.next_value::<Loose>()?.part("/cached_tokens");
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Tokens<'_> {
-    fn usage(&self) -> Option<Usage> {
-        let either = |one: Int, other: Int| one.count().max(other.count());
-        let written = either(self.cache_creation_input_tokens, self.cache_write_tokens);
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let included = self.included.count();
+        let input = self.input.count().saturating_sub(included);
         let usage = Usage {
-            input: self.input_tokens.count().saturating_add(written),
-            output: self.output_tokens.count(),
-            cached: either(self.cache_read_input_tokens, self.cache_read_tokens),
+            input: input.saturating_add(self.written.count()),
+            output: self.output.count(),
+            cached: self.cached.count().max(included),
         };
         (usage != Usage::default()).then_some(usage)
     }

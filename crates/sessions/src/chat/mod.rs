@@ -6,10 +6,10 @@
 //! Where there is no error flag, a tool's failure is read from its text (`failure`).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor as _};
 
-use super::ReadError;
 use super::any_json::{AnyJson, deserialize_any_json};
 use super::blocks::Blocks;
 use super::content::Content;
@@ -20,6 +20,7 @@ use super::source::{Document, Part, Source};
 use super::text::Text;
 use super::time::Moment;
 use super::wire::{Loose, Object};
+use super::{ReadError, inspect};
 
 /// The agent of requests to the Responses interface and of its responses.
 pub(super) const RESPONSES: &str = "responses";
@@ -29,7 +30,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-use message::{Message, Place};
+use message::{Message, Place, Tokens};
 
 /// Reads chat messages of that agent, or of any where it is `chat`.
 pub(super) fn read(
@@ -45,7 +46,7 @@ pub(super) fn read(
 }
 
 /// Whether the first line is a JSON value by itself and another line follows.
-fn is_lines(source: &Source) -> Result<bool, ReadError> {
+pub(super) fn is_lines(source: &Source) -> Result<bool, ReadError> {
     let (mut lines, mut notes) = (source.lines()?, Notes::default());
     let Some(first) = lines.next(&mut notes)? else { return Ok(false) };
     let bytes = first.bytes.trim_ascii();
@@ -76,13 +77,30 @@ fn read_lines(agent: &'static str, source: &Source, feed: &mut Feed<'_>) -> Resu
     Ok(())
 }
 
+/// Reads one message or one wrapper of them; what came before it stays the same session.
+pub(super) fn message(agent: &str, json: &str, feed: &mut Feed<'_>) -> serde_json::Result<()> {
+    let document = &mut Chat { place: Place::Anywhere, agent, has_items: false };
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    Part { document, feed }.deserialize(&mut deserializer)
+}
+
+/// Reads a document that is a part of a source.
+pub(super) fn document(
+    agent: &'static str,
+    bytes: &[u8],
+    feed: &mut Feed<'_>,
+) -> serde_json::Result<()> {
+    let document = &mut Chat::new(agent);
+    Part { document, feed }.deserialize(&mut serde_json::Deserializer::from_slice(bytes))
+}
+
 /// A message inside of a record, or its text.
 #[derive(Default)]
 struct Inner<'a> {
     role: Text<'a>,
     content: Blocks<'a>,
     model: Text<'a>,
-    usage: Object<message::Tokens<'a>>,
+    usage: Object<Tokens<'a>>,
 }
 
 deserialize_any_json!(Inner<'a>);
@@ -112,16 +130,16 @@ fn is_row(id: &str) -> bool {
 }
 
 /// A list of messages, an object around one, a list of such objects, or one message.
-struct Chat {
+struct Chat<'n> {
     place: Place,
-    agent: &'static str,
+    agent: &'n str,
     /// It may be a request to the Responses interface, or a response: `input` and `output` are
     /// lists of items.
     has_items: bool,
 }
 
-impl Chat {
-    fn new(agent: &'static str) -> Self {
+impl<'n> Chat<'n> {
+    fn new(agent: &'n str) -> Self {
         Self { place: Place::Anywhere, agent, has_items: agent == RESPONSES }
     }
 
@@ -130,7 +148,7 @@ impl Chat {
     }
 }
 
-impl Document for Chat {
+impl Document for Chat<'_> {
     fn list<'de, A: SeqAccess<'de>>(
         &mut self,
         mut list: A,
@@ -197,6 +215,18 @@ impl Document for Chat {
                     id = Some(given);
                 }
                 "task_id" => task = Some(map.next_value::<Text<'de>>()?),
+                // Of a log of Inspect.
+                "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
+                "model_usage" if self.agent == inspect::AGENT => {
+                    let all = map.next_value::<Object<BTreeMap<String, Object<Tokens<'de>>>>>()?;
+                    for (model, Object(tokens)) in all.0.into_iter().flatten() {
+                        feed.head.model(&model);
+                        let own = tokens.as_ref().and_then(Tokens::usage).unwrap_or_default();
+                        let mut total = feed.head.usage.unwrap_or_default();
+                        total += own;
+                        feed.head.usage = Some(total);
+                    }
+                }
                 "trial" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
                 "modelInfo" => message.model = map.next_value::<Loose>()?.text("/id"),
@@ -244,6 +274,10 @@ impl Document for Chat {
         feed.saw(message.time);
         feed.saw(updated);
         feed.head.cwd = feed.head.cwd.take().or(cwd);
+        if self.agent == inspect::AGENT {
+            // The number or the name of the instance, which every run has again.
+            task = id.take().or(task);
+        }
         let stem = feed.naming.stem();
         let name = match (&id, task, trial) {
             (Some(id), _, _) if is_row(id) => format!("{stem}#{id}"),

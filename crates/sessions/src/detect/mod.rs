@@ -8,7 +8,6 @@ mod tests;
 use std::cell::Cell;
 use std::io::Read;
 
-use super::ReadError;
 use super::bounded::BoundedStrings;
 use super::feed::Notes;
 use super::format::Format;
@@ -16,6 +15,7 @@ use super::lines::{Lines, without_mark};
 use super::repaired::Repaired;
 use super::source::Source;
 use super::sqlite;
+use super::{ReadError, aider, inspect};
 use outline::Outline;
 
 /// Bytes that are looked at first: enough for the first lines of nearly every file of JSON lines.
@@ -48,6 +48,12 @@ pub(super) fn detect(source: &Source) -> Result<Format, ReadError> {
     let start = source.beginning(FIRST_LOOK)?;
     if start.starts_with(sqlite::MAGIC) {
         return sqlite::format(source);
+    }
+    if start.starts_with(inspect::MAGIC) && inspect::is_log(source) {
+        return Ok(Format::Inspect);
+    }
+    if without_mark(&start).trim_ascii_start().starts_with(aider::BEGINNING.as_bytes()) {
+        return Ok(Format::Aider);
     }
     let has_more = start.len() as u64 == FIRST_LOOK;
     if let Some(format) = of_lines(&*start, &mut Vec::new())? {

@@ -19,7 +19,13 @@ pub(super) struct Outline {
 
 pub(super) const MARKS: [&str; 8] =
     ["type", "kind", "role", "from", "source", "trajectory_format", "schema_version", "id"];
-pub(super) const INNER: [&str; 9] = [
+pub(super) const INNER: [&str; 15] = [
+    "context",
+    "data",
+    "spans",
+    "runs",
+    "observations",
+    "traces",
     "payload",
     "message",
     "messages",
@@ -101,6 +107,9 @@ impl Outline {
         }
         if self.has("samples") && self.has("eval") {
             return Some(Format::Inspect);
+        }
+        if let Some(format) = self.format_of_trace() {
+            return Some(format);
         }
         let has_inner_message = self
             .inner("message")
@@ -200,6 +209,33 @@ impl Outline {
         self.inner("conversations").is_some_and(is_share_gpt).then_some(Format::Chat)
     }
 
+    /// Spans, runs and observations, by themselves or in the lists of exports.
+    fn format_of_trace(&self) -> Option<Format> {
+        let has = |keys: &[&str]| keys.iter().any(|key| self.has(key));
+        if has(&["resourceSpans", "resource_spans", "scopeSpans"]) {
+            return Some(Format::OpenTelemetry);
+        }
+        let is_span = has(&["traceId", "trace_id", "context.trace_id"])
+            || self.inner("context").is_some_and(|context| context.has("trace_id"));
+        if self.has("run_type") && (self.has("inputs") || self.has("trace_id")) {
+            return Some(Format::LangSmith);
+        }
+        if is_span && has(&["startTime", "parentObservationId"]) && self.has("type") {
+            return Some(Format::Langfuse);
+        }
+        let is_trace = self.has("observations") && has(&["sessionId", "timestamp"]);
+        if is_trace && self.has("id") {
+            return Some(Format::Langfuse);
+        }
+        let has_attributes = self.keys.iter().any(|key| key.starts_with("attributes"));
+        if is_span && (has_attributes || has(&["spanId", "span_id"])) {
+            return Some(Format::OpenTelemetry);
+        }
+        ["data", "spans", "runs", "observations", "traces"]
+            .iter()
+            .find_map(|name| self.inner(name)?.elements.iter().find_map(Outline::format_of_trace))
+    }
+
     /// A chat message by itself, as in JSON lines of them.
     pub(super) fn is_message(&self) -> bool {
         let has = |keys: &[&str]| keys.iter().any(|key| self.has(key));
@@ -265,7 +301,14 @@ impl Outline {
         if matches!(
             from_elements,
             Some(
-                Format::Cline | Format::VercelAi | Format::Amp | Format::ChatGpt | Format::ClaudeAi
+                Format::Cline
+                    | Format::VercelAi
+                    | Format::Amp
+                    | Format::ChatGpt
+                    | Format::ClaudeAi
+                    | Format::OpenTelemetry
+                    | Format::LangSmith
+                    | Format::Langfuse
             )
         ) {
             return from_elements;

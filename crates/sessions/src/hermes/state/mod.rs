@@ -55,14 +55,14 @@ pub(crate) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
 }
 
 async fn read_file(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
-    let mut database = open(path).await?;
+    let mut database = open(path, &mut feed.notes).await?;
     let sessions = Columns::of(&mut database, "sessions").await.map_err(damaged)?;
     let messages = Columns::of(&mut database, "messages").await.map_err(damaged)?;
     if let Some(reason) = foreign(&sessions, &messages) {
         return Err(refused(reason));
     }
     // A second connection, because a row is on its way while its session's messages are read.
-    let mut inner = open(path).await?;
+    let mut inner = open(path, &mut feed.notes).await?;
     let query = format!("SELECT {} FROM sessions ORDER BY rowid", sessions.list(&SESSION));
     let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
     let sent = async {
@@ -125,6 +125,6 @@ fn foreign(sessions: &Columns, messages: &Columns) -> Option<String> {
         "whose tables sessions and messages are not those of Hermes"
     };
     Some(format!(
-        "a SQLite database {whose}; expected one of Hermes, OpenCode, goose, Crush or Cursor"
+        "a SQLite database {whose}; expected one of Hermes, OpenCode, goose, Crush, Zed or Cursor"
     ))
 }

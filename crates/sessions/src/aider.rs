@@ -1,0 +1,388 @@
+//! Aider: `.aider.chat.history.md` in a project, Markdown to which every run is added. What a
+//! person typed stands behind `####`, what aider itself says behind `>`, all else is the model's.
+//! There are no ids and no times but that of the beginning of each run.
+//!
+//! An edit that aider took out of an answer is a call of a tool; so is one that did not match.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+
+use super::ReadError;
+use super::event::{Event, Mark, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::feed::Feed;
+use super::source::Source;
+use super::text::Text;
+use super::time::Moment;
+
+/// How the first line of each run begins.
+pub(super) const BEGINNING: &str = "# aider chat started at ";
+
+/// A longer line is cut.
+const MAX_LINE: u64 = 1024 * 1024;
+
+/// Bytes of one turn that are kept.
+const MAX_TURN: usize = 8 * 1024 * 1024;
+
+/// The tool that every edit is a call of.
+const EDIT: &str = "edit";
+
+/// Commands of aider whose words go to the model.
+const ASKING: [&str; 4] = ["/ask ", "/code ", "/architect ", "/context "];
+
+/// How a line begins by which aider says that it made no sense of an edit.
+const MISMATCHES: [&str; 2] = ["The LLM did not conform to the edit format", "Malformed response"];
+
+/// Reads every run of a history.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut input = BufReader::with_capacity(256 * 1024, source.open_unmarked()?);
+    let (mut bytes, mut run) = (Vec::new(), Run::default());
+    loop {
+        bytes.clear();
+        if input.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        if bytes.last() != Some(&b'\n') && bytes.len() as u64 == MAX_LINE {
+            input.skip_until(b'\n')?;
+            feed.notes.cut_fields += 1;
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        let line = line.trim_end_matches(['\n', '\r']);
+        if let Some(time) = line.strip_prefix(BEGINNING) {
+            run.end(feed);
+            feed.end();
+            begin(source, time, feed);
+            run.has_begun = true;
+        } else if run.has_begun {
+            run.line(line, feed);
+        } else if !line.trim().is_empty() {
+            feed.notes.ignored_records += 1;
+        }
+    }
+    run.end(feed);
+    Ok(())
+}
+
+fn begin(source: &Source, time: &str, feed: &mut Feed<'_>) {
+    let folder = match source {
+        Source::File(path) | Source::Watched(path, _) => path.parent(),
+        Source::Folder { .. } | Source::Bytes { .. } => None,
+    };
+    let name = folder.and_then(std::path::Path::file_name).map(|name| name.to_string_lossy());
+    feed.naming.set_name(name.as_deref().unwrap_or("aider"));
+    "aider".clone_into(&mut feed.head.agent);
+    feed.head.cwd = folder.map(|folder| folder.to_string_lossy().into_owned());
+    feed.saw(Moment::parse(time));
+}
+
+/// Whose words are being read.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Voice {
+    #[default]
+    Nobody,
+    Person,
+    Model,
+    Program,
+}
+
+/// A run of aider, from its beginning to the next one.
+#[derive(Default)]
+struct Run {
+    has_begun: bool,
+    voice: Voice,
+    words: String,
+    /// Inside of a fenced block of an answer, where any line may begin like another voice's.
+    is_fenced: bool,
+    /// The answer that has ended: how many tokens it took, and its edits, come behind it.
+    answer: Option<Answer>,
+}
+
+#[derive(Default)]
+struct Answer {
+    text: String,
+    usage: Option<Usage>,
+    calls: Vec<ToolCall<'static>>,
+    results: Vec<ToolResult<'static>>,
+}
+
+impl Run {
+    fn line(&mut self, line: &str, feed: &mut Feed<'_>) {
+        let said = line.strip_prefix("> ").or((line == ">").then_some(""));
+        if said.is_some_and(|said| said.starts_with("Tokens: ") || said.starts_with("^C")) {
+            self.is_fenced = false;
+        }
+        let typed = line.strip_prefix("#### ").or((line == "####").then_some(""));
+        let (voice, words) = match (typed, said) {
+            _ if self.is_fenced => (Voice::Model, line),
+            (Some(words), _) => (Voice::Person, words.trim_end()),
+            (_, Some(words)) => (Voice::Program, words.trim_end()),
+            _ if line.trim().is_empty() => (self.voice, ""),
+            _ => (Voice::Model, line),
+        };
+        if voice != self.voice {
+            self.end_turn(feed);
+            self.voice = voice;
+        }
+        if voice == Voice::Model && line.starts_with("```") {
+            self.is_fenced = !self.is_fenced;
+        }
+        if voice == Voice::Program && self.note(words, feed) {
+            return;
+        }
+        if self.words.len() + words.len() < MAX_TURN {
+            self.words.push_str(words);
+            self.words.push('\n');
+        }
+    }
+
+    /// Takes what a line of the program says of the answer before it; whether that is all of it.
+    fn note(&mut self, words: &str, feed: &mut Feed<'_>) -> bool {
+        if let Some(version) = words.strip_prefix("Aider v") {
+            feed.head.agent_version = Some(selftest_text::one_line(version, 60));
+        }
+        let model = words.strip_prefix("Model: ").or_else(|| words.strip_prefix("Main model: "));
+        if let Some(model) = model {
+            feed.head.model(model.split_once(" with ").map_or(model, |(name, _)| name));
+        }
+        if words.starts_with("^C") {
+            self.end(feed);
+            self.has_begun = true;
+            let mark = Some(Mark::Interrupted);
+            feed.event(Event { mark, ..Event::default() });
+            return true;
+        }
+        let answer = self.answer.get_or_insert_default();
+        if let Some(counts) = words.strip_prefix("Tokens: ") {
+            answer.usage = usage(counts);
+            return true;
+        }
+        let edited = words
+            .strip_prefix("Applied edit to ")
+            .or_else(|| words.strip_prefix("Creating empty file "))
+            .map(|file| (file, Outcome::Ok));
+        let skipped = words
+            .strip_prefix("Skipping edits to ")
+            .or_else(|| words.strip_prefix("Did not apply edit to "))
+            .map(|file| (file, Outcome::Rejected));
+        let mismatch = MISMATCHES.iter().any(|start| words.starts_with(start));
+        let mismatch = mismatch.then_some(("", Outcome::Failed));
+        if let Some((file, outcome)) = edited.or(skipped).or(mismatch) {
+            answer.edit(file, words, outcome);
+            return true;
+        }
+        false
+    }
+
+    /// Hands on the turn that has ended, but an answer, which waits for what is said of it.
+    fn end_turn(&mut self, feed: &mut Feed<'_>) {
+        self.is_fenced = false;
+        let words = std::mem::take(&mut self.words);
+        let words = words.trim();
+        match self.voice {
+            Voice::Nobody => {}
+            Voice::Model => {
+                self.send_answer(feed);
+                self.answer = Some(Answer { text: words.to_owned(), ..Answer::default() });
+            }
+            Voice::Program => {
+                self.send_answer(feed);
+                say(Role::System, Origin::Harness, words, feed);
+            }
+            Voice::Person => {
+                self.send_answer(feed);
+                let asked = ASKING.iter().find_map(|command| words.strip_prefix(command));
+                let is_command = words.starts_with('/') && !words[1..].contains('/');
+                let origin = match asked {
+                    None if is_command => Origin::Harness,
+                    _ => Origin::Human,
+                };
+                say(Role::User, origin, asked.unwrap_or(words), feed);
+            }
+        }
+    }
+
+    fn send_answer(&mut self, feed: &mut Feed<'_>) {
+        let Some(answer) = self.answer.take() else { return };
+        let Answer { text, usage, calls, results } = answer;
+        if text.is_empty() && calls.is_empty() && usage.is_none() {
+            return;
+        }
+        feed.event(Event {
+            role: Role::Assistant,
+            origin: Origin::Agent,
+            text: Text::new(text),
+            calls,
+            usage,
+            ..Event::default()
+        });
+        feed.results(Origin::Agent, results, None);
+    }
+
+    fn end(&mut self, feed: &mut Feed<'_>) {
+        self.end_turn(feed);
+        self.send_answer(feed);
+        let is_whole = self.has_begun;
+        *self = Self::default();
+        self.has_begun = is_whole;
+    }
+}
+
+impl Answer {
+    fn edit(&mut self, file: &str, words: &str, outcome: Outcome) {
+        let id = Text::from(format!("edit {}", self.calls.len() + 1));
+        self.calls.push(ToolCall {
+            id: id.clone(),
+            name: EDIT.into(),
+            arguments: Text::from(file.to_owned()),
+        });
+        self.results.push(ToolResult {
+            call_id: id,
+            tool: EDIT.into(),
+            text: Text::from(words.to_owned()),
+            outcome,
+            ..ToolResult::default()
+        });
+    }
+}
+
+fn say(role: Role, origin: Origin, words: &str, feed: &mut Feed<'_>) {
+    feed.say(role, origin, Text::from(words.to_owned()), None);
+}
+
+/// `12k sent, 2.3k cache write, 10k cache hit, 345 received. Cost: …`.
+fn usage(counts: &str) -> Option<Usage> {
+    let mut usage = Usage::default();
+    let counts = counts.split(" Cost:").next()?.trim_end_matches('.');
+    for part in counts.split(", ") {
+        let (number, what) = part.split_once(' ')?;
+        let number = count(number)?;
+        match what {
+            "sent" | "cache write" => usage.input = usage.input.saturating_add(number),
+            "cache hit" => usage.cached = number,
+            "received" => usage.output = number,
+            _ => {}
+        }
+    }
+    Some(usage)
+}
+
+/// `345`, `1,234`, `2.3k`, `1.2M`.
+fn count(number: &str) -> Option<u64> {
+    let number = number.replace(',', "");
+    let (digits, factor) = match number.as_bytes().last()? {
+        b'k' => (&number[..number.len() - 1], 1e3),
+        b'M' => (&number[..number.len() - 1], 1e6),
+        _ => (number.as_str(), 1.0),
+    };
+    let value = digits.parse::<f64>().ok().filter(|value| (0.0..1e9).contains(value))?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small, not negative"
+    )]
+    Some((value * factor).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::survives_damage;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    /// 2 runs. The first: 2 human turns, 1 command, 2 answers, 3 edits of which 1 did not match;
+    /// 3,000 + 300 tokens in, 2,000 from a cache, 145 out. The second: a person stopped the answer.
+    const FIXTURE: &str = "
+# aider chat started at 2026-01-01 10:00:00
+
+> Aider v0.86.1
+> Main model: m-1 with diff edit format
+> Git repo: .git with 3 files
+
+#### /add shop.py
+
+> Added shop.py to the chat
+
+#### round the price
+#### to cents
+
+I do:
+
+shop.py
+```python
+<<<<<<< SEARCH
+> not a quote
+#### not a prompt
+=======
+>>>>>>> REPLACE
+```
+
+> Tokens: 3k sent, 2.0k cache hit, 100 received. Cost: $0.01 message, $0.01 session.
+> Applied edit to shop.py
+> Applied edit to test_shop.py
+> Commit 1a2b3c4 Round it
+
+#### /ask is it done?
+
+No, one more:
+> Tokens: 300 sent, 45 received.
+> The LLM did not conform to the edit format.
+> # 1 SEARCH/REPLACE block failed to match!
+
+# aider chat started at 2026-01-02 10:00:00
+
+#### stop here
+
+Well, ```
+> ^C KeyboardInterrupt
+";
+
+    #[test]
+    fn the_fixture_has_its_counted_totals() {
+        let mut collector = Collector::default();
+        let source = Source::bytes(".aider.chat.history.md", FIXTURE);
+        let reading = read(&source, &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (Format::Aider, 2));
+        let sessions = collector.into_sessions();
+        let head = &sessions[0].head;
+        assert!(head.id.starts_with("aider-"), "{}", head.id);
+        assert_eq!(
+            (head.models[0].as_str(), head.agent_version.as_deref()),
+            ("m-1", Some("0.86.1"))
+        );
+        assert_eq!(head.start.unwrap().to_string(), "2026-01-01T10:00:00Z");
+        let said: Vec<_> = sessions[0]
+            .events
+            .iter()
+            .map(|event| (event.role, event.origin, event.calls.len(), event.results.len()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (Role::System, Origin::Harness, 0, 0),
+                (Role::User, Origin::Harness, 0, 0),
+                (Role::System, Origin::Harness, 0, 0),
+                (Role::User, Origin::Human, 0, 0),
+                (Role::Assistant, Origin::Agent, 2, 0),
+                (Role::Tool, Origin::Agent, 0, 2),
+                (Role::System, Origin::Harness, 0, 0),
+                (Role::User, Origin::Human, 0, 0),
+                (Role::Assistant, Origin::Agent, 1, 0),
+                (Role::Tool, Origin::Agent, 0, 1),
+                (Role::System, Origin::Harness, 0, 0),
+            ]
+        );
+        let text = |number: usize| sessions[0].events[number].text.as_str();
+        assert_eq!((text(3), text(7)), ("round the price\nto cents", "is it done?"));
+        assert!(text(4).contains("#### not a prompt"), "{}", text(4));
+        let usage = sessions[0].events[4].usage;
+        assert_eq!(usage, Some(Usage { input: 3000, output: 100, cached: 2000 }));
+        assert_eq!(sessions[0].events[8].usage.unwrap().output, 45);
+        assert_eq!(sessions[0].events[9].results[0].outcome, Outcome::Failed);
+        let marks: Vec<_> = sessions[1].events.iter().map(|event| event.mark).collect();
+        assert_eq!(marks, [None, None, Some(Mark::Interrupted)]);
+        assert_ne!(sessions[1].head.id, head.id);
+    }
+
+    #[test]
+    fn damage_does_no_harm() {
+        survives_damage(Format::Aider, FIXTURE.as_bytes());
+    }
+}

@@ -1,0 +1,224 @@
+//! A session as an ATIF trajectory, for other programs. What the format has no field for stands in
+//! `extra`, from which [`super`] reads it back.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::event::{Event, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use crate::{Session, Text};
+
+/// The version that is written. Older readers know all of its fields.
+const VERSION: &str = "ATIF-v1.5";
+
+/// The trajectory of a session.
+///
+/// ```
+/// use selftest_sessions::{Collector, Source, atif, read};
+///
+/// let chat = r#"[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]"#;
+/// let mut collector = Collector::default();
+/// read(&Source::bytes("chat.json", chat), &mut collector)?;
+/// let trajectory = atif(&collector.into_sessions()[0]);
+/// assert_eq!(trajectory["steps"][1]["message"], "hi");
+/// # Ok::<(), selftest_sessions::ReadError>(())
+/// ```
+pub fn atif(session: &Session) -> Value {
+    let head = &session.head;
+    let mut steps = Steps::default();
+    session.events.iter().for_each(|event| steps.add(event));
+    let mut agent = json!({
+        "name": head.agent,
+        "version": head.agent_version.as_deref().unwrap_or("unknown"),
+    });
+    if let Some(model) = head.models.first() {
+        agent["model_name"] = json!(model);
+    }
+    if head.models.len() > 1 {
+        agent["extra"] = json!({ "models": head.models });
+    }
+    let mut metrics = Map::new();
+    if let Some(usage) = head.usage {
+        metrics.insert("total_prompt_tokens".to_owned(), json!(prompt(usage)));
+        metrics.insert("total_completion_tokens".to_owned(), json!(usage.output));
+        metrics.insert("total_cached_tokens".to_owned(), json!(usage.cached));
+    }
+    metrics.insert("total_steps".to_owned(), json!(steps.all.len()));
+    let extra = present([
+        ("cwd", head.cwd.as_ref().map(|cwd| json!(cwd))),
+        ("platform", head.platform.as_ref().map(|platform| json!(platform))),
+        ("parent", head.parent.as_ref().map(|parent| json!(parent))),
+        ("events_left_out", (session.left_out > 0).then(|| json!(session.left_out))),
+    ]);
+    let mut trajectory = json!({
+        "schema_version": VERSION,
+        "session_id": head.id,
+        "agent": agent,
+        "steps": steps.all,
+        "final_metrics": metrics,
+    });
+    if !extra.is_empty() {
+        trajectory["extra"] = Value::Object(extra);
+    }
+    trajectory
+}
+
+/// The prompt's tokens include the cached ones.
+fn prompt(usage: Usage) -> u64 {
+    usage.input.saturating_add(usage.cached)
+}
+
+fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    let present = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    present.collect()
+}
+
+/// A call that waits for its result.
+struct Open {
+    step: usize,
+    /// As the step calls it.
+    id: String,
+    tool: String,
+}
+
+/// The steps so far. A result belongs to the step of its call.
+#[derive(Default)]
+struct Steps {
+    all: Vec<Value>,
+    open: HashMap<String, Open>,
+    /// Calls without an id, which their results cannot name either.
+    nameless: Vec<Open>,
+}
+
+impl Steps {
+    fn add(&mut self, event: &Event<'_>) {
+        let has_results = !event.results.is_empty();
+        let says_more = !event.text.is_empty() || event.mark.is_some() || event.usage.is_some();
+        if event.role != Role::Tool || !has_results || says_more {
+            self.step(event);
+        }
+        for result in &event.results {
+            // Nothing was recorded, and a reader sees that for itself.
+            if result.outcome != Outcome::Pending {
+                self.result(result, event);
+            }
+        }
+    }
+
+    fn step(&mut self, event: &Event<'_>) {
+        let source = match (event.role, event.origin) {
+            (Role::Assistant, _) => "agent",
+            (Role::User, Origin::Human | Origin::Subagent) => "user",
+            _ => "system",
+        };
+        let mut step = self.empty(source, event);
+        step["message"] = json!(event.text.as_str());
+        if !event.reasoning.is_empty() {
+            step["reasoning_content"] = json!(event.reasoning.as_str());
+        }
+        if let Some(usage) = event.usage {
+            step["metrics"] = json!({
+                "prompt_tokens": prompt(usage),
+                "completion_tokens": usage.output,
+                "cached_tokens": usage.cached,
+            });
+        }
+        if event.continues {
+            step["llm_call_count"] = json!(0);
+        }
+        let calls: Vec<Value> =
+            event.calls.iter().enumerate().map(|(at, call)| self.call(call, event, at)).collect();
+        if !calls.is_empty() {
+            step["tool_calls"] = Value::Array(calls);
+        }
+        self.all.push(step);
+    }
+
+    fn empty(&self, source: &str, event: &Event<'_>) -> Value {
+        let is_usual = match source {
+            "agent" => event.role == Role::Assistant && event.origin == Origin::Agent,
+            "user" => event.role == Role::User && event.origin == Origin::Human,
+            _ => event.role == Role::System && event.origin == Origin::Harness,
+        };
+        let extra = present([
+            ("role", (!is_usual).then(|| json!(event.role))),
+            ("origin", (!is_usual).then(|| json!(event.origin))),
+            ("mark", event.mark.map(|mark| json!(mark))),
+        ]);
+        let mut step = json!({ "step_id": self.all.len() + 1, "source": source, "message": "" });
+        if let Some(time) = event.time {
+            step["timestamp"] = json!(time.to_string());
+        }
+        if !extra.is_empty() {
+            step["extra"] = Value::Object(extra);
+        }
+        step
+    }
+
+    fn call(&mut self, call: &ToolCall<'_>, event: &Event<'_>, at: usize) -> Value {
+        let is_nameless = call.id.is_empty();
+        let id = if is_nameless {
+            format!("call-{}-{}", event.number, at + 1)
+        } else {
+            call.id.as_str().to_owned()
+        };
+        let tool = call.name.as_str().to_owned();
+        let open = Open { step: self.all.len(), id: id.clone(), tool };
+        if is_nameless {
+            self.nameless.push(open);
+        } else {
+            self.open.insert(id.clone(), open);
+        }
+        // The format wants an object.
+        let arguments = match serde_json::from_str(&call.arguments) {
+            Ok(Value::Object(arguments)) => Value::Object(arguments),
+            _ if call.arguments.is_empty() => json!({}),
+            _ => json!({ "input": call.arguments.as_str() }),
+        };
+        let name = call.name.as_str();
+        json!({ "tool_call_id": id, "function_name": name, "arguments": arguments })
+    }
+
+    fn result(&mut self, result: &ToolResult<'_>, event: &Event<'_>) {
+        let open = if result.call_id.is_empty() {
+            let is_of = |open: &Open| result.tool.is_empty() || open.tool == result.tool.as_str();
+            self.nameless.iter().position(is_of).map(|at| self.nameless.remove(at))
+        } else {
+            self.open.remove(result.call_id.as_str())
+        };
+        let words = |text: &Text<'_>| (!text.is_empty()).then(|| json!(text.as_str()));
+        let is_error = match result.outcome {
+            Outcome::Ok => Some(false),
+            Outcome::Failed => Some(true),
+            Outcome::Rejected | Outcome::Pending | Outcome::Unknown => None,
+        };
+        let extra = present([
+            ("outcome", Some(json!(result.outcome))),
+            ("is_error", is_error.map(|is_error| json!(is_error))),
+            ("exit_code", result.exit_code.map(|code| json!(code))),
+            ("error", words(&result.error)),
+            ("tool", words(&result.tool)),
+        ]);
+        let content = if result.text.is_empty() { &result.error } else { &result.text };
+        let mut given = json!({ "content": content.as_str(), "extra": extra });
+        let at = match open {
+            Some(open) => {
+                given["source_call_id"] = json!(open.id);
+                open.step
+            }
+            None => {
+                if !result.call_id.is_empty() {
+                    given["source_call_id"] = json!(result.call_id.as_str());
+                }
+                let step = self.empty("system", event);
+                self.all.push(step);
+                self.all.len() - 1
+            }
+        };
+        let results = &mut self.all[at]["observation"]["results"];
+        match results {
+            Value::Array(results) => results.push(given),
+            _ => *results = json!([given]),
+        }
+    }
+}

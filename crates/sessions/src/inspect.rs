@@ -1,0 +1,189 @@
+//! Logs of Inspect: JSON, or the archives (`.eval`) that hold the same in one file for each
+//! sample. Each sample is a session; what is in it is read as chat.
+
+use std::fs::File;
+use std::io::{Cursor, Read, Seek};
+
+use ruzstd::decoding::StreamingDecoder;
+use zip::{CompressionMethod, ZipArchive};
+
+use super::feed::Feed;
+use super::source::Source;
+use super::wire::Loose;
+use super::{ReadError, chat};
+
+/// The agent of a sample.
+pub(super) const AGENT: &str = "inspect";
+
+/// How an archive begins.
+pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
+
+/// What is said of all samples: at the end of a log that was finished, else at its beginning.
+const ABOUT: [&str; 2] = ["header.json", "_journal/start.json"];
+
+/// Bytes of one file in an archive; the rest is left out.
+const MAX_ENTRY: u64 = 512 * 1024 * 1024;
+
+trait Input: Read + Seek {}
+
+impl<T: Read + Seek> Input for T {}
+
+type Archive<'s> = ZipArchive<Box<dyn Input + 's>>;
+
+/// Reads every sample.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    if !source.beginning(MAGIC.len() as u64)?.starts_with(MAGIC) {
+        return chat::read(AGENT, source, feed);
+    }
+    let mut archive = open(source)?;
+    let names = names(&archive);
+    let about = ABOUT.iter().find_map(|about| names.iter().find(|(_, name)| name == about));
+    let about = about.and_then(|(place, _)| entry(&mut archive, *place).ok()).unwrap_or_default();
+    let model = Loose::parse(&String::from_utf8_lossy(&about)).text("/eval/model");
+    for (place, name) in names {
+        let is_sample = std::path::Path::new(&name).extension().is_some_and(|end| end == "json");
+        if !is_sample || !name.starts_with("samples/") {
+            continue;
+        }
+        let Ok(bytes) = entry(&mut archive, place) else {
+            feed.notes.bad_records += 1;
+            continue;
+        };
+        feed.head.model(&model);
+        if chat::document(AGENT, &bytes, feed).is_err() {
+            feed.notes.bad_records += 1;
+            feed.end();
+        }
+    }
+    Ok(())
+}
+
+/// Whether an archive is a log of Inspect.
+pub(super) fn is_log(source: &Source) -> bool {
+    let Ok(archive) = open(source) else { return false };
+    names(&archive).iter().any(|(_, name)| ABOUT.contains(&name.as_str()))
+}
+
+fn open(source: &Source) -> Result<Archive<'_>, ReadError> {
+    let input: Box<dyn Input + '_> = match source {
+        Source::File(path) | Source::Watched(path, _) => Box::new(File::open(path)?),
+        Source::Bytes { bytes, .. } => Box::new(Cursor::new(bytes.as_slice())),
+        Source::Folder { .. } => {
+            return Err(ReadError::Unrecognised("a folder is no archive".to_owned()));
+        }
+    };
+    ZipArchive::new(input).map_err(|error| {
+        let reason = selftest_text::one_line(&error.to_string(), 200);
+        ReadError::Unrecognised(format!("an archive that cannot be read: {reason}"))
+    })
+}
+
+/// The files of an archive with their places, by name.
+fn names(archive: &Archive<'_>) -> Vec<(usize, String)> {
+    let all = archive.file_names().enumerate();
+    let mut names: Vec<_> =
+        all.filter_map(|(place, name)| Some((place, name.ok()?.into_owned()))).collect();
+    names.sort_by(|(_, one), (_, other)| one.cmp(other));
+    names
+}
+
+/// One file of an archive. Newer versions of Inspect compress with Zstandard.
+fn entry(archive: &mut Archive<'_>, place: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let raw = archive.by_index_raw(place)?;
+    if raw.compression() == CompressionMethod::ZSTD {
+        let decoder = StreamingDecoder::new(raw).map_err(std::io::Error::other)?;
+        decoder.take(MAX_ENTRY).read_to_end(&mut bytes)?;
+    } else {
+        drop(raw);
+        archive.by_index(place)?.take(MAX_ENTRY).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::super::event::Outcome;
+    use super::super::mutation::survives_damage;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    const HEADER: &str = r#"{"version":2,"status":"success","eval":{"model":"m-1","task":"t"}}"#;
+
+    /// 1 human turn, 1 call that failed; 70 tokens in, 30 from a cache, 20 out.
+    const SAMPLE: &str = r#"{"id":ID,"epoch":1,"input":"go","messages":[
+      {"role":"user","content":"go"},
+      {"role":"assistant","content":"","tool_calls":[{"id":"c1","function":"bash","arguments":{"cmd":"x"}}]},
+      {"role":"tool","content":"","tool_call_id":"c1","error":{"type":"timeout","message":"too slow"}}],
+      "model_usage":{"m-1":{"input_tokens":70,"output_tokens":20,"total_tokens":120,"input_tokens_cache_read":30}}}"#;
+
+    fn archive(method: CompressionMethod) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default().compression_method(method);
+        let one = SAMPLE.replace("ID", "1");
+        let two = SAMPLE.replace("ID", "\"two\"");
+        for (name, text) in [
+            ("_journal/start.json", HEADER),
+            ("samples/1_epoch_1.json", &one),
+            ("samples/two_epoch_1.json", &two),
+            ("header.json", HEADER),
+        ] {
+            writer.start_file(name, options).unwrap();
+            if method == CompressionMethod::Stored {
+                let level = ruzstd::encoding::CompressionLevel::Fastest;
+                let packed = ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
+                writer.write_all(&packed).unwrap();
+            } else {
+                writer.write_all(text.as_bytes()).unwrap();
+            }
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn check(bytes: Vec<u8>) {
+        let mut collector = Collector::default();
+        let reading = read(&Source::bytes("run.eval", bytes), &mut collector).unwrap();
+        assert_eq!((reading.format, reading.sessions), (Format::Inspect, 2));
+        let sessions = collector.into_sessions();
+        assert!(sessions[0].head.id.starts_with("run#1.1-"), "{}", sessions[0].head.id);
+        assert!(sessions[1].head.id.starts_with("run#two.1-"), "{}", sessions[1].head.id);
+        assert_eq!(sessions[1].head.models, ["m-1"]);
+        let usage = sessions[1].head.usage.unwrap();
+        assert_eq!((usage.input, usage.output, usage.cached), (70, 20, 30));
+        assert_eq!(sessions[1].events[2].results[0].outcome, Outcome::Failed);
+    }
+
+    #[test]
+    fn archives_of_both_kinds() {
+        check(archive(CompressionMethod::Deflated));
+        // Marked as what they are: the library writes no Zstandard of its own.
+        let mut bytes = archive(CompressionMethod::Stored);
+        for (start, at) in [(b"PK\x03\x04", 8), (b"PK\x01\x02", 10)] {
+            for found in 0..bytes.len().saturating_sub(4) {
+                if bytes[found..].starts_with(start) {
+                    bytes[found + at] = 93;
+                }
+            }
+        }
+        check(bytes);
+    }
+
+    #[test]
+    fn other_archives_are_refused() {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        writer.start_file("a.txt", SimpleFileOptions::default()).unwrap();
+        let bytes = writer.finish().unwrap().into_inner();
+        let error = read(&Source::bytes("a.zip", bytes), &mut Collector::default()).unwrap_err();
+        assert!(error.to_string().contains("unzip"), "{error}");
+    }
+
+    #[test]
+    fn damage_does_no_harm() {
+        survives_damage(Format::Inspect, &archive(CompressionMethod::Deflated));
+    }
+}

@@ -1,0 +1,92 @@
+//! Observations and traces of Langfuse, as its interface and its exports have them.
+
+use serde_json::Value;
+
+use super::{Kind, Span, Spans, Tool, count, moment, text, words};
+use crate::event::Usage;
+
+/// Takes in an observation, or what a trace says of itself. Whether it was one.
+pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
+    let trace = text(value, &["traceId", "trace_id"]);
+    let kind = text(value, &["type"]).map(|kind| kind.to_uppercase());
+    let (Some(trace), Some(kind)) = (trace, kind) else { return take_trace(value, spans) };
+    let null = Value::Null;
+    let field = |name: &str| value.get(name).unwrap_or(&null);
+    let is_error = text(value, &["level"]).is_some_and(|level| level == "ERROR");
+    let message = text(value, &["statusMessage", "status_message"]);
+    if let Some(session) = text(value, &["sessionId", "session_id"]) {
+        spans.conversations.insert(trace.clone(), session);
+    }
+    let mut span = Span {
+        trace,
+        parent: text(value, &["parentObservationId", "parent_observation_id"]),
+        kind: Some(match kind.as_str() {
+            "GENERATION" => Kind::Model,
+            "TOOL" => Kind::Tool,
+            _ => Kind::Other,
+        }),
+        start: moment(value, &["startTime", "start_time"]),
+        end: moment(value, &["endTime", "end_time"]),
+        model: text(value, &["model", "providedModelName"]).unwrap_or_default(),
+        error: is_error.then(|| message.unwrap_or_else(|| "level ERROR".to_owned())),
+        ..Span::default()
+    };
+    match span.kind {
+        Some(Kind::Model) => {
+            span.usage = usage(value);
+            span.input = spans.messages.of(field("input"), "user");
+            span.output = spans.messages.of(field("output"), "assistant");
+        }
+        Some(Kind::Tool) => {
+            let about = field("metadata");
+            let id = ["tool_call_id", "toolCallId"];
+            span.tool = Tool {
+                name: text(value, &["name"]).unwrap_or_default(),
+                call_id: text(about, &id)
+                    .or_else(|| text(field("output"), &id))
+                    .unwrap_or_default(),
+                arguments: words(field("input")),
+                result: words(field("output").get("content").unwrap_or(field("output"))),
+            };
+        }
+        _ => {}
+    }
+    spans.spans.push(span);
+    true
+}
+
+/// A trace: what it was asked and answered stands for it where no generation does.
+fn take_trace(value: &Value, spans: &mut Spans) -> bool {
+    let Some(id) = text(value, &["id"]) else { return false };
+    let is_trace = ["sessionId", "userId", "timestamp", "release"].iter();
+    if !is_trace.clone().any(|name| value.get(name).is_some()) {
+        return false;
+    }
+    if let Some(session) = text(value, &["sessionId"]) {
+        spans.conversations.insert(id.clone(), session);
+    }
+    let null = Value::Null;
+    let input = spans.messages.of(value.get("input").unwrap_or(&null), "user");
+    let output = spans.messages.of(value.get("output").unwrap_or(&null), "assistant");
+    spans.spans.push(Span {
+        trace: id,
+        kind: Some(Kind::Other),
+        start: moment(value, &["timestamp"]),
+        input,
+        output,
+        ..Span::default()
+    });
+    true
+}
+
+/// `usageDetails` counts what came from a cache apart where it names it.
+fn usage(value: &Value) -> Option<Usage> {
+    let of = ["usageDetails", "usage_details", "usage"];
+    let of = of.iter().find_map(|name| value.get(name).filter(|found| found.is_object()))?;
+    let usage = Usage {
+        input: count(of, &["input", "input_tokens", "promptTokens", "prompt_tokens"]),
+        output: count(of, &["output", "output_tokens", "completionTokens", "completion_tokens"]),
+        cached: count(of, &["input_cached_tokens", "cache_read_input_tokens", "input_cache_read"]),
+    };
+    (usage != Usage::default()).then_some(usage)
+}

@@ -1,0 +1,279 @@
+//! Traces of programs around models: OpenTelemetry spans with the GenAI conventions (as OTLP in
+//! JSON) or `OpenInference`'s, runs of `LangSmith`, observations of Langfuse.
+//!
+//! Spans come in any order, and every call of a model repeats what was said before it. So the
+//! spans of a source are held, each message once, and put in order when all are there: the spans
+//! of one conversation (or one trace) whose messages begin alike are one session; the others are
+//! sessions of their own, with the first as parent.
+
+mod langfuse;
+mod langsmith;
+mod message;
+mod open_telemetry;
+mod thread;
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use serde::de::{MapAccess, SeqAccess};
+use serde_json::{Map, Value};
+
+use super::event::Usage;
+use super::feed::Feed;
+use super::source::{Document, Source};
+use super::text::Text;
+use super::time::Moment;
+use super::wire::each;
+use super::{Format, ReadError, chat};
+use message::Said;
+use thread::Thread;
+
+/// Bytes of messages that are held; what comes behind is left out, which a note says.
+const MAX_HELD: usize = 256 * 1024 * 1024;
+
+/// Spans that are held.
+const MAX_SPANS: usize = 200_000;
+
+/// Lists in which exports keep their records.
+const LISTS: [&str; 9] = [
+    "resourceSpans",
+    "resource_spans",
+    "batches",
+    "data",
+    "spans",
+    "runs",
+    "observations",
+    "traces",
+    "items",
+];
+
+/// Reads every conversation of a source.
+pub(super) fn read(format: Format, source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut spans = Spans::new(format);
+    if chat::is_lines(source)? {
+        let mut lines = source.lines()?;
+        let mut scratch = Vec::new();
+        while let Some(line) = lines.next(&mut feed.notes)? {
+            if let Some(value) = line.parse::<Value>(&mut scratch, &mut feed.notes) {
+                spans.take(&value, feed);
+            }
+        }
+    } else {
+        source.document(&mut spans, feed)?;
+    }
+    spans.send(feed);
+    Ok(())
+}
+
+/// What a span stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A call of a model.
+    Model,
+    /// A call of a tool.
+    Tool,
+    /// Anything around them.
+    Other,
+}
+
+/// One span, whichever program wrote it.
+#[derive(Debug, Default)]
+struct Span {
+    trace: String,
+    parent: Option<String>,
+    kind: Option<Kind>,
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
+    agent: Option<String>,
+    /// The program that it is a part of.
+    service: Option<String>,
+    model: String,
+    usage: Option<Usage>,
+    input: Vec<Rc<Said>>,
+    output: Vec<Rc<Said>>,
+    /// Of a tool.
+    tool: Tool,
+    /// Why it failed.
+    error: Option<String>,
+}
+
+/// A call of a tool as its own span tells it.
+#[derive(Debug, Default, Clone)]
+struct Tool {
+    name: String,
+    call_id: String,
+    arguments: String,
+    result: String,
+}
+
+/// The spans of a source.
+struct Spans {
+    format: Format,
+    spans: Vec<Span>,
+    /// The conversations that traces are part of.
+    conversations: HashMap<String, String>,
+    messages: Interned,
+}
+
+/// Messages, each held once.
+#[derive(Default)]
+struct Interned {
+    all: HashMap<u64, Rc<Said>>,
+    held: usize,
+}
+
+impl Interned {
+    /// The messages that a value holds, all said by `role` where they do not tell; nothing once
+    /// too much is held.
+    fn of(&mut self, value: &Value, role: &str) -> Vec<Rc<Said>> {
+        let all = message::messages(value, role);
+        all.into_iter().filter_map(|message| self.hold(message)).collect()
+    }
+
+    fn hold(&mut self, message: Map<String, Value>) -> Option<Rc<Said>> {
+        let said = Said::new(message);
+        if let Some(known) = self.all.get(&said.digest()) {
+            return Some(known.clone());
+        }
+        if self.held.saturating_add(said.size()) > MAX_HELD {
+            return None;
+        }
+        self.held += said.size();
+        let said = Rc::new(said);
+        self.all.insert(said.digest(), said.clone());
+        Some(said)
+    }
+
+    fn is_full(&self) -> bool {
+        self.held.saturating_add(1024 * 1024) > MAX_HELD
+    }
+}
+
+impl Document for Spans {
+    fn begin(&mut self, _: &mut Feed<'_>) {
+        *self = Self::new(self.format);
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(
+        &mut self,
+        mut list: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        while let Some(value) = list.next_element::<Value>()? {
+            self.take(&value, feed);
+        }
+        Ok(())
+    }
+
+    fn object<'de, A: MapAccess<'de>>(
+        &mut self,
+        mut map: A,
+        feed: &mut Feed<'_>,
+    ) -> Result<(), A::Error> {
+        let mut rest = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if LISTS.contains(&key.as_str()) {
+                map.next_value_seed(each(|value: Value| self.take(&value, feed)))?;
+            } else {
+                rest.insert(key, map.next_value()?);
+            }
+        }
+        self.take_record(&Value::Object(rest), feed);
+        Ok(())
+    }
+}
+
+impl Spans {
+    fn new(format: Format) -> Self {
+        let (spans, conversations) = (Vec::new(), HashMap::new());
+        Self { format, spans, conversations, messages: Interned::default() }
+    }
+
+    /// Takes in a record, and those inside of it.
+    fn take(&mut self, value: &Value, feed: &mut Feed<'_>) {
+        let Value::Object(fields) = value else {
+            feed.notes.bad_records += 1;
+            return;
+        };
+        for list in LISTS.iter().filter_map(|name| fields.get(*name)?.as_array()) {
+            list.iter().for_each(|inner| self.take(inner, feed));
+        }
+        self.take_record(value, feed);
+    }
+
+    fn take_record(&mut self, value: &Value, feed: &mut Feed<'_>) {
+        let count = self.spans.len();
+        let is_known = match self.format {
+            Format::LangSmith => langsmith::take(value, self),
+            Format::Langfuse => langfuse::take(value, self),
+            _ => open_telemetry::take(value, self),
+        };
+        let is_too_much = self.spans.len() > MAX_SPANS || self.messages.is_full();
+        if is_too_much && self.spans.len() > count {
+            self.spans.truncate(count);
+            feed.notes.torn = Some("more spans than are held at once".to_owned());
+        }
+        feed.notes.ignored_records += u64::from(!is_known);
+    }
+
+    /// Hands on every conversation.
+    fn send(self, feed: &mut Feed<'_>) {
+        let mut groups = BTreeMap::<String, Vec<Span>>::new();
+        for span in self.spans {
+            let group = self.conversations.get(&span.trace).unwrap_or(&span.trace);
+            groups.entry(group.clone()).or_default().push(span);
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        let start = |spans: &[Span]| spans.iter().filter_map(|span| span.start).min();
+        groups.sort_by_cached_key(|(_, spans)| start(spans));
+        for (id, mut spans) in groups {
+            spans.sort_by_key(|span| span.start);
+            for thread in Thread::of(&spans) {
+                thread.send(self.format, &id, &spans, feed);
+            }
+        }
+    }
+}
+
+/// The text at one of the names, not empty.
+fn text(value: &Value, names: &[&str]) -> Option<String> {
+    let found = names.iter().find_map(|name| match value.get(name)? {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    found.map(|text| Text::new(text).as_str().to_owned())
+}
+
+/// A moment: a text, or a number of seconds, milliseconds or nanoseconds.
+fn moment(value: &Value, names: &[&str]) -> Option<Timestamp> {
+    let found = text(value, names)?;
+    match found.parse::<i128>() {
+        // Nanoseconds since 1970, as OTLP has them.
+        Ok(number) if number > 100_000_000_000_000 => Timestamp::from_nanosecond(number).ok(),
+        _ => Moment::parse(&found).0,
+    }
+}
+
+/// The words of a value: of a text itself, of anything else its JSON.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// A count of tokens at the first of the names that has one.
+fn count(value: &Value, names: &[&str]) -> u64 {
+    let found = names.iter().find_map(|name| match value.get(name)? {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    });
+    found.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! The calls of a model that go on one from another, as one session.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use super::message::Said;
+use super::{Kind, Span, Tool};
+use crate::chat;
+use crate::feed::Feed;
+use crate::format::Format;
+
+/// Spans of one conversation whose messages begin alike, by their places.
+pub(super) struct Thread {
+    spans: Vec<usize>,
+    /// The first message that is not the system's.
+    first: Option<u64>,
+    is_first: bool,
+}
+
+impl Thread {
+    /// Takes the calls of models apart. Spans are in order of time.
+    pub(super) fn of(spans: &[Span]) -> Vec<Self> {
+        let mut threads = Vec::<Self>::new();
+        let has_models = spans.iter().any(|span| span.kind == Some(Kind::Model));
+        for (place, span) in spans.iter().enumerate() {
+            let counts = match span.kind {
+                Some(Kind::Model) => true,
+                Some(Kind::Tool) => false,
+                // What surrounds a conversation tells it where nothing else does.
+                _ => !has_models && !(span.input.is_empty() && span.output.is_empty()),
+            };
+            if !counts {
+                continue;
+            }
+            let is_said = |said: &&std::rc::Rc<Said>| said.role != "system";
+            let first = span.input.iter().find(is_said).map(|said| said.key);
+            let known = threads.iter_mut().find(|thread| match (thread.first, first) {
+                (Some(one), Some(other)) => one == other,
+                // A call whose messages were not recorded.
+                (_, None) => true,
+                (None, Some(_)) => false,
+            });
+            match known {
+                Some(thread) => thread.spans.push(place),
+                None => {
+                    threads.push(Self { spans: vec![place], first, is_first: threads.is_empty() })
+                }
+            }
+        }
+        if threads.is_empty() && spans.iter().any(|span| span.kind == Some(Kind::Tool)) {
+            threads.push(Self { spans: Vec::new(), first: None, is_first: true });
+        }
+        threads
+    }
+
+    /// Hands the session on.
+    pub(super) fn send(&self, format: Format, id: &str, spans: &[Span], feed: &mut Feed<'_>) {
+        let agent = spans.iter().find_map(|span| span.agent.clone());
+        let agent = agent.or_else(|| spans.iter().find_map(|span| span.service.clone()));
+        let agent = agent.unwrap_or_else(|| format.to_string());
+        let mut telling = Telling {
+            agent: &agent,
+            said: HashMap::new(),
+            calls: HashSet::new(),
+            open: Vec::new(),
+            tools: spans.iter().filter(|span| span.kind == Some(Kind::Tool)).collect(),
+        };
+        for &place in &self.spans {
+            telling.call(&spans[place], feed);
+        }
+        if self.spans.is_empty() {
+            telling.tools_alone(feed);
+        }
+        telling.end(feed);
+        let own = |place: &usize| &spans[*place];
+        let all: Vec<&Span> = if self.is_first {
+            spans.iter().collect()
+        } else {
+            self.spans.iter().map(own).collect()
+        };
+        for span in all {
+            for time in [span.start, span.end].into_iter().flatten() {
+                feed.head.saw(time);
+            }
+        }
+        feed.head.agent = agent;
+        if self.is_first {
+            id.clone_into(&mut feed.head.id);
+        } else {
+            feed.head.parent = Some(id.to_owned());
+            feed.naming.set_name(id);
+        }
+        feed.end();
+    }
+}
+
+/// A session while it is told.
+struct Telling<'s> {
+    agent: &'s str,
+    /// How often each message was told.
+    said: HashMap<u64, usize>,
+    /// Calls that were told.
+    calls: HashSet<String>,
+    /// Calls without a result yet.
+    open: Vec<String>,
+    tools: Vec<&'s Span>,
+}
+
+impl Telling<'_> {
+    fn call(&mut self, span: &Span, feed: &mut Feed<'_>) {
+        let mut met = HashMap::<u64, usize>::new();
+        for said in &span.input {
+            let times = met.entry(said.key).or_default();
+            *times += 1;
+            let told = self.said.get(&said.key).copied().unwrap_or_default();
+            let is_known_call =
+                !said.calls.is_empty() && said.calls.iter().all(|id| self.calls.contains(id));
+            if *times > told && !is_known_call {
+                self.tell(said, span, None, feed);
+            }
+        }
+        let mut usage = Some(self.about(span));
+        for said in &span.output {
+            self.tell(said, span, usage.take(), feed);
+        }
+        if let Some(about) = usage.filter(|_| span.kind == Some(Kind::Model)) {
+            // What was said was not recorded, but that the model was called.
+            let mut message = Map::from_iter([("role".to_owned(), json!("assistant"))]);
+            message.extend(about);
+            self.hand_on(message, feed);
+        }
+        if let Some(error) = span.error.as_deref().filter(|_| span.kind == Some(Kind::Model)) {
+            feed.event(crate::Event {
+                text: crate::Text::new(error.to_owned()),
+                mark: Some(crate::Mark::ApiError),
+                time: span.end,
+                ..crate::Event::default()
+            });
+        }
+    }
+
+    /// Fields of an answer that its span holds.
+    fn about(&self, span: &Span) -> Map<String, Value> {
+        let mut about = Map::new();
+        if !span.model.is_empty() {
+            about.insert("model".to_owned(), json!(span.model));
+        }
+        if let Some(usage) = span.usage {
+            let usage = json!({
+                "input_tokens": usage.input,
+                "output_tokens": usage.output,
+                "cache_read_input_tokens": usage.cached,
+            });
+            about.insert("usage".to_owned(), usage);
+        }
+        if let Some(end) = span.end {
+            about.insert("timestamp".to_owned(), json!(end.to_string()));
+        }
+        about
+    }
+
+    fn tell(
+        &mut self,
+        said: &Said,
+        span: &Span,
+        about: Option<Map<String, Value>>,
+        feed: &mut Feed<'_>,
+    ) {
+        *self.said.entry(said.key).or_default() += 1;
+        let mut message = said.fields();
+        match about {
+            Some(about) => message.extend(about),
+            None => {
+                let start = span.start.map(|time| json!(time.to_string()));
+                message.extend(start.map(|time| ("timestamp".to_owned(), time)));
+            }
+        }
+        for id in &said.calls {
+            if self.calls.insert(id.clone()) {
+                self.open.push(id.clone());
+            }
+        }
+        if let Some(id) = &said.answers {
+            self.open.retain(|open| open != id);
+            let failed =
+                self.tools.iter().any(|tool| tool.tool.call_id == *id && tool.error.is_some());
+            if failed && said.role == "tool" {
+                message.insert("is_error".to_owned(), json!(true));
+            }
+        }
+        self.hand_on(message, feed);
+    }
+
+    /// Tells, from the spans of tools, the results that no later message holds.
+    fn end(&mut self, feed: &mut Feed<'_>) {
+        for id in std::mem::take(&mut self.open) {
+            let found = self.tools.iter().find(|span| span.tool.call_id == id).copied();
+            if let Some(span) = found {
+                self.hand_on(result(&span.tool, span), feed);
+            }
+        }
+    }
+
+    /// Tells what tools did, where nothing of the model was recorded.
+    fn tools_alone(&mut self, feed: &mut Feed<'_>) {
+        for (number, span) in std::mem::take(&mut self.tools).into_iter().enumerate() {
+            let mut tool = span.tool.clone();
+            if tool.call_id.is_empty() {
+                tool.call_id = format!("call {}", number + 1);
+            }
+            let function = json!({ "name": tool.name, "arguments": tool.arguments });
+            let call = json!({ "id": tool.call_id, "type": "function", "function": function });
+            let mut message = Map::from_iter([
+                ("role".to_owned(), json!("assistant")),
+                ("tool_calls".to_owned(), json!([call])),
+            ]);
+            message
+                .extend(span.start.map(|time| ("timestamp".to_owned(), json!(time.to_string()))));
+            self.hand_on(message, feed);
+            self.hand_on(result(&tool, span), feed);
+        }
+    }
+
+    fn hand_on(&self, message: Map<String, Value>, feed: &mut Feed<'_>) {
+        let json = Value::Object(message).to_string();
+        if chat::message(self.agent, &json, feed).is_err() {
+            feed.notes.bad_records += 1;
+        }
+    }
+}
+
+/// The message that a tool answers with.
+fn result(tool: &Tool, span: &Span) -> Map<String, Value> {
+    let mut message = Map::from_iter([
+        ("role".to_owned(), json!("tool")),
+        ("tool_call_id".to_owned(), json!(tool.call_id)),
+        ("name".to_owned(), json!(tool.name)),
+        ("content".to_owned(), json!(tool.result)),
+        ("is_error".to_owned(), json!(span.error.is_some())),
+    ]);
+    message.extend(span.error.as_ref().map(|error| ("error".to_owned(), json!(error))));
+    message.extend(span.end.map(|time| ("timestamp".to_owned(), json!(time.to_string()))));
+    message
+}

@@ -1,0 +1,423 @@
+//! Zed: `threads/threads.db`, SQLite with one thread in each row, as JSON or as JSON compressed
+//! with Zstandard. Versions before 0.3 of the JSON name the speaker in each message.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use futures_util::TryStreamExt as _;
+use ruzstd::decoding::StreamingDecoder;
+use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::ReadError;
+use super::any_json::{AnyJson, deserialize_any_json};
+use super::blocks::{Block, Blocks, Speaker};
+use super::event::{Head, Origin, Outcome, Role, ToolCall, ToolResult, Usage};
+use super::feed::Feed;
+use super::source::Source;
+use super::sqlite::{self, Columns, damaged, open, text};
+use super::text::Text;
+use super::time::Moment;
+use super::wire::{Flag, Int, Json, List, Loose, Object, each};
+
+/// Bytes of one thread, as it is kept and unpacked.
+const MAX_THREAD: usize = 256 * 1024 * 1024;
+
+/// Reads every thread of a database.
+pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let path = sqlite::file(source)?;
+    sqlite::block_on(read_database(path, feed))?
+}
+
+async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError> {
+    let mut database = open(path, &mut feed.notes).await?;
+    let columns = Columns::of(&mut database, "threads").await.map_err(damaged)?;
+    let list = columns.list(&["id", "parent_id", "updated_at", "created_at", "data_type"]);
+    let query = format!(
+        "SELECT {list}, CASE WHEN length(data) <= {MAX_THREAD} THEN data END FROM threads \
+         ORDER BY rowid"
+    );
+    let mut rows = sqlx::query(AssertSqlSafe(query)).fetch(&mut database);
+    let sent = async {
+        while let Some(row) = rows.try_next().await? {
+            let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(5).ok().flatten();
+            let bytes = bytes.unwrap_or_default();
+            let unpacked =
+                if text(&row, 4) == "zstd" { unpack(bytes) } else { Some(bytes.to_vec()) };
+            let thread = unpacked.as_deref().map(String::from_utf8_lossy);
+            let thread = thread.as_deref().and_then(|json| serde_json::from_str(json).ok());
+            let Some(Object(Some(thread))) = thread else {
+                feed.notes.bad_records += 1;
+                continue;
+            };
+            feed.head = Head {
+                id: text(&row, 0).into_owned(),
+                agent: "zed".to_owned(),
+                parent: Text::new(text(&row, 1)).line(200),
+                ..Head::default()
+            };
+            feed.saw(Moment::parse(&text(&row, 2)));
+            feed.saw(Moment::parse(&text(&row, 3)));
+            Thread::send(thread, feed);
+            feed.end();
+        }
+        Ok::<(), sqlx::Error>(())
+    };
+    let result = sent.await;
+    sqlite::note_end(result, feed);
+    Ok(())
+}
+
+fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut unpacked = Vec::new();
+    let decoder = StreamingDecoder::new(bytes).ok()?;
+    decoder.take(MAX_THREAD as u64).read_to_end(&mut unpacked).ok()?;
+    Some(unpacked)
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Thread<'a> {
+    messages: Turns<'a>,
+    updated_at: Moment,
+    cumulative_token_usage: Object<Tokens>,
+    model: Loose,
+    initial_project_snapshot: Loose,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
+struct Tokens {
+    input_tokens: Int,
+    output_tokens: Int,
+    cache_creation_input_tokens: Int,
+    cache_read_input_tokens: Int,
+}
+
+impl Thread<'_> {
+    fn send(self, feed: &mut Feed<'_>) {
+        feed.saw(self.updated_at);
+        feed.head.model(&self.model.text("/model"));
+        let folder = self.initial_project_snapshot.text("/worktree_snapshots/0/worktree_path");
+        feed.head.cwd = folder.line(400);
+        let tokens = self.cumulative_token_usage.0.unwrap_or_default();
+        let written = tokens.cache_creation_input_tokens.count();
+        let usage = Usage {
+            input: tokens.input_tokens.count().saturating_add(written),
+            output: tokens.output_tokens.count(),
+            cached: tokens.cache_read_input_tokens.count(),
+        };
+        feed.head.usage = (usage != Usage::default()).then_some(usage);
+        self.messages.0.into_iter().for_each(|turn| turn.send(feed));
+    }
+}
+
+/// Messages of a thread.
+#[derive(Default)]
+struct Turns<'a>(Vec<Turn<'a>>);
+
+deserialize_any_json!(Turns<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Turns<'a> {
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        each(|turn: Turn<'de>| self.0.push(turn)).list(list)
+    }
+}
+
+/// One message: `{"User": …}`, `{"Agent": …}`, `"Resume"`, or one of before 0.3.
+#[derive(Default)]
+struct Turn<'a> {
+    role: Text<'a>,
+    body: Body<'a>,
+    unknown: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Body<'a> {
+    content: Pieces<'a>,
+    tool_results: BTreeMap<String, Object<Given<'a>>>,
+}
+
+/// A message of before 0.3.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Older<'a> {
+    segments: List<Block<'a>>,
+    tool_uses: List<Use<'a>>,
+    tool_results: List<Given<'a>>,
+}
+
+deserialize_any_json!(Turn<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Turn<'a> {
+    fn string(&mut self, text: std::borrow::Cow<'de, str>) {
+        // "Resume" says that the agent was told to go on.
+        if text != "Resume" {
+            self.unknown = Text::new(text);
+        }
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        let mut older = Older::default();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "User" | "Agent" => {
+                    self.body = map.next_value::<Object<Body<'de>>>()?.0.unwrap_or_default();
+                    self.role = if key.as_str() == "User" { "user" } else { "assistant" }.into();
+                }
+                "role" => self.role = map.next_value()?,
+                "segments" => older.segments = map.next_value()?,
+                "tool_uses" => older.tool_uses = map.next_value()?,
+                "tool_results" => older.tool_results = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    if self.unknown.is_empty() {
+                        self.unknown = key;
+                    }
+                }
+            }
+        }
+        let blocks = &mut self.body.content.0;
+        older.segments.0.into_iter().for_each(|segment| blocks.add(segment));
+        older.tool_uses.0.into_iter().for_each(|used| blocks.call(used.into_call()));
+        older.tool_results.0.into_iter().for_each(|given| blocks.result(given.into_result("")));
+        Ok(())
+    }
+}
+
+impl<'a> Turn<'a> {
+    fn send(self, feed: &mut Feed<'_>) {
+        let Body { content: Pieces(mut blocks), tool_results } = self.body;
+        for (id, Object(given)) in tool_results {
+            blocks.result(given.unwrap_or_default().into_result(&id));
+        }
+        match self.role.as_str() {
+            "assistant" => blocks.send_answer(&Speaker::new(Origin::Agent, None), feed),
+            "user" => blocks.send_given(&Speaker::new(Origin::Human, None), Role::User, feed),
+            "system" => blocks.send_given(&Speaker::new(Origin::Harness, None), Role::System, feed),
+            _ if self.unknown.is_empty() => feed.notes.ignored_records += 1,
+            _ => feed.unknown(&self.unknown),
+        }
+    }
+}
+
+/// The content of a message of either speaker.
+#[derive(Default)]
+struct Pieces<'a>(Blocks<'a>);
+
+deserialize_any_json!(Pieces<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Pieces<'a> {
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        each(|piece: Piece<'de>| piece.put_into(&mut self.0)).list(list)
+    }
+}
+
+/// `{"Text": "…"}`, `{"Thinking": {"text": …}}`, `{"ToolUse": {…}}` and so on.
+#[derive(Default)]
+struct Piece<'a> {
+    kind: Text<'a>,
+    text: Text<'a>,
+    used: Option<Use<'a>>,
+}
+
+deserialize_any_json!(Piece<'a>);
+
+/// The words in an object.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Inner<'a> {
+    text: Text<'a>,
+    content: Text<'a>,
+}
+
+impl<'de: 'a, 'a> AnyJson<'de> for Piece<'a> {
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.as_str() {
+                "Text" => self.text = map.next_value()?,
+                "Thinking" => {
+                    self.text = map.next_value::<Object<Inner<'de>>>()?.0.unwrap_or_default().text;
+                }
+                "Mention" => {
+                    let inner = map.next_value::<Object<Inner<'de>>>()?.0.unwrap_or_default();
+                    self.text = inner.content;
+                }
+                "ToolUse" => self.used = map.next_value::<Object<Use<'de>>>()?.0,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+            self.kind = key;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Piece<'a> {
+    fn put_into(self, blocks: &mut Blocks<'a>) {
+        match self.kind.as_str() {
+            "Text" | "Mention" => blocks.say(self.text),
+            "Thinking" => blocks.think(self.text),
+            "ToolUse" => blocks.call(self.used.unwrap_or_default().into_call()),
+            "RedactedThinking" => {}
+            "Image" => blocks.say("[image]".into()),
+            kind => blocks.unknown(kind, &self.text),
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Use<'a> {
+    id: Text<'a>,
+    name: Text<'a>,
+    input: Json,
+}
+
+impl<'a> Use<'a> {
+    fn into_call(self) -> ToolCall<'a> {
+        ToolCall { id: self.id, name: self.name, arguments: self.input.0 }
+    }
+}
+
+/// The result of a tool.
+#[derive(Deserialize, Default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Given<'a> {
+    tool_use_id: Text<'a>,
+    tool_name: Text<'a>,
+    is_error: Flag,
+    content: Output<'a>,
+}
+
+/// A text, `{"Text": …}`, an image, or a list of them.
+#[derive(Default)]
+struct Output<'a>(Text<'a>);
+
+deserialize_any_json!(Output<'a>);
+
+impl<'de: 'a, 'a> AnyJson<'de> for Output<'a> {
+    fn string(&mut self, text: std::borrow::Cow<'de, str>) {
+        self.0 = Text::new(text);
+    }
+
+    fn list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        each(|Output(text): Output<'de>| self.0.add(text)).list(list)
+    }
+
+    fn object<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.to_ascii_lowercase().as_str() {
+                "text" => self.0 = map.next_value()?,
+                "image" | "source" => {
+                    map.next_value::<IgnoredAny>()?;
+                    self.0 = "[image]".into();
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Given<'a> {
+    fn into_result(self, id: &str) -> ToolResult<'a> {
+        let call_id =
+            if self.tool_use_id.is_empty() { Text::from(id.to_owned()) } else { self.tool_use_id };
+        let text = self.content.0;
+        let is_refused = text.starts_with("Permission to run tool denied by user")
+            || text.starts_with("Tool canceled by user");
+        let outcome = match self.is_error.0 {
+            Some(true) if is_refused => Outcome::Rejected,
+            Some(true) => Outcome::Failed,
+            Some(false) => Outcome::Ok,
+            None => Outcome::Unknown,
+        };
+        ToolResult { call_id, tool: self.tool_name, text, outcome, ..ToolResult::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sqlite::tests::database;
+    use super::super::{Collector, Format, read};
+    use super::*;
+
+    /// 1 human turn, 2 answers, 2 calls: one worked, one failed; 15 tokens in, 100 from a cache.
+    const THREAD: &str = r#"{"version":"0.3.0","title":"t","updated_at":"2026-01-01T00:05:00Z","messages":[
+      {"User":{"id":"u1","content":[{"Text":"fix it"},{"Mention":{"uri":{"File":{"abs_path":"/w/a"}},"content":"fn a"}}]}},
+      {"Agent":{"content":[{"Thinking":{"text":"hm","signature":null}},{"Text":"I look."},
+        {"ToolUse":{"id":"c1","name":"read_file","raw_input":"","input":{"path":"a"},"is_input_complete":true}},
+        {"ToolUse":{"id":"c2","name":"terminal","raw_input":"","input":{"command":"make"},"is_input_complete":true}}],
+        "tool_results":{"c1":{"tool_use_id":"c1","tool_name":"read_file","is_error":false,"content":{"Text":"fn a"},"output":null},
+          "c2":{"tool_use_id":"c2","tool_name":"terminal","is_error":true,"content":"no rule","output":null}}}},
+      "Resume",
+      {"Agent":{"content":[{"Text":"It fails."},{"Hologram":{"x":1}}],"tool_results":{}}}],
+      "cumulative_token_usage":{"input_tokens":10,"output_tokens":5,"cache_creation_input_tokens":5,"cache_read_input_tokens":100},
+      "initial_project_snapshot":{"worktree_snapshots":[{"worktree_path":"/w"}]},"model":{"provider":"p","model":"m-1"}}"#;
+
+    /// The same of before 0.3, with 1 call that worked.
+    const OLDER: &str = r#"{"version":"0.2.0","summary":"t","updated_at":"2026-01-02T00:00:00Z","messages":[
+      {"id":0,"role":"user","segments":[{"type":"text","text":"look"}],"tool_uses":[],"tool_results":[],"context":""},
+      {"id":1,"role":"assistant","segments":[{"type":"text","text":"I do."}],"tool_uses":[{"id":"c1","name":"list","input":{}}],
+        "tool_results":[{"tool_use_id":"c1","is_error":false,"content":"a.rs","output":null}]}]}"#;
+
+    #[test]
+    fn threads_of_a_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("threads.db");
+        let level = ruzstd::encoding::CompressionLevel::Fastest;
+        let packed = ruzstd::encoding::compress_to_vec(THREAD.as_bytes(), level);
+        let packed: String = packed.iter().map(|byte| format!("{byte:02x}")).collect();
+        let older = OLDER.replace('\'', "''");
+        database(
+            &path,
+            &[format!(
+                "CREATE TABLE threads (id TEXT PRIMARY KEY, parent_id TEXT, summary TEXT,
+                   updated_at TEXT, data_type TEXT, data BLOB);
+                 INSERT INTO threads VALUES ('t1', NULL, 't', '2026-01-01T00:05:00Z', 'zstd', x'{packed}');
+                 INSERT INTO threads VALUES ('t2', 't1', 't', '2026-01-02T00:00:00Z', 'json', '{older}');
+                 INSERT INTO threads VALUES ('t3', NULL, 't', '', 'zstd', x'00');"
+            )],
+        );
+        let mut collector = Collector::default();
+        let reading = read(&Source::file(path), &mut collector).unwrap();
+        assert_eq!(
+            (reading.format, reading.sessions, reading.notes.bad_records),
+            (Format::Zed, 2, 1)
+        );
+        let sessions = collector.into_sessions();
+        let head = &sessions[0].head;
+        assert_eq!((head.id.as_str(), head.cwd.as_deref()), ("t1", Some("/w")));
+        assert_eq!(head.usage, Some(Usage { input: 15, output: 5, cached: 100 }));
+        assert_eq!((head.models[0].as_str(), head.unknown_blocks.total()), ("m-1", 1));
+        let said: Vec<_> = sessions[0]
+            .events
+            .iter()
+            .map(|event| (event.role, event.text.as_str(), event.calls.len()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (Role::User, "fix it\nfn a", 0),
+                (Role::Assistant, "I look.", 2),
+                (Role::Tool, "", 0),
+                (Role::Assistant, "It fails.\n[unknown block \"Hologram\"]", 0),
+            ]
+        );
+        let results: Vec<_> = sessions[0].events[2]
+            .results
+            .iter()
+            .map(|result| (result.tool.as_str(), result.outcome, result.text.as_str()))
+            .collect();
+        let expected =
+            [("read_file", Outcome::Ok, "fn a"), ("terminal", Outcome::Failed, "no rule")];
+        assert_eq!(results, expected);
+        assert_eq!(sessions[0].events[1].reasoning.as_str(), "hm");
+        assert_eq!(sessions[1].head.parent.as_deref(), Some("t1"));
+        assert_eq!(sessions[1].events[2].results[0].outcome, Outcome::Ok);
+    }
+}

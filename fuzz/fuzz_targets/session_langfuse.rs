@@ -1,0 +1,10 @@
+//! Any bytes read as `langfuse`: no panic, and what comes out keeps its promises.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use selftest_sessions::Format;
+
+mod session;
+
+fuzz_target!(|bytes: &[u8]| session::check(Format::Langfuse, bytes));
