@@ -98,7 +98,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
         });
         span.output = spans.messages.of(&output.unwrap_or_default(), "assistant");
     }
-    spans.spans.push(span);
+    spans.found.push(span);
     true
 }
 
