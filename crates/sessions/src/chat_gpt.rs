@@ -1,4 +1,4 @@
-//! The export of ChatGPT, `conversations.json`: a list of conversations, each a tree of messages
+//! The export of `ChatGPT`, `conversations.json`: a list of conversations, each a tree of messages
 //! (`mapping`). The branch of `current_node` is what the person saw last.
 
 use std::collections::{BTreeMap, HashSet};
@@ -49,8 +49,8 @@ impl Document for Export {
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Conversation<'a> {
-    #[serde(alias = "id")]
-    conversation_id: Text<'a>,
+    #[serde(rename = "conversation_id", alias = "id")]
+    id: Text<'a>,
     create_time: Moment,
     update_time: Moment,
     current_node: String,
@@ -84,7 +84,8 @@ struct Author<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Content<'a> {
-    content_type: Text<'a>,
+    #[serde(rename = "content_type")]
+    kind: Text<'a>,
     parts: Blocks<'a>,
     text: Text<'a>,
     thoughts: List<Block<'a>>,
@@ -94,7 +95,7 @@ struct Content<'a> {
 impl Conversation<'_> {
     fn send(mut self, feed: &mut Feed<'_>) {
         "chatgpt".clone_into(&mut feed.head.agent);
-        self.conversation_id.as_str().clone_into(&mut feed.head.id);
+        self.id.as_str().clone_into(&mut feed.head.id);
         feed.saw(self.create_time);
         feed.saw(self.update_time);
         let (mut path, mut seen) = (Vec::new(), HashSet::new());
@@ -112,13 +113,13 @@ impl Conversation<'_> {
     }
 }
 
-impl<'a> Message<'a> {
+impl Message<'_> {
     fn send(self, feed: &mut Feed<'_>) {
         let Author { role, name } = self.author.0.unwrap_or_default();
         let mut content = self.content.0.unwrap_or_default();
         let time = self.create_time.0;
         feed.head.model(&self.metadata.text("/model_slug"));
-        let kind = content.content_type.as_str().to_owned();
+        let kind = content.kind.as_str().to_owned();
         let mut text = content.parts.take_text();
         text.add(content.text);
         text.add(content.result);

@@ -100,7 +100,7 @@ impl Record<'_> {
 
 fn mark(mark: Mark, text: Text<'_>, time: Option<jiff::Timestamp>, feed: &mut Feed<'_>) {
     let mark = Some(mark);
-    feed.event(Event { text, mark, time, ..Event::default() });
+    feed.event(Event { text, time, mark, ..Event::default() });
 }
 
 impl<'a> Data<'a> {

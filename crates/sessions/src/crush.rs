@@ -109,7 +109,7 @@ fn message([role, parts, model, time]: [&str; 4], feed: &mut Feed<'_>) {
         other => feed.unknown(other),
     }
     if mark.is_some() {
-        feed.event(Event { mark, time, ..Event::default() });
+        feed.event(Event { time, mark, ..Event::default() });
     }
 }
 

@@ -46,13 +46,11 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
             let key = text(&row, 0).into_owned();
             let value = text(&row, 1);
             let Some(id) = key.strip_prefix("composerData:") else { continue };
-            let composer = match serde_json::from_str::<Object<Composer<'_>>>(&value) {
-                Ok(Object(composer)) => composer.unwrap_or_default(),
-                Err(_) => {
-                    feed.notes.bad_records += 1;
-                    continue;
-                }
+            let Ok(Object(composer)) = serde_json::from_str::<Object<Composer<'_>>>(&value) else {
+                feed.notes.bad_records += 1;
+                continue;
             };
+            let composer = composer.unwrap_or_default();
             composer.note(id, feed);
             for bubble in composer.conversation.0 {
                 bubble.send(feed);
@@ -118,7 +116,8 @@ struct Tokens {
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Tool<'a> {
-    tool_call_id: Text<'a>,
+    #[serde(rename = "toolCallId")]
+    id: Text<'a>,
     name: Text<'a>,
     raw_args: Json,
     params: Json,
@@ -176,7 +175,7 @@ impl<'a> Tool<'a> {
             return None;
         }
         let arguments = if self.raw_args.0.is_empty() { self.params.0 } else { self.raw_args.0 };
-        let call = ToolCall { id: self.tool_call_id.clone(), name: self.name.clone(), arguments };
+        let call = ToolCall { id: self.id.clone(), name: self.name.clone(), arguments };
         let read = failure::result_of(self.result.0);
         let is_refused = self.user_decision.as_str() == "rejected";
         let outcome = match self.status.as_str() {
@@ -187,7 +186,7 @@ impl<'a> Tool<'a> {
             "completed" | "success" => read.outcome,
             _ => return Some((call, None)),
         };
-        let (call_id, tool, error) = (self.tool_call_id, self.name, self.error.0);
+        let (call_id, tool, error) = (self.id, self.name, self.error.0);
         Some((call, Some(ToolResult { call_id, tool, outcome, error, ..read })))
     }
 }

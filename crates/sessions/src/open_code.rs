@@ -142,7 +142,7 @@ impl Document for Export {
                         let mut said = Said::default();
                         message.parts.0.into_iter().for_each(|part| said.add(part));
                         message.info.0.unwrap_or_default().send(said, feed);
-                    }))?
+                    }))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -319,7 +319,7 @@ impl Info<'_> {
         let time = self.time.0.and_then(|times| times.created.0);
         if said.is_compaction {
             let mark = Some(Mark::Compacted);
-            feed.event(Event { mark, time, ..Event::default() });
+            feed.event(Event { time, mark, ..Event::default() });
         }
         match self.role.as_str() {
             "user" => {
@@ -339,7 +339,7 @@ impl Info<'_> {
             let mark = Some(if is_stop { Mark::Interrupted } else { Mark::ApiError });
             let mut text = Text::from(failure.name.as_str().to_owned());
             text.join(&failure.data.text("/message"));
-            feed.event(Event { text, mark, time, ..Event::default() });
+            feed.event(Event { text, time, mark, ..Event::default() });
         }
     }
 }

@@ -180,7 +180,7 @@ impl Record<'_> {
             }
             "system" if self.subtype.as_str() == "chat_compression" => {
                 let mark = Some(Mark::Compacted);
-                feed.event(Event { mark, time, ..Event::default() });
+                feed.event(Event { time, mark, ..Event::default() });
             }
             "system" => feed.notes.ignored_records += 1,
             kind => {

@@ -189,7 +189,7 @@ impl<'de: 'a, 'a> AnyJson<'de> for Turn<'a> {
     }
 }
 
-impl<'a> Turn<'a> {
+impl Turn<'_> {
     fn send(self, feed: &mut Feed<'_>) {
         let Body { content: Pieces(mut blocks), tool_results } = self.body;
         for (id, Object(given)) in tool_results {
@@ -371,7 +371,8 @@ mod tests {
         let path = folder.path().join("threads.db");
         let level = ruzstd::encoding::CompressionLevel::Fastest;
         let packed = ruzstd::encoding::compress_to_vec(THREAD.as_bytes(), level);
-        let packed: String = packed.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = |text: String, byte: &u8| text + &format!("{byte:02x}");
+        let packed = packed.iter().fold(String::new(), hex);
         let older = OLDER.replace('\'', "''");
         database(
             &path,

@@ -201,19 +201,16 @@ impl Steps {
         ]);
         let content = if result.text.is_empty() { &result.error } else { &result.text };
         let mut given = json!({ "content": content.as_str(), "extra": extra });
-        let at = match open {
-            Some(open) => {
-                given["source_call_id"] = json!(open.id);
-                open.step
+        let at = if let Some(open) = open {
+            given["source_call_id"] = json!(open.id);
+            open.step
+        } else {
+            if !result.call_id.is_empty() {
+                given["source_call_id"] = json!(result.call_id.as_str());
             }
-            None => {
-                if !result.call_id.is_empty() {
-                    given["source_call_id"] = json!(result.call_id.as_str());
-                }
-                let step = self.empty("system", event);
-                self.all.push(step);
-                self.all.len() - 1
-            }
+            let step = self.empty("system", event);
+            self.all.push(step);
+            self.all.len() - 1
         };
         let results = &mut self.all[at]["observation"]["results"];
         match results {

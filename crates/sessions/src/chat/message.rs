@@ -129,7 +129,6 @@ impl<'a> Message<'a> {
         thinking::add(&mut self.reasoning, thought);
     }
 
-    #[expect(clippy::match_same_arms, reason = "the rows are read from top to bottom")]
     pub(super) fn send(mut self, feed: &mut Feed<'_>, place: Place, agent: &str) {
         agent.clone_into(&mut feed.head.agent);
         let is_named = !self.item.name.is_empty() && self.item.call_id.is_empty();

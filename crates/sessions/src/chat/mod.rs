@@ -215,8 +215,6 @@ impl Document for Chat<'_> {
                     id = Some(given);
                 }
                 "task_id" => task = Some(map.next_value::<Text<'de>>()?),
-                // Of a log of Inspect.
-                "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model_usage" if self.agent == inspect::AGENT => {
                     let all = map.next_value::<Object<BTreeMap<String, Object<Tokens<'de>>>>>()?;
                     for (model, Object(tokens)) in all.0.into_iter().flatten() {
@@ -227,7 +225,8 @@ impl Document for Chat<'_> {
                         feed.head.usage = Some(total);
                     }
                 }
-                "trial" => trial = Some(map.next_value::<Text<'de>>()?),
+                // tau-bench, and logs of Inspect.
+                "trial" | "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
                 "modelInfo" => message.model = map.next_value::<Loose>()?.text("/id"),
                 "role" | "from" | "sender" => message.role = map.next_value()?,

@@ -102,21 +102,21 @@ fn of_lines<'s>(
     let mut lines = Lines::new(Box::new(input));
     for _ in 0..LINES {
         let Some(line) = lines.next(&mut Notes::default())? else { break };
-        if let Some(format) = of_line(line.bytes, seen)? {
+        if let Some(format) = of_line(line.bytes, seen) {
             return Ok(Some(format));
         }
     }
     Ok(None)
 }
 
-fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Result<Option<Format>, ReadError> {
+fn of_line(line: &[u8], seen: &mut Vec<Outline>) -> Option<Format> {
     // A line that stands for itself. The first line of a pretty-printed document does not.
-    let Some(outline) = Outline::of_line(line) else { return Ok(None) };
-    if let Some(format) = outline.format() {
-        return Ok(Some(format));
+    let outline = Outline::of_line(line)?;
+    let format = outline.format();
+    if format.is_none() {
+        seen.push(outline);
     }
-    seen.push(outline);
-    Ok(None)
+    format
 }
 
 /// Lines that are messages are a chat. Looked for last, because other formats have messages

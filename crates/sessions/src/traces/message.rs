@@ -188,7 +188,8 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
     let named = said.and_then(role_of);
     let holds = ["content", "contents", "parts", "tool_calls"];
     let is_message = named.is_some() && holds.iter().any(|name| fields.contains_key(*name));
-    if !is_message && !(fields.contains_key("content") && fields.get("type").is_none()) {
+    let is_untyped = fields.contains_key("content") && !fields.contains_key("type");
+    if !(is_message || is_untyped) {
         // A generation of LangChain without a message.
         let text = fields.get("text").filter(|_| fields.contains_key("generation_info"))?;
         return Some(plain(role, text.clone()));

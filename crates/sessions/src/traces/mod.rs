@@ -1,4 +1,4 @@
-//! Traces of programs around models: OpenTelemetry spans with the GenAI conventions (as OTLP in
+//! Traces of programs around models: `OpenTelemetry` spans with the `GenAI` conventions (OTLP in
 //! JSON) or `OpenInference`'s, runs of `LangSmith`, observations of Langfuse.
 //!
 //! Spans come in any order, and every call of a model repeats what was said before it. So the
@@ -110,7 +110,7 @@ struct Tool {
 /// The spans of a source.
 struct Spans {
     format: Format,
-    spans: Vec<Span>,
+    all: Vec<Span>,
     /// The conversations that traces are part of.
     conversations: HashMap<String, String>,
     messages: Interned,
@@ -186,8 +186,8 @@ impl Document for Spans {
 
 impl Spans {
     fn new(format: Format) -> Self {
-        let (spans, conversations) = (Vec::new(), HashMap::new());
-        Self { format, spans, conversations, messages: Interned::default() }
+        let (all, conversations) = (Vec::new(), HashMap::new());
+        Self { format, all, conversations, messages: Interned::default() }
     }
 
     /// Takes in a record, and those inside of it.
@@ -197,21 +197,23 @@ impl Spans {
             return;
         };
         for list in LISTS.iter().filter_map(|name| fields.get(*name)?.as_array()) {
-            list.iter().for_each(|inner| self.take(inner, feed));
+            for inner in list {
+                self.take(inner, feed);
+            }
         }
         self.take_record(value, feed);
     }
 
     fn take_record(&mut self, value: &Value, feed: &mut Feed<'_>) {
-        let count = self.spans.len();
+        let count = self.all.len();
         let is_known = match self.format {
             Format::LangSmith => langsmith::take(value, self),
             Format::Langfuse => langfuse::take(value, self),
             _ => open_telemetry::take(value, self),
         };
-        let is_too_much = self.spans.len() > MAX_SPANS || self.messages.is_full();
-        if is_too_much && self.spans.len() > count {
-            self.spans.truncate(count);
+        let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full();
+        if is_too_much && self.all.len() > count {
+            self.all.truncate(count);
             feed.notes.torn = Some("more spans than are held at once".to_owned());
         }
         feed.notes.ignored_records += u64::from(!is_known);
@@ -220,7 +222,7 @@ impl Spans {
     /// Hands on every conversation.
     fn send(self, feed: &mut Feed<'_>) {
         let mut groups = BTreeMap::<String, Vec<Span>>::new();
-        for span in self.spans {
+        for span in self.all {
             let group = self.conversations.get(&span.trace).unwrap_or(&span.trace);
             groups.entry(group.clone()).or_default().push(span);
         }

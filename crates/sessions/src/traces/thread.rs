@@ -28,7 +28,8 @@ impl Thread {
                 Some(Kind::Model) => true,
                 Some(Kind::Tool) => false,
                 // What surrounds a conversation tells it where nothing else does.
-                _ => !has_models && !(span.input.is_empty() && span.output.is_empty()),
+                _ if has_models => false,
+                _ => !span.input.is_empty() || !span.output.is_empty(),
             };
             if !counts {
                 continue;
@@ -44,7 +45,8 @@ impl Thread {
             match known {
                 Some(thread) => thread.spans.push(place),
                 None => {
-                    threads.push(Self { spans: vec![place], first, is_first: threads.is_empty() })
+                    let is_first = threads.is_empty();
+                    threads.push(Self { spans: vec![place], first, is_first });
                 }
             }
         }
@@ -120,7 +122,7 @@ impl Telling<'_> {
                 self.tell(said, span, None, feed);
             }
         }
-        let mut usage = Some(self.about(span));
+        let mut usage = Some(Self::about(span));
         for said in &span.output {
             self.tell(said, span, usage.take(), feed);
         }
@@ -141,7 +143,7 @@ impl Telling<'_> {
     }
 
     /// Fields of an answer that its span holds.
-    fn about(&self, span: &Span) -> Map<String, Value> {
+    fn about(span: &Span) -> Map<String, Value> {
         let mut about = Map::new();
         if !span.model.is_empty() {
             about.insert("model".to_owned(), json!(span.model));
@@ -169,12 +171,11 @@ impl Telling<'_> {
     ) {
         *self.said.entry(said.key).or_default() += 1;
         let mut message = said.fields();
-        match about {
-            Some(about) => message.extend(about),
-            None => {
-                let start = span.start.map(|time| json!(time.to_string()));
-                message.extend(start.map(|time| ("timestamp".to_owned(), time)));
-            }
+        if let Some(about) = about {
+            message.extend(about);
+        } else {
+            let start = span.start.map(|time| json!(time.to_string()));
+            message.extend(start.map(|time| ("timestamp".to_owned(), time)));
         }
         for id in &said.calls {
             if self.calls.insert(id.clone()) {
