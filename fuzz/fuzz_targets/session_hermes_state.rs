@@ -17,6 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
             Format::Crush,
             Format::CursorState,
             Format::Zed,
+            Format::CursorStore,
         ] {
             let _ = read_as(format, &Source::file(&path), &mut Collector::default());
         }

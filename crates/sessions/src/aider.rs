@@ -143,6 +143,13 @@ impl Run {
             feed.head.model(model.split_once(" with ").map_or(model, |(name, _)| name));
         }
         if words.starts_with("^C") {
+            // Else a person stopped nothing but aider itself.
+            let is_cut = self.answer.as_ref().is_some_and(|answer| {
+                !answer.text.is_empty() && answer.usage.is_none() && answer.calls.is_empty()
+            });
+            if !is_cut {
+                return false;
+            }
             self.end(feed);
             self.has_begun = true;
             let mark = Some(Mark::Interrupted);
@@ -189,7 +196,7 @@ impl Run {
             Voice::Person => {
                 self.send_answer(feed);
                 let asked = ASKING.iter().find_map(|command| words.strip_prefix(command));
-                let is_command = words.starts_with('/') && !words[1..].contains('/');
+                let is_command = is_command(words);
                 let origin = match asked {
                     None if is_command => Origin::Harness,
                     _ => Origin::Human,
@@ -241,6 +248,15 @@ impl Answer {
             ..ToolResult::default()
         });
     }
+}
+
+/// Whether words are a command of aider or, behind `!`, of a shell: not a path, which begins alike.
+fn is_command(words: &str) -> bool {
+    let first = words.split_whitespace().next().unwrap_or_default();
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    };
+    first.starts_with('!') || first.strip_prefix('/').is_some_and(is_name)
 }
 
 fn say(role: Role, origin: Origin, words: &str, feed: &mut Feed<'_>) {
@@ -296,8 +312,10 @@ mod tests {
 > Main model: m-1 with diff edit format
 > Git repo: .git with 3 files
 
-#### /add shop.py
-
+#### /add /w/shop.py  
+####   /w/other.py  
+>  
+> ^C again to exit  
 > Added shop.py to the chat
 
 #### round the price

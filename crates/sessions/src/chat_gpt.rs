@@ -1,4 +1,4 @@
-//! The export of ChatGPT, `conversations.json`: a list of conversations, each a tree of messages
+//! The export of `ChatGPT`, `conversations.json`: a list of conversations, each a tree of messages
 //! (`mapping`). The branch of `current_node` is what the person saw last.
 
 use std::collections::{BTreeMap, HashSet};

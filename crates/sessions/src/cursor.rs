@@ -46,14 +46,11 @@ async fn read_database(path: &Path, feed: &mut Feed<'_>) -> Result<(), ReadError
             let key = text(&row, 0).into_owned();
             let value = text(&row, 1);
             let Some(id) = key.strip_prefix("composerData:") else { continue };
-            let composer = if let Ok(Object(composer)) =
-                serde_json::from_str::<Object<Composer<'_>>>(&value)
-            {
-                composer.unwrap_or_default()
-            } else {
+            let Ok(Object(composer)) = serde_json::from_str::<Object<Composer<'_>>>(&value) else {
                 feed.notes.bad_records += 1;
                 continue;
             };
+            let composer = composer.unwrap_or_default();
             composer.note(id, feed);
             for bubble in composer.conversation.0 {
                 bubble.send(feed);

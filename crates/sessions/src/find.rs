@@ -40,13 +40,14 @@ impl Found {
 const EXTENSIONS: [&str; 5] = ["json", "jsonl", "ndjson", "traj", "eval"];
 
 /// Databases and histories, by the names that agents give them.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "state.db",
     "opencode.db",
     "sessions.db",
     "crush.db",
     "threads.db",
     "state.vscdb",
+    "store.db",
     ".aider.chat.history.md",
 ];
 

@@ -7,8 +7,8 @@ use super::feed::Feed;
 use super::source::Source;
 use super::{
     ReadError, aider, atif, chat, chat_gpt, claude_code, codex, codex_exec, copilot_cli, crush,
-    cursor, gemini_cli, goose, hermes, inspect, mini_swe_agent, open_code, open_hands,
-    open_hands_sdk, pi, qwen_code, swe_agent, traces, zed,
+    cursor, cursor_store, gemini_cli, goose, hermes, inspect, mini_swe_agent, open_code,
+    open_hands, open_hands_sdk, pi, qwen_code, swe_agent, traces, zed,
 };
 
 /// A file format of recorded sessions.
@@ -56,6 +56,8 @@ pub enum Format {
     Crush,
     /// Cursor's editor: `state.vscdb`.
     CursorState,
+    /// Cursor's agent: the `store.db` of a session.
+    CursorStore,
     /// Cursor's agent: transcripts in JSON lines.
     CursorAgent,
     /// Factory's droid: JSON lines.
@@ -64,7 +66,7 @@ pub enum Format {
     CopilotCli,
     /// What `codex exec --json` prints.
     CodexExec,
-    /// The export of ChatGPT.
+    /// The export of `ChatGPT`.
     ChatGpt,
     /// The export of Claude's chats.
     ClaudeAi,
@@ -74,7 +76,7 @@ pub enum Format {
     Zed,
     /// The chat history that aider keeps in a project.
     Aider,
-    /// OpenTelemetry spans with the GenAI conventions or `OpenInference`'s.
+    /// OpenTelemetry spans with the `GenAI` conventions or `OpenInference`'s.
     OpenTelemetry,
     /// Runs of `LangSmith`.
     #[serde(rename = "langsmith")]
@@ -95,7 +97,14 @@ selftest_text::named!(Format);
 impl Format {
     /// Whether its agent keeps one session in several stores that are not the same to the letter.
     pub(super) fn has_several_stores(self) -> bool {
-        matches!(self, Format::HermesSnapshot | Format::HermesGateway | Format::HermesState)
+        matches!(
+            self,
+            Format::HermesSnapshot
+                | Format::HermesGateway
+                | Format::HermesState
+                | Format::CursorStore
+                | Format::CursorAgent
+        )
     }
 
     /// Hands every session of the source to the feed. Only what cannot be read at all is an
@@ -121,6 +130,7 @@ impl Format {
             Format::Goose => goose::read(source, feed),
             Format::Crush => crush::read(source, feed),
             Format::CursorState => cursor::read(source, feed),
+            Format::CursorStore => cursor_store::read(source, feed),
             Format::CursorAgent => chat::read("cursor", source, feed),
             Format::Factory => chat::read("factory", source, feed),
             Format::CopilotCli => copilot_cli::read(source, feed),

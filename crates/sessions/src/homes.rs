@@ -65,7 +65,7 @@ pub fn homes(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>) -
     add("zed", below("Library/Application Support"), &["Zed/threads"]);
     add("copilot-cli", below(".copilot"), &["session-state", "history-session-state"]);
     add("factory", below(".factory"), &["sessions"]);
-    add("cursor", below(".cursor"), &["projects"]);
+    add("cursor", below(".cursor"), &["projects", "chats"]);
     add("cline", below(".cline"), &["data/sessions"]);
     for place in [configuration.clone(), below("Library/Application Support")] {
         for editor in EDITORS {
@@ -126,6 +126,7 @@ mod tests {
                 "copilot-cli /h/.copilot/history-session-state",
                 "factory /h/.factory/sessions",
                 "cursor /h/.cursor/projects",
+                "cursor /h/.cursor/chats",
                 "cline /h/.cline/data/sessions",
                 "cline /h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
                 "cline /h/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks",

@@ -47,6 +47,7 @@ mod codex_exec;
 mod copilot_cli;
 mod crush;
 mod cursor;
+mod cursor_store;
 mod gemini_cli;
 mod goose;
 mod hermes;

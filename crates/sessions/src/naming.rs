@@ -56,6 +56,7 @@ impl Naming {
             | Format::CursorState
             | Format::CursorAgent
             | Format::Zed
+            | Format::CursorStore
             | Format::Factory
             | Format::Amp => true,
             // A folder is a conversation.

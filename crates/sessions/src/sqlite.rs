@@ -115,6 +115,7 @@ pub(super) fn format(source: &Source) -> Result<Format, ReadError> {
             (Format::Goose, "messages", &["session_id", "role", "content_json"][..]),
             (Format::OpenCode, "part", &["message_id", "data"]),
             (Format::Crush, "messages", &["session_id", "role", "parts"]),
+            (Format::CursorStore, "blobs", &["id", "data"]),
             (Format::Zed, "threads", &["id", "data_type", "data"]),
             (Format::CursorState, "cursorDiskKV", &["key", "value"]),
         ] {

@@ -371,7 +371,8 @@ mod tests {
         let path = folder.path().join("threads.db");
         let level = ruzstd::encoding::CompressionLevel::Fastest;
         let packed = ruzstd::encoding::compress_to_vec(THREAD.as_bytes(), level);
-        let packed = packed.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        let hex = |text: String, byte: &u8| text + &format!("{byte:02x}");
+        let packed = packed.iter().fold(String::new(), hex);
         let older = OLDER.replace('\'', "''");
         database(
             &path,

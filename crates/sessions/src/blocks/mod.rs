@@ -1,6 +1,6 @@
 //! The one reader of content blocks outside of the agents' own record formats: Anthropic's blocks,
 //! parts of `OpenAI`'s Chat and Responses interfaces, Gemini's parts, those of the Vercel AI SDK,
-//! of goose, pi and of OpenTelemetry's GenAI conventions, and calls written as XML into the text.
+//! of goose, pi and of `OpenTelemetry`'s `GenAI` conventions, and calls written as XML into the text.
 //!
 //! A block of an unknown type is shown as such and counted ([`crate::Unknown`]), never dropped
 //! without a word. Who speaks is the caller's to say.

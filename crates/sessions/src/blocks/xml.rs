@@ -143,8 +143,9 @@ pub(in super::super) fn take_calls(text: &str) -> Option<Written> {
         written.text.push_str(line);
         rest = &rest[line_end..];
     }
-    let text = written.text.trim().to_owned();
-    written.text = text;
+    written.text.truncate(written.text.trim_end().len());
+    let start = written.text.len() - written.text.trim_start().len();
+    written.text.drain(..start);
     if !last_words.is_empty() {
         if !written.text.is_empty() {
             written.text.push_str("\n\n");

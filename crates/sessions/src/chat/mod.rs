@@ -225,7 +225,7 @@ impl Document for Chat<'_> {
                         feed.head.usage = Some(total);
                     }
                 }
-                // The second is that of a log of Inspect.
+                // tau-bench, and logs of Inspect.
                 "trial" | "epoch" => trial = Some(map.next_value::<Text<'de>>()?),
                 "model" => message.model = map.next_value()?,
                 "modelInfo" => message.model = map.next_value::<Loose>()?.text("/id"),

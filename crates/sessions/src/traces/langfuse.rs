@@ -51,7 +51,7 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
         }
         _ => {}
     }
-    spans.found.push(span);
+    spans.all.push(span);
     true
 }
 
@@ -68,7 +68,7 @@ fn take_trace(value: &Value, spans: &mut Spans) -> bool {
     let null = Value::Null;
     let input = spans.messages.of(value.get("input").unwrap_or(&null), "user");
     let output = spans.messages.of(value.get("output").unwrap_or(&null), "assistant");
-    spans.found.push(Span {
+    spans.all.push(Span {
         trace: id,
         kind: Some(Kind::Other),
         start: moment(value, &["timestamp"]),

@@ -50,7 +50,7 @@ pub(super) fn take(value: &Value, spans: &mut Spans) -> bool {
         }
         _ => {}
     }
-    spans.found.push(span);
+    spans.all.push(span);
     for child in value.get("child_runs").and_then(Value::as_array).into_iter().flatten() {
         take(child, spans);
     }

@@ -20,8 +20,8 @@ pub(super) struct Said {
     pub(super) key: u64,
     /// Ids of the calls in it.
     pub(super) calls: Vec<String>,
-    /// Id of the call that it answers.
-    pub(super) answers: Option<String>,
+    /// Ids of the calls that it answers.
+    pub(super) answers: Vec<String>,
     json: String,
     digest: u64,
 }
@@ -38,7 +38,7 @@ impl Said {
         let words = found.text.split_whitespace().collect::<Vec<_>>().join(" ");
         key.write(&words.as_bytes()[..words.len().min(COUNTED)]);
         found.names.iter().for_each(|name| key.write(name.as_bytes()));
-        let answers = if role == "tool" { found.answers } else { None };
+        let answers = found.answers;
         let json = Value::Object(message).to_string();
         let digest = XxHash3_64::oneshot(json.as_bytes());
         Self { role, key: key.finish(), calls: found.calls, answers, json, digest }
@@ -64,7 +64,7 @@ struct Words {
     text: String,
     names: Vec<String>,
     calls: Vec<String>,
-    answers: Option<String>,
+    answers: Vec<String>,
 }
 
 impl Words {
@@ -75,7 +75,7 @@ impl Words {
                     self.text.push_str(text);
                     self.text.push(' ');
                 }
-                "tool_call_id" | "tool_use_id" | "toolCallId" => self.answers = Some(text.clone()),
+                "tool_call_id" | "tool_use_id" | "toolCallId" => self.answers.push(text.clone()),
                 _ => {}
             },
             Value::Array(all) => all.iter().for_each(|inner| self.look(name, inner, depth + 1)),
@@ -92,7 +92,7 @@ impl Words {
                     return;
                 }
                 if matches!(kind, "tool_call_response" | "tool_result") {
-                    self.answers = id.map(str::to_owned).or(self.answers.take());
+                    self.answers.extend(id.map(str::to_owned));
                 }
                 for (name, inner) in fields {
                     self.look(name, inner, depth + 1);
@@ -188,8 +188,8 @@ fn message(fields: &Map<String, Value>, role: &str) -> Option<Map<String, Value>
     let named = said.and_then(role_of);
     let holds = ["content", "contents", "parts", "tool_calls"];
     let is_message = named.is_some() && holds.iter().any(|name| fields.contains_key(*name));
-    let is_bare = fields.contains_key("content") && !fields.contains_key("type");
-    if !is_message && !is_bare {
+    let is_untyped = fields.contains_key("content") && !fields.contains_key("type");
+    if !(is_message || is_untyped) {
         // A generation of LangChain without a message.
         let text = fields.get("text").filter(|_| fields.contains_key("generation_info"))?;
         return Some(plain(role, text.clone()));

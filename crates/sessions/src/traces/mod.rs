@@ -1,4 +1,4 @@
-//! Traces of programs around models: OpenTelemetry spans with the GenAI conventions (as OTLP in
+//! Traces of programs around models: `OpenTelemetry` spans with the `GenAI` conventions (OTLP in
 //! JSON) or `OpenInference`'s, runs of `LangSmith`, observations of Langfuse.
 //!
 //! Spans come in any order, and every call of a model repeats what was said before it. So the
@@ -110,7 +110,7 @@ struct Tool {
 /// The spans of a source.
 struct Spans {
     format: Format,
-    found: Vec<Span>,
+    all: Vec<Span>,
     /// The conversations that traces are part of.
     conversations: HashMap<String, String>,
     messages: Interned,
@@ -186,8 +186,8 @@ impl Document for Spans {
 
 impl Spans {
     fn new(format: Format) -> Self {
-        let (found, conversations) = (Vec::new(), HashMap::new());
-        Self { format, found, conversations, messages: Interned::default() }
+        let (all, conversations) = (Vec::new(), HashMap::new());
+        Self { format, all, conversations, messages: Interned::default() }
     }
 
     /// Takes in a record, and those inside of it.
@@ -205,15 +205,15 @@ impl Spans {
     }
 
     fn take_record(&mut self, value: &Value, feed: &mut Feed<'_>) {
-        let count = self.found.len();
+        let count = self.all.len();
         let is_known = match self.format {
             Format::LangSmith => langsmith::take(value, self),
             Format::Langfuse => langfuse::take(value, self),
             _ => open_telemetry::take(value, self),
         };
-        let is_too_much = self.found.len() > MAX_SPANS || self.messages.is_full();
-        if is_too_much && self.found.len() > count {
-            self.found.truncate(count);
+        let is_too_much = self.all.len() > MAX_SPANS || self.messages.is_full();
+        if is_too_much && self.all.len() > count {
+            self.all.truncate(count);
             feed.notes.torn = Some("more spans than are held at once".to_owned());
         }
         feed.notes.ignored_records += u64::from(!is_known);
@@ -222,7 +222,7 @@ impl Spans {
     /// Hands on every conversation.
     fn send(self, feed: &mut Feed<'_>) {
         let mut groups = BTreeMap::<String, Vec<Span>>::new();
-        for span in self.found {
+        for span in self.all {
             let group = self.conversations.get(&span.trace).unwrap_or(&span.trace);
             groups.entry(group.clone()).or_default().push(span);
         }

@@ -1,5 +1,5 @@
 //! OpenTelemetry spans: OTLP in JSON, and the flat spans of exporters and of Phoenix. What they
-//! hold is said by the GenAI conventions (several versions of them), by `OpenInference`'s, or by
+//! hold is said by the `GenAI` conventions (several versions of them), by `OpenInference`'s, or by
 //! those of the Vercel AI SDK.
 
 use serde_json::{Map, Value, json};
@@ -98,7 +98,7 @@ fn take_span(value: &Value, service: Option<String>, spans: &mut Spans) -> bool 
         });
         span.output = spans.messages.of(&output.unwrap_or_default(), "assistant");
     }
-    spans.found.push(span);
+    spans.all.push(span);
     true
 }
 

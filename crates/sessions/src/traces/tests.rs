@@ -119,7 +119,7 @@ fn spans_of_the_gen_ai_conventions() {
     );
     assert_eq!(found[0].events[1].usage, Some(Usage { input: 90, output: 5, cached: 10 }));
     assert_eq!(found[0].events[1].calls[0].arguments.as_str(), r#"{"city":"Paris"}"#);
-    assert_eq!(outcomes(&found[0])[0].0, "get");
+    assert_eq!(outcomes(&found[0]), [("get", Outcome::Failed, "no such city")]);
 }
 
 /// 1 human turn, 2 answers, 1 call; a second conversation beside it in the same trace.

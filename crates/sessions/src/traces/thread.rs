@@ -28,7 +28,8 @@ impl Thread {
                 Some(Kind::Model) => true,
                 Some(Kind::Tool) => false,
                 // What surrounds a conversation tells it where nothing else does.
-                _ => !has_models && (!span.input.is_empty() || !span.output.is_empty()),
+                _ if has_models => false,
+                _ => !span.input.is_empty() || !span.output.is_empty(),
             };
             if !counts {
                 continue;
@@ -41,11 +42,11 @@ impl Thread {
                 (_, None) => true,
                 (None, Some(_)) => false,
             });
-            match known {
-                Some(thread) => thread.spans.push(place),
-                None => {
-                    threads.push(Self { spans: vec![place], first, is_first: threads.is_empty() });
-                }
+            if let Some(thread) = known {
+                thread.spans.push(place);
+            } else {
+                let is_first = threads.is_empty();
+                threads.push(Self { spans: vec![place], first, is_first });
             }
         }
         if threads.is_empty() && spans.iter().any(|span| span.kind == Some(Kind::Tool)) {
@@ -180,15 +181,31 @@ impl Telling<'_> {
                 self.open.push(id.clone());
             }
         }
-        if let Some(id) = &said.answers {
-            self.open.retain(|open| open != id);
-            let failed =
-                self.tools.iter().any(|tool| tool.tool.call_id == *id && tool.error.is_some());
-            if failed && said.role == "tool" {
-                message.insert("is_error".to_owned(), json!(true));
+        self.open.retain(|open| !said.answers.contains(open));
+        self.mark_failures(&mut message);
+        self.hand_on(message, feed);
+    }
+
+    /// Says of results that their tools failed, where only the spans of the tools do.
+    fn mark_failures(&self, message: &mut Map<String, Value>) {
+        let failed = |fields: &Map<String, Value>, names: &[&str]| {
+            let id = names.iter().find_map(|name| fields.get(*name)?.as_str());
+            let of_call = |span: &&Span| Some(span.tool.call_id.as_str()) == id;
+            self.tools.iter().copied().find(of_call).is_some_and(|span| span.error.is_some())
+        };
+        if failed(message, &["tool_call_id"]) {
+            message.insert("is_error".to_owned(), json!(true));
+        }
+        for name in ["parts", "content"] {
+            let Some(Value::Array(parts)) = message.get_mut(name) else { continue };
+            for part in parts.iter_mut().filter_map(Value::as_object_mut) {
+                let kind = part.get("type").and_then(Value::as_str);
+                let is_result = matches!(kind, Some("tool_call_response" | "tool_result"));
+                if is_result && failed(part, &["id", "tool_use_id"]) {
+                    part.insert("is_error".to_owned(), json!(true));
+                }
             }
         }
-        self.hand_on(message, feed);
     }
 
     /// Tells, from the spans of tools, the results that no later message holds.
