@@ -151,5 +151,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
         evidence: Vec::new(),
         outcome_evidence: Vec::new(),
         corrections: 0,
+        rewinds: 0,
+        spent: Vec::new(),
     })
 }

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use list::list;
 use selftest_sessions::Found;
 use selftest_text::redact::Redactor;
-use show::show;
+use show::{Form, show};
 
 pub(super) fn execute(
     action: &SessionsAction,
@@ -30,7 +30,9 @@ pub(super) fn execute(
         SessionsAction::List { limit } => list(&roots, *limit, args, as_json, &redactor),
         SessionsAction::Show { session, full } => {
             let path = project.path(Path::new(session));
-            show(session, &path, &roots, *full, as_json, &redactor)
+            let prices = project.load(Vec::new())?.config.prices;
+            let form = Form { full: *full, as_json, prices };
+            show(session, &path, &roots, &form, &redactor)
         }
     }
 }

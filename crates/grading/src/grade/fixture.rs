@@ -61,6 +61,8 @@ pub(crate) fn record(
             evidence: Vec::new(),
             outcome_evidence: Vec::new(),
             corrections: 0,
+            rewinds: 0,
+            spent: Vec::new(),
         },
     }
 }
