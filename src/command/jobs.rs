@@ -32,7 +32,9 @@ pub(super) async fn execute(
 ) -> Result<Exit, Failure> {
     match action {
         JobsAction::List => list(store, global).await,
-        JobsAction::Run { name, sessions } => run(job(name, &[])?, sessions, store, global).await,
+        JobsAction::Run { name, sessions } => {
+            Box::pin(run(job(name, &[])?, sessions, store, global)).await
+        }
         JobsAction::Retry { id, .. } => retry(id.as_deref(), store, global).await,
     }
 }

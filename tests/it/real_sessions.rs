@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
-use selftest_grading::grade::{Field, GradeRecord, TaskOutcome, Weights};
+use selftest_grading::grade::{Field, GradeRecord, Share, TaskOutcome, Weights};
 use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, read};
 use selftest_stats::auc;
 use selftest_text::redact::Redactor;
@@ -185,7 +185,13 @@ fn outcomes_of_labelled_runs() {
             .map(|(_, succeeded)| *succeeded)
             .collect();
         let succeeded = own.iter().filter(|succeeded| **succeeded).count();
-        let row = format!("| `{outcome}` | {} | {succeeded} |", own.len());
+        let share = Share::new(succeeded as u64, own.len() as u64);
+        let worth = share.rate.zip(share.interval).map(|(rate, interval)| {
+            let [rate, low, high] = [rate, interval.low, interval.high].map(|it| it * 100.0);
+            format!(" ({rate:.0} %, 95 % interval {low:.0} % to {high:.0} %)")
+        });
+        let row =
+            format!("| `{outcome}` | {} | {succeeded}{} |", own.len(), worth.unwrap_or_default());
         eprintln!("{row}");
         missing.extend((!docs.contains(&row)).then_some(row));
         if outcome == TaskOutcome::Verified && !own.is_empty() {

@@ -31,6 +31,7 @@ pub mod model_settings;
 pub mod name;
 pub mod ollama;
 pub mod openai;
+pub mod prices;
 pub mod prompts;
 pub mod structured;
 

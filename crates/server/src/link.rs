@@ -14,6 +14,12 @@ pub(super) fn session(session_id: &str) -> String {
     format!("/sessions/{}", encoded(session_id))
 }
 
+/// An event of a session; the session where none is named.
+pub(super) fn moment(session_id: &str, event: Option<u64>) -> String {
+    let session = session(session_id);
+    event.map_or(session.clone(), |event| format!("{session}#event-{event}"))
+}
+
 pub(super) fn skill(id: &str) -> String {
     format!("/skills/{}", encoded(id))
 }
@@ -49,6 +55,8 @@ mod tests {
     #[test]
     fn foreign_parts_stay_parts() {
         assert_eq!(session("a/b c?d#é"), "/sessions/a%2Fb%20c%3Fd%23%C3%A9");
+        assert_eq!(moment("a b", Some(7)), "/sessions/a%20b#event-7");
+        assert_eq!(moment("a", None), "/sessions/a");
         assert_eq!(encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
         assert_eq!(query("/", &[("q", "a&b=c"), ("agent", "")]), "/?q=a%26b%3Dc");
         assert_eq!(query("/", &[("q", "")]), "/");

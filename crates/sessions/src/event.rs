@@ -35,6 +35,15 @@ pub struct Head {
     /// How it begins; set when it ends.
     #[serde(skip)]
     pub lineage: Lineage,
+    /// How often a person took the conversation back to an earlier message and went on from
+    /// there, where the file tells.
+    #[serde(skip_serializing_if = "is_none")]
+    pub rewinds: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Head {
@@ -122,6 +131,12 @@ pub struct Event<'a> {
     /// Tokens of this model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Of `usage.input` those that the provider wrote into its cache, where the file says so.
+    #[serde(skip_serializing_if = "is_none")]
+    pub cache_written: u64,
+    /// The model of a call with `usage`; empty where the file does not tell which it was.
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    pub model: Text<'a>,
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Timestamp>,
@@ -223,6 +238,8 @@ impl Event<'_> {
             calls: self.calls.into_iter().map(ToolCall::into_owned).collect(),
             results: self.results.into_iter().map(ToolResult::into_owned).collect(),
             usage: self.usage,
+            cache_written: self.cache_written,
+            model: self.model.into_owned(),
             time: self.time,
             continues: self.continues,
             mark: self.mark,

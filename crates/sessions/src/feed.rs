@@ -177,6 +177,12 @@ impl<'s> Feed<'s> {
         if let Some(time) = event.time {
             self.head.saw(time);
         }
+        if event.usage.is_some()
+            && event.model.is_empty()
+            && let [only] = self.head.models.as_slice()
+        {
+            event.model = only.clone().into();
+        }
         self.notes.cut_fields += event.cut_fields();
         self.pairing.pair(&mut event);
         self.naming.observe(&event);

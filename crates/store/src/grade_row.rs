@@ -169,5 +169,7 @@ fn details_of_columns(row: &Columns<'_>) -> Result<Details, String> {
         outcome_evidence: Vec::new(),
         corrections: 0,
         lineage: Lineage::default(),
+        rewinds: 0,
+        spent: Vec::new(),
     })
 }

@@ -21,7 +21,7 @@ use crate::cli::{
 use crate::exit::Exit;
 use progress::ScanBar;
 use selftest_grading::grade::quality::combine;
-use selftest_grading::grade::{Field, GradeRecord, Override, overrides};
+use selftest_grading::grade::{Cost, Field, GradeRecord, Override, overrides};
 use selftest_grading::report::grades;
 use selftest_service::grader::{Options, Scan, SelfGrader};
 use selftest_store::StoreError;
@@ -201,12 +201,13 @@ fn coverage_words(scan: &Scan) -> String {
 
 /// Which sessions are graded, and how.
 pub(super) fn options(project: &Project, args: &SessionArgs) -> Result<Options, Failure> {
-    let settings = project.load(Vec::new())?.config.grade;
+    let config = project.load(Vec::new())?.config;
+    let (settings, prices) = (config.grade, config.prices);
     let sources = roots(project, args)?;
     let now = selftest_clock::now();
     let since = args.since.as_ref().map(|text| since::moment(text, now)).transpose()?;
     let redactor = Redactor::new(project.environment.secret_values.iter().cloned());
-    Ok(Options { sources, since, agent: args.agent.clone(), settings, redactor })
+    Ok(Options { sources, since, agent: args.agent.clone(), settings, prices, redactor })
 }
 
 /// An address as it is, a path below the project folder. A variable that is set to nothing is as
@@ -242,12 +243,14 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
     let made = setup.grader.store().overrides_of(&grade.session_id).await?.items;
     let by_models = setup.grader.store().quality_of(&grade.session_id).await?.items;
     let average = combine(&by_models);
+    let cost = Cost::of(&grade.details.spent, &setup.grader.options().prices);
     if setup.json {
         let counts = overrides::apply(grade.clone(), &made);
         let json = json!({
             "by_rules": grade,
             "overrides": made,
             "counts": counts,
+            "cost": cost,
             "by_models": by_models,
             "average_of_models": average,
         });
@@ -255,7 +258,7 @@ async fn show(setup: &Setup<'_>, session: &str) -> Result<Exit, Failure> {
     } else {
         let file = setup.grader.store().file(&grade.session_file).await?;
         let lost = file.and_then(|file| file.lost());
-        print(&grades::card(&grade, &made, lost.as_deref()))?;
+        print(&grades::card(&grade, &made, &cost, lost.as_deref()))?;
         print(&selftest_grading::report::quality::card(&by_models, average.as_ref()))?;
     }
     Ok(Exit::Passed)

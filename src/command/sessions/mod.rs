@@ -20,7 +20,7 @@ use export::export;
 use list::list;
 use selftest_sessions::{Found, Home};
 use selftest_text::redact::Redactor;
-use show::show;
+use show::{Form, show};
 
 pub(super) fn execute(
     action: &SessionsAction,
@@ -47,7 +47,9 @@ pub(super) fn execute(
         }
         SessionsAction::Show { session, full } => {
             let path = project.path(Path::new(session));
-            show(session, &path, &roots, *full, as_json, &redactor)
+            let prices = project.load(Vec::new())?.config.prices;
+            let form = Form { full: *full, as_json, prices };
+            show(session, &path, &roots, &form, &redactor)
         }
     }
 }

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::{eprint, find, print};
 use crate::command::failure::Failure;
 use crate::exit::Exit;
-use selftest_grading::report::transcript::transcript;
+use selftest_grading::report::transcript::{cost, transcript};
+use selftest_models::prices::Prices;
 use selftest_sessions::{Collector, Found, Notes, Session, Source};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
@@ -25,23 +26,34 @@ pub(super) struct Shown {
     pub(super) notes: Notes,
 }
 
+/// How a session is shown.
+pub(super) struct Form {
+    /// Messages whole.
+    pub(super) full: bool,
+    pub(super) as_json: bool,
+    pub(super) prices: Prices,
+}
+
 /// `path` is `session` as a path from the project folder.
 pub(super) fn show(
     session: &str,
     path: &Path,
     roots: &[PathBuf],
-    full: bool,
-    as_json: bool,
+    form: &Form,
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
     let shown = named(session, path, roots)?;
-    if as_json {
+    if form.as_json {
         // A secret may stand in any field.
         let mut json = serde_json::json!(shown);
+        for (one, json) in shown.iter().zip(json.as_array_mut().into_iter().flatten()) {
+            json["cost"] = serde_json::json!(cost(&one.session, &form.prices));
+        }
         redactor.apply_json(&mut json);
         print(&format!("{json:#}\n"))?;
     } else {
-        let texts = shown.iter().map(|shown| transcript(&shown.session, redactor, full));
+        let texts =
+            shown.iter().map(|shown| transcript(&shown.session, &form.prices, redactor, form.full));
         print(&texts.collect::<Vec<_>>().join("\n\n"))?;
     }
     if let Some(lost) = shown.first().and_then(|shown| shown.notes.lost()) {

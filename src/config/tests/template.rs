@@ -68,7 +68,8 @@ fn the_template_documents_the_true_defaults() {
         assert_eq!(refresh.command.take().unwrap(), ["./reload-skills"]);
         assert_eq!(refresh.webhook.take().as_deref(), Some("https://example.org/skills"));
         let prices = std::mem::take(&mut config.prices.models);
-        assert_eq!(prices.into_keys().collect::<Vec<_>>(), ["ollama/*", "openai/gpt-4o-mini"]);
+        let names: Vec<String> = prices.into_keys().collect();
+        assert_eq!(names, ["my-sonnet", "ollama/*", "openai/gpt-4o-mini"]);
         let asked = config.reports.requests();
         let files = asked.iter().filter(|request| request.path().is_some()).count();
         assert_eq!(files, FileKind::VARIANTS.len(), "an example of each kind of file");

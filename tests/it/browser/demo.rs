@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use selftest_grading::grade::spending::ModelTokens;
 use selftest_grading::grade::{
     AlertSettings, Coverage, Details, ErrorCause, ErrorClass, ErrorCount, Evidence, Field,
-    GradeRecord, Level, OutcomeEvidence, OutcomeSign, Override, Point, QualityGrade, SessionKind,
-    SuggestionRules, TaskOutcome, TaskType, ToolUse, Week, WeeklyReport,
+    GradeRecord, Level, OutcomeEvidence, OutcomeSign, Override, Point, QualityGrade, ReportRules,
+    SessionKind, SuggestionRules, TaskOutcome, TaskType, ToolUse, Week, WeeklyReport,
 };
+use selftest_models::prices::{PricedTokens, Prices};
 use serde_json::json;
 
 use super::site::Contents;
@@ -132,6 +134,17 @@ pub(super) fn session(number: u64) -> GradeRecord {
             outcome_evidence: outcome_evidence(outcome(number, done), calls),
             corrections: u64::from(!done),
             lineage: selftest_sessions::Lineage::default(),
+            rewinds: u64::from(chance(number, 12, 9) == 0),
+            spent: vec![ModelTokens {
+                model: Some("claude-sonnet-4-5".to_owned()),
+                tokens: PricedTokens {
+                    input: 900 * calls,
+                    output: 400 * calls,
+                    cache_write: 6000 + 800 * calls,
+                    cache_read: 9000 * calls,
+                },
+                ..ModelTokens::default()
+            }],
         },
     }
 }
@@ -267,9 +280,13 @@ fn week(name: &str, grades: &[GradeRecord]) -> WeeklyReport {
         stored: 400,
         ..Coverage::default()
     };
-    let (rules, alerts) = (SuggestionRules::default(), AlertSettings::default());
+    let rules = ReportRules {
+        suggestions: &SuggestionRules::default(),
+        alerts: &AlertSettings::default(),
+        prices: &Prices::default(),
+    };
     let week: Week = name.parse().unwrap();
-    WeeklyReport::of(week, grades, coverage, &rules, &alerts, at("2026-11-22T06:00:00Z"))
+    WeeklyReport::of(week, grades, coverage, rules, at("2026-11-22T06:00:00Z"))
 }
 
 /// Everything that the pages can show.

@@ -17,6 +17,7 @@ mod watch;
 // What grades are for.
 mod agreement;
 mod alerts;
+mod cost;
 mod overrides;
 mod real_week;
 mod show;

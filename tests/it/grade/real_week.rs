@@ -30,6 +30,8 @@ fn the_report_of_a_real_week_reads_well() {
     let page = run.read("docs/reports/weekly/2025-W29.md");
     insta::with_settings!({ filters => vec![
         ("“.*?”", "“[words]”"),
+        (r"Met in .*\.", "Met in [ids]."),
+        (r"failed calls? in “.*?” \(.*?, event [0-9]+\)", "failed in [id]"),
         (r"(Sessions|Sessions to look at): .*\.", "$1: [ids]."),
     ]}, {
         let _ = run.snapshot_of("grade_real_week", &page);

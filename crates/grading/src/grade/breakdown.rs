@@ -5,11 +5,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::difference::Rule;
 use super::share::{ratio, total};
-use super::{GradeRecord, Listed, OutcomeShares, OutcomeSign, TaskOutcome};
+use super::spending::CostSummary;
+use super::{
+    Difference, GradeRecord, Listed, Measure, OutcomeShares, OutcomeSign, Spent, TaskOutcome,
+};
+use selftest_models::prices::Prices;
 
 /// Rows of a split.
 const ROWS: usize = 10;
+/// In what a portion is held against the others.
+const MEASURES: [Measure; 3] = [Measure::Verified, Measure::Contradicted, Measure::FailedCalls];
 /// Contradicted tasks that are named.
 const NAMED: usize = 10;
 
@@ -24,8 +31,20 @@ pub struct Portion {
     pub outcomes: OutcomeShares,
     /// How often people objected, or stopped the agent.
     pub corrections: u64,
+    /// How often people took a conversation back.
+    #[serde(default)]
+    pub rewinds: u64,
     /// Failed calls of all calls of tools, 0.0 to 1.0; absent without calls.
     pub error_rate: Option<f64>,
+    /// How long its tasks took.
+    #[serde(default)]
+    pub time: Spent,
+    /// What they cost.
+    #[serde(default)]
+    pub cost: CostSummary,
+    /// Its tasks against all others of the week.
+    #[serde(default)]
+    pub against_the_rest: Vec<Difference>,
 }
 
 /// The tasks of a week, split in three ways; the portion with most tasks first.
@@ -53,16 +72,19 @@ pub struct ContradictedTask {
     pub sign: Option<OutcomeSign>,
     /// The command, or the person's words.
     pub words: String,
+    /// Number of the event that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
 }
 
 impl Breakdown {
     /// Of these tasks, newest first.
-    pub fn of(tasks: &[&GradeRecord]) -> Self {
+    pub(super) fn of(tasks: &[&GradeRecord], rule: Rule, prices: &Prices) -> Self {
         let contradicted = tasks.iter().filter(|task| task.outcome == TaskOutcome::Contradicted);
         Self {
-            projects: portions(tasks, |task| task.details.project.as_deref()),
-            agents: portions(tasks, |task| Some(&task.details.agent)),
-            models: portions(tasks, |task| task.model.as_deref()),
+            projects: portions(tasks, |task| task.details.project.as_deref(), rule, prices),
+            agents: portions(tasks, |task| Some(&task.details.agent), rule, prices),
+            models: portions(tasks, |task| task.model.as_deref(), rule, prices),
             contradicted: Listed::new(
                 contradicted.map(|task| ContradictedTask::of(task)).collect(),
                 NAMED,
@@ -79,6 +101,7 @@ impl ContradictedTask {
             title: task.task_summary.clone().unwrap_or_default(),
             sign: first.map(|evidence| evidence.sign),
             words: first.map(|evidence| evidence.words.clone()).unwrap_or_default(),
+            event: first.map(|evidence| evidence.event),
         }
     }
 }
@@ -86,6 +109,8 @@ impl ContradictedTask {
 fn portions(
     tasks: &[&GradeRecord],
     name: impl Fn(&GradeRecord) -> Option<&str>,
+    rule: Rule,
+    prices: &Prices,
 ) -> Listed<Portion> {
     let mut groups: BTreeMap<String, Vec<&GradeRecord>> = BTreeMap::new();
     for task in tasks {
@@ -93,27 +118,63 @@ fn portions(
             groups.entry(name.to_owned()).or_default().push(task);
         }
     }
-    let portion = |(name, tasks): (String, Vec<&GradeRecord>)| {
-        let calls = total(tasks.iter().map(|task| task.details.calls_of_tools()));
+    let portion = |(wanted, own): (&String, &Vec<&GradeRecord>)| {
+        let rest: Vec<&GradeRecord> =
+            tasks.iter().filter(|task| name(task) != Some(wanted)).copied().collect();
+        let calls = total(own.iter().map(|task| task.details.calls_of_tools()));
         Portion {
-            name,
-            tasks: tasks.len() as u64,
-            outcomes: OutcomeShares::of(&tasks),
-            corrections: total(tasks.iter().map(|task| task.details.corrections)),
-            error_rate: ratio(total(tasks.iter().map(|task| task.total_errors)), calls),
+            name: wanted.clone(),
+            tasks: own.len() as u64,
+            outcomes: OutcomeShares::of(own),
+            corrections: total(own.iter().map(|task| task.details.corrections)),
+            rewinds: total(own.iter().map(|task| task.details.rewinds)),
+            error_rate: ratio(total(own.iter().map(|task| task.total_errors)), calls),
+            time: Spent::of(own),
+            cost: CostSummary::of(own, prices),
+            against_the_rest: MEASURES
+                .map(|measure| Difference::of(measure, own, &rest, rule))
+                .into(),
         }
     };
-    let mut portions: Vec<Portion> = groups.into_iter().map(portion).collect();
-    // Stable: names decide between equals.
-    portions.sort_by_key(|portion| Reverse(portion.tasks));
-    Listed::new(portions, ROWS)
+    // The largest first; names decide between equals. Only those that are shown are compared.
+    let mut largest: Vec<(&String, &Vec<&GradeRecord>)> = groups.iter().collect();
+    largest.sort_by_key(|(_, own)| Reverse(own.len()));
+    let left_out = largest.len().saturating_sub(ROWS) as u64;
+    let mut items: Vec<Portion> = largest.into_iter().take(ROWS).map(portion).collect();
+    Difference::decide(items.iter_mut().flat_map(|one| &mut one.against_the_rest), rule);
+    Listed { items, left_out }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grade::TaskType;
     use crate::grade::fixture::record;
+    use crate::grade::{TaskType, Verdict};
+
+    #[test]
+    fn a_portion_that_differs_from_the_rest_is_found() {
+        let mut records: Vec<GradeRecord> =
+            (0..40).map(|id| record(&id.to_string(), TaskType::General, id > 14, 3, 3)).collect();
+        for (id, one) in records.iter_mut().enumerate() {
+            one.model = Some(if id < 15 { "small" } else { "large" }.to_owned());
+        }
+        let rule = Rule { alpha: 0.05, min_tasks: 10 };
+        let split = Breakdown::of(&records.iter().collect::<Vec<_>>(), rule, &Prices::default());
+        let verdicts = |portion: &Portion| {
+            let of = portion.against_the_rest.iter();
+            of.map(|one| (one.measure, one.verdict)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            verdicts(&split.models.items[1]),
+            [
+                (Measure::Verified, Verdict::Down),
+                (Measure::Contradicted, Verdict::Up),
+                (Measure::FailedCalls, Verdict::NotTested),
+            ]
+        );
+        let alone = &split.agents.items[0].against_the_rest;
+        assert!(alone.iter().all(|one| one.verdict == Verdict::NotTested), "there is no rest");
+    }
 
     #[test]
     fn tasks_are_split_and_the_bad_ones_named() {
@@ -122,7 +183,8 @@ mod tests {
         records[4].details.project = None;
         records[3].details.project = Some("/work/other".to_owned());
         records[0].details.corrections = 2;
-        let split = Breakdown::of(&records.iter().collect::<Vec<_>>());
+        let rule = Rule { alpha: 0.05, min_tasks: 10 };
+        let split = Breakdown::of(&records.iter().collect::<Vec<_>>(), rule, &Prices::default());
         let names: Vec<(&str, u64)> =
             split.projects.items.iter().map(|one| (one.name.as_str(), one.tasks)).collect();
         assert_eq!(names, [("/work/site", 3), ("/work/other", 1)]);

@@ -62,6 +62,8 @@ pub(crate) fn record(
             outcome_evidence: Vec::new(),
             corrections: 0,
             lineage: selftest_sessions::Lineage::default(),
+            rewinds: 0,
+            spent: Vec::new(),
         },
     }
 }

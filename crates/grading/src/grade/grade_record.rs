@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::share::total;
+use super::spending::ModelTokens;
 use super::{ErrorCause, ErrorClass, Level, OutcomeEvidence, SessionKind, TaskOutcome, TaskType};
 
 /// One graded session. The fields up to `had_user_clarification` are the specification's columns.
@@ -103,6 +104,17 @@ pub struct Details {
     /// How the session begins; in columns of its own.
     #[serde(skip)]
     pub lineage: selftest_sessions::Lineage,
+    /// How often the person took the conversation back to an earlier message.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub rewinds: u64,
+    /// Tokens by model, those of subagents in the same file among them: what the cost is made of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<ModelTokens>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl GradeRecord {
@@ -260,6 +272,8 @@ pub(crate) fn sample(session_id: &str) -> GradeRecord {
             outcome_evidence: Vec::new(),
             corrections: 0,
             lineage: selftest_sessions::Lineage::default(),
+            rewinds: 0,
+            spent: Vec::new(),
         },
     }
 }

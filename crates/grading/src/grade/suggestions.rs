@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::patterns::{self, session_score};
 use super::share::{Listed, Share, total};
-use super::{ErrorCause, GradeRecord, GradeSummary};
+use super::{ErrorCause, Findings, GradeRecord, GradeSummary};
 
 /// Most suggestions of a rule that speaks of one task type, tool or class at a time.
 const PER_RULE: usize = 5;
@@ -113,6 +113,9 @@ pub struct Suggestion {
     pub titles: Vec<String>,
     /// Ids of the sessions that went wrong in this way, newest first.
     pub sessions: Listed<String>,
+    /// A finding of the same report says it with its cause: reports for people leave this one out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_by_finding: bool,
 }
 
 /// The suggestions of all rules, and how many were left out.
@@ -158,6 +161,27 @@ impl Suggestions {
     }
 }
 
+impl Suggestions {
+    /// Marks what the findings say too, so that a cause has one suggestion.
+    #[must_use]
+    pub(super) fn beside(mut self, findings: &Findings) -> Self {
+        for one in &mut self.items {
+            let subject = one.subject.as_deref().unwrap_or_default();
+            one.said_by_finding = match one.rule {
+                RuleId::CommonError => findings.names_cause(subject),
+                RuleId::HighToolErrors => findings.names_tool(subject),
+                _ => false,
+            };
+        }
+        self
+    }
+
+    /// Those that no finding says.
+    pub fn of_rules(&self) -> impl Iterator<Item = &Suggestion> {
+        self.items.iter().filter(|one| !one.said_by_finding)
+    }
+}
+
 /// The rules on all sessions.
 fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
     let summary = GradeSummary::of(records.iter().copied());
@@ -168,6 +192,7 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
             advice: None,
             example: None,
             titles: Vec::new(),
+            said_by_finding: false,
             subject: None,
             measured: share.rate.unwrap_or(f64::NAN),
             threshold,
@@ -189,6 +214,7 @@ fn overall(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion>
             advice: None,
             example: None,
             titles: Vec::new(),
+            said_by_finding: false,
             subject: None,
             measured: summary.avg_tool_efficiency.unwrap_or(f64::NAN),
             threshold: rules.tool_efficiency,
@@ -221,6 +247,7 @@ fn task_types(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggesti
         advice: None,
         example: None,
         titles: Vec::new(),
+        said_by_finding: false,
         subject: Some(pattern.task_type.to_string()),
         measured: pattern.score,
         threshold: rules.task_type_score,
@@ -246,6 +273,7 @@ fn tools(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> {
         advice: None,
         example: None,
         titles: Vec::new(),
+        said_by_finding: false,
         measured: rate,
         threshold: rules.tool_error_rate,
         n: pattern.calls,
@@ -280,6 +308,7 @@ fn errors(records: &[&GradeRecord], rules: &SuggestionRules) -> Vec<Suggestion> 
             n: all,
             count: Some(pattern.count),
             titles: Vec::new(),
+            said_by_finding: false,
             sessions: pattern.sessions,
         })
         .collect()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::share::{Share, mean, ratio, total};
+use super::share::{Share, mean, ratio, rounded, total};
 use super::{GradeRecord, SessionKind, TaskOutcome};
 
 /// What became of tasks, each a share of all of them.
@@ -54,6 +54,35 @@ impl NotTasks {
     }
 }
 
+/// How long tasks took, pauses of people among it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    /// Tasks whose sessions have times.
+    pub tasks: u64,
+    /// Seconds of all of them.
+    pub seconds: f64,
+    /// The median of a task, in seconds; absent without tasks.
+    pub median: Option<f64>,
+}
+
+impl Spent {
+    /// Of these tasks.
+    pub fn of(tasks: &[&GradeRecord]) -> Self {
+        let sound = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
+        let mut seconds: Vec<f64> =
+            tasks.iter().filter_map(|task| task.duration_seconds).filter(sound).collect();
+        seconds.sort_by(f64::total_cmp);
+        let (low, high) = (seconds.len().saturating_sub(1) / 2, seconds.len() / 2);
+        let median = seconds.get(low).zip(seconds.get(high)).map(|(a, b)| f64::midpoint(*a, *b));
+        Self {
+            tasks: seconds.len() as u64,
+            seconds: rounded(seconds.iter().sum()),
+            median: median.map(rounded),
+        }
+    }
+}
+
 /// Totals, rates and means over some sessions: those that are a person's task. A rate or mean is absent where there is nothing
 /// to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -73,6 +102,15 @@ pub struct GradeSummary {
     /// How often people objected to what an agent had done, or stopped it.
     #[serde(default)]
     pub corrections: u64,
+    /// Tasks in which they did.
+    #[serde(default)]
+    pub corrected: Share,
+    /// How often people took a conversation back to an earlier message.
+    #[serde(default)]
+    pub rewinds: u64,
+    /// From the first time in a task to its last, of the tasks that have both.
+    #[serde(default)]
+    pub time: Spent,
     /// Tasks that appear to have been completed.
     pub completion_rate: Share,
     /// Sessions that recovered, among those with errors.
@@ -111,6 +149,9 @@ impl GradeSummary {
                 automatic: of_kind(SessionKind::Automatic),
             },
             corrections: total(records.iter().map(|record| record.details.corrections)),
+            corrected: Share::new(count(|record| record.details.corrections > 0), sessions),
+            rewinds: total(records.iter().map(|record| record.details.rewinds)),
+            time: Spent::of(&records),
             completion_rate: Share::new(count(|record| record.task_completed), sessions),
             error_recovery_rate: Share::new(
                 count(|record| record.total_errors > 0 && record.errors_recovered),

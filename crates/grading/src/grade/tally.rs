@@ -8,6 +8,7 @@ use super::error_class::ErrorClass;
 use super::final_message::FinalMessage;
 use super::grade_record::ToolUse;
 use super::outcome::{OutcomeTracker, is_shell};
+use super::spending::Spending;
 use super::template::{Templates, template_of};
 use super::traceback::telling;
 use selftest_sessions::{Event, Origin, Outcome, Role, ToolResult, Usage};
@@ -86,6 +87,7 @@ pub(super) struct Tally {
     pub(super) clarification: Option<Passage>,
     pub(super) open_question: Option<Passage>,
     pub(super) usage: Usage,
+    pub(super) spending: Spending,
     pub(super) outcome: OutcomeTracker,
 }
 
@@ -118,6 +120,7 @@ impl Tally {
         if let Some(usage) = event.usage {
             self.usage += usage;
         }
+        self.spending.add(event);
         self.outcome.add(event);
     }
 

@@ -8,11 +8,15 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use super::breakdown::Breakdown;
+use super::difference::Rule;
 use super::patterns;
 use super::share::rounded;
+use super::spending::CostSummary;
 use super::{
-    AlertSettings, Alerts, GradeRecord, GradeSummary, Patterns, SuggestionRules, Suggestions, Week,
+    AlertSettings, Alerts, Difference, Findings, GradeRecord, GradeSummary, Measure, Patterns,
+    SuggestionRules, Suggestions, Week,
 };
+use selftest_models::prices::Prices;
 
 /// Weeks of the charts, this one among them.
 const HISTORY: u8 = 12;
@@ -113,6 +117,27 @@ impl Change {
     }
 }
 
+/// A number of the week and of the four weeks before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Compared<T> {
+    /// Of the week.
+    pub now: T,
+    /// Of the four weeks before.
+    pub before: T,
+}
+
+/// What a weekly report goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportRules<'a> {
+    /// When it suggests something.
+    pub suggestions: &'a SuggestionRules,
+    /// When it alerts.
+    pub alerts: &'a AlertSettings,
+    /// What tokens cost.
+    pub prices: &'a Prices,
+}
+
 /// The report of one week. Numbers are rounded to six places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WeeklyReport {
@@ -131,6 +156,15 @@ pub struct WeeklyReport {
     pub coverage: Coverage,
     /// Summary statistics.
     pub summary: GradeSummary,
+    /// The numbers of the week against the four weeks before, each tested.
+    #[serde(default)]
+    pub differences: Vec<Difference>,
+    /// Why calls failed, each cause with one suggestion.
+    #[serde(default)]
+    pub findings: Findings,
+    /// What the tasks of the week cost, and those of the four weeks before.
+    #[serde(default)]
+    pub cost: Compared<CostSummary>,
     /// By project, agent and model, and the tasks that are not done.
     #[serde(default)]
     pub breakdown: Breakdown,
@@ -154,10 +188,10 @@ impl WeeklyReport {
         week: Week,
         records: &[GradeRecord],
         coverage: Coverage,
-        rules: &SuggestionRules,
-        alerts: &AlertSettings,
+        rules: ReportRules<'_>,
         now: Timestamp,
     ) -> Self {
+        let ReportRules { suggestions, alerts, prices } = rules;
         let mut weeks: BTreeMap<Week, Vec<&GradeRecord>> = BTreeMap::new();
         for record in records {
             if let Some(date) = record.dated_at() {
@@ -183,6 +217,9 @@ impl WeeklyReport {
         // Everything else is of people's tasks.
         current.retain(|record| record.is_task());
         previous.retain(|record| record.is_task());
+        let rule = Rule { alpha: alerts.alpha, min_tasks: alerts.min_sessions.max(1) };
+        let newest_first = patterns::newest_first(current.iter().copied());
+        let findings = Findings::of(&newest_first, &previous, rule);
         Self {
             week,
             agent: None,
@@ -191,9 +228,15 @@ impl WeeklyReport {
             generated_at: now,
             coverage,
             summary,
-            breakdown: Breakdown::of(&patterns::newest_first(current.iter().copied())),
+            differences: differences(&current, &previous, rule),
+            cost: Compared {
+                now: CostSummary::of(&current, prices),
+                before: CostSummary::of(&previous, prices),
+            },
+            breakdown: Breakdown::of(&newest_first, rule, prices),
             problem_areas: Patterns::of(current.iter().copied()),
-            suggestions: Suggestions::of(current.iter().copied(), rules),
+            suggestions: Suggestions::of(current.iter().copied(), suggestions).beside(&findings),
+            findings,
             trend: Trend { weeks: trend_weeks, before, change: Change::between(&before, &summary) },
             alerts: Alerts::of(&current, &previous, alerts),
             history,
@@ -204,6 +247,24 @@ impl WeeklyReport {
     pub fn is_complete(&self) -> bool {
         Week::of(self.generated_at) > self.week
     }
+}
+
+/// The numbers of a week that are tested together.
+const MEASURES: [Measure; 8] = [
+    Measure::Verified,
+    Measure::Contradicted,
+    Measure::Corrected,
+    Measure::ToolEfficiency,
+    Measure::AnswerQuality,
+    Measure::Recovered,
+    Measure::FailedCalls,
+    Measure::Duration,
+];
+
+fn differences(now: &[&GradeRecord], before: &[&GradeRecord], rule: Rule) -> Vec<Difference> {
+    let mut found = MEASURES.map(|measure| Difference::of(measure, now, before, rule));
+    Difference::decide(&mut found, rule);
+    found.into()
 }
 
 #[cfg(test)]
@@ -217,8 +278,11 @@ mod tests {
             week.parse().unwrap(),
             records,
             Coverage::default(),
-            &SuggestionRules::default(),
-            &AlertSettings::default(),
+            ReportRules {
+                suggestions: &SuggestionRules::default(),
+                alerts: &AlertSettings::default(),
+                prices: &Prices::default(),
+            },
             "2026-11-22T12:00:00Z".parse().unwrap(),
         )
     }

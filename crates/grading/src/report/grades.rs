@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::grade::agreement::{Agreement, Comparison};
 use crate::grade::calibration::{Calibration, Discrepancy};
-use crate::grade::{GradeRecord, Override, Share};
+use crate::grade::{Cost, GradeRecord, Override, Share};
 use selftest_stats::Interval;
 use selftest_text::escape::terminal;
 
@@ -75,7 +75,12 @@ fn yes_no(value: bool) -> &'static str {
 
 /// One grade with everything behind it. `grade` is what the rules say, `lost` what of its file
 /// could not be read.
-pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> String {
+pub fn card(
+    grade: &GradeRecord,
+    overrides: &[Override],
+    cost: &Cost,
+    lost: Option<&str>,
+) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<22} {}", terminal(value, WORDS));
@@ -102,6 +107,7 @@ pub fn card(grade: &GradeRecord, overrides: &[Override], lost: Option<&str>) -> 
     fact("tool_calls_efficient", &format!("{} of 5", grade.tool_calls_efficient));
     fact("response_quality", &format!("{} of 5", grade.response_quality));
     fact("errors_recovered", yes_no(grade.errors_recovered));
+    fact("cost", &cost.words());
     fact("total_api_calls", &grade.total_api_calls.to_string());
     fact(
         "tool calls",

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use crate::grade::spending::{Cost, Spending};
+use selftest_models::prices::Prices;
 use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Session, Text};
 use selftest_text::escape::{terminal, visible};
 use selftest_text::redact::Redactor;
@@ -13,7 +15,7 @@ const BEGINNING: usize = 400;
 const ARGUMENTS: usize = 200;
 
 /// The session as text. `full` prints messages whole, lines included.
-pub fn transcript(session: &Session, redactor: &Redactor, full: bool) -> String {
+pub fn transcript(session: &Session, prices: &Prices, redactor: &Redactor, full: bool) -> String {
     let head = &session.head;
     let mut text = String::new();
     let mut fact = |name: &str, value: Option<String>| {
@@ -35,6 +37,7 @@ pub fn transcript(session: &Session, redactor: &Redactor, full: bool) -> String 
     });
     fact("tokens", usage);
     fact("unread", head.unknown_blocks.words());
+    fact("cost", Some(cost(session, prices).words()));
     for event in &session.events {
         add_event(&mut text, event, redactor, full);
     }
@@ -42,6 +45,15 @@ pub fn transcript(session: &Session, redactor: &Redactor, full: bool) -> String 
         let _ = writeln!(text, "\n{} further events are not shown", session.left_out);
     }
     text
+}
+
+/// What the session cost. Of one whose end is not held in memory that is unknown.
+pub fn cost(session: &Session, prices: &Prices) -> Cost {
+    let mut spending = Spending::default();
+    if session.left_out == 0 {
+        session.events.iter().for_each(|event| spending.add(event));
+    }
+    Cost::of(&spending.end(&session.head), prices)
 }
 
 fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, full: bool) {
@@ -124,8 +136,9 @@ mod tests {
         let mut collector = Collector::default();
         read(&Source::bytes("demo.json", json), &mut collector).unwrap();
         let session = &collector.into_sessions()[0];
-        insta::assert_snapshot!(transcript(session, &Redactor::default(), false));
-        let full = transcript(session, &Redactor::default(), true);
+        let prices = Prices::default();
+        insta::assert_snapshot!(transcript(session, &prices, &Redactor::default(), false));
+        let full = transcript(session, &prices, &Redactor::default(), true);
         assert!(full.contains("  Find the\n  user"));
         assert!(!full.contains('\u{1b}') && !full.contains("hunter2"));
     }

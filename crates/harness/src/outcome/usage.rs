@@ -1,56 +1,14 @@
 //! Usage of a run: calls, tokens and time of models by role, and money by the prices that the user
 //! states. Pure. What nobody counted or priced is missing, and never zero.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::case::CaseResult;
 use selftest_models::CallRecord;
-
-/// Prices of models: the `prices` section of the configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Prices {
-    /// The currency of all prices; shown as it is.
-    #[schemars(length(min = 1, max = 12))]
-    pub currency: String,
-    /// Prices by the full name of a model, such as `openai/gpt-4o-mini`. A name that ends in `*` stands
-    /// for all that begin so; the longest name that fits counts.
-    pub models: BTreeMap<String, Price>,
-}
-
-/// The price of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// Of a million tokens that it reads.
-    #[schemars(range(min = 0.0, max = 1_000_000.0))]
-    pub input: f64,
-    /// Of a million tokens that it writes, thinking included.
-    #[schemars(range(min = 0.0, max = 1_000_000.0))]
-    pub output: f64,
-}
-
-impl Default for Prices {
-    fn default() -> Self {
-        Self { currency: "USD".to_owned(), models: BTreeMap::new() }
-    }
-}
-
-impl Prices {
-    /// The price of a model; none where nobody stated one.
-    pub fn of(&self, model: &str) -> Option<Price> {
-        let fits = |name: &str| match name.strip_suffix('*') {
-            Some(start) => model.starts_with(start),
-            None => model == name,
-        };
-        // A whole name is longer than any beginning of it.
-        let found = self.models.iter().filter(|(name, _)| fits(name));
-        found.max_by_key(|(name, _)| (!name.ends_with('*'), name.len())).map(|(_, price)| *price)
-    }
-}
+pub use selftest_models::prices::{Price, Prices};
 
 /// Usage of one role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -36,6 +36,23 @@ impl Session {
         rules::value(field, field.value(&self.grade))
     }
 
+    /// Whether the error at that place of the list is the first of its event: it carries the
+    /// event's anchor.
+    fn is_first_error_at(&self, place: usize) -> bool {
+        let errors = &self.grade.details.errors;
+        let event = errors.get(place).map(|error| error.first_event);
+        errors.iter().position(|error| Some(error.first_event) == event) == Some(place)
+    }
+
+    /// The same for a sign of the outcome, where no error stands at its event.
+    fn is_first_sign_at(&self, place: usize) -> bool {
+        let signs = &self.grade.details.outcome_evidence;
+        let event = signs.get(place).map(|sign| sign.event);
+        let mut errors = self.grade.details.errors.iter().take(MAX_ROWS);
+        signs.iter().position(|sign| Some(sign.event) == event) == Some(place)
+            && !errors.any(|error| Some(error.first_event) == event)
+    }
+
     /// The last value that a person gave instead.
     pub(super) fn by_person(&self, field: Field) -> Option<String> {
         let last = self.overrides.iter().rev().find(|made| made.field == field)?;

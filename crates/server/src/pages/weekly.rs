@@ -10,8 +10,8 @@ use super::{filters, html, link, svg};
 use crate::App;
 use crate::api::weekly_report;
 use crate::problem::Problem;
-use selftest_grading::grade::{Metric, WeeklyReport};
-use selftest_grading::report::weekly::{errors_picture, format, trend_picture};
+use selftest_grading::grade::WeeklyReport;
+use selftest_grading::report::weekly::{errors_picture, finding, format, table, trend_picture};
 
 /// Weeks of the list.
 const MAX_WEEKS: u64 = 200;

@@ -11,8 +11,8 @@ use super::{Scan, SelfGrader};
 use selftest_grading::grade::agreement::Agreement;
 use selftest_grading::grade::calibration::Calibration;
 use selftest_grading::grade::{
-    Alert, Coverage, GradeRecord, GradeSummary, Override, Patterns, QualityGrade, Week,
-    WeeklyReport, overrides,
+    Alert, Coverage, GradeRecord, GradeSummary, Override, Patterns, QualityGrade, ReportRules,
+    Week, WeeklyReport, overrides,
 };
 use selftest_grading::report::weekly::summary_text;
 use selftest_store::{FileOutcome, StoreError, StoredReport};
@@ -246,8 +246,12 @@ impl SelfGrader {
         let records = self.grades_of(agent, from, end).await?;
         let coverage = self.coverage(scan).await?;
         let settings = &self.options.settings;
-        let (rules, alerts) = (&settings.suggestions, &settings.alerts);
-        let mut report = WeeklyReport::of(week, &records, coverage, rules, alerts, now);
+        let rules = ReportRules {
+            suggestions: &settings.suggestions,
+            alerts: &settings.alerts,
+            prices: &self.options.prices,
+        };
+        let mut report = WeeklyReport::of(week, &records, coverage, rules, now);
         report.agent = agent.map(str::to_owned);
         let earlier = self.store.weekly_report(report.week_start).await?;
         let earlier: Option<WeeklyReport> =

@@ -59,6 +59,7 @@ pub use routing::routing;
 use scan::{Examined, Task, Wanted};
 use selftest_grading::grade::GradeRecord;
 use selftest_grading::grade::GradeSettings;
+use selftest_models::prices::Prices;
 use selftest_sessions::Found;
 use selftest_store::{FileOutcome, FileResult, KnownFile, Lost, Store, StoreError};
 use selftest_text::redact::Redactor;
@@ -81,6 +82,8 @@ pub struct Options {
     pub agent: Option<String>,
     /// The `grade` section of the configuration; its `sources` are not looked at here.
     pub settings: GradeSettings,
+    /// The `prices` section of the configuration.
+    pub prices: Prices,
     /// Takes secrets out of what is stored.
     pub redactor: Redactor,
 }

@@ -103,12 +103,19 @@ impl Tree {
                 && node.parent.is_none_or(|parent| kept[parent as usize]);
             kept[place] |= hangs || node.kind == Kind::Apart || messages.contains(&node.message);
         }
+        let is_elsewhere = |node: &Node| (node.is_copy && has_new) || (node.is_foreign && has_own);
+        // A person's words that were abandoned, where what they answer was not.
+        let is_rewind = |(place, node): &(usize, &Node)| {
+            let is_person = node.kind == Kind::Firm && node.message.is_none();
+            let is_gone = !kept[*place] && !node.is_replay && !is_elsewhere(node);
+            is_person && is_gone && node.parent.is_some_and(|parent| kept[parent as usize])
+        };
+        let rewinds = nodes.iter().enumerate().filter(is_rewind).count() as u64;
         for (place, node) in nodes.iter().enumerate() {
-            let elsewhere = (node.is_copy && has_new) || (node.is_foreign && has_own);
-            kept[place] &= !node.is_replay && !elsewhere;
+            kept[place] &= !node.is_replay && !is_elsewhere(node);
         }
         let found = kept.iter().zip(nodes).any(|(kept, node)| !kept && !node.is_replay);
-        found.then_some(Leftovers { kept, next: 0 })
+        found.then_some(Leftovers { kept, next: 0, rewinds })
     }
 }
 
@@ -116,9 +123,15 @@ impl Tree {
 pub(super) struct Leftovers {
     kept: Vec<bool>,
     next: usize,
+    rewinds: u64,
 }
 
 impl Leftovers {
+    /// How often a person went back to an earlier message and on from there.
+    pub(super) fn rewinds(&self) -> u64 {
+        self.rewinds
+    }
+
     /// Whether the next record with an id is part of the session. What was written since the
     /// first reading is.
     pub(super) fn keep_next(&mut self) -> bool {
@@ -132,8 +145,8 @@ impl Leftovers {
 mod tests {
     use super::*;
 
-    /// Records as `uuid parent kind[message]`; which of them stay.
-    fn kept(records: &[&str]) -> String {
+    /// The tree of records as `uuid parent kind[message]`, and which of them are new.
+    fn tree(records: &[&str]) -> (Tree, Vec<bool>) {
         let mut tree = Tree::default();
         let mut first_time = Vec::new();
         for record in records {
@@ -153,6 +166,12 @@ mod tests {
                 time: words.contains(&"timed").then_some(7),
             }));
         }
+        (tree, first_time)
+    }
+
+    /// Which records stay.
+    fn kept(records: &[&str]) -> String {
+        let (tree, first_time) = tree(records);
         let mut leftovers = tree.leftovers();
         let kept = records
             .iter()
@@ -168,6 +187,16 @@ mod tests {
             "abfg"
         );
         assert_eq!(kept(&["a - F", "b a F1", "c a F2"]), "ac");
+    }
+
+    #[test]
+    fn a_person_going_back_is_counted_and_a_retry_is_not() {
+        let rewinds = |records: &[&str]| tree(records).0.leftovers().map(|left| left.rewinds());
+        let twice = ["a - F", "b a F1", "c b F", "d c F2", "e d F", "f b F", "g b F", "h g F3"];
+        assert_eq!(rewinds(&twice), Some(2), "what followed the first branch is part of it");
+        assert_eq!(rewinds(&["a - F", "b a F1", "c a F2"]), Some(0));
+        assert_eq!(rewinds(&["a - F copy", "b a F1 copy", "c b F", "d c F2"]), Some(0));
+        assert_eq!(rewinds(&["a - F", "b a F1", "c b F"]), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::source::Source;
 use super::text::Text;
 use super::wire::Object;
 use branch::{Kind, Link, Tree};
-use records::{Message, Record};
+use records::{Message, Record, Tokens};
 use said::{HERMES, Said, User};
 
 /// Reads a session. Only where branches were abandoned is the file read a second time.
@@ -30,6 +30,7 @@ pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError
     if let Some(mut leftovers) = tree.leftovers() {
         feed.restart();
         pass(source, feed, |_| leftovers.keep_next())?;
+        feed.head.rewinds = leftovers.rewinds();
     }
     Ok(())
 }
@@ -64,6 +65,8 @@ struct Reader {
     is_subagent: Option<bool>,
     /// Tokens that were counted for each API message: its lines repeat and raise them.
     counted: ById<Usage>,
+    /// Of them those that went into a cache.
+    written: ById<u64>,
     /// A compaction was reported and its summary is to come.
     at_summary: bool,
 }
@@ -227,16 +230,21 @@ impl Reader {
             time: record.timestamp.0,
             ..Event::default()
         };
+        let written = message.usage.0.as_ref().map_or(0, Tokens::cache_written);
         let tokens = message.usage.0.map(|tokens| tokens.usage());
         let id = message.id.or(record.request_id);
         if id.is_none() {
             event.usage = tokens;
+            event.cache_written = written;
         } else {
             event.continues = self.counted.contains_key(&id);
             let counted = self.counted.entry(id).or_default();
             let more = tokens.map(|tokens| tokens.since(*counted));
             event.usage = more.filter(|more| !event.continues || *more != Usage::default());
             *counted += more.unwrap_or_default();
+            let known = self.written.entry(id).or_default();
+            event.cache_written = written.saturating_sub(*known);
+            *known = written.max(*known);
         }
         for block in message.content.0 {
             match block.kind.as_str() {
@@ -261,6 +269,9 @@ impl Reader {
         }
         if place != Place::SubagentInside {
             feed.head.model(&message.model);
+        }
+        if event.usage.is_some() {
+            event.model = message.model;
         }
         feed.event(event);
     }

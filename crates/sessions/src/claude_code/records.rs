@@ -89,6 +89,11 @@ impl Tokens {
         let input = self.input.count().saturating_add(self.into_cache.count());
         Usage { input, output: self.output.count(), cached: self.from_cache.count() }
     }
+
+    /// Of the input what the provider kept in its cache.
+    pub(super) fn cache_written(&self) -> u64 {
+        self.into_cache.count()
+    }
 }
 
 #[derive(Deserialize, Default)]

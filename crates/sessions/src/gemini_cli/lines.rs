@@ -64,6 +64,7 @@ struct Changes<'a> {
 /// Reads a chat.
 pub(super) fn read(source: &Source, feed: &mut Feed<'_>) -> Result<(), ReadError> {
     let standing = Standing::find(source)?;
+    feed.head.rewinds = standing.rewinds;
     let mut lines = source.lines()?;
     let (mut scratch, mut again) = (Vec::new(), Vec::new());
     let mut is_subagent = false;
@@ -102,6 +103,8 @@ struct Standing {
     last: HashMap<Id, u64>,
     /// In the order in which they first appeared.
     order: Vec<Id>,
+    /// How often the chat was taken back.
+    rewinds: u64,
 }
 
 impl Standing {
@@ -120,7 +123,7 @@ impl Standing {
             } else if let Some(set) = sketch.set.0
                 && !set.messages.0.is_empty()
             {
-                standing = Self::default();
+                standing = Self { rewinds: standing.rewinds, ..Self::default() };
                 for message in set.messages.0 {
                     standing.write(message.id, line.number);
                 }
@@ -138,6 +141,7 @@ impl Standing {
     /// Takes back a message and all that follow it; all of them where it is unknown, as the
     /// program itself does.
     fn rewind(&mut self, message: Id) {
+        self.rewinds += 1;
         let from = self.order.iter().position(|other| *other == message).unwrap_or(0);
         for gone in self.order.drain(from..) {
             self.last.remove(&gone);

@@ -123,9 +123,10 @@ impl Message<'_> {
                     calls.push(ToolCall { id, name, arguments: args.0 });
                 }
                 let usage = self.tokens.0.as_ref().map(Tokens::usage);
+                let model = if usage.is_some() { self.model } else { Text::default() };
                 let (role, origin) = (Role::Assistant, of(Origin::Agent));
                 let said = Event { role, origin, text, reasoning, calls, ..Event::default() };
-                feed.event(Event { usage, time, ..said });
+                feed.event(Event { usage, model, time, ..said });
                 feed.results(origin, results, time);
             }
             kind @ ("info" | "warning" | "error") => {

@@ -140,7 +140,7 @@ fn rewound_and_replaced_messages_are_dropped() {
     ];
     let (rewound, notes) = session("s.jsonl", &lines.join("\n"));
     assert_eq!(said(&rewound, Role::User), ["one", "four"]);
-    assert_eq!(notes.dropped_records, 2);
+    assert_eq!((notes.dropped_records, rewound.head.rewinds), (2, 1));
 
     let summary = message("s", "user", "summary", "");
     let set = format!(r#"{{"$set":{{"messages":[{summary},{}]}}}}"#, lines[5]);

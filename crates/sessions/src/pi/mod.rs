@@ -141,6 +141,7 @@ impl<'a> Message<'a> {
         if mark == Some(Mark::ApiError) {
             text.join(&self.error);
         }
+        let cache_written = self.usage.0.as_ref().map_or(0, |usage| usage.cache_write.count());
         let usage = self.usage.0.map(|usage| Usage {
             input: usage.input.count().saturating_add(usage.cache_write.count()),
             output: usage.output.count(),
@@ -148,7 +149,8 @@ impl<'a> Message<'a> {
         });
         let (reasoning, calls) = (self.content.thinking, self.content.calls);
         let (role, origin) = (Role::Assistant, Origin::Agent);
-        Event { role, origin, text, reasoning, calls, usage, mark, ..Event::default() }
+        let said = Event { role, origin, text, reasoning, calls, ..Event::default() };
+        Event { usage, cache_written, mark, ..said }
     }
 
     fn result(self) -> ToolResult<'a> {

@@ -97,6 +97,8 @@ fn grade(session_id: &str, file: &str, messages: u64) -> GradeRecord {
             }],
             corrections: 1,
             lineage: Lineage::default(),
+            rewinds: 2,
+            spent: Vec::new(),
         },
     }
 }

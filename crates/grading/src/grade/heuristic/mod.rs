@@ -91,6 +91,8 @@ impl Sink for Heuristic<'_> {
         let tally = if !own.has_answered() && subagents.has_answered() {
             subagents
         } else {
+            let mut own = own;
+            own.spending.join(subagents.spending);
             Tally { request: own.request.or(subagents.request), ..own }
         };
         self.gradings.push(self.grade(head, tally, is_subagent));
@@ -109,6 +111,7 @@ impl Heuristic<'_> {
     fn grade(&self, head: Head, tally: Tally, is_subagent: bool) -> Grading {
         let said = tally.request.as_ref().map_or("", |request| &request.text);
         let session_kind = SessionKind::of(&head, is_subagent, said);
+        let spent = tally.spending.clone().end(&head);
         let session_id = head.id;
         let Some(request) = &tally.request else {
             return Grading::NotGradable { session_id, reason: "nobody asked for anything" };
@@ -187,6 +190,8 @@ impl Heuristic<'_> {
                 outcome_evidence: outcome_evidence.into_iter().map(shorten).collect(),
                 corrections: tally.outcome.corrections(),
                 lineage: head.lineage,
+                rewinds: head.rewinds,
+                spent,
                 errors,
                 tools: tally.tools,
             },

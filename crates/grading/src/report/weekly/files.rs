@@ -6,9 +6,9 @@ use std::{fs, io};
 
 use askama::Template;
 
-use super::format;
 use super::pictures::{errors_picture, trend_picture};
-use crate::grade::{Metric, WeeklyReport};
+use super::{finding, format, table};
+use crate::grade::WeeklyReport;
 use selftest_text::file::replace;
 use selftest_text::wording;
 

@@ -1,13 +1,17 @@
 //! A weekly report in words, for pages and terminals. Pure. Foreign names are bounded here;
 //! whoever shows a text escapes it.
 
-use crate::grade::breakdown::{Breakdown, ContradictedTask, Portion};
-use crate::grade::patterns::{ErrorCluster, ToolPattern};
+use super::finding;
+use crate::grade::breakdown::ContradictedTask;
+use crate::grade::findings::Finding;
+use crate::grade::patterns::ToolPattern;
+use crate::grade::spending::{self, money};
 use crate::grade::suggestions::RuleId;
 use crate::grade::{
-    Alert, Alerts, Coverage, ErrorCause, GradeSummary, Listed, Metric, NotTasks, Share, Suggestion,
-    WeeklyReport,
+    Alert, Alerts, CostSummary, Coverage, Difference, GradeSummary, Listed, Measure, Metric,
+    NotTasks, Share, Suggestion, Verdict, WeeklyReport,
 };
+use selftest_stats::Interval;
 use selftest_text::one_line;
 use selftest_text::wording::{percent, plural};
 
@@ -54,33 +58,64 @@ pub fn not_tasks(others: NotTasks) -> Option<String> {
     (others.total() > 0).then(|| format!("Beside these, in no rate: {words}."))
 }
 
-/// A change of a rate: `down 35 points`.
-pub fn points(change: Option<f64>) -> String {
-    change.map_or(ABSENT.to_owned(), |change| direction(change * 100.0, 0, " point"))
-}
-
-/// A change of a rate that a test of the report has looked at: without one it is not called a
-/// change.
-pub fn tested(report: &WeeklyReport, metric: Metric, change: Option<f64>) -> String {
-    with_verdict(report, metric, &points(change))
-}
-
-/// The same of a mean.
-pub fn tested_mean(report: &WeeklyReport, metric: Metric, change: Option<f64>) -> String {
-    with_verdict(report, metric, &self::change(change))
-}
-
-fn with_verdict(report: &WeeklyReport, metric: Metric, shown: &str) -> String {
-    match report.alerts.checks.iter().find(|check| check.metric == metric) {
-        Some(check) if check.raised => format!("{shown}: worse beyond chance"),
-        Some(check) if check.p.is_some() => "not worse beyond chance".to_owned(),
-        _ => "not tested".to_owned(),
+/// A difference between two groups: a direction only where a test found one.
+pub fn difference(found: &Difference) -> String {
+    let is_share = found.interval.is_some() || found.measure == Measure::FailedCalls;
+    let size = found.own.zip(found.other).map(|(own, other)| own - other);
+    let size = match (found.measure, size) {
+        (_, None) => ABSENT.to_owned(),
+        (Measure::Duration, Some(size)) => {
+            format!("{} {}", if size < 0.0 { "down" } else { "up" }, time(size.abs()))
+        }
+        (_, Some(size)) if is_share => direction(size * 100.0, 0, " point"),
+        (_, Some(size)) => direction(size, 1, ""),
+    };
+    let points = |interval: &Interval| {
+        format!("{:+.0} to {:+.0} points", interval.low * 100.0, interval.high * 100.0)
+    };
+    let range = found.interval.as_ref().map(points);
+    let is_clear = found.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0);
+    match (found.verdict, range) {
+        (Verdict::NotTested, _) => "not tested".to_owned(),
+        // The interval is of this one difference alone, the test one of several.
+        (Verdict::WithinChance, Some(range)) if is_clear => {
+            format!("uncertain ({range}, {} among all of these)", p_value(found))
+        }
+        (Verdict::WithinChance, Some(range)) => format!("none beyond chance ({range})"),
+        (Verdict::WithinChance, None) => format!("none beyond chance ({})", p_value(found)),
+        // The mean of times and their ranks may differ; the test is of ranks.
+        (Verdict::Up | Verdict::Down, Some(range)) => {
+            format!("{size} (95 % interval {range}, {})", p_value(found))
+        }
+        (Verdict::Up | Verdict::Down, None) => format!("{size} ({})", p_value(found)),
     }
 }
 
-/// A change of a mean: `up 0.3`.
-pub fn change(change: Option<f64>) -> String {
-    change.map_or(ABSENT.to_owned(), |change| direction(change, 1, ""))
+/// `p = 0.012`, after Holm's correction.
+pub fn p_value(found: &Difference) -> String {
+    match found.p_corrected {
+        None => "not tested".to_owned(),
+        Some(p) if p < 0.001 => "p below 0.001".to_owned(),
+        Some(p) => format!("p = {p:.3}"),
+    }
+}
+
+/// `45 s`, `12 min`, `3 h 05 min`.
+pub fn time(seconds: f64) -> String {
+    if !(seconds.is_finite() && seconds >= 0.0) {
+        return ABSENT.to_owned();
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "finite and not negative; more than u64 holds is shown as its maximum"
+    )]
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min", whole / 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
 }
 
 /// In words, because a sign at the beginning would be escaped: it could begin a list.
@@ -251,11 +286,6 @@ pub fn tool(name: &str) -> String {
     one_line(name, 60)
 }
 
-/// Some tools of a class of errors.
-pub fn tools(tools: &Listed<String>) -> String {
-    some_of(tools, 3, tool)
-}
-
 /// Some of the sessions. Commands take the beginning of an id, and a UUID fits.
 pub fn sessions(sessions: &Listed<String>) -> String {
     some_of(sessions, 4, |id| one_line(id, 40))
@@ -285,9 +315,10 @@ pub fn titled<'a>(sessions: &'a Listed<String>, titles: &'a [String]) -> Vec<(&'
     sessions.items.iter().map(String::as_str).zip(titles).take(3).collect()
 }
 
-/// The id of a session.
-pub fn id(id: &str) -> String {
-    one_line(id, 40)
+/// Where something is said: `4f2a, event 12`.
+pub fn at(session_id: &str, event: Option<u64>) -> String {
+    let id = one_line(session_id, 40);
+    event.map_or(id.clone(), |event| format!("{id}, event {event}"))
 }
 
 /// A request as a title.
@@ -313,76 +344,9 @@ pub fn portion(name: &str) -> String {
     one_line(last.filter(|last| !last.is_empty()).unwrap_or(name), 40)
 }
 
-/// The splits of the week that say something: those with two portions or more of which one has
-/// more than one task.
-pub fn splits(report: &WeeklyReport) -> Vec<(&'static str, Vec<&Portion>, u64)> {
-    let Breakdown { projects, agents, models, .. } = &report.breakdown;
-    let listed = [("Project", projects), ("Agent", agents), ("Model", models)];
-    listed
-        .into_iter()
-        .filter_map(|(name, listed)| {
-            let rows: Vec<&Portion> =
-                listed.items.iter().filter(|portion| portion.tasks > 1).collect();
-            let others = listed.left_out + (listed.items.len() - rows.len()) as u64;
-            (listed.items.len() > 1 && !rows.is_empty()).then_some((name, rows, others))
-        })
-        .collect()
-}
-
-/// How often people corrected agents; nothing where they never did.
-pub fn corrections(report: &WeeklyReport) -> Option<String> {
-    let now = report.summary.corrections;
-    (now > 0).then(|| {
-        let before = report.trend.before.corrections;
-        let times = plural(now, "time");
-        let tasks = plural(report.summary.sessions, "task");
-        let earlier = plural(report.trend.before.sessions, "task");
-        format!(
-            "People corrected or stopped an agent {times} in {tasks}, {before} in {earlier} of the \
-             four weeks before; not tested."
-        )
-    })
-}
-
 /// The words of an error.
 pub fn example(words: &str) -> String {
     one_line(words, 160)
-}
-
-/// `file_not_found at Bash`.
-pub fn cluster(cluster: &ErrorCluster) -> String {
-    format!("{} at {}", cause(cluster), tool(&cluster.tool))
-}
-
-/// The cause of a cluster; its class in reports of earlier versions.
-fn cause(cluster: &ErrorCluster) -> &'static str {
-    match cluster.cause {
-        ErrorCause::Unknown => cluster.class.name(),
-        cause => cause.name(),
-    }
-}
-
-/// What the errors of a cluster have in common, else one of them.
-pub fn pattern(cluster: &ErrorCluster) -> String {
-    let template = one_line(&cluster.template, 120);
-    if template.is_empty() { example(&cluster.example) } else { template }
-}
-
-/// `3 errors in 2 sessions`.
-pub fn cluster_size(cluster: &ErrorCluster) -> String {
-    let sessions = plural(cluster.sessions.total(), "session");
-    format!("{} in {sessions}", plural(cluster.count, "error"))
-}
-
-/// The most frequent patterns of errors.
-pub fn clusters(report: &WeeklyReport) -> impl ExactSizeIterator<Item = &ErrorCluster> {
-    report.problem_areas.clusters.items.iter().take(MAX_ROWS)
-}
-
-/// How many patterns are not among [`clusters`].
-pub fn more_clusters(report: &WeeklyReport) -> Option<String> {
-    let more = report.problem_areas.clusters.total() - clusters(report).len() as u64;
-    (more > 0).then(|| format!("{} of errors.", plural(more, "more pattern")))
 }
 
 /// The tools with most errors.
@@ -441,22 +405,134 @@ pub fn lead(report: &WeeklyReport) -> Vec<String> {
         let with_errors = plural(recovery.of, "session");
         format!("{} of {with_errors} with errors recovered from them.", recovery.count)
     });
+    sentences.extend(effort(report));
     sentences.push(verdict(report));
     sentences
 }
 
+/// What changed beyond chance against the four weeks before.
 fn verdict(report: &WeeklyReport) -> String {
-    let raised: Vec<&str> = report.alerts.raised().map(|alert| metric(alert.metric)).collect();
-    let tested = report.alerts.checks.iter().any(|check| check.p.is_some());
-    match (raised.as_slice(), tested) {
-        ([], true) => "Nothing is worse than before beyond chance.".to_owned(),
+    let name = |measure: Measure| match measure {
+        Measure::Verified => "verified tasks",
+        Measure::Contradicted => "contradicted tasks",
+        Measure::Corrected => "tasks that a person corrected",
+        Measure::Recovered => "recovery from errors",
+        Measure::ToolEfficiency => "tool efficiency",
+        Measure::AnswerQuality => "answer quality",
+        Measure::FailedCalls => "failed calls of a task",
+        Measure::Duration => "time of a task",
+        Measure::MetCause => "tasks that met a cause",
+    };
+    let causes = || report.findings.causes.items.iter().chain(&report.findings.single.items);
+    let is_told = |one: &&Difference| matches!(one.verdict, Verdict::Up | Verdict::Down);
+    let numbers = report.differences.iter().filter(is_told).map(|one| {
+        let direction = if one.verdict == Verdict::Up { "up" } else { "down" };
+        format!("{} {direction}", name(one.measure))
+    });
+    let met = |wanted: Verdict, more: &str| {
+        let found = causes().filter(|one| one.difference.verdict == wanted);
+        let names: Vec<String> = found.map(finding::name).collect();
+        (!names.is_empty()).then(|| format!("{more} tasks met {}", names.join(", ")))
+    };
+    let causes = [met(Verdict::Up, "more"), met(Verdict::Down, "fewer")];
+    let changed: Vec<String> = numbers.chain(causes.into_iter().flatten()).collect();
+    let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
+    let is_tested = report.differences.iter().any(|one| one.verdict != Verdict::NotTested);
+    match (changed.as_slice(), is_tested) {
+        ([], true) => "Nothing differs from the four weeks before by more than chance.".to_owned(),
         ([], false) => format!(
-            "Too few sessions to tell whether anything became worse: {} are needed in this week \
-             and in the four before.",
+            "Too few tasks to tell whether anything changed: {} are needed in this week and in the \
+             four before.",
             report.alerts.min_sessions
         ),
-        (raised, _) => format!("Worse than before, beyond chance: {}.", all_of(raised)),
+        (changed, _) => {
+            format!("Changed against the four weeks before, beyond chance: {}.", all_of(changed))
+        }
     }
+}
+
+/// How often people stepped in, and how long the tasks took.
+fn effort(report: &WeeklyReport) -> Vec<String> {
+    let now = &report.summary;
+    let mut sentences = Vec::new();
+    if now.corrections > 0 {
+        let (times, tasks) = (plural(now.corrections, "time"), plural(now.corrected.count, "task"));
+        sentences.push(format!("People corrected or stopped an agent {times}, in {tasks}."));
+    }
+    if now.rewinds > 0 {
+        let times = plural(now.rewinds, "time");
+        sentences.push(format!("They took a conversation back {times}."));
+    }
+    if let Some(median) = now.time.median {
+        let (all, median) = (time(now.time.seconds), time(median));
+        let tasks = plural(now.time.tasks, "task");
+        sentences.push(format!("{tasks} with times took {all}, the median {median}."));
+    }
+    sentences.extend(cost(&report.cost.now));
+    sentences
+}
+
+/// What the tasks cost, and of which it is unknown: `12.30 USD for 14 tasks (median 0.61 USD); …`.
+fn cost(of: &CostSummary) -> Option<String> {
+    let unknown = [
+        (of.unpriced, spending::no_price(&of.unpriced_models)),
+        (of.without_tokens, "no tokens were recorded".to_owned()),
+    ];
+    let unknown: Vec<String> = unknown
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, why)| format!("unknown for {} ({why})", plural(*count, "task")))
+        .collect();
+    let known = of.median.map(|median| {
+        format!(
+            "{} for {} (median {})",
+            money(of.amount, &of.currency),
+            plural(of.known, "task"),
+            money(median, &of.currency)
+        )
+    });
+    let parts: Vec<String> = known.into_iter().chain(unknown).collect();
+    (!parts.is_empty()).then(|| format!("Cost: {}.", parts.join("; ")))
+}
+
+/// The cost of a portion of the tasks: `1.23 USD`, `at least 1.23 USD`, `unknown`.
+pub fn portion_cost(of: &CostSummary) -> String {
+    let amount = money(of.amount, &of.currency);
+    match (of.known, of.unpriced + of.without_tokens) {
+        (0, 0) => ABSENT.to_owned(),
+        (0, _) => "unknown".to_owned(),
+        (_, 0) => amount,
+        _ => format!("at least {amount}"),
+    }
+}
+
+/// The checks of the alerts: those that are raised one by one, the others together.
+pub fn alert_lines(report: &WeeklyReport) -> Vec<String> {
+    let alerts = &report.alerts;
+    let mut lines: Vec<String> = alerts.raised().map(|alert| alert_text(alerts, alert)).collect();
+    let named = |wanted: fn(&&Alert) -> bool| -> Vec<&str> {
+        alerts.checks.iter().filter(wanted).map(|alert| metric(alert.metric)).collect()
+    };
+    let calm = named(|alert| !alert.raised && alert.p.is_some());
+    if !calm.is_empty() {
+        lines.push(format!("Tested and not worse beyond chance: {}", all_of(&calm)));
+    }
+    let untested = named(|alert| alert.p.is_none());
+    if !untested.is_empty() {
+        let needed = alerts.min_sessions;
+        lines.push(format!(
+            "Not tested, because {needed} tasks are needed on each side: {}",
+            all_of(&untested)
+        ));
+    }
+    lines
+}
+
+/// The causes that one task met, each in a few words.
+pub fn single_causes(report: &WeeklyReport) -> impl Iterator<Item = (String, &Finding)> {
+    let single = report.findings.single.items.iter();
+    single
+        .map(|one| (format!("{}: {}", finding::name(one), plural(one.errors, "failed call")), one))
 }
 
 /// Why there is no suggestion.
@@ -467,8 +543,11 @@ pub fn no_suggestions(report: &WeeklyReport) -> Option<String> {
         let sessions = plural(report.summary.sessions, "session");
         return Some(format!("None: {sessions} graded, at least {needed} are needed."));
     }
-    let none = suggestions.items.is_empty() && suggestions.left_out == 0;
-    none.then(|| "None: every number is on the good side of its threshold.".to_owned())
+    let none = suggestions.of_rules().next().is_none() && suggestions.left_out == 0;
+    none.then(|| match suggestions.items.len() {
+        0 => "None: every number is on the good side of its threshold.".to_owned(),
+        _ => "None beside those above.".to_owned(),
+    })
 }
 
 /// The sentence above the table of tools.

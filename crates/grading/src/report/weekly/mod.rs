@@ -5,9 +5,11 @@
 //! sessions, words of errors) is escaped by the templates, or by `escape` for terminals.
 
 mod files;
+pub mod finding;
 pub mod format;
 mod pictures;
 mod summary;
+pub mod table;
 
 pub use files::{WeeklyFilesError, WeeklyPaths, render, write};
 pub use format::{alert_text, coverage_text};

@@ -8,8 +8,10 @@ use super::files::index;
 use super::{coverage_text, errors_picture, render, summary_text, trend_picture, write};
 use crate::grade::fixture::{hostile, two_months};
 use crate::grade::{
-    AlertSettings, Coverage, GradeRecord, GradeSummary, Patterns, SuggestionRules, WeeklyReport,
+    AlertSettings, Coverage, GradeRecord, GradeSummary, Patterns, ReportRules, SuggestionRules,
+    WeeklyReport,
 };
+use selftest_models::prices::Prices;
 
 const COVERAGE: Coverage = Coverage {
     scanned: true,
@@ -31,8 +33,11 @@ fn report(week: &str, records: &[GradeRecord]) -> WeeklyReport {
         week.parse().unwrap(),
         records,
         COVERAGE,
-        &SuggestionRules::default(),
-        &AlertSettings::default(),
+        ReportRules {
+            suggestions: &SuggestionRules::default(),
+            alerts: &AlertSettings::default(),
+            prices: &Prices::default(),
+        },
         "2026-11-23T06:00:00Z".parse().unwrap(),
     )
 }
@@ -127,7 +132,7 @@ fn hostile_names_change_nothing_in_the_structure() {
             _ => {}
         }
     }
-    assert_eq!((pictures, headings), (2, 11), "{text}");
+    assert_eq!((pictures, headings), (2, 7), "{text}");
     assert!(text.lines().all(|line| line.len() < 2000));
     let svg = errors_picture(&report("2026-W47", &hostile())).unwrap();
     for forbidden in ["<script", "<svg onload", "href", "url(", "]]>", "\u{1b}", "\u{202e}"] {

@@ -1,0 +1,326 @@
+//! What went wrong in the calls of a week, by cause: how many tasks met it, whether more than
+//! before, what it looks like and where, and one suggestion. Judges nothing.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::difference::Rule;
+use super::share::total;
+use super::template::Templates;
+use super::{Difference, ErrorCause, GradeRecord, Listed, Measure, Share, TaskOutcome};
+
+/// Causes, patterns of one, and places that are named.
+const CAUSES: usize = 10;
+const PATTERNS: usize = 4;
+const PLACES: usize = 5;
+
+/// The causes of a week's failed calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Findings {
+    /// Those that more than one task met; the one that most tasks met first.
+    pub causes: Listed<Finding>,
+    /// Those that one task met.
+    pub single: Listed<Finding>,
+}
+
+/// A cause of failed calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The cause.
+    pub cause: ErrorCause,
+    /// The tool, where the cause is no more than what this tool says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Failed calls.
+    pub errors: u64,
+    /// Tasks that met it, of all tasks of the week.
+    pub tasks: Share,
+    /// The same in the four weeks before.
+    pub before: Share,
+    /// This week against the four weeks before.
+    pub difference: Difference,
+    /// Of its tasks, those in which no tool worked after the last error.
+    pub stuck: u64,
+    /// Of its tasks, those that a check or a person says are not done.
+    pub contradicted: u64,
+    /// What to do about it.
+    pub suggestion: String,
+    /// What its messages look like, the most frequent first.
+    pub patterns: Listed<Pattern>,
+    /// Where it was met, newest first.
+    pub places: Listed<Place>,
+}
+
+/// Messages of one kind at one tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pattern {
+    /// The tool.
+    pub tool: String,
+    /// What the messages have in common.
+    pub template: String,
+    /// The words of one, of the newest task.
+    pub example: String,
+    /// How many.
+    pub errors: u64,
+    /// In how many tasks.
+    pub tasks: u64,
+}
+
+/// The first error of a cause in a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// The session.
+    pub session_id: String,
+    /// Its request.
+    pub title: String,
+    /// Number of the event in it.
+    pub event: u64,
+}
+
+/// What belongs together: a cause, or what a tool says where nothing tells the cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'a> {
+    Cause(ErrorCause),
+    Words(ErrorCause, &'a str, usize),
+}
+
+/// Messages of a kind: the cause, the tool and the number of its template.
+type Kind<'a> = (ErrorCause, &'a str, usize);
+
+/// A template for each message of the kinds that two weeks have in common.
+#[derive(Default)]
+struct Kinds<'a> {
+    templates: BTreeMap<(ErrorCause, &'a str), Templates>,
+}
+
+impl<'a> Kinds<'a> {
+    /// The kinds of errors that a task met: their counts, first events and words.
+    fn of(&mut self, task: &'a GradeRecord) -> Vec<(Kind<'a>, u64, u64, &'a str)> {
+        let errors = task.details.errors.iter().filter(|error| error.count > 0);
+        errors
+            .map(|error| {
+                let tool = error.tool.as_str();
+                let known = self.templates.entry((error.cause, tool)).or_default();
+                let kind = (error.cause, tool, known.add(&error.template));
+                (kind, error.count, error.first_event, error.example.as_str())
+            })
+            .collect()
+    }
+
+    fn template(&self, (cause, tool, number): Kind<'_>) -> String {
+        self.templates.get(&(cause, tool)).map(|known| known.text(number)).unwrap_or_default()
+    }
+}
+
+fn key((cause, tool, template): Kind<'_>) -> Key<'_> {
+    // These two say too little to have anything in common but their words.
+    match cause {
+        ErrorCause::Unknown | ErrorCause::CommandFailed => Key::Words(cause, tool, template),
+        cause => Key::Cause(cause),
+    }
+}
+
+/// What is gathered of a cause.
+#[derive(Default)]
+struct Gathered<'a> {
+    tasks: Vec<(&'a GradeRecord, u64)>,
+    kinds: BTreeMap<Kind<'a>, (u64, u64, &'a str)>,
+}
+
+impl Findings {
+    /// Of the tasks of a week, newest first, and those of the four weeks before.
+    pub(super) fn of(now: &[&GradeRecord], before: &[&GradeRecord], rule: Rule) -> Self {
+        let mut kinds = Kinds::default();
+        let mut gathered: BTreeMap<Key<'_>, Gathered<'_>> = BTreeMap::new();
+        for &task in now {
+            for (kind, count, event, example) in kinds.of(task) {
+                let one = gathered.entry(key(kind)).or_default();
+                match one.tasks.last_mut() {
+                    Some((last, first)) if last.session_id == task.session_id => {
+                        *first = (*first).min(event);
+                    }
+                    _ => one.tasks.push((task, event)),
+                }
+                let own = one.kinds.entry(kind).or_insert((0, 0, example));
+                own.0 = own.0.saturating_add(count);
+                own.1 += 1;
+            }
+        }
+        let mut met_before: BTreeMap<Key<'_>, u64> = BTreeMap::new();
+        for &task in before {
+            let keys: BTreeSet<Key<'_>> =
+                kinds.of(task).into_iter().map(|(kind, ..)| key(kind)).collect();
+            for key in keys {
+                *met_before.entry(key).or_default() += 1;
+            }
+        }
+        let mut found: Vec<Finding> = gathered
+            .iter()
+            .map(|(key, one)| {
+                let tasks = (one.tasks.len() as u64, now.len() as u64);
+                let earlier = met_before.get(key).copied().unwrap_or_default();
+                let earlier = (earlier, before.len() as u64);
+                Finding::of(*key, one, &kinds, [tasks, earlier], rule)
+            })
+            .collect();
+        Difference::decide(found.iter_mut().map(|one| &mut one.difference), rule);
+        found.sort_by_key(|one| (Reverse(one.tasks.count), Reverse(one.errors)));
+        let (causes, single) = found.into_iter().partition(|one| one.tasks.count > 1);
+        Self { causes: Listed::new(causes, CAUSES), single: Listed::new(single, CAUSES) }
+    }
+
+    /// Those that are named, the most frequent first.
+    fn named(&self) -> impl Iterator<Item = &Finding> {
+        self.causes.items.iter().chain(&self.single.items)
+    }
+
+    /// Whether a cause is among them.
+    pub(super) fn names_cause(&self, cause: &str) -> bool {
+        self.named().any(|one| one.cause.name() == cause)
+    }
+
+    /// Whether a tool is among those of the causes.
+    pub(super) fn names_tool(&self, tool: &str) -> bool {
+        self.named().any(|one| one.patterns.items.iter().any(|pattern| pattern.tool == tool))
+    }
+}
+
+impl Finding {
+    fn of(
+        key: Key<'_>,
+        gathered: &Gathered<'_>,
+        kinds: &Kinds<'_>,
+        [tasks, before]: [(u64, u64); 2],
+        rule: Rule,
+    ) -> Self {
+        let mut patterns: Vec<Pattern> = gathered
+            .kinds
+            .iter()
+            .map(|(kind, (errors, tasks, example))| Pattern {
+                tool: kind.1.to_owned(),
+                template: kinds.template(*kind),
+                example: (*example).to_owned(),
+                errors: *errors,
+                tasks: *tasks,
+            })
+            .collect();
+        patterns.sort_by_key(|pattern| (Reverse(pattern.errors), Reverse(pattern.tasks)));
+        let (cause, tool) = match key {
+            Key::Cause(cause) => (cause, None),
+            Key::Words(cause, tool, _) => (cause, Some(tool.to_owned())),
+        };
+        let count = |is: fn(&GradeRecord) -> bool| {
+            gathered.tasks.iter().filter(|(task, _)| is(task)).count() as u64
+        };
+        let places = gathered.tasks.iter().map(|(task, event)| Place {
+            session_id: task.session_id.clone(),
+            title: task.task_summary.clone().unwrap_or_default(),
+            event: *event,
+        });
+        Self {
+            cause,
+            errors: total(patterns.iter().map(|pattern| pattern.errors)),
+            tasks: Share::new(tasks.0, tasks.1),
+            before: Share::new(before.0, before.1),
+            difference: Difference::of_shares(Measure::MetCause, tasks, before, rule),
+            stuck: count(|task| !task.errors_recovered),
+            contradicted: count(|task| task.outcome == TaskOutcome::Contradicted),
+            suggestion: suggestion(cause, tool.as_deref()),
+            tool,
+            patterns: Listed::new(patterns, PATTERNS),
+            places: Listed::new(places.collect(), PLACES),
+        }
+    }
+}
+
+/// What to do about a cause.
+fn suggestion(cause: ErrorCause, tool: Option<&str>) -> String {
+    match (cause.advice(), cause, tool) {
+        (Some(advice), ..) => advice.to_owned(),
+        (None, ErrorCause::CommandFailed, _) => {
+            "have these commands say why they fail: all that is recorded is an exit code".to_owned()
+        }
+        (None, _, Some(tool)) => {
+            format!("say in the instructions what to do when {tool} answers so")
+        }
+        (None, _, None) => "look at the sessions: the words do not say why".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::fixture::record;
+    use crate::grade::{ErrorClass, TaskType, Verdict};
+
+    const RULE: Rule = Rule { alpha: 0.05, min_tasks: 10 };
+
+    fn failing(id: &str, class: ErrorClass, count: u64, words: &str) -> GradeRecord {
+        let mut one = record(id, TaskType::General, true, 3, 3).used("bash", 9);
+        one = one.failed("bash", class, count, words);
+        if let Some(error) = one.details.errors.last_mut() {
+            error.template = words.to_owned();
+            error.first_event = 7;
+        }
+        one
+    }
+
+    fn findings(now: &[GradeRecord], before: &[GradeRecord]) -> Findings {
+        let (now, before): (Vec<_>, Vec<_>) = (now.iter().collect(), before.iter().collect());
+        Findings::of(&now, &before, RULE)
+    }
+
+    #[test]
+    fn a_cause_with_its_tasks_places_and_one_suggestion() {
+        let mut now: Vec<GradeRecord> = (0..12)
+            .map(|id| match id {
+                0..6 => failing(&id.to_string(), ErrorClass::FileNotFound, 2, "cat: no a.rs"),
+                6 => failing("6", ErrorClass::Timeout, 1, "timed out"),
+                _ => record(&id.to_string(), TaskType::General, true, 3, 3).used("bash", 1),
+            })
+            .collect();
+        now[0] = now[0].clone().stuck();
+        now[1].outcome = TaskOutcome::Contradicted;
+        let before: Vec<GradeRecord> =
+            (0..40).map(|id| record(&format!("b{id}"), TaskType::General, true, 3, 3)).collect();
+        let found = findings(&now, &before);
+        let one = &found.causes.items[0];
+        assert_eq!(
+            (one.cause, one.errors, one.stuck, one.contradicted),
+            (ErrorCause::FileNotFound, 12, 1, 1)
+        );
+        assert_eq!((one.tasks, one.before), (Share::new(6, 12), Share::new(0, 40)));
+        assert_eq!(one.difference.verdict, Verdict::Up);
+        assert_eq!((one.places.total(), one.places.items[0].event), (6, 7));
+        assert_eq!(one.suggestion, ErrorCause::FileNotFound.advice().unwrap());
+        assert_eq!(one.patterns.items[0].template, "cat: no a.rs");
+        assert_eq!((found.causes.total(), found.single.items[0].cause), (1, ErrorCause::Timeout));
+        assert!(found.names_cause("timeout") && found.names_tool("bash"));
+        assert!(!found.names_cause("unknown") && !found.names_tool("read"));
+    }
+
+    #[test]
+    fn what_has_no_cause_goes_by_its_words() {
+        let now = [
+            failing("a", ErrorClass::Unknown, 1, "Wrong flag!"),
+            failing("b", ErrorClass::Unknown, 3, "Wrong flag!"),
+            failing("c", ErrorClass::Unknown, 1, "the moon is down tonight"),
+        ];
+        let found = findings(&now, &[failing("d", ErrorClass::Unknown, 1, "Wrong flag!")]);
+        let flag = &found.causes.items[0];
+        assert_eq!((flag.errors, flag.before), (4, Share::new(1, 1)));
+        assert_eq!(flag.suggestion, "say in the instructions what to do when bash answers so");
+        assert_eq!(flag.difference.verdict, Verdict::NotTested);
+        assert_eq!(found.single.items[0].patterns.items[0].template, "the moon is down tonight");
+    }
+
+    #[test]
+    fn nothing_failed() {
+        assert_eq!(findings(&[], &[]), Findings::default());
+        let clean = [record("a", TaskType::General, true, 3, 3)];
+        assert_eq!(findings(&clean, &clean).causes.total(), 0);
+    }
+}

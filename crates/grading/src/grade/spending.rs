@@ -1,0 +1,295 @@
+//! The tokens that a session spent, by model, and what they cost. Tokens are facts and are kept
+//! with a grade; prices change, so that money is computed when it is shown. What has no price is
+//! unknown and never 0.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::GradeRecord;
+use super::share::rounded;
+use selftest_models::prices::{PricedTokens, Prices};
+use selftest_sessions::{Event, Head};
+
+/// Models that are told apart in a session.
+const MAX_MODELS: usize = 32;
+/// Models without a price that are named.
+const NAMED: usize = 5;
+
+/// The tokens that one model took and gave.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelTokens {
+    /// The model; absent where the file does not say which answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// All tokens.
+    #[serde(flatten)]
+    pub tokens: PricedTokens,
+    /// Of them those beyond the first 200,000 of a call, which some models ask more for.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub beyond_200k: PricedTokens,
+}
+
+fn is_empty(tokens: &PricedTokens) -> bool {
+    *tokens == PricedTokens::default()
+}
+
+/// Gathers the tokens of a session while its events pass.
+#[derive(Debug, Clone, Default)]
+pub struct Spending {
+    models: BTreeMap<Option<String>, ModelTokens>,
+}
+
+impl Spending {
+    /// Takes the tokens of an event into account.
+    pub fn add(&mut self, event: &Event<'_>) {
+        let Some(usage) = event.usage else { return };
+        let cache_write = event.cache_written.min(usage.input);
+        let call = PricedTokens {
+            input: usage.input - cache_write,
+            output: usage.output,
+            cache_write,
+            cache_read: usage.cached,
+        };
+        let name = event.model.as_str();
+        let name = (!name.is_empty()).then(|| selftest_text::one_line(name, 120));
+        let known = if self.models.len() < MAX_MODELS || self.models.contains_key(&name) {
+            self.models.entry(name)
+        } else {
+            self.models.entry(None)
+        };
+        let known = known.or_default();
+        known.tokens += call;
+        known.beyond_200k += call.beyond_200k();
+    }
+
+    /// Takes over what another part of the session spent.
+    pub fn join(&mut self, other: Self) {
+        for (name, more) in other.models {
+            let known = self.models.entry(name).or_default();
+            known.tokens += more.tokens;
+            known.beyond_200k += more.beyond_200k;
+        }
+    }
+
+    /// What was spent in all: as the events say, else as the file says of the whole session.
+    pub fn end(self, head: &Head) -> Vec<ModelTokens> {
+        let only = match head.models.as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        };
+        if self.models.is_empty() {
+            let total = head.usage.map(|usage| PricedTokens {
+                input: usage.input,
+                output: usage.output,
+                cache_write: 0,
+                cache_read: usage.cached,
+            });
+            let of_total = |tokens| ModelTokens { model: only, tokens, ..ModelTokens::default() };
+            return total.filter(|total| !is_empty(total)).map(of_total).into_iter().collect();
+        }
+        let named = self
+            .models
+            .into_iter()
+            .map(|(model, tokens)| ModelTokens { model: model.or_else(|| only.clone()), ..tokens });
+        named.filter(|one| !is_empty(&one.tokens)).collect()
+    }
+}
+
+/// What tokens cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// The currency.
+    pub currency: String,
+    /// Money for all tokens; absent where some have no price, or where none were recorded: it is
+    /// unknown then.
+    pub amount: Option<f64>,
+    /// Money for the tokens that have a price.
+    pub priced: f64,
+    /// Models without a price that spent tokens, a few; the empty name where the file names none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpriced: Vec<String>,
+}
+
+impl Cost {
+    /// The cost of some tokens.
+    pub fn of(spent: &[ModelTokens], prices: &Prices) -> Self {
+        let mut cost = Self {
+            currency: prices.currency.clone(),
+            amount: None,
+            priced: 0.0,
+            unpriced: Vec::new(),
+        };
+        for one in spent {
+            let name = one.model.as_deref().unwrap_or_default();
+            match prices.of_recorded(name) {
+                Some(price) => cost.priced += price.of(one.tokens, one.beyond_200k),
+                None if cost.unpriced.len() < NAMED => cost.unpriced.push(name.to_owned()),
+                None => {}
+            }
+        }
+        cost.priced = rounded(cost.priced);
+        let is_whole = !spent.is_empty() && cost.unpriced.is_empty();
+        cost.amount = is_whole.then_some(cost.priced);
+        cost
+    }
+
+    /// In words: `1.23 USD`, or why it is unknown.
+    pub fn words(&self) -> String {
+        if let Some(amount) = self.amount {
+            return money(amount, &self.currency);
+        }
+        if self.unpriced.is_empty() {
+            return "unknown: no tokens were recorded".to_owned();
+        }
+        let why = no_price(&self.unpriced);
+        if self.priced > 0.0 {
+            format!("unknown, at least {}: {why}", money(self.priced, &self.currency))
+        } else {
+            format!("unknown: {why}")
+        }
+    }
+}
+
+/// `1.23 USD`; small sums with more places.
+pub fn money(amount: f64, currency: &str) -> String {
+    let places = if amount > 0.0 && amount < 0.1 { 4 } else { 2 };
+    format!("{amount:.places$} {currency}")
+}
+
+/// `no price for gpt-9 and qwen`.
+pub fn no_price(models: &[String]) -> String {
+    let shown = models.iter().map(|name| match name.as_str() {
+        "" => "a model that the file does not name".to_owned(),
+        name => selftest_text::one_line(name, 60),
+    });
+    format!("no price for {}", shown.collect::<Vec<_>>().join(", "))
+}
+
+/// What some tasks cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CostSummary {
+    /// The currency.
+    pub currency: String,
+    /// Money for the tasks whose cost is known.
+    pub amount: f64,
+    /// Those tasks.
+    pub known: u64,
+    /// The median of them; absent without any.
+    pub median: Option<f64>,
+    /// Tasks with tokens that have no price.
+    pub unpriced: u64,
+    /// Tasks whose files state no tokens.
+    pub without_tokens: u64,
+    /// Models without a price, a few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unpriced_models: Vec<String>,
+}
+
+impl CostSummary {
+    /// Of these tasks.
+    pub fn of(tasks: &[&GradeRecord], prices: &Prices) -> Self {
+        let mut found = Self { currency: prices.currency.clone(), ..Self::default() };
+        let mut amounts = Vec::new();
+        for task in tasks {
+            let cost = Cost::of(&task.details.spent, prices);
+            match cost.amount {
+                Some(amount) => amounts.push(amount),
+                None if cost.unpriced.is_empty() => found.without_tokens += 1,
+                None => found.unpriced += 1,
+            }
+            for name in cost.unpriced {
+                if found.unpriced_models.len() < NAMED && !found.unpriced_models.contains(&name) {
+                    found.unpriced_models.push(name);
+                }
+            }
+        }
+        amounts.sort_by(f64::total_cmp);
+        let (low, high) = (amounts.len().saturating_sub(1) / 2, amounts.len() / 2);
+        let median = amounts.get(low).zip(amounts.get(high)).map(|(a, b)| f64::midpoint(*a, *b));
+        found.median = median.map(rounded);
+        found.known = amounts.len() as u64;
+        found.amount = rounded(amounts.iter().sum());
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grade::TaskType;
+    use crate::grade::fixture::record;
+    use selftest_sessions::{Role, Usage};
+
+    fn call(model: &'static str, input: u64, cache_written: u64) -> Event<'static> {
+        Event {
+            role: Role::Assistant,
+            model: model.into(),
+            usage: Some(Usage { input, output: 1000, cached: 10_000 }),
+            cache_written,
+            ..Event::default()
+        }
+    }
+
+    #[test]
+    fn tokens_by_model_and_what_they_cost() {
+        let mut spending = Spending::default();
+        spending.add(&call("claude-sonnet-4-5", 300_000, 20_000));
+        spending.add(&call("claude-sonnet-4-5", 1000, 0));
+        spending.add(&Event::default());
+        let spent = spending.clone().end(&Head::default());
+        let [one] = &spent[..] else { panic!("{spent:?}") };
+        assert_eq!((one.tokens.input, one.tokens.cache_write), (281_000, 20_000));
+        assert_eq!((one.tokens.cache_read, one.tokens.output), (20_000, 2000));
+        assert_eq!(one.beyond_200k, PricedTokens { input: 80_000, ..PricedTokens::default() });
+        let cost = Cost::of(&spent, &Prices::default());
+        // 201,000 at 3, 80,000 at 6, 20,000 at 3.75, 20,000 at 0.3 and 2,000 at 15.
+        assert_eq!(cost.amount, Some(1.194));
+        assert_eq!(cost.words(), "1.19 USD");
+        let json = serde_json::to_string(&spent).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<ModelTokens>>(&json).unwrap(), spent);
+
+        spending.add(&call("qwen", 5, 0));
+        let cost = Cost::of(&spending.end(&Head::default()), &Prices::default());
+        assert_eq!((cost.amount, cost.priced), (None, 1.194));
+        assert_eq!(cost.words(), "unknown, at least 1.19 USD: no price for qwen");
+    }
+
+    #[test]
+    fn a_total_counts_where_no_event_says_more() {
+        let usage = Some(Usage { input: 1_000_000, output: 0, cached: 0 });
+        let head = |models: &[&str]| Head {
+            models: models.iter().map(ToString::to_string).collect(),
+            usage,
+            ..Head::default()
+        };
+        let cost = |head: &Head| Cost::of(&Spending::default().end(head), &Prices::default());
+        assert_eq!(cost(&head(&["gpt-5"])).amount, Some(1.25));
+        let unclear = cost(&head(&["gpt-5", "gpt-4o"])).words();
+        assert_eq!(unclear, "unknown: no price for a model that the file does not name");
+        assert_eq!(cost(&Head::default()).words(), "unknown: no tokens were recorded");
+    }
+
+    #[test]
+    fn what_is_unknown_is_no_zero_in_a_sum() {
+        let spent = |model: &str, input| {
+            let mut one = record(model, TaskType::General, true, 3, 3);
+            let tokens = PricedTokens { input, ..PricedTokens::default() };
+            let model = Some(model.to_owned());
+            one.details.spent = vec![ModelTokens { model, tokens, ..ModelTokens::default() }];
+            one
+        };
+        let tasks = [
+            spent("gpt-5", 1_000_000),
+            spent("gpt-5", 3_000_000),
+            spent("qwen", 7),
+            record("x", TaskType::General, true, 3, 3),
+        ];
+        let found = CostSummary::of(&tasks.iter().collect::<Vec<_>>(), &Prices::default());
+        assert_eq!((found.amount, found.median, found.known), (5.0, Some(2.5), 2));
+        assert_eq!((found.unpriced, found.without_tokens), (1, 1));
+        assert_eq!(found.unpriced_models, ["qwen"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! The findings of a weekly report in words. Pure. Foreign names are bounded here; whoever shows
+//! a text escapes it.
+
+use super::format::{p_value, rate, title, tool};
+use crate::grade::findings::{Finding, Pattern, Place};
+use crate::grade::{ErrorCause, Verdict};
+use selftest_text::one_line;
+use selftest_text::wording::plural;
+
+/// Places that are named.
+const PLACES: usize = 3;
+
+/// What a finding is called: its cause, or what a tool says.
+pub fn name(finding: &Finding) -> String {
+    match (&finding.tool, finding.patterns.items.first()) {
+        (Some(own), Some(pattern)) if finding.cause == ErrorCause::Unknown => {
+            format!("{} says “{}”", tool(own), words(pattern))
+        }
+        (Some(own), Some(pattern)) => {
+            format!("{} at {}, “{}”", finding.cause, tool(own), words(pattern))
+        }
+        _ => finding.cause.to_string(),
+    }
+}
+
+/// How many met it, and whether more than before: `4 failed calls in 3 of 21 tasks (14 %); …`.
+pub fn size(finding: &Finding) -> String {
+    let Finding { tasks, before, difference, .. } = finding;
+    let now = format!(
+        "{} in {} of {} ({})",
+        plural(finding.errors, "failed call"),
+        tasks.count,
+        plural(tasks.of, "task"),
+        rate(tasks.rate)
+    );
+    let earlier = match (before.of, before.count) {
+        (0, _) => "no task in the four weeks before".to_owned(),
+        (of, 0) => format!("none of {} in the four weeks before", plural(of, "task")),
+        (of, count) => {
+            let share = rate(before.rate);
+            format!("{count} of {} in the four weeks before ({share})", plural(of, "task"))
+        }
+    };
+    let verdict = match difference.verdict {
+        Verdict::Up => format!(": more than before, beyond chance ({})", p_value(difference)),
+        Verdict::Down => format!(": fewer than before, beyond chance ({})", p_value(difference)),
+        Verdict::WithinChance => ": no difference beyond chance".to_owned(),
+        Verdict::NotTested => ", not tested".to_owned(),
+    };
+    format!("{now}; {earlier}{verdict}")
+}
+
+/// What came of it in the tasks that met it.
+pub fn consequence(finding: &Finding) -> Option<String> {
+    let Finding { stuck, contradicted, tasks, .. } = finding;
+    let of = |count: &u64, what: &str| {
+        (*count > 0).then(|| match (*count == tasks.count, tasks.count) {
+            (true, 1) => format!("this task {what}"),
+            (true, _) => format!("all of these tasks {what}"),
+            (false, _) => format!("{count} of these tasks {what}"),
+        })
+    };
+    let parts = [
+        of(stuck, "got no tool to work after it"),
+        of(contradicted, "ended contradicted by a check or a person"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let mut text = parts.join("; ");
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// What its messages look like: `“cat: <path>: No such file” at bash (3)`.
+pub fn patterns(finding: &Finding) -> String {
+    let shown: Vec<String> = finding
+        .patterns
+        .items
+        .iter()
+        .map(|pattern| {
+            format!("“{}” at {} ({})", words(pattern), tool(&pattern.tool), pattern.errors)
+        })
+        .collect();
+    match finding.patterns.left_out {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Whether the name of a finding already is its only pattern.
+pub fn is_named_by_pattern(finding: &Finding) -> bool {
+    finding.tool.is_some()
+}
+
+/// What messages have in common, else one of them.
+fn words(pattern: &Pattern) -> String {
+    match one_line(&pattern.template, 100) {
+        template if template.is_empty() => one_line(&pattern.example, 100),
+        template => template,
+    }
+}
+
+/// The first places of a finding.
+pub fn places(finding: &Finding) -> impl ExactSizeIterator<Item = &Place> {
+    finding.places.items.iter().take(PLACES)
+}
+
+/// How many more places there are.
+pub fn more_places(finding: &Finding) -> Option<String> {
+    let more = finding.places.total() - places(finding).len() as u64;
+    (more > 0).then(|| format!("{more} more"))
+}
+
+/// `“fix the login” (4f2a, event 12)`.
+pub fn place(place: &Place) -> String {
+    format!("{} ({}, event {})", title(&place.title), one_line(&place.session_id, 40), place.event)
+}

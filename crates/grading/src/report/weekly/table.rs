@@ -1,0 +1,332 @@
+//! The tables of a weekly report as texts, the same for Markdown and HTML. Pure. Rows and columns
+//! that would say nothing are left out, and what was left out is said. Whoever shows a cell
+//! escapes it.
+
+use super::format::{self, ABSENT};
+use crate::grade::breakdown::{Breakdown, Portion};
+use crate::grade::patterns::TaskTypePattern;
+use crate::grade::spending::money;
+use crate::grade::weekly::WeekNumbers;
+use crate::grade::{
+    CostSummary, Difference, GradeSummary, Listed, Measure, OutcomeShares, Share, Verdict,
+    WeeklyReport,
+};
+use selftest_text::wording::plural;
+
+/// A table: the first column names its rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Table {
+    /// What it is of.
+    pub caption: String,
+    /// The heads of the columns.
+    pub head: Vec<String>,
+    /// The cells, as many in each row as there are heads.
+    pub rows: Vec<Vec<String>>,
+    /// Sentences below it.
+    pub remarks: Vec<String>,
+}
+
+/// A column: its head, and its cell of each row.
+struct Column<'a, T> {
+    head: &'a str,
+    cell: Box<dyn Fn(&T) -> String + 'a>,
+    /// Whether a row has something to say in it.
+    speaks: Box<dyn Fn(&T) -> bool + 'a>,
+}
+
+impl<'a, T> Column<'a, T> {
+    fn new(head: &'a str, cell: impl Fn(&T) -> String + 'a) -> Self {
+        Self { head, cell: Box::new(cell), speaks: Box::new(|_| true) }
+    }
+
+    /// Left out where no row has something to say.
+    fn unless_silent(mut self, speaks: impl Fn(&T) -> bool + 'a) -> Self {
+        self.speaks = Box::new(speaks);
+        self
+    }
+}
+
+fn table<T>(caption: &str, rows: &[&T], columns: Vec<Column<'_, T>>) -> Table {
+    let spoken: Vec<Column<'_, T>> =
+        columns.into_iter().filter(|column| rows.iter().any(|row| (column.speaks)(row))).collect();
+    Table {
+        caption: caption.to_owned(),
+        head: spoken.iter().map(|column| column.head.to_owned()).collect(),
+        rows: rows
+            .iter()
+            .map(|row| spoken.iter().map(|column| (column.cell)(row)).collect())
+            .collect(),
+        remarks: Vec::new(),
+    }
+}
+
+/// The columns of outcomes that some row speaks of.
+fn outcomes<'a, T>(of: impl Fn(&T) -> OutcomeShares + Copy + 'a) -> [Column<'a, T>; 2] {
+    [
+        Column::new("Verified", move |row: &T| format::share(&of(row).verified))
+            .unless_silent(move |row| of(row).verified.count > 0),
+        Column::new("Contradicted", move |row: &T| format::share(&of(row).contradicted))
+            .unless_silent(move |row| of(row).contradicted.count > 0),
+    ]
+}
+
+/// The sentence for outcomes that no row has.
+fn silence(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
+    let is_silent = |share: fn(&OutcomeShares) -> u64| rows.iter().all(|row| share(row) == 0);
+    let none = [
+        ("verified", is_silent(|row| row.verified.count), any.verified.count),
+        ("contradicted", is_silent(|row| row.contradicted.count), any.contradicted.count),
+    ];
+    let names: Vec<&str> = none
+        .iter()
+        .filter(|(_, is_silent, all)| *is_silent && *all > 0)
+        .map(|(name, ..)| *name)
+        .collect();
+    (!names.is_empty()).then(|| format!("None of these tasks is {}.", names.join(" or ")))
+}
+
+/// A row of shares: its name, where the share stands, and the measure that is tested.
+type ShareRow = (&'static str, fn(&GradeSummary) -> Share, Option<Measure>);
+
+/// The numbers of the week against the four weeks before. A row that has nothing to count in
+/// both is left out.
+pub fn numbers(report: &WeeklyReport) -> Table {
+    let (now, before) = (&report.summary, &report.trend.before);
+    let changed = |measure| change(report, measure);
+    let shares: [ShareRow; 6] = [
+        ("Verified", |of| of.outcomes.verified, Some(Measure::Verified)),
+        ("Contradicted", |of| of.outcomes.contradicted, Some(Measure::Contradicted)),
+        ("Only claimed by the agent", |of| of.outcomes.claimed, None),
+        ("Outcome unknown", |of| of.outcomes.unknown, None),
+        ("Corrected or stopped by a person", |of| of.corrected, Some(Measure::Corrected)),
+        ("Recovered from errors", |of| of.error_recovery_rate, Some(Measure::Recovered)),
+    ];
+    let mut rows = vec![vec![
+        "Tasks".to_owned(),
+        now.sessions.to_string(),
+        ABSENT.to_owned(),
+        before.sessions.to_string(),
+        ABSENT.to_owned(),
+    ]];
+    for (name, share, measure) in shares {
+        let (own, earlier) = (share(now), share(before));
+        let is_silent = measure == Some(Measure::Corrected) && own.count + earlier.count == 0;
+        if is_silent || own.of + earlier.of == 0 {
+            continue;
+        }
+        rows.push(vec![
+            name.to_owned(),
+            format::share(&own),
+            format::interval(&own),
+            format::share(&earlier),
+            measure.map_or(ABSENT.to_owned(), changed),
+        ]);
+    }
+    let mut add = |name: &str, cells: [String; 2], change: String| {
+        if cells.iter().any(|cell| cell != ABSENT) {
+            let [own, earlier] = cells;
+            rows.push(vec![name.to_owned(), own, ABSENT.to_owned(), earlier, change]);
+        }
+    };
+    let both = [now, before];
+    add(
+        "Tool efficiency",
+        both.map(|of| format::mean(of.avg_tool_efficiency)),
+        changed(Measure::ToolEfficiency),
+    );
+    add(
+        "Answer quality",
+        both.map(|of| format::mean(of.avg_response_quality)),
+        changed(Measure::AnswerQuality),
+    );
+    add("Tool calls failed, all together", both.map(format::failed_calls), ABSENT.to_owned());
+    let failed = report.differences.iter().find(|one| one.measure == Measure::FailedCalls);
+    if let Some(failed) = failed {
+        let cells = [failed.own, failed.other].map(format::rate);
+        add("Tool calls failed in a task, mean", cells, changed(Measure::FailedCalls));
+    }
+    add(
+        "Time of a task, median",
+        both.map(|of| of.time.median.map_or(ABSENT.to_owned(), format::time)),
+        changed(Measure::Duration),
+    );
+    let cost = &report.cost;
+    let median = |of: &CostSummary| {
+        of.median.map_or(ABSENT.to_owned(), |median| money(median, &of.currency))
+    };
+    add(
+        "Cost of a task, median where known",
+        [median(&cost.now), median(&cost.before)],
+        ABSENT.to_owned(),
+    );
+    if now.rewinds + before.rewinds > 0 {
+        add(
+            "Conversations taken back by a person",
+            both.map(|of| of.rewinds.to_string()),
+            ABSENT.to_owned(),
+        );
+    }
+    let head = ["", "This week", "95 % interval", "Four weeks before", "Change"];
+    Table {
+        caption: "This week against the four weeks before".to_owned(),
+        head: head.map(str::to_owned).into(),
+        rows,
+        remarks: Vec::new(),
+    }
+}
+
+/// What became of a number: a direction only where a test found one.
+fn change(report: &WeeklyReport, measure: Measure) -> String {
+    let found = report.differences.iter().find(|one| one.measure == measure);
+    found.map_or("not tested".to_owned(), format::difference)
+}
+
+/// The week by project, by agent and by model: where one of two or more has more than one task.
+pub fn splits(report: &WeeklyReport) -> Vec<Table> {
+    let Breakdown { projects, agents, models, .. } = &report.breakdown;
+    [("Project", projects), ("Agent", agents), ("Model", models)]
+        .into_iter()
+        .filter_map(|(name, portions)| split(report, name, portions))
+        .collect()
+}
+
+fn split(report: &WeeklyReport, name: &str, portions: &Listed<Portion>) -> Option<Table> {
+    let rows: Vec<&Portion> = portions.items.iter().filter(|portion| portion.tasks > 1).collect();
+    if rows.is_empty() || portions.total() < 2 {
+        return None;
+    }
+    let is_tested = |portion: &Portion| {
+        portion.against_the_rest.iter().any(|one| one.verdict != Verdict::NotTested)
+    };
+    let [verified, contradicted] = outcomes(|portion: &Portion| portion.outcomes);
+    let columns = vec![
+        Column::new(name, |portion: &Portion| format::portion(&portion.name)),
+        Column::new("Tasks", |portion: &Portion| portion.tasks.to_string()),
+        verified,
+        contradicted,
+        Column::new("Corrections", |portion: &Portion| portion.corrections.to_string())
+            .unless_silent(|portion| portion.corrections > 0),
+        Column::new("Taken back", |portion: &Portion| portion.rewinds.to_string())
+            .unless_silent(|portion| portion.rewinds > 0),
+        Column::new("Calls failed", |portion: &Portion| format::rate(portion.error_rate))
+            .unless_silent(|portion| portion.error_rate.is_some_and(|rate| rate > 0.0)),
+        Column::new("Median time", |portion: &Portion| {
+            portion.time.median.map_or(ABSENT.to_owned(), format::time)
+        })
+        .unless_silent(|portion| portion.time.tasks > 0),
+        Column::new("Cost", |portion: &Portion| format::portion_cost(&portion.cost))
+            .unless_silent(|portion| portion.cost.known > 0),
+        Column::new("Against all others", against).unless_silent(is_tested),
+    ];
+    let mut found = table(&format!("By {}", name.to_lowercase()), &rows, columns);
+    let single = portions.items.len() - rows.len();
+    let kinds = |count: u64| plural(count, &name.to_lowercase());
+    if single > 0 {
+        found.remarks.push(format!("{} with a single task left out.", kinds(single as u64)));
+    }
+    if portions.left_out > 0 {
+        found.remarks.push(format!("{} with fewer tasks left out.", kinds(portions.left_out)));
+    }
+    let own: Vec<OutcomeShares> = rows.iter().map(|portion| portion.outcomes).collect();
+    found.remarks.extend(silence(&report.summary.outcomes, &own));
+    if !rows.iter().any(|portion| is_tested(portion)) {
+        found.remarks.push(format!(
+            "Too few tasks to test whether they differ: {} are needed on each side.",
+            report.alerts.min_sessions
+        ));
+    }
+    Some(found)
+}
+
+/// In what a portion differs from all others, beyond chance.
+fn against(portion: &Portion) -> String {
+    let tested = portion.against_the_rest.iter().filter(|one| one.verdict != Verdict::NotTested);
+    if tested.clone().next().is_none() {
+        return "too few tasks".to_owned();
+    }
+    let words = |one: &Difference| {
+        let more = match one.verdict {
+            Verdict::Up => "more",
+            Verdict::Down => "fewer",
+            Verdict::WithinChance | Verdict::NotTested => return None,
+        };
+        let what = match one.measure {
+            Measure::Verified => "verified",
+            Measure::Contradicted => "contradicted",
+            _ => "calls fail",
+        };
+        Some(format!("{more} {what} ({})", format::p_value(one)))
+    };
+    let found: Vec<String> = tested.filter_map(words).collect();
+    if found.is_empty() { "no difference beyond chance".to_owned() } else { found.join(", ") }
+}
+
+/// Task types, the weakest first: where two or more have more than one task.
+pub fn task_types(report: &WeeklyReport) -> Option<Table> {
+    let types = &report.problem_areas.task_types;
+    let rows: Vec<_> = types.iter().filter(|row| row.sessions > 1).collect();
+    if rows.len() < 2 {
+        return None;
+    }
+    let [verified, contradicted] = outcomes(|row: &TaskTypePattern| row.outcomes);
+    let columns = vec![
+        Column::new("Task type", |row: &TaskTypePattern| row.task_type.to_string()),
+        Column::new("Tasks", |row: &TaskTypePattern| row.sessions.to_string()),
+        verified,
+        contradicted,
+        Column::new("Efficiency", |row: &TaskTypePattern| {
+            format::mean(Some(row.avg_tool_efficiency))
+        }),
+        Column::new("Answer quality", |row: &TaskTypePattern| {
+            format::mean(Some(row.avg_response_quality))
+        }),
+        Column::new("Score", |row: &TaskTypePattern| format::mean(Some(row.score))),
+    ];
+    let mut found = table("Task types, the weakest first", &rows, columns);
+    let own: Vec<OutcomeShares> = rows.iter().map(|row| row.outcomes).collect();
+    found.remarks.extend(silence(&report.summary.outcomes, &own));
+    let single = types.len() - rows.len();
+    if single > 0 {
+        let left_out = plural(single as u64, "task type");
+        found.remarks.push(format!("{left_out} with a single task left out."));
+    }
+    found.remarks.push(
+        "The score is the mean of efficiency, quality and completion (5 where the task appears \
+         completed, else 1). Differences between task types are not tested."
+            .to_owned(),
+    );
+    Some(found)
+}
+
+/// The weeks of the charts that have tasks, newest first; nothing where this one alone has.
+pub fn weeks(report: &WeeklyReport) -> Option<Table> {
+    let weeks: Vec<_> =
+        report.history.iter().rev().filter(|week| week.summary.sessions > 0).collect();
+    if weeks.len() < 2 {
+        return None;
+    }
+    let [verified, contradicted] = outcomes(|week: &WeekNumbers| week.summary.outcomes);
+    let columns = vec![
+        Column::new("Week", |week: &WeekNumbers| week.week.to_string()),
+        Column::new("Tasks", |week: &WeekNumbers| week.summary.sessions.to_string()),
+        verified,
+        contradicted,
+        Column::new("Efficiency", |week: &WeekNumbers| {
+            format::mean(week.summary.avg_tool_efficiency)
+        }),
+        Column::new("Answer quality", |week: &WeekNumbers| {
+            format::mean(week.summary.avg_response_quality)
+        }),
+        Column::new("Recovered", |week: &WeekNumbers| {
+            format::share(&week.summary.error_recovery_rate)
+        })
+        .unless_silent(|week| week.summary.error_recovery_rate.of > 0),
+    ];
+    let mut found = table("Weeks, newest first", &weeks, columns);
+    let silent = report.history.len() - weeks.len();
+    if silent > 0 {
+        let left_out = plural(silent as u64, "week");
+        found.remarks.push(format!("{left_out} without a task left out."));
+    }
+    Some(found)
+}

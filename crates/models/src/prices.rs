@@ -1,0 +1,289 @@
+//! Prices of models: the `prices` section of the configuration, and the prices that providers list.
+//! Knows no calls; what has no price has none, and never 0.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Prices of models: the `prices` section of the configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prices {
+    /// The currency of all prices; shown as it is.
+    #[schemars(length(min = 1, max = 12))]
+    pub currency: String,
+    /// Prices by the full name of a model, such as `openai/gpt-4o-mini`. A name that ends in `*` stands
+    /// for all that begin so; the longest name that fits counts.
+    pub models: BTreeMap<String, Price>,
+    /// Whether recorded sessions are priced by what providers list, in USD, where no name of
+    /// `models` fits. Runs of the self-test never are.
+    #[serde(skip_serializing_if = "is_default")]
+    pub list: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+const fn is_default(list: &bool) -> bool {
+    *list
+}
+
+/// The price of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of a million tokens that it reads.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub input: f64,
+    /// Of a million tokens that it writes, thinking included.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub output: f64,
+    /// Of a million tokens that it reads and keeps in a cache; that of `input` where none is stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub cache_write: Option<f64>,
+    /// Of a million tokens that come from a cache; that of `input` where none is stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub cache_read: Option<f64>,
+    /// Of tokens of each kind beyond the first 200,000 of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above_200k: Option<LongPrice>,
+}
+
+/// The price of tokens beyond the first 200,000 of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LongPrice {
+    /// As for the first ones.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub input: f64,
+    /// As for the first ones.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub output: f64,
+    /// As for the first ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub cache_write: Option<f64>,
+    /// As for the first ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub cache_read: Option<f64>,
+}
+
+/// Tokens of calls, each kind counted apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PricedTokens {
+    /// Read, without those that went into a cache or came from one.
+    pub input: u64,
+    /// Written, thinking included.
+    pub output: u64,
+    /// Read and kept in a cache.
+    pub cache_write: u64,
+    /// Read from a cache.
+    pub cache_read: u64,
+}
+
+impl std::ops::AddAssign for PricedTokens {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+    }
+}
+
+/// Where the higher price of long contexts begins.
+const LONG: u64 = 200_000;
+
+impl PricedTokens {
+    /// Those of one call beyond the first 200,000, each kind by itself.
+    #[must_use]
+    pub fn beyond_200k(self) -> Self {
+        Self {
+            input: self.input.saturating_sub(LONG),
+            output: self.output.saturating_sub(LONG),
+            cache_write: self.cache_write.saturating_sub(LONG),
+            cache_read: self.cache_read.saturating_sub(LONG),
+        }
+    }
+}
+
+impl Default for Prices {
+    fn default() -> Self {
+        Self { currency: USD.to_owned(), models: BTreeMap::new(), list: true }
+    }
+}
+
+impl Price {
+    /// A price without a word on caches and long contexts.
+    pub const fn new(input: f64, output: f64) -> Self {
+        Self { input, output, cache_write: None, cache_read: None, above_200k: None }
+    }
+
+    /// Money for tokens; `long` are those of them beyond the first 200,000 of a call.
+    ///
+    /// As ccusage computes it: each kind of tokens by itself, and only those beyond the limit at
+    /// the higher price.
+    pub fn of(&self, tokens: PricedTokens, long: PricedTokens) -> f64 {
+        let tier = self.above_200k.unwrap_or(LongPrice {
+            input: self.input,
+            output: self.output,
+            cache_write: self.cache_write,
+            cache_read: self.cache_read,
+        });
+        let kinds = [
+            (tokens.input, long.input, self.input, tier.input),
+            (tokens.output, long.output, self.output, tier.output),
+            (
+                tokens.cache_write,
+                long.cache_write,
+                self.cache_write.unwrap_or(self.input),
+                tier.cache_write.unwrap_or(tier.input),
+            ),
+            (
+                tokens.cache_read,
+                long.cache_read,
+                self.cache_read.unwrap_or(self.input),
+                tier.cache_read.unwrap_or(tier.input),
+            ),
+        ];
+        let money = kinds.map(|(all, long, price, higher)| {
+            count(all.saturating_sub(long)) * price + count(all.min(long)) * higher
+        });
+        money.iter().sum::<f64>() / 1e6
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^53")]
+fn count(tokens: u64) -> f64 {
+    tokens as f64
+}
+
+impl Prices {
+    /// The price of a model; none where nobody stated one.
+    pub fn of(&self, model: &str) -> Option<Price> {
+        longest(model, self.models.iter().map(|(name, price)| (name.as_str(), *price)))
+    }
+
+    /// The same for a model of a recorded session, as its provider lists it where nobody stated
+    /// another. Providers and regions before the name (`anthropic/…`) are left aside then.
+    pub fn of_recorded(&self, model: &str) -> Option<Price> {
+        let own = self.of(model);
+        if own.is_some() || !self.list || self.currency != USD {
+            return own;
+        }
+        let name = model.rsplit('/').next().unwrap_or(model);
+        let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
+        longest(name, LISTED.iter().copied())
+    }
+}
+
+/// The price of the longest name that fits; a whole name before any beginning.
+fn longest<'a>(model: &str, prices: impl Iterator<Item = (&'a str, Price)>) -> Option<Price> {
+    let fits = |name: &str| match name.strip_suffix('*') {
+        Some(start) => model.starts_with(start),
+        None => model == name,
+    };
+    let found = prices.filter(|(name, _)| fits(name));
+    found.max_by_key(|(name, _)| (!name.ends_with('*'), name.len())).map(|(_, price)| price)
+}
+
+const USD: &str = "USD";
+
+/// What providers list for a million tokens, as of April 2026 (LiteLLM's table of that month).
+const LISTED: [(&str, Price); 23] = [
+    ("claude-opus-4-5*", cached([5.0, 25.0, 6.25, 0.5])),
+    ("claude-opus-4-1*", cached([15.0, 75.0, 18.75, 1.5])),
+    ("claude-opus-4-2025*", cached([15.0, 75.0, 18.75, 1.5])),
+    ("claude-3-opus*", cached([15.0, 75.0, 18.75, 1.5])),
+    ("claude-sonnet-4-5*", long([3.0, 15.0, 3.75, 0.3], [6.0, 22.5, 7.5, 0.6])),
+    ("claude-sonnet-4-2025*", long([3.0, 15.0, 3.75, 0.3], [6.0, 22.5, 7.5, 0.6])),
+    ("claude-3-7-sonnet*", cached([3.0, 15.0, 3.75, 0.3])),
+    ("claude-3-5-sonnet*", cached([3.0, 15.0, 3.75, 0.3])),
+    ("claude-haiku-4-5*", cached([1.0, 5.0, 1.25, 0.1])),
+    ("claude-3-5-haiku*", cached([0.8, 4.0, 1.0, 0.08])),
+    ("claude-3-haiku*", cached([0.25, 1.25, 0.3, 0.03])),
+    ("gpt-5", read([1.25, 10.0, 0.125])),
+    ("gpt-5-codex", read([1.25, 10.0, 0.125])),
+    ("gpt-5-mini*", read([0.25, 2.0, 0.025])),
+    ("gpt-5-nano*", read([0.05, 0.4, 0.005])),
+    ("gpt-4.1", read([2.0, 8.0, 0.5])),
+    ("gpt-4.1-mini*", read([0.4, 1.6, 0.1])),
+    ("gpt-4.1-nano*", read([0.1, 0.4, 0.025])),
+    ("gpt-4o", read([2.5, 10.0, 1.25])),
+    ("gpt-4o-mini*", read([0.15, 0.6, 0.075])),
+    ("o4-mini*", read([1.1, 4.4, 0.275])),
+    ("gemini-2.5-pro", long([1.25, 10.0, 1.25, 0.125], [2.5, 15.0, 2.5, 0.25])),
+    ("gemini-2.5-flash", read([0.3, 2.5, 0.03])),
+];
+
+/// Input, output, into the cache, from the cache.
+const fn cached([input, output, write, from]: [f64; 4]) -> Price {
+    let (cache_write, cache_read) = (Some(write), Some(from));
+    Price { input, output, cache_write, cache_read, above_200k: None }
+}
+
+/// Input, output, from the cache: filling it costs nothing beside.
+const fn read([input, output, from]: [f64; 3]) -> Price {
+    let cache_read = Some(from);
+    Price { input, output, cache_write: None, cache_read, above_200k: None }
+}
+
+const fn long(first: [f64; 4], [input, output, write, from]: [f64; 4]) -> Price {
+    let (cache_write, cache_read) = (Some(write), Some(from));
+    let above = LongPrice { input, output, cache_write, cache_read };
+    Price { above_200k: Some(above), ..cached(first) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLION: u64 = 1_000_000;
+
+    #[test]
+    fn each_kind_of_tokens_has_its_price() {
+        let price = Prices::default().of_recorded("claude-opus-4-5-20251101").unwrap();
+        let tokens = PricedTokens {
+            input: MILLION,
+            output: MILLION,
+            cache_write: MILLION,
+            cache_read: MILLION,
+        };
+        let none = PricedTokens::default();
+        assert!((price.of(tokens, none) - 36.75).abs() < 1e-9);
+        assert_eq!(price.of(none, none), 0.0);
+        // Without a price of their own, tokens of caches cost what others do.
+        assert!((Price::new(2.0, 3.0).of(tokens, none) - 9.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn only_what_is_beyond_200k_of_a_call_costs_more() {
+        let price = Prices::default().of_recorded("claude-sonnet-4-5").unwrap();
+        let call = PricedTokens { input: 300_000, output: 1000, ..PricedTokens::default() };
+        assert_eq!(call.beyond_200k(), PricedTokens { input: 100_000, ..PricedTokens::default() });
+        let money = price.of(call, call.beyond_200k());
+        assert!((money - (0.2 * 3.0 + 0.1 * 6.0 + 0.015)).abs() < 1e-9, "{money}");
+        let flat = Price::new(3.0, 15.0).of(call, call.beyond_200k());
+        assert!((flat - 0.915).abs() < 1e-9, "{flat}");
+    }
+
+    #[test]
+    fn a_stated_price_goes_before_a_listed_one() {
+        let stated = r#"{"models":{"claude-*":{"input":1,"output":2}}}"#;
+        let own: Prices = serde_json::from_str(stated).unwrap();
+        assert_eq!(own.of_recorded("claude-opus-4-5").map(|price| price.input), Some(1.0));
+        assert_eq!(own.of_recorded("openai/gpt-5").map(|price| price.input), Some(1.25));
+        assert_eq!(own.of("gpt-5"), None, "runs of the self-test go by stated prices alone");
+        let bedrock = "us.anthropic.claude-3-haiku-20240307-v1:0";
+        assert_eq!(Prices::default().of_recorded(bedrock).map(|price| price.input), Some(0.25));
+        for unlisted in ["gpt-5.9", "qwen3", "", "claude-opus-9"] {
+            assert_eq!(Prices::default().of_recorded(unlisted), None, "{unlisted}");
+        }
+        for other in [r#"{"list":false}"#, r#"{"currency":"EUR"}"#] {
+            let other: Prices = serde_json::from_str(other).unwrap();
+            assert_eq!(other.of_recorded("gpt-5"), None);
+        }
+    }
+}

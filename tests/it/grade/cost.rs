@@ -1,0 +1,70 @@
+//! What recorded sessions cost, as commands show it.
+
+use serde_json::json;
+
+use crate::workspace::Workspace;
+
+/// A session of two calls of a model, the second beyond 200,000 tokens.
+fn recorded(model: &str) -> Workspace {
+    let line = |role: &str, id: &str, message: &serde_json::Value| {
+        json!({
+            "type": role, "uuid": id, "sessionId": "spent", "cwd": "/work/shop",
+            "timestamp": "2026-11-17T10:00:00Z", "message": message,
+        })
+        .to_string()
+    };
+    let said = |id: &str, input: u64| {
+        let usage = json!({
+            "input_tokens": input, "cache_creation_input_tokens": 10_000,
+            "cache_read_input_tokens": 100_000, "output_tokens": 1000,
+        });
+        let content = [json!({ "type": "text", "text": "Done." })];
+        line(
+            "assistant",
+            id,
+            &json!({ "id": id, "model": model, "content": content, "usage": usage }),
+        )
+    };
+    let asked = line("user", "u1", &json!({ "role": "user", "content": "count the stock" }));
+    let lines = [asked, said("a1", 1000), said("a2", 300_000)];
+    Workspace::new().file("sessions/spent.jsonl", lines.join("\n"))
+}
+
+/// What `sessions show`, `grade show` and their JSON say of the cost.
+fn costs(workspace: &Workspace) -> [String; 2] {
+    let line = |words: &[&str]| {
+        let shown = workspace.clone().args(words).run().exit(0).stdout;
+        let line = shown.lines().find_map(|line| line.strip_prefix("cost "));
+        line.unwrap_or_else(|| panic!("{shown}")).trim().to_owned()
+    };
+    let _ = workspace.clone().grade(&["latest"]).run().exit(0);
+    [
+        line(&["sessions", "show", "spent", "--source", "sessions"]),
+        line(&["grade", "show", "spent"]),
+    ]
+}
+
+#[test]
+fn each_kind_of_tokens_has_its_price() {
+    // 201,000 read at 3 and 100,000 beyond 200,000 at 6, 20,000 into the cache at 3.75, 200,000
+    // from it at 0.3, 2,000 written at 15.
+    let workspace = recorded("claude-sonnet-4-5-20250929");
+    assert_eq!(costs(&workspace), ["1.37 USD", "1.37 USD"]);
+    let json = workspace.clone().args(["grade", "show", "spent", "--json"]).run().exit(0).json();
+    assert_eq!(json["cost"]["amount"], 1.368);
+    let page = workspace.grade(&["weekly", "--week=2026-W47"]).run().exit(0);
+    let page = page.read("docs/reports/weekly/2026-W47.md");
+    assert!(page.contains("Cost: 1.37 USD for 1 task (median 1.37 USD)."), "{page}");
+}
+
+#[test]
+fn what_has_no_price_is_unknown_until_one_is_stated() {
+    let workspace = recorded("house-model");
+    assert_eq!(costs(&workspace), ["unknown: no price for house-model"; 2]);
+    let stated =
+        "version: 1\nprices: { currency: EUR, models: { house-*: { input: 1, output: 10 } } }\n";
+    // No file is read again: what a grade keeps are tokens.
+    assert_eq!(costs(&workspace.config(stated)), ["0.54 EUR", "0.54 EUR"]);
+    let listed = recorded("claude-sonnet-4-5").config("version: 1\nprices: { list: false }\n");
+    assert_eq!(costs(&listed)[0], "unknown: no price for claude-sonnet-4-5");
+}
