@@ -191,29 +191,22 @@ fn longest<'a>(model: &str, prices: impl Iterator<Item = (&'a str, Price)>) -> O
 
 const USD: &str = "USD";
 
-/// What providers list for a million tokens, as of April 2026 (LiteLLM's table of that month).
-const LISTED: [(&str, Price); 23] = [
+/// What providers list for a million tokens: prices that stand in `LiteLLM`'s table or in public
+/// copies of such tables, the newest of April 2026. What could not be found there is not listed.
+const LISTED: [(&str, Price); 15] = [
     ("claude-opus-4-5*", cached([5.0, 25.0, 6.25, 0.5])),
-    ("claude-opus-4-1*", cached([15.0, 75.0, 18.75, 1.5])),
     ("claude-opus-4-2025*", cached([15.0, 75.0, 18.75, 1.5])),
     ("claude-3-opus*", cached([15.0, 75.0, 18.75, 1.5])),
     ("claude-sonnet-4-5*", long([3.0, 15.0, 3.75, 0.3], [6.0, 22.5, 7.5, 0.6])),
     ("claude-sonnet-4-2025*", long([3.0, 15.0, 3.75, 0.3], [6.0, 22.5, 7.5, 0.6])),
-    ("claude-3-7-sonnet*", cached([3.0, 15.0, 3.75, 0.3])),
     ("claude-3-5-sonnet*", cached([3.0, 15.0, 3.75, 0.3])),
     ("claude-haiku-4-5*", cached([1.0, 5.0, 1.25, 0.1])),
-    ("claude-3-5-haiku*", cached([0.8, 4.0, 1.0, 0.08])),
     ("claude-3-haiku*", cached([0.25, 1.25, 0.3, 0.03])),
     ("gpt-5", read([1.25, 10.0, 0.125])),
     ("gpt-5-codex", read([1.25, 10.0, 0.125])),
-    ("gpt-5-mini*", read([0.25, 2.0, 0.025])),
-    ("gpt-5-nano*", read([0.05, 0.4, 0.005])),
-    ("gpt-4.1", read([2.0, 8.0, 0.5])),
-    ("gpt-4.1-mini*", read([0.4, 1.6, 0.1])),
-    ("gpt-4.1-nano*", read([0.1, 0.4, 0.025])),
     ("gpt-4o", read([2.5, 10.0, 1.25])),
-    ("gpt-4o-mini*", read([0.15, 0.6, 0.075])),
-    ("o4-mini*", read([1.1, 4.4, 0.275])),
+    ("gpt-4o-mini", read([0.15, 0.6, 0.075])),
+    ("o4-mini", read([1.1, 4.4, 0.275])),
     ("gemini-2.5-pro", long([1.25, 10.0, 1.25, 0.125], [2.5, 15.0, 2.5, 0.25])),
     ("gemini-2.5-flash", read([0.3, 2.5, 0.03])),
 ];
@@ -278,7 +271,7 @@ mod tests {
         assert_eq!(own.of("gpt-5"), None, "runs of the self-test go by stated prices alone");
         let bedrock = "us.anthropic.claude-3-haiku-20240307-v1:0";
         assert_eq!(Prices::default().of_recorded(bedrock).map(|price| price.input), Some(0.25));
-        for unlisted in ["gpt-5.9", "qwen3", "", "claude-opus-9"] {
+        for unlisted in ["gpt-5.9", "qwen3", "", "claude-opus-9", "o4-mini-deep-research"] {
             assert_eq!(Prices::default().of_recorded(unlisted), None, "{unlisted}");
         }
         for other in [r#"{"list":false}"#, r#"{"currency":"EUR"}"#] {

@@ -85,15 +85,15 @@ fn silence(any: &OutcomeShares, rows: &[OutcomeShares]) -> Option<String> {
     (!names.is_empty()).then(|| format!("None of these tasks is {}.", names.join(" or ")))
 }
 
-/// A row of shares: its name, where the share stands, and the measure that is tested.
-type ShareRow = (&'static str, fn(&GradeSummary) -> Share, Option<Measure>);
+/// A share of a summary.
+type OfSummary = fn(&GradeSummary) -> Share;
 
 /// The numbers of the week against the four weeks before. A row that has nothing to count in
 /// both is left out.
 pub fn numbers(report: &WeeklyReport) -> Table {
     let (now, before) = (&report.summary, &report.trend.before);
     let changed = |measure| change(report, measure);
-    let shares: [ShareRow; 6] = [
+    let shares: [(&str, OfSummary, Option<Measure>); 6] = [
         ("Verified", |of| of.outcomes.verified, Some(Measure::Verified)),
         ("Contradicted", |of| of.outcomes.contradicted, Some(Measure::Contradicted)),
         ("Only claimed by the agent", |of| of.outcomes.claimed, None),
