@@ -166,11 +166,23 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::setup(anyhow::anyhow!("cannot start threads: {error}")))
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all();
+    let runtime = has_descriptors().and_then(|()| builder.build());
+    runtime.map_err(|error| Failure::setup(anyhow::anyhow!("cannot start threads: {error}")))
+}
+
+/// Whether so many files can be open at once as any command needs: tokio panics where there is no
+/// descriptor left for signals.
+#[cfg(unix)]
+fn has_descriptors() -> std::io::Result<()> {
+    let files = std::iter::repeat_with(|| std::fs::File::open("/dev/null"));
+    files.take(16).collect::<Result<Vec<_>, _>>().map(drop)
+}
+
+#[cfg(not(unix))]
+fn has_descriptors() -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Warnings always, more with `-v`; on stderr, without times, which belong to log collectors.

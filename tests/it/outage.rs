@@ -50,7 +50,8 @@ fn killed_before_the_first_case_is_over() {
         let server = ModelServer::script().delay(CALL).start();
         let address = server.ollama_host();
         let running = workspace(model, 3, SHORT, &server).spawn();
-        let running = running.until("a call", || !server.all_calls().is_empty());
+        // Models have been looked at by then.
+        let running = running.until("a case", || !server.calls(Role::Sut).is_empty());
         drop(server);
         let run = running.wait().exit(5);
         assert_eq!(statuses(&run), ["not_run"; 3]);

@@ -51,7 +51,8 @@ fn thousands_of_errors_are_cut_and_quick() {
     let twice = "judge: {}\n".repeat(5000);
     let shown = errors(&format!("{SPEC}{unknown}{twice}"));
     assert!(shown.contains("… and 19950 more") && shown.ends_with(": 20000 errors"), "{shown}");
-    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+    // What takes time by the square of their number takes far longer.
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn folders_of_a_killed_run_are_removed_by_the_next_one() {
 fn too_few_descriptors_are_an_error_of_the_machine_and_no_panic() {
     let server = ModelServer::start();
     let mut ran = 0;
-    for limit in [8, 12, 16, 20, 24, 32, 48] {
+    for limit in [6, 7, 8, 12, 16, 20, 24, 32, 48] {
         let script = format!("ulimit -n {limit}; exec \"$@\"");
         let workspace = Workspace::new()
             .config(config(OPENAI, &scenarios(4)))
