@@ -172,7 +172,7 @@ fn a_report_of_one_agent_is_only_printed() {
 
     let json = of("hermes", &["--json", "--no-scan"]).exit(0).json();
     assert_eq!((&json["agent"], &json["summary"]["sessions"]), (&"hermes".into(), &1.into()));
-    let _ = of("nobody", &[]).exit(4).stdout_contains("Only sessions of nobody. No session");
+    let _ = of("nobody", &[]).exit(4).stdout_contains("Only sessions of nobody. No task");
     assert_eq!(workspace.sql("SELECT * FROM weekly_reports"), kept);
     assert_eq!(whole.read(&format!("{FOLDER}/2026-W47.md")), page);
     assert_eq!(whole.read("told.json"), told);

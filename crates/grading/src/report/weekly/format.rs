@@ -369,7 +369,7 @@ pub fn lead(report: &WeeklyReport) -> Vec<String> {
             0 => "nor in the four weeks before".to_owned(),
             sessions => format!("in the four weeks before {sessions} were"),
         };
-        sentences.push(format!("No session was graded in this week, {earlier}."));
+        sentences.push(format!("No task was graded in this week, {earlier}."));
         sentences.extend(not_tasks(now.not_tasks));
         return sentences;
     }
@@ -466,7 +466,10 @@ fn effort(report: &WeeklyReport) -> Vec<String> {
     if let Some(median) = now.time.median {
         let (all, median) = (time(now.time.seconds), time(median));
         let tasks = plural(now.time.tasks, "task");
-        sentences.push(format!("{tasks} with times took {all}, the median {median}."));
+        sentences.push(format!(
+            "From the first event to the last, pauses among them, {tasks} with times took {all}, \
+             the median {median}."
+        ));
     }
     sentences.extend(cost(&report.cost.now));
     sentences

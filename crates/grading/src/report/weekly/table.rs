@@ -146,7 +146,7 @@ pub fn numbers(report: &WeeklyReport) -> Table {
         add("Tool calls failed in a task, mean", cells, changed(Measure::FailedCalls));
     }
     add(
-        "Time of a task, median",
+        "First to last event of a task, median",
         both.map(|of| of.time.median.map_or(ABSENT.to_owned(), format::time)),
         changed(Measure::Duration),
     );
@@ -210,7 +210,7 @@ fn split(report: &WeeklyReport, name: &str, portions: &Listed<Portion>) -> Optio
             .unless_silent(|portion| portion.rewinds > 0),
         Column::new("Calls failed", |portion: &Portion| format::rate(portion.error_rate))
             .unless_silent(|portion| portion.error_rate.is_some_and(|rate| rate > 0.0)),
-        Column::new("Median time", |portion: &Portion| {
+        Column::new("First to last event, median", |portion: &Portion| {
             portion.time.median.map_or(ABSENT.to_owned(), format::time)
         })
         .unless_silent(|portion| portion.time.tasks > 0),

@@ -60,7 +60,7 @@ fn a_report_of_one_agent_names_it_and_shows_no_files() {
     assert!(text.contains("\nOnly sessions of co\\*dex. 12 tasks of this week"), "{text}");
     assert!(!text.contains("svg"), "{text}");
     let none = WeeklyReport { agent: one.agent, ..report("2026-W47", &[]) };
-    assert!(render(&none).unwrap().contains("Only sessions of co\\*dex. No session was graded"));
+    assert!(render(&none).unwrap().contains("Only sessions of co\\*dex. No task was graded"));
 }
 
 #[test]
