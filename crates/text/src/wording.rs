@@ -47,6 +47,24 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
+/// A time in seconds to the minute: `45 s`, `12 min`, `3 h 05 min`; a dash for what is no time.
+pub fn minutes(seconds: f64) -> String {
+    if !(seconds.is_finite() && seconds >= 0.0) {
+        return "–".to_owned();
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "finite and not negative; more than u64 holds is shown as its maximum"
+    )]
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min", whole / 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
 /// `2026-02-06 12:34:56`, in UTC.
 pub fn date_time(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string()

@@ -27,7 +27,7 @@ pub struct Portion {
     pub name: String,
     /// Tasks.
     pub tasks: u64,
-    /// What became of them.
+    /// Their outcomes.
     pub outcomes: OutcomeShares,
     /// How often people objected, or stopped the agent.
     pub corrections: u64,
@@ -39,7 +39,7 @@ pub struct Portion {
     /// How long its tasks took.
     #[serde(default)]
     pub time: Spent,
-    /// What they cost.
+    /// Their cost.
     #[serde(default)]
     pub cost: CostSummary,
     /// Its tasks against all others of the week.
@@ -68,7 +68,7 @@ pub struct ContradictedTask {
     pub session_id: String,
     /// Its request.
     pub title: String,
-    /// What says so; absent where a person has overridden the grade.
+    /// The evidence for it; absent where a person has overridden the grade.
     pub sign: Option<OutcomeSign>,
     /// The command, or the person's words.
     pub words: String,

@@ -33,7 +33,7 @@ pub enum Measure {
     MetCause,
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -51,7 +51,7 @@ pub enum Verdict {
 /// One number of two groups of tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What is compared.
+    /// The measure that is compared.
     pub measure: Measure,
     /// In the group: a share of 0.0 to 1.0, or a mean. Absent without tasks that count.
     pub own: Option<f64>,
@@ -71,7 +71,7 @@ pub struct Difference {
     pub p: Option<f64>,
     /// The same after Holm's correction for the tests that were made together.
     pub p_corrected: Option<f64>,
-    /// What it came to.
+    /// The result.
     pub verdict: Verdict,
 }
 

@@ -70,7 +70,7 @@ pub enum ErrorCause {
 
 selftest_text::named!(ErrorCause);
 
-/// What was checked by the command that failed.
+/// The check that the failed command ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailedCheck {
     Tests,
@@ -78,7 +78,7 @@ pub(super) enum FailedCheck {
     Lint,
 }
 
-/// What is known of a failed call beside its words.
+/// Facts about a failed call beside its words.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FailedCall {
     pub(super) exit_code: Option<i64>,
@@ -238,7 +238,7 @@ impl ErrorCause {
         }
     }
 
-    /// What the owner of the agent can do about it, in one sentence without a full stop.
+    /// Advice to the owner of the agent, in one sentence without a full stop.
     pub fn advice(self) -> Option<&'static str> {
         Some(match self {
             ErrorCause::EditMismatch => {

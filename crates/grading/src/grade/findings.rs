@@ -46,9 +46,9 @@ pub struct Finding {
     pub stuck: u64,
     /// Of its tasks, those that a check or a person says are not done.
     pub contradicted: u64,
-    /// What to do about it.
+    /// Advice.
     pub suggestion: String,
-    /// What its messages look like, the most frequent first.
+    /// Patterns of its messages, the most frequent first.
     pub patterns: Listed<Pattern>,
     /// Where it was met, newest first.
     pub places: Listed<Place>,
@@ -59,7 +59,7 @@ pub struct Finding {
 pub struct Pattern {
     /// The tool.
     pub tool: String,
-    /// What the messages have in common.
+    /// The pattern of the messages.
     pub template: String,
     /// The words of one, of the newest task.
     pub example: String,
@@ -80,7 +80,7 @@ pub struct Place {
     pub event: u64,
 }
 
-/// What belongs together: a cause, or what a tool says where nothing tells the cause.
+/// The key of a group of errors: a cause, or a pattern of a tool's words where the cause is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
     Cause(ErrorCause),
@@ -123,7 +123,7 @@ fn key((cause, tool, template): Kind<'_>) -> Key<'_> {
     }
 }
 
-/// What is gathered of a cause.
+/// The errors gathered for a cause.
 #[derive(Default)]
 struct Gathered<'a> {
     tasks: Vec<(&'a GradeRecord, u64)>,
@@ -236,7 +236,7 @@ impl Finding {
     }
 }
 
-/// What to do about a cause.
+/// Advice about a cause.
 fn suggestion(cause: ErrorCause, tool: Option<&str>) -> String {
     match (cause.advice(), cause, tool) {
         (Some(advice), ..) => advice.to_owned(),

@@ -52,7 +52,7 @@ pub struct GradeRecord {
     pub had_infinite_loop_risk: bool,
     /// The agent asked back before it went on.
     pub had_user_clarification: bool,
-    /// What became of the task, by more than appearances.
+    /// The outcome of the task, by more than appearances.
     #[serde(default)]
     pub outcome: TaskOutcome,
     /// Whether it is a person's task.

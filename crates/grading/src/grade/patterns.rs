@@ -40,7 +40,7 @@ pub struct TaskTypePattern {
     pub task_type: TaskType,
     /// Its sessions.
     pub sessions: u64,
-    /// What became of the tasks.
+    /// The outcomes of the tasks.
     #[serde(default)]
     pub outcomes: OutcomeShares,
     /// Of them completed, as it appears.
@@ -115,7 +115,7 @@ pub struct ErrorCluster {
     /// Why.
     #[serde(default)]
     pub cause: ErrorCause,
-    /// What their messages have in common.
+    /// The pattern of their messages.
     #[serde(default)]
     pub template: String,
     /// The tool.

@@ -97,7 +97,7 @@ impl Spending {
     }
 }
 
-/// What tokens cost.
+/// The prices of tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// The currency.
@@ -167,7 +167,7 @@ pub fn no_price(models: &[String]) -> String {
     format!("no price for {}", shown.collect::<Vec<_>>().join(", "))
 }
 
-/// What some tasks cost.
+/// The cost of some tasks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostSummary {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::share::{Share, mean, ratio, rounded, total};
 use super::{GradeRecord, SessionKind, TaskOutcome};
 
-/// What became of tasks, each a share of all of them.
+/// Outcomes of tasks, each a share of all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutcomeShares {
@@ -83,8 +83,8 @@ impl Spent {
     }
 }
 
-/// Totals, rates and means over some sessions: those that are a person's task. A rate or mean is absent where there is nothing
-/// to count.
+/// Totals, rates and means over some sessions: those that are a person's task. A rate or mean is
+/// absent where there is nothing to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradeSummary {
     /// Graded sessions.
@@ -93,7 +93,7 @@ pub struct GradeSummary {
     pub avg_tool_efficiency: Option<f64>,
     /// Mean of `response_quality`, 1 to 5.
     pub avg_response_quality: Option<f64>,
-    /// What became of the tasks.
+    /// The outcomes of the tasks.
     #[serde(default)]
     pub outcomes: OutcomeShares,
     /// Sessions beside these that are no person's task.

@@ -40,7 +40,7 @@ pub(super) struct Passage {
 /// Kinds of errors that are told apart in a session; others are of the first of their cause.
 const MAX_GROUPS: usize = 300;
 
-/// What errors have in common that are counted together.
+/// The key by which errors are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ErrorKey {
     pub(super) class: ErrorClass,
@@ -232,7 +232,7 @@ impl Tally {
         ErrorKey { class, cause, tool, template }
     }
 
-    /// What the errors of a kind have in common.
+    /// The pattern of the errors of a kind.
     pub(super) fn template(&self, key: &ErrorKey) -> String {
         let known = self.error_templates.get(&(key.cause, key.tool.clone()));
         known.map(|known| known.text(key.template)).unwrap_or_default()

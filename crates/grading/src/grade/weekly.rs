@@ -127,14 +127,14 @@ pub struct Compared<T> {
     pub before: T,
 }
 
-/// What a weekly report goes by.
+/// The settings of a weekly report.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportRules<'a> {
     /// When it suggests something.
     pub suggestions: &'a SuggestionRules,
     /// When it alerts.
     pub alerts: &'a AlertSettings,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub prices: &'a Prices,
 }
 
@@ -162,7 +162,7 @@ pub struct WeeklyReport {
     /// Why calls failed, each cause with one suggestion.
     #[serde(default)]
     pub findings: Findings,
-    /// What the tasks of the week cost, and those of the four weeks before.
+    /// The cost of the tasks of the week, and of those of the four weeks before.
     #[serde(default)]
     pub cost: Compared<CostSummary>,
     /// By project, agent and model, and the tasks that are not done.

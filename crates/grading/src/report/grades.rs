@@ -64,7 +64,7 @@ fn session(id: &str) -> String {
     terminal(id, 2 * ID).chars().take(ID).collect()
 }
 
-/// What became of the task; of what is none, what it is.
+/// The outcome of the task; of what is none, its kind.
 fn outcome(grade: &GradeRecord) -> &'static str {
     if grade.is_task() { grade.outcome.name() } else { grade.session_kind.name() }
 }

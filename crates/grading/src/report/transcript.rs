@@ -47,7 +47,7 @@ pub fn transcript(session: &Session, prices: &Prices, redactor: &Redactor, full:
     text
 }
 
-/// What the session cost. Of one whose end is not held in memory that is unknown.
+/// The cost of the session. Of one whose end is not held in memory that is unknown.
 pub fn cost(session: &Session, prices: &Prices) -> Cost {
     let mut spending = Spending::default();
     if session.left_out == 0 {

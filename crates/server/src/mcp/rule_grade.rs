@@ -21,7 +21,7 @@ const MAX_SIGNS: usize = 10;
 #[derive(Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the specification's columns")]
 pub(super) struct RuleGrade {
-    /// What became of the task: `verified`, `contradicted`, `claimed` or `unknown`. This, not
+    /// The outcome of the task: `verified`, `contradicted`, `claimed` or `unknown`. This, not
     /// `task_completed`, says whether the work was right.
     outcome: &'static str,
     /// The events that say so, those that decide first.

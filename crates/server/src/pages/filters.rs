@@ -189,7 +189,7 @@ pub(super) fn duration(milliseconds: impl Maybe<u64>, _: &dyn Values) -> Result<
 /// `4 min 05 s`, from seconds.
 #[filter_fn]
 pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
-    or_absent(seconds.value(), |seconds| match in_minutes(seconds) {
+    or_absent(seconds.value(), |seconds| match wording::minutes(seconds) {
         text if text.ends_with(" min") && !text.contains('h') => {
             format!("{text} {:02.0} s", seconds.round() % 60.0)
         }
@@ -200,25 +200,7 @@ pub(super) fn seconds(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String
 /// `4 min`, from seconds.
 #[filter_fn]
 pub(super) fn minutes(seconds: impl Maybe<f64>, _: &dyn Values) -> Result<String> {
-    or_absent(seconds.value(), in_minutes)
-}
-
-/// The same outside of templates.
-pub(super) fn in_minutes(seconds: f64) -> String {
-    if !(seconds.is_finite() && seconds >= 0.0) {
-        return ABSENT.to_owned();
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "finite and not negative; more than u64 holds is shown as its maximum"
-    )]
-    let whole = seconds.round() as u64;
-    match whole {
-        0..60 => format!("{whole} s"),
-        60..3600 => format!("{} min", whole / 60),
-        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
-    }
+    or_absent(seconds.value(), wording::minutes)
 }
 
 /// `2026-11-20 10:00`, in UTC.
@@ -314,6 +296,6 @@ mod tests {
         let times = [None, Some(f64::NAN), Some(-1.0), Some(59.7), Some(3_599.7)];
         let shown = Numbers { counts: [0, 999, 1000, 1_234_567], times }.render().unwrap();
         assert_eq!(shown, "0 999 1,000 1,234,567 –, –, –, 1 min 00 s, 1 h 00 min, 0.82 100");
-        assert!(filters::in_minutes(1e300).ends_with("min"));
+        assert!(selftest_text::wording::minutes(1e300).ends_with("min"));
     }
 }

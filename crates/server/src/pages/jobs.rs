@@ -11,6 +11,7 @@ use super::{filters, html, link};
 use crate::App;
 use crate::problem::Problem;
 use selftest_service::jobs::{LastRun, Listing};
+use selftest_text::wording;
 
 #[derive(Template)]
 #[template(path = "page/jobs.html")]
@@ -35,7 +36,7 @@ impl JobsPage {
             }));
             facts.extend(summary.reason.iter().map(|why| ("reason".to_owned(), why.clone())));
             facts.extend(summary.error.iter().map(|why| ("error".to_owned(), why.clone())));
-            let took = filters::in_minutes(summary.elapsed_ms / 1000.0);
+            let took = wording::minutes(summary.elapsed_ms / 1000.0);
             facts.push(("took".to_owned(), took));
         }
         if run.attempt > 1 {

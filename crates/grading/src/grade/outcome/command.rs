@@ -1,7 +1,7 @@
 //! What a command of a shell does, as far as outcomes depend on it: checks, changes of files,
 //! merges. Reads the command only; never its output.
 
-/// What is checked.
+/// The kind of check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CheckKind {
     Tests,
@@ -33,7 +33,7 @@ pub(super) enum Step {
     Merge,
 }
 
-/// What stands between two commands.
+/// The operator between two commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
     And,

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 pub(super) use tools::is_shell;
 pub(super) use track::OutcomeTracker;
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(
     Debug,
     Clone,
@@ -59,7 +59,7 @@ pub struct OutcomeEvidence {
     pub words: String,
 }
 
-/// What an event says of the outcome of a task.
+/// The kind of evidence that an event gives about the outcome of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, IntoStaticStr, VariantArray)]

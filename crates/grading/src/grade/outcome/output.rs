@@ -18,7 +18,7 @@ pub(super) enum Exit {
     Unknown,
 }
 
-/// What a run of a check says.
+/// The result of a run of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckResult {
     Passed,
@@ -40,7 +40,7 @@ static WORDS: LazyLock<RegexSet> = LazyLock::new(|| {
         .expect("the patterns are constants")
 });
 
-/// What a check says that ended so and printed that.
+/// The result of a check, by its exit code and output.
 pub(super) fn read(exit: Exit, words: &str) -> CheckResult {
     let looked_at: String = if words.len() <= HEAD + TAIL {
         words.to_owned()

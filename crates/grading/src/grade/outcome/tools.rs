@@ -63,7 +63,7 @@ const EDITORS: [&str; 30] = [
     "fileeditaction",
 ];
 
-/// What a call of a tool does, as far as outcomes depend on it.
+/// The effect of a tool call, as far as outcomes depend on it.
 #[derive(Debug, PartialEq)]
 pub(super) enum ToolWork<'a> {
     /// Runs a command.
@@ -95,7 +95,7 @@ pub(in crate::grade) fn is_shell(tool: &str) -> bool {
     SHELLS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// What a call does.
+/// The effect of a call.
 pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
     let name = tool.rsplit("__").next().unwrap_or(tool);
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));

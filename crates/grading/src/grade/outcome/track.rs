@@ -24,7 +24,7 @@ const MAX_CREATED: usize = 500;
 /// Bytes of a command or message that are kept.
 const WORDS: usize = 1000;
 
-/// What a claim is known by, beside the specification's indicators of completion.
+/// Phrases that claim completion, beside the specification's indicators.
 static CLAIM: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?i)\b(done|completed?|finished|success(ful|fully)?|fixed|resolved|implemented|(has|have) been (added|updated|created|changed|removed|fixed|cancelled|canceled|booked|processed)|I(['’]ve| have)( now| also| just)? (added|updated|created|changed|removed|fixed|written|built|refactored|renamed|moved|set up|made)|tests? (are |is )?(now )?(all )?pass(es|ing|ed)?|(now )?works?( now| as expected| correctly| again)|is (now )?(ready|working|in place)|all set|saved to)\b";
     Regex::new(&super::super::ascii_boundaries(pattern)).expect("the pattern is a constant")
@@ -232,7 +232,7 @@ impl OutcomeTracker {
         }
     }
 
-    /// What became of the task, and the events that say it: those that decide, then the claim.
+    /// The outcome of the task, and the events that say it: those that decide, then the claim.
     pub(in crate::grade) fn end(
         &self,
         response: &FinalMessage,

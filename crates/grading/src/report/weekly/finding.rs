@@ -10,7 +10,7 @@ use selftest_text::wording::plural;
 /// Places that are named.
 const PLACES: usize = 3;
 
-/// What a finding is called: its cause, or what a tool says.
+/// The name of a finding: its cause, or a pattern of a tool's words.
 pub fn name(finding: &Finding) -> String {
     match (&finding.tool, finding.patterns.items.first()) {
         (Some(own), Some(pattern)) if finding.cause == ErrorCause::Unknown => {
@@ -72,7 +72,7 @@ pub fn consequence(finding: &Finding) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What its messages look like: `“cat: <path>: No such file” at bash (3)`.
+/// Patterns of its messages: `“cat: <path>: No such file” at bash (3)`.
 pub fn patterns(finding: &Finding) -> String {
     let shown: Vec<String> = finding
         .patterns
@@ -93,7 +93,7 @@ pub fn is_named_by_pattern(finding: &Finding) -> bool {
     finding.tool.is_some()
 }
 
-/// What messages have in common, else one of them.
+/// The pattern of messages, else one of them.
 fn words(pattern: &Pattern) -> String {
     match one_line(&pattern.template, 100) {
         template if template.is_empty() => one_line(&pattern.example, 100),

@@ -13,7 +13,7 @@ use crate::grade::{
 };
 use selftest_stats::Interval;
 use selftest_text::one_line;
-use selftest_text::wording::{percent, plural};
+use selftest_text::wording::{minutes, percent, plural};
 
 /// Rows of tools and clusters.
 const MAX_ROWS: usize = 8;
@@ -65,7 +65,7 @@ pub fn difference(found: &Difference) -> String {
     let size = match (found.measure, size) {
         (_, None) => ABSENT.to_owned(),
         (Measure::Duration, Some(size)) => {
-            format!("{} {}", if size < 0.0 { "down" } else { "up" }, time(size.abs()))
+            format!("{} {}", if size < 0.0 { "down" } else { "up" }, minutes(size.abs()))
         }
         (_, Some(size)) if is_share => direction(size * 100.0, 0, " point"),
         (_, Some(size)) => direction(size, 1, ""),
@@ -97,24 +97,6 @@ pub fn p_value(found: &Difference) -> String {
         None => "not tested".to_owned(),
         Some(p) if p < 0.001 => "p below 0.001".to_owned(),
         Some(p) => format!("p = {p:.3}"),
-    }
-}
-
-/// `45 s`, `12 min`, `3 h 05 min`.
-pub fn time(seconds: f64) -> String {
-    if !(seconds.is_finite() && seconds >= 0.0) {
-        return ABSENT.to_owned();
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "finite and not negative; more than u64 holds is shown as its maximum"
-    )]
-    let whole = seconds.round() as u64;
-    match whole {
-        0..60 => format!("{whole} s"),
-        60..3600 => format!("{} min", whole / 60),
-        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
     }
 }
 
@@ -410,7 +392,7 @@ pub fn lead(report: &WeeklyReport) -> Vec<String> {
     sentences
 }
 
-/// What changed beyond chance against the four weeks before.
+/// Changes beyond chance against the four weeks before.
 fn verdict(report: &WeeklyReport) -> String {
     let name = |measure: Measure| match measure {
         Measure::Verified => "verified tasks",
@@ -464,7 +446,7 @@ fn effort(report: &WeeklyReport) -> Vec<String> {
         sentences.push(format!("They took a conversation back {times}."));
     }
     if let Some(median) = now.time.median {
-        let (all, median) = (time(now.time.seconds), time(median));
+        let (all, median) = (minutes(now.time.seconds), minutes(median));
         let tasks = plural(now.time.tasks, "task");
         sentences.push(format!(
             "From the first event to the last, pauses among them, {tasks} with times took {all}, \
@@ -475,7 +457,8 @@ fn effort(report: &WeeklyReport) -> Vec<String> {
     sentences
 }
 
-/// What the tasks cost, and of which it is unknown: `12.30 USD for 14 tasks (median 0.61 USD); …`.
+/// The cost of the tasks, and for how many it is unknown:
+/// `12.30 USD for 14 tasks (median 0.61 USD); …`.
 fn cost(of: &CostSummary) -> Option<String> {
     let unknown = [
         (of.unpriced, spending::no_price(&of.unpriced_models)),

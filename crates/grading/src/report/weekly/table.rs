@@ -11,7 +11,7 @@ use crate::grade::{
     CostSummary, Difference, GradeSummary, Listed, Measure, OutcomeShares, Share, Verdict,
     WeeklyReport,
 };
-use selftest_text::wording::plural;
+use selftest_text::wording::{minutes, plural};
 
 /// A table: the first column names its rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub fn numbers(report: &WeeklyReport) -> Table {
     }
     add(
         "First to last event of a task, median",
-        both.map(|of| of.time.median.map_or(ABSENT.to_owned(), format::time)),
+        both.map(|of| of.time.median.map_or(ABSENT.to_owned(), minutes)),
         changed(Measure::Duration),
     );
     let cost = &report.cost;
@@ -175,7 +175,7 @@ pub fn numbers(report: &WeeklyReport) -> Table {
     }
 }
 
-/// What became of a number: a direction only where a test found one.
+/// The change of a number: a direction only where a test found one.
 fn change(report: &WeeklyReport, measure: Measure) -> String {
     let found = report.differences.iter().find(|one| one.measure == measure);
     found.map_or("not tested".to_owned(), format::difference)
@@ -211,7 +211,7 @@ fn split(report: &WeeklyReport, name: &str, portions: &Listed<Portion>) -> Optio
         Column::new("Calls failed", |portion: &Portion| format::rate(portion.error_rate))
             .unless_silent(|portion| portion.error_rate.is_some_and(|rate| rate > 0.0)),
         Column::new("First to last event, median", |portion: &Portion| {
-            portion.time.median.map_or(ABSENT.to_owned(), format::time)
+            portion.time.median.map_or(ABSENT.to_owned(), minutes)
         })
         .unless_silent(|portion| portion.time.tasks > 0),
         Column::new("Cost", |portion: &Portion| format::portion_cost(&portion.cost))

@@ -274,7 +274,8 @@ fn closed_for_some() -> Rules {
     rules
 }
 
-/// What a call is refused for by its numbers alone, of those that are not closed altogether.
+/// The reason for which a call is refused by its numbers alone, of those that are not closed
+/// altogether.
 pub(super) fn refused_for(number: i64, arguments: &[u64; 6]) -> Option<&'static str> {
     let has = |argument: u8, bits: u64| arguments[usize::from(argument)] & bits == bits;
     let creates = creating(number).is_none_or(|flags| has(flags, libc::O_CREAT as u64));
