@@ -4,6 +4,7 @@
 //! Modules stand in reading order. Pure but for the files of weekly reports: touches neither clock
 //! nor database, opens no session file, and knows nothing of the self-test.
 
+mod english;
 pub mod prompts;
 pub mod signal;
 

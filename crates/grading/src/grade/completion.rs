@@ -7,6 +7,7 @@ use regex::{Match, Regex};
 use super::grade_record::{Evidence, Point};
 use super::tally::Tally;
 use super::weights::CompletionWeights;
+use crate::english;
 use selftest_text::redact::REDACTED;
 
 /// "Few errors for the number of calls": the bound of the row "good" of tool efficiency.
@@ -18,15 +19,11 @@ const SHORT: usize = 20;
 
 /// The specified phrases on word boundaries. "success" stands for its forms.
 static DONE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(done|completed|success(es|ful|fully)?|finished)\b"));
+    LazyLock::new(|| english::regex(r"(?i)\b(done|completed|success(es|ful|fully)?|finished)\b"));
 static OUTPUT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(saved to\b|here is\b|here['’]s\b|output:)"));
+    LazyLock::new(|| english::regex(r"(?i)\b(saved to\b|here is\b|here['’]s\b|output:)"));
 static FAILED: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(failed|unable to|could not|couldn['’]t)\b"));
-
-fn pattern(text: &str) -> Regex {
-    Regex::new(&super::ascii_boundaries(text)).expect("the patterns are constants")
-}
+    LazyLock::new(|| english::regex(r"(?i)\b(failed|unable to|could not|couldn['’]t)\b"));
 
 /// Errors in a tenth of the calls or fewer.
 pub(super) fn error_rate(tally: &Tally) -> f64 {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::ErrorClass;
+use crate::english;
 
 /// The cause of a failed call.
 #[derive(
@@ -171,10 +172,8 @@ const PATTERNS: [(ErrorCause, &str); 20] = [
     ),
 ];
 
-static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    let patterns = PATTERNS.map(|(_, pattern)| super::ascii_boundaries(pattern));
-    RegexSet::new(patterns).expect("the patterns are constants")
-});
+static SET: LazyLock<RegexSet> =
+    LazyLock::new(|| english::regex_set(PATTERNS.map(|(_, pattern)| pattern)));
 
 impl ErrorCause {
     /// The cause of a failed call, from its words, their class, and what is known beside.

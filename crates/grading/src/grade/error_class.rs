@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use crate::english;
 use regex::{Regex, RegexSet, SetMatches};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
@@ -85,7 +86,7 @@ fn exception(text: &str) -> Option<ErrorClass> {
 
 static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r#"(?m)(?:^[ \t]*(?:E[ \t]+)?|: |["'])(?:[A-Za-z0-9_]+\.)*(FileNotFoundError|PermissionError|TimeoutError|TimeoutExpired|SyntaxError|IndentationError|TabError|JSONDecodeError|ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError)(?:[:("']|[ \t\r]*$)"#;
-    Regex::new(pattern).expect("the pattern is a constant")
+    english::regex(pattern)
 });
 
 /// The narrower class first: "connection timed out" is the network, "unknown tool" no file.
@@ -126,7 +127,7 @@ const EXIT_CODE: &str = r#"(?i)("exit_code"|exit(ed with)?( code| status)|return
 /// Those of [`ORDER`], and behind them [`EXIT_CODE`]: one search for all.
 static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
     let patterns = ORDER.iter().map(|(_, pattern)| *pattern).chain([EXIT_CODE]);
-    RegexSet::new(patterns.map(super::ascii_boundaries)).expect("the patterns are constants")
+    english::regex_set(patterns)
 });
 
 #[cfg(test)]

@@ -20,6 +20,12 @@ impl FinalMessage {
         message
     }
 
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.parts.clear();
+    }
+
     /// Adds the text of an event as a paragraph. A text that grows too long loses its middle.
     pub(super) fn add(&mut self, event: u64, text: &str) {
         if text.is_empty() {

@@ -41,12 +41,6 @@ pub mod weights;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-/// A pattern with word boundaries of ASCII: with those of Unicode the regex engine leaves its fast
-/// path at the first character that is not ASCII, and such characters are in most sessions.
-fn ascii_boundaries(pattern: &str) -> String {
-    pattern.replace(r"\b", r"(?-u:\b)")
-}
-
 pub use alerts::{Alert, AlertSettings, Alerts, Metric};
 pub use difference::{Difference, Measure, Verdict};
 pub use error_cause::ErrorCause;

@@ -143,7 +143,7 @@ impl Tally {
         self.has_acted |= !event.text.trim().is_empty();
         if !event.continues {
             self.model_calls += 1;
-            self.response = FinalMessage::default();
+            self.response.clear();
         }
         self.response.add(event.number, &event.text);
         // A question counts when the agent stops there and a person answers.

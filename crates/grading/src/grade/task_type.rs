@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use crate::english;
 use regex::RegexSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,10 +73,8 @@ const PATTERNS: [(TaskType, &str); 10] = [
     (TaskType::Infrastructure, r"(?i)\b(servers?|docker|kubernetes)\b"),
 ];
 
-static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSet::new(PATTERNS.map(|(_, pattern)| super::ascii_boundaries(pattern)))
-        .expect("the patterns are constants")
-});
+static SET: LazyLock<RegexSet> =
+    LazyLock::new(|| english::regex_set(PATTERNS.map(|(_, pattern)| pattern)));
 
 impl TaskType {
     /// The type of a request: the first of the specification's table with a word in its first 2000

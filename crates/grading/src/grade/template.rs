@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::english;
+
 /// Bytes of a message's line that are looked at, and of a template.
 const LINE: usize = 400;
 const TEMPLATE: usize = 160;
@@ -25,36 +27,70 @@ macro_rules! pattern {
         static $name: LazyLock<Regex> =
             LazyLock::new(|| Regex::new($pattern).expect("the pattern is a constant"));
     };
+    (english $name:ident, $pattern:literal) => {
+        static $name: LazyLock<Regex> = LazyLock::new(|| english::regex($pattern));
+    };
 }
 
 // In the order in which they are masked: a path may hold numbers, a quote a path.
-pattern!(URL, r"https?://[^\s\x22'`)>\]]+");
+pattern!(english URL, r"https?://[^\s\x22'`)>\]]+");
 pattern!(QUOTED, r#""[^"]{1,300}"|'[^'\s][^']{0,300}'|`[^`]{1,300}`|“[^”]{1,300}”"#);
 pattern!(
     PATH,
     r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|(?:[\w.@+-]+/)+[\w.@+-]+|[A-Za-z]:\\[\w\\.-]+|[\w-]+\.(?:rs|py|ts|tsx|js|jsx|go|java|rb|c|h|cpp|md|json|toml|ya?ml|txt|sh|html|css|sql)(?-u:\b)"
 );
-pattern!(HEX, r"(?-u:\b)(?:0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f-]{20,}|[0-9a-f]{7,64})(?-u:\b)");
-pattern!(NUMBER, r"[0-9]+(?:[.,:][0-9]+)*");
+pattern!(english HEX, r"\b(?:0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f-]{20,}|[0-9a-f]{7,64})\b");
+pattern!(english NUMBER, r"[0-9]+(?:[.,:][0-9]+)*");
 
-// The line of a message that says what went wrong, the most telling first.
-pattern!(ASSERTED, r"^E\s{2,}\S|^FAILED |^--- FAIL|^\s*AssertionError");
+// The line of a message that says what went wrong.
 pattern!(
-    REPORTED,
+    english REPORTED,
     r"(?i)(?:^|\s)(?:error|fatal|panic(?:ked)?|exception)(?:\[[\w-]+\]|\s+ts\d+)?:|\berror TS\d+|^[A-Z]\w*(?:Error|Exception)\b"
 );
 pattern!(
-    SUSPECT,
+    english SUSPECT,
     r"(?i)error|fail|cannot|can't|could not|not found|denied|invalid|unable|refused|missing|not |no such|unknown|exceed"
 );
-pattern!(PREAMBLE, r"^\s*$|^Exit code \d+\s*$|^<tool_use_error>\s*$|^[=\-_~*#\s]+$");
 
-/// The line that says what went wrong.
+/// The line that says what went wrong: the first that asserts it, else the first that reports it,
+/// else the first that may.
 fn telling_line(words: &str) -> &str {
-    let lines = || words.lines().take(LINES).filter(|line| !PREAMBLE.is_match(clip(line)));
-    let first = |pattern: &Regex| lines().find(|line| pattern.is_match(clip(line)));
-    let found = first(&ASSERTED).or_else(|| first(&REPORTED)).or_else(|| first(&SUSPECT));
-    clip(found.or_else(|| lines().next()).unwrap_or_default()).trim()
+    let (mut first, mut suspect, mut reported) = (None, None, None);
+    for line in words.lines().take(LINES).map(clip).filter(|line| !is_preamble(line)) {
+        if is_assertion(line) {
+            return line.trim();
+        }
+        first = first.or(Some(line));
+        if reported.is_none() {
+            if REPORTED.is_match(line) {
+                reported = Some(line);
+            } else if suspect.is_none() && SUSPECT.is_match(line) {
+                suspect = Some(line);
+            }
+        }
+    }
+    reported.or(suspect).or(first).unwrap_or_default().trim()
+}
+
+/// A line as test runners mark the assertion that failed.
+fn is_assertion(line: &str) -> bool {
+    let marked = line.strip_prefix('E').is_some_and(|rest| {
+        let inner = rest.trim_start();
+        rest.len() >= inner.len() + 2 && !inner.is_empty()
+    });
+    let begins = ["FAILED ", "--- FAIL"].iter().any(|mark| line.starts_with(mark));
+    marked || begins || line.trim_start().starts_with("AssertionError")
+}
+
+/// A line that says nothing of the error: empty, a rule, an exit code, a tag.
+fn is_preamble(line: &str) -> bool {
+    let line = line.trim_end();
+    let is_rule = line.chars().all(|c| c.is_whitespace() || "=-_~*#".contains(c));
+    let code = line.strip_prefix("Exit code ");
+    is_rule
+        || line == "<tool_use_error>"
+        || code
+            .is_some_and(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn clip(line: &str) -> &str {

@@ -5,7 +5,9 @@
 
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexSet};
+use regex::Regex;
+
+use crate::english;
 
 /// What stands at the beginning of a sentence without changing what it says.
 const LEAD: &str = r"^(?:(?:no+|nope|nah|ok|okay|but|and|so|sorry|hmm+|well|hey|hm|wait|man|dude|bro|omg|oh|argh|ugh|thanks|thank you|thx|great|nice|perfect|yeah|yes|also|again|now|seriously|unfortunately|actually|sadly|fyi)[,.! ]+)*";
@@ -65,8 +67,8 @@ const ORDERS: &str = r"^(?:(?:please|pls|now|then|also|and|ok|okay|so|next|can y
 const ASKS_FOR_REASONS: &str = r"\bwhy (?:did|do|are|have|would|were|must|don't|didn't|won't|haven't|aren't) (?:you|u) (?:\w+ )?(?:choose|chose|chosen|pick|picked|think|recommend|prefer|need|suggest|suggesting|believe|want|use|using|went|go with|going with|decide|decided|say|expect|consider|call it|do it this way|assume)\b";
 
 struct Patterns {
-    anywhere: RegexSet,
-    at_the_beginning: RegexSet,
+    anywhere: Regex,
+    at_the_beginning: Regex,
     outcries: Regex,
     praised: Regex,
     supposes: Regex,
@@ -74,26 +76,14 @@ struct Patterns {
     asks_for_reasons: Regex,
 }
 
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    // With boundaries of Unicode the engine leaves its fast path at the first foreign letter.
-    let ascii = |pattern: &str| pattern.replace(r"\b", r"(?-u:\b)");
-    let one = |pattern: &str| Regex::new(&ascii(pattern)).expect("the pattern is a constant");
-    let set = |patterns: Vec<String>| {
-        let patterns = patterns.iter().map(|pattern| ascii(pattern));
-        RegexSet::new(patterns).expect("the patterns are constants")
-    };
-    Patterns {
-        anywhere: set(ANYWHERE.iter().map(|pattern| (*pattern).to_owned()).collect()),
-        at_the_beginning: set(AT_THE_BEGINNING
-            .iter()
-            .map(|pattern| format!("{LEAD}(?:{pattern})"))
-            .collect()),
-        outcries: one(OUTCRIES),
-        praised: one(PRAISED),
-        supposes: one(SUPPOSES),
-        orders: one(ORDERS),
-        asks_for_reasons: one(ASKS_FOR_REASONS),
-    }
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns {
+    anywhere: english::regex(&ANYWHERE.join("|")),
+    at_the_beginning: english::regex(&format!("{LEAD}(?:{})", AT_THE_BEGINNING.join("|"))),
+    outcries: english::regex(OUTCRIES),
+    praised: english::regex(PRAISED),
+    supposes: english::regex(SUPPOSES),
+    orders: english::regex(ORDERS),
+    asks_for_reasons: english::regex(ASKS_FOR_REASONS),
 });
 
 /// Whether a folded text complains. Quotes, code and pasted logs are not looked at.
@@ -113,7 +103,6 @@ fn complains(sentence: &str) -> bool {
     if patterns.outcries.find_iter(sentence).any(|hit| !is_name(hit)) {
         return !patterns.praised.is_match(sentence);
     }
-    let supposes = patterns.supposes.is_match(sentence);
     if patterns.at_the_beginning.is_match(sentence) && !patterns.asks_for_reasons.is_match(sentence)
     {
         // A plain statement of the agent's fault; what is supposed behind it belongs to it.
@@ -122,7 +111,9 @@ fn complains(sentence: &str) -> bool {
             return true;
         }
     }
-    !supposes && !patterns.orders.is_match(sentence) && patterns.anywhere.is_match(sentence)
+    patterns.anywhere.is_match(sentence)
+        && !patterns.supposes.is_match(sentence)
+        && !patterns.orders.is_match(sentence)
         || is_accusation(sentence)
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use regex::RegexSet;
+use regex::Regex;
 
 use super::bare::{sentences, without_quotes};
 
@@ -68,20 +68,19 @@ const REFUSED: &str =
     r"\b(?:nein|non|no)[, ]+(?:danke|merci|gracias)\b|不用|不必|结构|結構です|いいえ|大丈夫です";
 
 struct Patterns {
-    complaints: RegexSet,
-    supposed: regex::Regex,
-    thanks: RegexSet,
-    refused: regex::Regex,
+    complaints: Regex,
+    supposed: Regex,
+    thanks: Regex,
+    refused: Regex,
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let one = |pattern: &str| regex::Regex::new(pattern).expect("the pattern is a constant");
-    let set = |patterns: &[&str]| RegexSet::new(patterns).expect("the patterns are constants");
+    let regex = |pattern: &str| Regex::new(pattern).expect("the pattern is a constant");
     Patterns {
-        complaints: set(&COMPLAINTS),
-        supposed: one(SUPPOSED),
-        thanks: set(&THANKS),
-        refused: one(REFUSED),
+        complaints: regex(&COMPLAINTS.join("|")),
+        supposed: regex(SUPPOSED),
+        thanks: regex(&THANKS.join("|")),
+        refused: regex(REFUSED),
     }
 });
 

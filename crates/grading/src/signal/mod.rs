@@ -61,11 +61,7 @@ pub fn classify_signals(
 ) -> Signals {
     let texts = ends(current);
     let parts = texts.each_ref().map(|text| Part::of(text));
-    let frustration = parts.iter().any(|part| {
-        part.any_remark(frustration::is_said)
-            || complaint::is_said(part.text)
-            || languages::complains(part.text)
-    });
+    let frustration = is_frustrated(&parts);
     // Thanks before a complaint are manners.
     let gratitude = !frustration
         && parts
@@ -92,6 +88,14 @@ pub fn classify_repetition(current: &str, previous: &str) -> bool {
 /// Whether the message is clearly dissatisfied. A polite correction is not.
 pub fn classify_frustration(message: &str) -> bool {
     classify_signals(message, None, None).frustration
+}
+
+fn is_frustrated(parts: &[Part<'_>; 2]) -> bool {
+    parts.iter().any(|part| {
+        part.any_remark(frustration::is_said)
+            || complaint::is_said(part.text)
+            || languages::complains(part.text)
+    })
 }
 
 /// A part of a message, folded.

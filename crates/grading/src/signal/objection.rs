@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{classify_signals, ends};
+use super::{Part, ends, is_frustrated, is_repeated};
+use crate::english;
 
 /// How a message objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,36 +26,34 @@ pub enum Objection {
 
 /// An order to take work back, at the beginning of a message.
 static REVERTS: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
+    english::regex(
         r"^(?:(?:no|nope|please|pls|ok|okay|just|then|actually|so|wait|stop|hmm)[,.! ]+){0,3}(?:revert|undo|roll ?back|take (?:that|it|this) back|put (?:it|that|this) back)\b",
     )
 });
 
 /// A correction, at the beginning of a message.
 static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
+    english::regex(
         r"^(?:(?:no|nope|wait|hmm|hey|stop|ok|okay|but|sorry|well)[,.! ]+){0,3}(?:no[,.! ]+(?:you (?:should|need|have to|must|forgot|missed)|i (?:meant|said|asked|want|wanted|told|need)|it(?:'s| is) (?:not|still|wrong)|use|don't|do not|instead|stop|not (?:that|this|like|the)|(?:that's|that is|this is) (?:not|wrong))\b|not (?:that|this|like (?:that|this)|the|in|there|what)\b|that's not|that is not|this is not|it's not|it is not|i (?:meant|said|asked|told|wanted)\b|you (?:forgot|missed|didn't|did not|haven't|have not|broke|removed|deleted|changed the wrong|misread|ignored|skipped|used the wrong|put it)|why (?:did|didn't|are|aren't|have|would) you\b|actually,? i (?:meant|wanted)|wrong (?:file|place|one|branch|folder|function|line)|stop\b|don't do (?:that|this)|there(?:'s| is| are) still\b|still (?:not|doesn't|broken|failing|wrong|the same|get|see)|it (?:doesn't|does not|didn't|still|isn't|is still|crashes|fails)\b)",
     )
 });
 
-fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("the pattern is a constant")
-}
-
 /// How a message objects, if it does. `previous` is what the same person said before it.
 pub fn objection(message: &str, previous: Option<&str>) -> Option<Objection> {
-    let signals = classify_signals(message, previous, None);
-    if signals.frustration {
+    let texts = ends(message);
+    let parts = texts.each_ref().map(|text| Part::of(text));
+    if is_frustrated(&parts) {
         return Some(Objection::Complains);
     }
-    let [beginning, _] = ends(message);
-    let beginning = beginning.trim_start();
+    let beginning = texts[0].trim_start();
     if REVERTS.is_match(beginning) {
         Some(Objection::Reverts)
     } else if CORRECTS.is_match(beginning) {
         Some(Objection::Corrects)
     } else {
-        (signals.repetition == Some(true)).then_some(Objection::AsksAgain)
+        previous
+            .is_some_and(|previous| is_repeated(&parts, previous))
+            .then_some(Objection::AsksAgain)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a command of a shell does, as far as outcomes depend on it: checks, changes of files,
 //! merges. Reads the command only; never its output.
 
+use std::borrow::Cow;
+
 /// The kind of check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CheckKind {
@@ -43,10 +45,10 @@ enum Link {
 }
 
 /// A command and what stands behind it.
-struct Segment {
-    words: Vec<String>,
+struct Segment<'a> {
+    words: Vec<Cow<'a, str>>,
     /// Files that its output goes to.
-    outputs: Vec<String>,
+    outputs: Vec<Cow<'a, str>>,
     next: Link,
 }
 
@@ -107,10 +109,10 @@ pub(super) fn matters(path: &str) -> bool {
 
 /// Takes a line apart at `&&`, `||`, `|`, `;` and line feeds outside of quotes. The text of
 /// here-documents is passed over.
-fn segments(command: &str) -> Vec<Segment> {
+fn segments(command: &str) -> Vec<Segment<'_>> {
     let mut found = Vec::new();
     let mut now = Segment { words: Vec::new(), outputs: Vec::new(), next: Link::Then };
-    let (mut word, mut has_word, mut quote) = (String::new(), false, None::<char>);
+    let (mut word, mut has_word, mut quote) = (Word::new(command), false, None::<char>);
     let mut redirects = false;
     let mut chars = command.char_indices().peekable();
     let mut heredocs: Vec<String> = Vec::new();
@@ -119,9 +121,9 @@ fn segments(command: &str) -> Vec<Segment> {
             if c == open {
                 quote = None;
             } else if c == '\\' && open == '"' {
-                word.extend(chars.next().map(|(_, c)| c));
+                chars.next().into_iter().for_each(|(at, c)| word.push(at, c));
             } else {
-                word.push(c);
+                word.push(at, c);
             }
             continue;
         }
@@ -132,10 +134,10 @@ fn segments(command: &str) -> Vec<Segment> {
                 continue;
             }
             '\\' => {
-                if let Some((_, escaped)) = chars.next()
+                if let Some((at, escaped)) = chars.next()
                     && escaped != '\n'
                 {
-                    word.push(escaped);
+                    word.push(at, escaped);
                     has_word = true;
                 }
                 continue;
@@ -155,10 +157,10 @@ fn segments(command: &str) -> Vec<Segment> {
             }
             '>' => {
                 // `2>&1` and `>>`.
-                if has_word && !word.bytes().all(|byte| byte.is_ascii_digit()) {
-                    now.words.push(std::mem::take(&mut word));
+                let before = word.take();
+                if has_word && !before.bytes().all(|byte| byte.is_ascii_digit()) {
+                    now.words.push(before);
                 }
-                word.clear();
                 has_word = false;
                 while chars.next_if(|(_, c)| *c == '>' || *c == '|').is_some() {}
                 if chars.next_if(|(_, c)| *c == '&').is_some() {
@@ -176,13 +178,13 @@ fn segments(command: &str) -> Vec<Segment> {
             '(' | ')' | '{' | '}' if !has_word => None,
             c if c.is_whitespace() => None,
             c => {
-                word.push(c);
+                word.push(at, c);
                 has_word = true;
                 continue;
             }
         };
         if has_word {
-            let word = std::mem::take(&mut word);
+            let word = word.take();
             if std::mem::take(&mut redirects) {
                 now.outputs.push(word);
             } else {
@@ -206,12 +208,51 @@ fn segments(command: &str) -> Vec<Segment> {
         }
     }
     if has_word {
-        if redirects { now.outputs.push(word) } else { now.words.push(word) }
+        let into = if redirects { &mut now.outputs } else { &mut now.words };
+        into.push(word.take());
     }
     if !(now.words.is_empty() && now.outputs.is_empty()) {
         found.push(now);
     }
     found
+}
+
+/// A word while it is read: a part of the command as long as it has no quotes or escapes within.
+struct Word<'a> {
+    command: &'a str,
+    from: usize,
+    to: usize,
+    /// The word where it is no part of the command.
+    owned: Option<String>,
+}
+
+impl<'a> Word<'a> {
+    fn new(command: &'a str) -> Self {
+        Self { command, from: 0, to: 0, owned: None }
+    }
+
+    /// Adds the character at that byte of the command.
+    fn push(&mut self, at: usize, c: char) {
+        if let Some(owned) = &mut self.owned {
+            owned.push(c);
+            return;
+        }
+        if self.from == self.to {
+            self.from = at;
+        } else if at != self.to {
+            let mut owned = self.command[self.from..self.to].to_owned();
+            owned.push(c);
+            self.owned = Some(owned);
+            return;
+        }
+        self.to = at + c.len_utf8();
+    }
+
+    /// The word; the next one begins.
+    fn take(&mut self) -> Cow<'a, str> {
+        let whole = std::mem::replace(self, Self::new(self.command));
+        whole.owned.map_or(Cow::Borrowed(&whole.command[whole.from..whole.to]), Cow::Owned)
+    }
 }
 
 /// Moves behind the line that ends a here-document.
@@ -232,11 +273,11 @@ fn skip_heredoc(
 }
 
 /// The words of the program itself, behind assignments and programs that start others.
-fn without_wrappers(words: &[String]) -> &[String] {
+fn without_wrappers<'w, 'a>(words: &'w [Cow<'a, str>]) -> &'w [Cow<'a, str>] {
     let mut words = words;
     loop {
-        let first = words.first().map_or("", String::as_str);
-        let second = words.get(1).map_or("", String::as_str);
+        let first = words.first().map_or("", |word| &**word);
+        let second = words.get(1).map_or("", |word| &**word);
         let skipped = match (base_name(first), second) {
             (word, _) if is_assignment(word) => 1,
             (
@@ -256,16 +297,16 @@ fn without_wrappers(words: &[String]) -> &[String] {
                     .count()
             }
             ("docker" | "podman", "exec") => {
-                let is_flag = |word: &&String| word.starts_with('-');
+                let is_flag = |word: &&Cow<'_, str>| word.starts_with('-');
                 3 + words[2..].iter().take_while(is_flag).count()
             }
             ("docker" | "podman", "compose") | ("docker-compose", "exec" | "run") => {
                 let from = if first.ends_with("-compose") { 1 } else { 2 };
-                let verb = words.get(from).map_or("", String::as_str);
+                let verb = words.get(from).map_or("", |word| &**word);
                 if !matches!(verb, "exec" | "run") {
                     return words;
                 }
-                let is_flag = |word: &&String| word.starts_with('-');
+                let is_flag = |word: &&Cow<'_, str>| word.starts_with('-');
                 from + 2 + words[from + 1..].iter().take_while(is_flag).count()
             }
             _ => return words,
@@ -288,7 +329,7 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Whether the words run a check, and what of: its kind and the name of the program.
-fn check(words: &[String]) -> Option<(CheckKind, String)> {
+fn check(words: &[Cow<'_, str>]) -> Option<(CheckKind, String)> {
     use CheckKind::{Build, Ci, Lint, Tests};
     /// They only say what would be run, or run for ever.
     const IDLE: [&str; 11] = [
@@ -304,15 +345,15 @@ fn check(words: &[String]) -> Option<(CheckKind, String)> {
         "--list-tests",
         "--fixtures",
     ];
-    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let word = |at: usize| words.get(at).map_or("", |word| &**word);
     let has = |wanted: &str| words.iter().skip(1).any(|word| word == wanted);
-    if words.iter().skip(1).any(|word| IDLE.contains(&word.as_str())) {
+    if words.iter().skip(1).any(|word| IDLE.contains(&&**word)) {
         return None;
     }
     let program = base_name(word(0)).trim_end_matches(".exe");
     // The first word behind the program that is no flag: its subcommand.
     let verb = words.iter().skip(1).find(|word| !word.starts_with(['-', '+']));
-    let verb = verb.map_or("", String::as_str);
+    let verb = verb.map_or("", |word| &**word);
     let named = |kind: CheckKind, name: &str| Some((kind, name.to_owned()));
     let of_script = |script: &str| {
         let script = script.to_ascii_lowercase();
@@ -377,14 +418,14 @@ fn check(words: &[String]) -> Option<(CheckKind, String)> {
         },
         "npm" | "pnpm" | "yarn" | "bun" | "deno" => {
             let rest = || words.iter().skip(1).filter(|word| !word.starts_with('-'));
-            let runs = |word: &&String| matches!(word.as_str(), "run" | "run-script" | "task");
+            let runs = |word: &&Cow<'_, str>| matches!(&***word, "run" | "run-script" | "task");
             let script = match words.iter().position(|word| runs(&word)) {
                 // Flags before it may have values: `pnpm --filter web run build`.
                 Some(at) => words[at + 1..]
                     .iter()
                     .find(|word| !word.starts_with('-'))
-                    .map_or("", String::as_str),
-                None if verb == "workspace" => rest().nth(2).map_or("", String::as_str),
+                    .map_or("", |word| &**word),
+                None if verb == "workspace" => rest().nth(2).map_or("", |word| &**word),
                 None => verb,
             };
             match script {
@@ -422,7 +463,7 @@ fn check(words: &[String]) -> Option<(CheckKind, String)> {
             }
             let goal =
                 words.iter().skip(1).find(|word| !word.starts_with('-') && !word.contains('='));
-            let goal = goal.map_or("all", String::as_str);
+            let goal = goal.map_or("all", |word| &**word);
             let kind = if matches!(goal, "all" | "check") {
                 if goal == "check" { Tests } else { Build }
             } else {
@@ -453,21 +494,21 @@ fn check(words: &[String]) -> Option<(CheckKind, String)> {
 }
 
 /// The files and folders that a check is confined to.
-fn targets(words: &[String]) -> Vec<String> {
+fn targets(words: &[Cow<'_, str>]) -> Vec<String> {
     const MAX: usize = 20;
-    let is_file = |word: &&String| {
+    let is_file = |word: &&Cow<'_, str>| {
         let path = word.split("::").next().unwrap_or(word);
         !word.starts_with('-')
             && path.rsplit_once('.').is_some_and(|(stem, extension)| {
                 !stem.is_empty() && (1..=4).contains(&extension.len()) && !extension.contains('/')
             })
     };
-    let path = |word: &String| word.split("::").next().unwrap_or(word).to_owned();
+    let path = |word: &Cow<'_, str>| word.split("::").next().unwrap_or(word).to_owned();
     words.iter().skip(1).filter(is_file).map(path).take(MAX).collect()
 }
 
-fn is_merge(words: &[String]) -> bool {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+fn is_merge(words: &[Cow<'_, str>]) -> bool {
+    let words: Vec<&str> = words.iter().map(|word| &**word).collect();
     match words.as_slice() {
         ["gh", "pr", "merge", rest @ ..] => !rest.contains(&"--auto"),
         ["glab", "mr", "merge", ..] => true,
@@ -486,8 +527,8 @@ fn is_merge(words: &[String]) -> bool {
 }
 
 /// Whether the words change files of the work.
-fn changes(words: &[String], all: &[String]) -> bool {
-    let word = |at: usize| words.get(at).map_or("", String::as_str);
+fn changes(words: &[Cow<'_, str>], all: &[Cow<'_, str>]) -> bool {
+    let word = |at: usize| words.get(at).map_or("", |word| &**word);
     let has_flag = |flag: &str| words.iter().skip(1).any(|word| word.starts_with(flag));
     let paths = || words.iter().skip(1).filter(|word| !word.starts_with('-'));
     match base_name(word(0)) {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::RegexSet;
 
 use super::super::ErrorClass;
+use crate::english;
 
 /// How a command ended, as far as that says anything of the check in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +36,7 @@ const FAILS: &str = r"(?m)\b[1-9]\d* (?:tests? |specs? |suites? )?(?:failed|fail
 const PASSES: &str = r"(?m)\b[1-9]\d* (?:tests? |specs? )?(?:passed|passing|ok|succeeded)\b|test result: ok\. [1-9]|^ok\s+\S+|^PASS\b|^OK(?: \([1-9]\d* tests?|$)|\bBUILD SUCCESS|\b[1-9]\d* (?:examples|runs|tests), .*\b0 failures|\bAll checks passed|Success: no issues found|\b0 errors\b|Found 0 errors|^\s*Finished .*(?:dev|release|test|profile)|✓ built in|Compiled successfully|All tests passed|\b100% tests passed|\bpassed in \d|All files pass|All matched files use";
 const NOTHING: &str = r"(?mi)\bno tests? (?:ran|found|to run|files? found|were executed)|collected 0 items|\bran 0 tests|^0 tests|\bno test files\b|\b0 passed\b|\brunning 0 tests|missing script|unrecognized arguments|^usage:|no such option";
 
-static WORDS: LazyLock<RegexSet> = LazyLock::new(|| {
-    RegexSet::new([FAILS, PASSES, NOTHING].map(super::super::ascii_boundaries))
-        .expect("the patterns are constants")
-});
+static WORDS: LazyLock<RegexSet> = LazyLock::new(|| english::regex_set([FAILS, PASSES, NOTHING]));
 
 /// The result of a check, by its exit code and output.
 pub(super) fn read(exit: Exit, words: &str) -> CheckResult {

@@ -105,7 +105,7 @@ pub(super) fn work<'a>(tool: &str, arguments: &'a str) -> ToolWork<'a> {
         return edit(name, text, is_json);
     }
     if is(&SHELLS) && is_json {
-        return command(text).map_or(ToolWork::Other, |text| ToolWork::Command(text.into()));
+        return command(text).map_or(ToolWork::Other, ToolWork::Command);
     }
     // Some formats name a call by the first word of its command.
     if !is_json && !text.is_empty() && (is(&SHELLS) || text.starts_with(tool)) {
@@ -135,24 +135,57 @@ fn edit<'a>(name: &str, text: &'a str, is_json: bool) -> ToolWork<'a> {
     ToolWork::Edit { path: arguments.file_path.unwrap_or_default(), is_whole }
 }
 
+/// Arguments of tools that run commands, in the spellings of the agents. The first that is there
+/// counts.
+#[derive(Deserialize)]
+struct ShellArguments<'a> {
+    #[serde(borrow)]
+    command: Option<Words<'a>>,
+    #[serde(borrow)]
+    cmd: Option<Words<'a>>,
+    #[serde(borrow)]
+    script: Option<Words<'a>>,
+    #[serde(borrow, rename = "CommandLine")]
+    command_line: Option<Words<'a>>,
+    #[serde(borrow)]
+    code: Option<Words<'a>>,
+    #[serde(borrow)]
+    input: Option<Words<'a>>,
+    run_in_background: Option<Value>,
+    is_background: Option<Value>,
+    background: Option<Value>,
+}
+
+/// A command as a text, or as the words of a program's start: the last one is the shell's text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Words<'a> {
+    Text(#[serde(borrow)] Cow<'a, str>),
+    List(Vec<Value>),
+    Other(serde::de::IgnoredAny),
+}
+
+impl<'a> Words<'a> {
+    fn command(self) -> Option<Cow<'a, str>> {
+        match self {
+            Words::Text(text) => Some(text),
+            Words::List(words) => Some(words.last()?.as_str()?.to_owned().into()),
+            Words::Other(_) => None,
+        }
+    }
+}
+
 /// The command among the arguments of a shell. One in the background has not ended when its
 /// result comes: it is none.
-fn command(json: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(json).ok()?;
-    let of = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(words) => words.last().and_then(Value::as_str).map(str::to_owned),
-        _ => None,
-    };
-    match &value {
-        Value::Object(map) => {
-            let in_background = ["run_in_background", "is_background", "background"];
-            if in_background.iter().any(|key| map.get(*key) == Some(&Value::Bool(true))) {
-                return None;
-            }
-            let keys = ["command", "cmd", "script", "CommandLine", "code", "input"];
-            keys.iter().find_map(|key| map.get(*key)).and_then(of)
-        }
-        other => of(other),
+fn command(json: &str) -> Option<Cow<'_, str>> {
+    if json.starts_with('[') {
+        return serde_json::from_str::<Words<'_>>(json).ok()?.command();
     }
+    let shell: ShellArguments<'_> = serde_json::from_str(json).ok()?;
+    let in_background = [shell.run_in_background, shell.is_background, shell.background];
+    if in_background.contains(&Some(Value::Bool(true))) {
+        return None;
+    }
+    let first = shell.command.or(shell.cmd).or(shell.script).or(shell.command_line);
+    first.or(shell.code).or(shell.input)?.command()
 }

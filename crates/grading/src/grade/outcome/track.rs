@@ -10,6 +10,7 @@ use super::command::{Check, CheckKind, Step, matters, steps};
 use super::output::{self, CheckResult, Exit};
 use super::tools::{ToolWork, work};
 use super::{OutcomeEvidence, OutcomeSign, TaskOutcome};
+use crate::english;
 use crate::grade::completion;
 use crate::grade::error_cause::FailedCheck;
 use crate::grade::final_message::FinalMessage;
@@ -27,7 +28,7 @@ const WORDS: usize = 1000;
 /// Phrases that claim completion, beside the specification's indicators.
 static CLAIM: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?i)\b(done|completed?|finished|success(ful|fully)?|fixed|resolved|implemented|(has|have) been (added|updated|created|changed|removed|fixed|cancelled|canceled|booked|processed)|I(['’]ve| have)( now| also| just)? (added|updated|created|changed|removed|fixed|written|built|refactored|renamed|moved|set up|made)|tests? (are |is )?(now )?(all )?pass(es|ing|ed)?|(now )?works?( now| as expected| correctly| again)|is (now )?(ready|working|in place)|all set|saved to)\b";
-    Regex::new(&super::super::ascii_boundaries(pattern)).expect("the pattern is a constant")
+    english::regex(pattern)
 });
 
 /// A run of a check.
