@@ -15,6 +15,8 @@ const SHOWN: usize = 2;
 struct Topic {
     path: &'static str,
     name: &'static str,
+    /// How words begin that only a copy of this example would have.
+    rare: &'static [&'static str],
     text: &'static str,
     question: &'static str,
     criterion: &'static str,
@@ -24,6 +26,7 @@ const TOPICS: &[Topic] = &[
     Topic {
         path: "notes/bees.md",
         name: "beehives",
+        rare: &["beehive", "bees", "queen"],
         text: "The beehives hold 40000 bees in June. The queen lives for three years.",
         question: "How many bees do the beehives hold in June",
         criterion: "The answer says that they hold 40000 bees in June.",
@@ -31,6 +34,7 @@ const TOPICS: &[Topic] = &[
     Topic {
         path: "kitchen/bread.txt",
         name: "sourdough",
+        rare: &["sourdough", "dough"],
         text: "The sourdough rests for 12 hours at 22 degrees. Salt is added last.",
         question: "How long does the sourdough rest",
         criterion: "The answer says that the dough rests for 12 hours.",
@@ -38,6 +42,7 @@ const TOPICS: &[Topic] = &[
     Topic {
         path: "harbour/tides.md",
         name: "spring tide",
+        rare: &["tide", "harbour"],
         text: "A spring tide comes every 14 days. Ships above 6 metres wait for it.",
         question: "Which ships wait for a spring tide",
         criterion: "The answer names ships above 6 metres.",
@@ -45,6 +50,7 @@ const TOPICS: &[Topic] = &[
     Topic {
         path: "garden/plan.md",
         name: "tomato beds",
+        rare: &["tomato"],
         text: "The tomato beds get 4 litres of water on each dry day. They face south.",
         question: "How much water do the tomato beds get",
         criterion: "The answer says that the beds get 4 litres.",
@@ -52,6 +58,7 @@ const TOPICS: &[Topic] = &[
     Topic {
         path: "museum/visit.txt",
         name: "planetarium",
+        rare: &["planetarium", "guided tour"],
         text: "The planetarium opens at 10 and shows three films. Guided tours need a booking.",
         question: "What does one need for a guided tour of the planetarium",
         criterion: "The answer says that a tour needs a booking.",
@@ -59,6 +66,7 @@ const TOPICS: &[Topic] = &[
     Topic {
         path: "railway/signals.md",
         name: "distant signal",
+        rare: &["distant signal", "railway"],
         text: "A distant signal stands 1000 metres before the main one. Yellow means slow.",
         question: "How far before the main one does a distant signal stand",
         criterion: "The answer names 1000 metres.",
@@ -75,13 +83,13 @@ pub struct Example {
     /// The reply, as JSON.
     pub reply: String,
     #[serde(skip)]
-    topic: &'static str,
+    rare: &'static [&'static str],
 }
 
 impl Example {
-    /// Words that no other prompt would have.
-    pub fn marks(&self) -> [String; 2] {
-        [self.path.clone(), self.topic.to_owned()]
+    /// Its path and the words that only a copy of it would have.
+    pub fn marks(&self) -> impl Iterator<Item = &str> {
+        [self.path.as_str()].into_iter().chain(self.rare.iter().copied())
     }
 }
 
@@ -93,7 +101,7 @@ pub fn examples(kind: Kind, form: Option<Form>, draw: &mut Draw) -> Vec<Example>
 }
 
 fn example(topic: &'static Topic, kind: Kind, form: Option<Form>) -> Example {
-    let Topic { path, name, text, question, criterion } = topic;
+    let Topic { path, name, rare, text, question, criterion } = topic;
     let instruction = form.map(|form| format!(" {}", form.instruction())).unwrap_or_default();
     let prompt = match kind {
         Kind::Summary => {
@@ -128,12 +136,7 @@ fn example(topic: &'static Topic, kind: Kind, form: Option<Form>) -> Example {
         "prompt": prompt,
         "requirements": [criterion, second],
     });
-    Example {
-        path: (*path).to_owned(),
-        text: (*text).to_owned(),
-        reply: reply.to_string(),
-        topic: name,
-    }
+    Example { path: (*path).to_owned(), text: (*text).to_owned(), reply: reply.to_string(), rare }
 }
 
 #[cfg(test)]
@@ -159,7 +162,7 @@ mod tests {
                     assert!(find_quote(topic.text, fact).is_some(), "{fact}");
                 }
                 assert_eq!(rejection::criteria(&reply.expectations), reply.expectations);
-                let marks = example.marks();
+                let marks: Vec<String> = example.marks().map(str::to_owned).collect();
                 let copy = rejection::Shown { instructions: "", examples: &marks };
                 assert!(rejection::fault(&reply.prompt, &copy).is_some(), "{}", reply.prompt);
             }

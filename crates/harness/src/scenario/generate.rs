@@ -323,7 +323,7 @@ impl Generator {
         attempt: &Try,
         told: &Told,
     ) -> Result<GeneratedCase, String> {
-        let reply = match &reply.finish {
+        let mut reply = match &reply.finish {
             Finish::Stop => read_reply(&reply.text)?,
             Finish::Length => return Err("the reply was cut by generator.max_tokens".to_owned()),
             Finish::Refusal(words) => return Err(format!("the model refused: {words}")),
@@ -333,6 +333,10 @@ impl Generator {
         if let Some(why) = rejection::fault(&reply.prompt, &shown) {
             return Err(why);
         }
+        if let Some(mark) = rejection::copied(&reply.hints, &told.marks) {
+            return Err(format!("the hints copy an example: {mark}"));
+        }
+        reply.expectations.retain(|written| rejection::copied(written, &told.marks).is_none());
         if told.excerpt
             && let Some(name) = rejection::invented(&reply.prompt, &attempt.passage.excerpt)
         {
@@ -391,9 +395,13 @@ impl Told {
         if let Some(form) = attempt.form {
             instructions = instructions.replace(&form.words(), "\n");
         }
+        // A template of the project's own may show no examples, and a project may be about the
+        // same things as one of them.
+        let is_shown = |mark: &&str| all.contains(*mark);
+        let is_copy = |mark: &&str| rejection::copied(excerpt, &[(*mark).to_owned()]).is_none();
         let marks = attempt.examples.iter().flat_map(Example::marks);
-        let shown = |mark: &String| all.contains(mark.as_str());
-        Self { instructions, marks: marks.filter(shown).collect(), excerpt: all.contains(excerpt) }
+        let marks = marks.filter(is_shown).filter(is_copy).map(str::to_owned).collect();
+        Self { instructions, marks, excerpt: all.contains(excerpt) }
     }
 }
 

@@ -77,7 +77,7 @@ const LEAKS: &[(&str, &str)] = &[
 pub struct Shown<'a> {
     /// The generator's instructions, without the excerpt.
     pub instructions: &'a str,
-    /// Words that only its examples have: paths and topics.
+    /// Paths, and beginnings of words, that only its examples have.
     pub examples: &'a [String],
 }
 
@@ -96,15 +96,33 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     if let Some((_, example)) = leak.and_then(|at| LEAKS.get(at)) {
         return Some(format!("the prompt talks about its own making, such as: {example}"));
     }
-    if let Some(copied) = shown.examples.iter().find(|mark| folded.contains(&fold(mark))) {
-        let copied = selftest_text::one_line(copied, 60);
-        return Some(format!("the prompt copies an example: {copied}"));
+    if let Some(mark) = copied(prompt, shown.examples) {
+        return Some(format!(
+            "the prompt copies an example: {}",
+            selftest_text::one_line(mark, 60)
+        ));
     }
     let instructions = fold(shown.instructions);
     let told: Vec<&str> = Words::of(&instructions).map(|word| word.text).collect();
     let copied =
         words.windows(SHARED_WORDS).find(|run| told.windows(SHARED_WORDS).any(|w| w == *run));
     copied.map(|run| format!("the prompt repeats its instructions: {}", run.join(" ")))
+}
+
+/// The first of these marks that a text has, whatever stands around its words: each word of the
+/// mark begins one of the text, in a row.
+pub fn copied<'m>(text: &str, marks: &'m [String]) -> Option<&'m str> {
+    let folded = fold(text);
+    let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
+    let is_in = |mark: &&String| {
+        let mark = fold(mark);
+        let mark: Vec<&str> = Words::of(&mark).map(|word| word.text).collect();
+        !mark.is_empty()
+            && words
+                .windows(mark.len())
+                .any(|run| run.iter().zip(&mark).all(|(w, m)| w.starts_with(m)))
+    };
+    marks.iter().find(is_in).map(String::as_str)
 }
 
 static LEAK_RULES: LazyLock<RegexSet> = LazyLock::new(|| {
@@ -202,7 +220,10 @@ mod tests {
                             full stop or a question mark.";
         fault(
             prompt,
-            &Shown { instructions, examples: &["notes/bees.md".to_owned(), "beehives".to_owned()] },
+            &Shown {
+                instructions,
+                examples: &["notes/bees.md", "beehive", "tide"].map(str::to_owned),
+            },
         )
     }
 
@@ -229,6 +250,7 @@ mod tests {
             "Name the file in it, and end with a full stop.",
             "How many bees are in `notes/bees.md`?",
             "What should one know about beehives?",
+            "Which file tells about the **Spring** tides?",
         ] {
             assert!(of(prompt).is_some(), "{prompt}");
         }
