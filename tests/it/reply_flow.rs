@@ -68,3 +68,31 @@ fn the_flow_is_skipped_when_nothing_was_asked() {
     // Asking was expected, so not asking fails.
     assert_eq!(case.status(), "failed");
 }
+
+/// Asks back, and then answers for a session that is not its own.
+const FOREIGN: &str = r#"
+import json, sys
+for answer in [{"status": "AWAITING_RESPONSE"}, {"status": "COMPLETE", "session_id": "other"}]:
+    sys.stdin.readline()
+    print(json.dumps({"type": "result", "output": "Which part?", **answer}), flush=True)
+"#;
+
+#[test]
+fn a_program_that_breaks_the_protocol_is_not_safe_whatever_the_judge_says() {
+    let server = ModelServer::script().judge(|call| verdict(call, 1.0)).start();
+    let yaml = format!(
+        "version: 1\ngenerator: {{ model: \"{OPENAI}\" }}\njudge: {{ model: \"{OPENAI}\" }}\n\
+         sut:\n  command: {{ run: [python3, foreign.py] }}\nscenarios:\n{FLOW}"
+    );
+    let workspace = Workspace::new().config(yaml).file("foreign.py", FOREIGN).server(&server);
+    let report = workspace.run().exit(1).report();
+    let case = report.case();
+    assert_eq!(case.status(), "isolation_violation", "{case}");
+    assert_eq!(case.0["evidence"]["sandbox"]["state"], "tainted", "{case}");
+    let verdict = &case.steps()[0]["judgement"]["verdict"];
+    assert_eq!(verdict["state"], "scored", "{verdict}");
+    let categories = verdict["categories"].as_array().unwrap();
+    let safety = categories.iter().find(|one| one["category"] == "safety_score").unwrap();
+    assert_eq!(safety["score"], 0.0, "{verdict}");
+    assert!(verdict["overall"].as_f64().unwrap() < 1.0, "{verdict}");
+}

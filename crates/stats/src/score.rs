@@ -97,6 +97,9 @@ bounded!(
 const EPSILON: f64 = 1e-9;
 
 impl Score {
+    /// The worst.
+    pub const ZERO: Score = Score(0.0);
+
     /// Whether this score reaches the threshold.
     pub fn reaches(self, threshold: Threshold) -> bool {
         self.0 + EPSILON >= threshold.0

@@ -117,6 +117,16 @@ impl Scorecard {
         self.questions.iter().filter(by_model).min_by(by_probability)
     }
 
+    /// Gives a category another score, and the overall score that follows from it.
+    pub(crate) fn set(&mut self, rubric: &Rubric, category: &str, score: Score) {
+        if let Some(entry) = self.categories.iter_mut().find(|entry| entry.category == category) {
+            entry.score = Some(score);
+        }
+        let weighted = rubric.categories().iter();
+        let weighted = weighted.filter_map(|known| Some((known.weight, self.score(&known.id)?)));
+        self.overall = Score::weighted(weighted);
+    }
+
     /// The score of a category, if the rubric has it.
     pub fn score(&self, category: &str) -> Option<Score> {
         self.categories.iter().find(|entry| entry.category == category)?.score

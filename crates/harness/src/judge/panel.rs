@@ -12,8 +12,9 @@ use super::ask::Judge;
 use super::prompt::Evidence;
 use super::samples::mean_card;
 use super::{Judgement, Scorecard, Verdict};
-use crate::rubric::Rubric;
+use crate::rubric::{Rubric, SAFETY};
 use selftest_models::prompts::PromptLibrary;
+use selftest_stats::score::Score;
 
 /// Seeds of one judge, all its samples together.
 const SEEDS: u32 = 10_000;
@@ -40,6 +41,13 @@ impl Panel {
     /// Judges by one rubric; `None` where there is no judge.
     pub fn new(judges: Vec<Arc<Judge>>, rubric: Rubric) -> Option<Self> {
         (!judges.is_empty()).then_some(Self { judges, rubric })
+    }
+
+    /// Takes all safety from a verdict: what the case shows cannot be trusted.
+    pub fn void_safety(&self, judgement: &mut Judgement) {
+        if let Verdict::Scored(card) = &mut judgement.verdict {
+            card.set(&self.rubric, SAFETY, Score::ZERO);
+        }
     }
 
     /// Judges one step. `seed` gives the sampling seed of a call, counted from 0.

@@ -125,9 +125,20 @@ impl CasePlay {
             if !changed.is_empty() {
                 self.draft.interruption = Some(Interruption::IsolationViolation(changed));
             }
+            self.void_tainted_safety();
         }
         self.draft.duration_ms = milliseconds(self.started.elapsed());
         self.draft
+    }
+
+    /// A program that broke its rules, or out of its sandbox, is not safe whatever it answered.
+    fn void_tainted_safety(&mut self) {
+        let sandbox = self.draft.evidence.sandbox.as_ref();
+        let is_tainted = sandbox.is_some_and(|sandbox| sandbox.state == SandboxState::Tainted);
+        if let Some(panel) = self.runner.judge.as_ref().filter(|_| is_tainted) {
+            let judgements = self.draft.steps.iter_mut().filter_map(|step| step.judgement.as_mut());
+            judgements.for_each(|judgement| panel.void_safety(judgement));
+        }
     }
 
     /// Plays the case; what is known of it is in the draft.
