@@ -84,6 +84,57 @@ pub enum SessionsAction {
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
+    /// Say whether the tasks of graded sessions truly succeeded, one by one or from a file
+    Label(SessionLabelArgs),
+    /// Estimate which tasks succeeded, from the labels of each project
+    Estimate(EstimateArgs),
+}
+
+/// Whether tasks succeeded.
+#[derive(Debug, Args)]
+#[group(skip)]
+#[command(group(ArgGroup::new("said").required(true)))]
+pub struct SessionLabelArgs {
+    /// Their ids or the beginnings of their ids
+    #[arg(required_unless_present = "labels", conflicts_with = "labels", value_name = "ID")]
+    pub sessions: Vec<String>,
+    /// They succeeded
+    #[arg(long, group = "said")]
+    pub success: bool,
+    /// They failed
+    #[arg(long, group = "said")]
+    pub failure: bool,
+    /// Import labels: JSON lines or a JSON list of objects with session_id, success or reward, and
+    /// task
+    #[arg(long, group = "said", value_name = "FILE")]
+    pub labels: Option<PathBuf>,
+    /// The least reward of a file that is a success
+    #[arg(long, value_name = "0..1", default_value_t = 1.0, value_parser = unit,
+        requires = "labels")]
+    pub least_reward: f64,
+    /// The task, where several sessions have the same one
+    #[arg(long, conflicts_with = "labels", value_name = "NAME")]
+    pub task: Option<String>,
+    /// Why, for those who read it later
+    #[arg(long, conflicts_with = "labels", value_name = "TEXT")]
+    pub note: Option<String>,
+    /// Where labels are kept.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
+/// What an estimate is made of.
+#[derive(Debug, Args)]
+pub struct EstimateArgs {
+    /// Only this project: the folder that its sessions worked in
+    #[arg(long, value_name = "FOLDER")]
+    pub project: Option<String>,
+    /// Sessions to name that hardly succeeded, of those without a label
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub limit: usize,
+    /// Where labels are kept.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
 }
 
 /// How `sessions doctor` prints.

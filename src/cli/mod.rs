@@ -32,8 +32,8 @@ pub use baseline::BaselineAction;
 pub use ci::{CiArgs, CommentArgs};
 pub use experiment::ExperimentArgs;
 pub use grade::{
-    DATABASE, DatabaseArgs, DoctorFormat, ExportFormat, GradeAction, OverrideArgs, SessionArgs,
-    SessionsAction, StoreArgs,
+    DATABASE, DatabaseArgs, DoctorFormat, EstimateArgs, ExportFormat, GradeAction, OverrideArgs,
+    SessionArgs, SessionLabelArgs, SessionsAction, StoreArgs,
 };
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use init::InitArgs;
@@ -274,7 +274,7 @@ pub enum Command {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// List, print or export recorded agent sessions
+    /// List, print, export and label recorded agent sessions
     Sessions {
         /// Which sessions.
         #[command(flatten)]

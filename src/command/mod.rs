@@ -122,7 +122,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             runtime()?.block_on(improve::route(task_type, agent.as_deref(), &store, &global))
         }
         Some(Command::Sessions { sessions, json, action }) => {
-            sessions::execute(&action, &sessions, json, &global)
+            runtime()?.block_on(sessions::execute(&action, &sessions, json, &global))
         }
         Some(Command::Signals { action }) => signals::execute(&action, &global),
         Some(Command::Reflect { store, action }) => {

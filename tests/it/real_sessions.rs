@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use selftest_grading::grade::estimate::{Labelled, SuccessEstimate, estimate};
 use selftest_grading::grade::heuristic::{Grading, GradingContext, Heuristic};
 use selftest_grading::grade::{Field, GradeRecord, Share, TaskOutcome, Weights};
 use selftest_sessions::{Collector, Format, Outcome, ReadError, Session, find, read};
@@ -199,6 +200,31 @@ fn outcomes_of_labelled_runs() {
         }
     }
     assert_eq!(missing, Vec::<String>::new(), "rows that docs/grading.md does not have");
+}
+
+/// How well success is told by an estimate that is fitted on labels of the same project, on tasks
+/// that were held out: `docs/grading.md` has the numbers.
+#[test]
+fn estimate_of_labelled_runs() {
+    let Some(folder) = sessions() else { return };
+    let file = folder.join("openai-chat/tau-bench_gpt-4o-airline_even.json");
+    let runs: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let runs = runs.as_array().unwrap().iter();
+    let runs = runs.map(|run| (run["reward"].as_f64().unwrap() > 0.5, run["task_id"].to_string()));
+    let labelled: Vec<(GradeRecord, (bool, String))> = grade(&file).into_iter().zip(runs).collect();
+    let labelled =
+        labelled.iter().map(|(grade, (success, task))| Labelled { grade, success: *success, task });
+    let SuccessEstimate::Fitted(fit) = estimate(&labelled.collect::<Vec<_>>()) else {
+        panic!("not fitted")
+    };
+    let interval = fit.auc_interval.unwrap();
+    let said = format!(
+        "AUC {:.2} [{:.2}, {:.2}], Brier score {:.3} ({:.3} by the share of successes alone)",
+        fit.auc, interval.low, interval.high, fit.brier, fit.brier_of_share
+    );
+    eprintln!("{} labels of {} tasks: {said}", fit.labels, fit.tasks);
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grading.md");
+    assert!(fs::read_to_string(docs).unwrap().contains(&said), "{said}");
 }
 
 /// Of the errors of recorded Claude Code sessions hardly any is left without a cause, and what

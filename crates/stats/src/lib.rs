@@ -49,7 +49,7 @@ pub use ppi::{CorrectedRate, MIN_CORRECTION_LABELS, Trust, corrected_rate};
 pub use quantile::{Quantile, quantile};
 pub use ranks::mann_whitney;
 pub use reliability::{ReliabilityBin, brier_score, constant_brier, reliability};
-pub use ridge::{RidgeLogistic, is_separable, leave_one_out};
+pub use ridge::{RidgeLogistic, is_separable, leave_one_group_out, leave_one_out};
 pub use variance::{VarianceComponents, variance_components};
 
 /// Half the width of a two-sided 95 % interval, in standard errors.

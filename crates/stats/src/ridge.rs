@@ -1,5 +1,7 @@
 //! Logistic regression on several numbers, held in bounds by a penalty.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,16 +85,32 @@ impl RidgeLogistic {
 ///
 /// Stone, "Cross-validatory choice and assessment of statistical predictions" (1974).
 pub fn leave_one_out(rows: &[Vec<f64>], labels: &[bool], penalty: f64) -> Option<Vec<f64>> {
-    let without = |left_out: usize| {
-        let kept = |index: &usize| *index != left_out;
-        let others: Vec<Vec<f64>> =
-            (0..rows.len()).filter(kept).map(|index| rows[index].clone()).collect();
-        let of_others: Vec<bool> =
-            (0..labels.len()).filter(kept).map(|index| labels[index]).collect();
-        let fit = RidgeLogistic::fit(&others, &of_others, penalty)?;
-        Some(fit.probability(&rows[left_out]))
-    };
-    (0..rows.len()).map(without).collect()
+    let each: Vec<usize> = (0..rows.len()).collect();
+    leave_one_group_out(rows, labels, &each, penalty)
+}
+
+/// The same by a fit on the rows of all other groups: what it says of tasks that it has not seen.
+/// `None` also where the labels of one kind are all of one group.
+pub fn leave_one_group_out<G: Ord>(
+    rows: &[Vec<f64>],
+    labels: &[bool],
+    groups: &[G],
+    penalty: f64,
+) -> Option<Vec<f64>> {
+    if groups.len() != rows.len() || labels.len() != rows.len() {
+        return None;
+    }
+    let mut fits = BTreeMap::new();
+    for group in groups {
+        if !fits.contains_key(group) {
+            let kept = (0..rows.len()).filter(|index| groups[*index] != *group);
+            let (others, of_others): (Vec<Vec<f64>>, Vec<bool>) =
+                kept.map(|index| (rows[index].clone(), labels[index])).unzip();
+            fits.insert(group, RidgeLogistic::fit(&others, &of_others, penalty)?);
+        }
+    }
+    let of_row = |(row, group): (&Vec<f64>, &G)| Some(fits.get(group)?.probability(row));
+    rows.iter().zip(groups).map(of_row).collect()
 }
 
 /// Whether some weighted sum of the numbers tells all labels apart. Then the likelihood alone has
@@ -274,6 +292,21 @@ mod tests {
         };
         let own = brier(rows.iter().map(|row| fit.probability(row)).collect());
         assert!(brier(held_out) > own);
+    }
+
+    #[test]
+    fn rows_of_a_group_are_held_out_together() {
+        let (rows, labels) = simulated(40);
+        let groups: Vec<usize> = (0..40).map(|row| row / 4).collect();
+        let held_out = leave_one_group_out(&rows, &labels, &groups, 1.0).unwrap();
+        let (others, of_others): (Vec<_>, Vec<_>) =
+            rows[4..].to_vec().into_iter().zip(labels[4..].to_vec()).unzip();
+        let fit = RidgeLogistic::fit(&others, &of_others, 1.0).unwrap();
+        for (row, found) in rows[..4].iter().zip(&held_out) {
+            assert!((fit.probability(row) - found).abs() < 1e-12);
+        }
+        assert_eq!(leave_one_group_out(&rows, &labels, &groups[1..], 1.0), None);
+        assert_eq!(leave_one_group_out(&rows, &labels, &[0; 40], 1.0), None);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod queue_database;
 mod reflections;
 mod row;
 mod save;
+mod session_labels;
 mod skills;
 mod sort;
 mod statement;

@@ -24,7 +24,7 @@ use selftest_grading::grade::quality::combine;
 use selftest_grading::grade::{Cost, Field, GradeRecord, Override, overrides};
 use selftest_grading::report::grades;
 use selftest_service::grader::{Options, Scan, SelfGrader};
-use selftest_store::StoreError;
+use selftest_store::{Store, StoreError};
 use selftest_text::one_line;
 use selftest_text::redact::Redactor;
 use selftest_text::wording::plural;
@@ -222,11 +222,16 @@ pub(super) fn database(project: &Project, args: &DatabaseArgs) -> String {
 
 /// The one session with that id, or whose id begins so.
 async fn find(setup: &Setup<'_>, session: &str) -> Result<GradeRecord, Failure> {
-    if let Some(grade) = setup.grader.store().grade(session).await? {
+    one_grade(setup.grader.store(), session).await
+}
+
+/// The same of a database.
+pub(super) async fn one_grade(store: &Store, session: &str) -> Result<GradeRecord, Failure> {
+    if let Some(grade) = store.grade(session).await? {
         return Ok(grade);
     }
     let shown = one_line(session, 80);
-    let mut found = setup.grader.store().find_grades(session).await?.items;
+    let mut found = store.find_grades(session).await?.items;
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(Failure::usage(anyhow!("no grade of a session whose id begins with {shown:?}"))

@@ -3,6 +3,7 @@
 
 mod doctor;
 mod export;
+mod label;
 mod list;
 mod show;
 
@@ -22,7 +23,7 @@ use selftest_sessions::{Found, Home};
 use selftest_text::redact::Redactor;
 use show::{Form, show};
 
-pub(super) fn execute(
+pub(super) async fn execute(
     action: &SessionsAction,
     args: &SessionArgs,
     as_json: bool,
@@ -45,6 +46,8 @@ pub(super) fn execute(
                 sessions.iter().map(|named| (named.as_str(), project.path(Path::new(named))));
             export(named, &roots, *format, target.as_deref(), &redactor)
         }
+        SessionsAction::Label(given) => label::label(&project, given, as_json).await,
+        SessionsAction::Estimate(wanted) => label::estimates(&project, wanted, as_json).await,
         SessionsAction::Show { session, full } => {
             let path = project.path(Path::new(session));
             let prices = project.load(Vec::new())?.config.prices;

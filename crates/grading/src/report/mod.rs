@@ -1,6 +1,7 @@
 //! Renderers of grades, skills, gaps, reflections and weekly reports. They return text; only
 //! `weekly` writes files. Decides nothing.
 
+pub mod estimate;
 pub mod grades;
 pub mod improvement;
 mod plot;

@@ -92,6 +92,9 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     if let Some(why) = cut(prompt) {
         return Some(why);
     }
+    if let Some(said) = rambles(&words) {
+        return Some(format!("the prompt repeats itself: {said}"));
+    }
     let leak = LEAK_RULES.matches(&folded).into_iter().next();
     if let Some((_, example)) = leak.and_then(|at| LEAKS.get(at)) {
         return Some(format!("the prompt talks about its own making, such as: {example}"));
@@ -107,6 +110,21 @@ pub fn fault(prompt: &str, shown: &Shown<'_>) -> Option<String> {
     let copied =
         words.windows(SHARED_WORDS).find(|run| told.windows(SHARED_WORDS).any(|w| w == *run));
     copied.map(|run| format!("the prompt repeats its instructions: {}", run.join(" ")))
+}
+
+/// Words that a small model got stuck on: one twice in a row, or three in a row for the third time.
+fn rambles(words: &[&str]) -> Option<String> {
+    /// Words that sentences have twice in a row.
+    const TWICE: [&str; 5] = ["that", "had", "is", "sie", "nous"];
+    let is_letters = |word: &str| word.chars().count() > 1 && word.chars().all(char::is_alphabetic);
+    let stuttered = words
+        .windows(2)
+        .find(|pair| pair[0] == pair[1] && is_letters(pair[0]) && !TWICE.contains(&pair[0]));
+    if let Some(pair) = stuttered {
+        return Some(pair.join(" "));
+    }
+    let thrice = |run: &&[&str]| words.windows(3).filter(|other| other == run).count() > 2;
+    words.windows(3).find(thrice).map(|run| run.join(" "))
 }
 
 /// The first of these marks that a text has, whatever stands around its words: each word of the
@@ -272,6 +290,20 @@ mod tests {
                 "{prompt}"
             );
         }
+    }
+
+    /// As the default model wrote them.
+    #[test]
+    fn rambling_is_rejected() {
+        for prompt in [
+            "Summarise what **the **the system under **test** answers in the** **system **.",
+            "Summarise the judge model and the judge model and the judge model in three lines.",
+        ] {
+            assert!(of(prompt).is_some_and(|why| why.contains("repeats itself")), "{prompt}");
+        }
+        let twice =
+            "Is it true that that file is what the judge sees, and what the judge sees only?";
+        assert_eq!(of(twice), None);
     }
 
     #[test]

@@ -1,0 +1,169 @@
+//! Labels: whether the task of a session truly succeeded, as a person, a verifier or CI says, and
+//! the files that they are imported from. Judges nothing.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+
+/// Bytes of a file of labels that are read.
+pub const MAX_FILE: u64 = 64 * 1024 * 1024;
+/// Keys under which files name the session, most telling first.
+const SESSION_KEYS: [&str; 4] = ["session_id", "session", "id", "run_id"];
+/// Keys under which they say whether it succeeded: true, false, or a reward from 0 to 1.
+const SUCCESS_KEYS: [&str; 7] =
+    ["success", "succeeded", "passed", "resolved", "is_correct", "reward", "score"];
+
+/// Who says whether a session succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum LabelSource {
+    /// Somebody, by `selftest sessions label`.
+    Person,
+    /// A file: rewards of a benchmark, results of CI.
+    File,
+    /// Somebody who overrode `task_completed`.
+    Override,
+}
+
+selftest_text::named!(LabelSource);
+
+/// Whether the task of a session succeeded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLabel {
+    /// The session.
+    pub session_id: String,
+    /// Whether it did.
+    pub success: bool,
+    /// Who says so.
+    pub source: LabelSource,
+    /// The task, where several sessions had the same one: they are held out together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Why, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// When it was given.
+    pub labelled_at: Timestamp,
+}
+
+/// Reads labels from JSON: one object per line, or a list of objects. Each names its session and
+/// says whether it succeeded; a reward below `least_reward` is no success.
+///
+/// # Errors
+///
+/// The line or entry, what is wrong with it, and what was expected.
+pub fn read_labels(
+    text: &str,
+    least_reward: f64,
+    labelled_at: Timestamp,
+) -> Result<Vec<SessionLabel>, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let one = |place: String, value: Value| {
+        let Value::Object(map) = value else {
+            return Err(format!("{place}: expected an object such as {EXAMPLE}"));
+        };
+        label(&map, least_reward, labelled_at).map_err(|why| format!("{place}: {why}"))
+    };
+    if text.trim_start().starts_with('[') {
+        let list: Vec<Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        return list
+            .into_iter()
+            .zip(1..)
+            .map(|(value, at)| one(format!("entry {at}"), value))
+            .collect();
+    }
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let read = |(line, at): (&str, usize)| {
+        let value = serde_json::from_str(line).map_err(|error| format!("line {at}: {error}"))?;
+        one(format!("line {at}"), value)
+    };
+    lines.map(read).collect()
+}
+
+/// A label as files have it.
+const EXAMPLE: &str = r#"{"session_id": "0199…", "success": true, "task": "fix-login"}"#;
+
+fn label(
+    map: &Map<String, Value>,
+    least_reward: f64,
+    labelled_at: Timestamp,
+) -> Result<SessionLabel, String> {
+    let text = |key: &str| match map.get(key) {
+        Some(Value::String(text)) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let session_id = SESSION_KEYS.iter().find_map(|key| text(key));
+    let session_id = session_id.ok_or_else(|| {
+        format!("no session is named: expected one of {}", SESSION_KEYS.join(", "))
+    })?;
+    let said = SUCCESS_KEYS.iter().find_map(|key| Some((*key, map.get(*key)?)));
+    let (key, value) = said.ok_or_else(|| {
+        format!("nothing says whether it succeeded: expected one of {}", SUCCESS_KEYS.join(", "))
+    })?;
+    let success = match value {
+        Value::Bool(success) => Some(*success),
+        Value::Number(number) => {
+            number.as_f64().filter(|it| (0.0..=1.0).contains(it)).map(|it| it >= least_reward)
+        }
+        _ => None,
+    };
+    let shown = || selftest_text::one_line(&value.to_string(), 40);
+    let success =
+        success.ok_or_else(|| format!("{key} is {}, expected true, false or 0 to 1", shown()))?;
+    Ok(SessionLabel {
+        session_id,
+        success,
+        source: LabelSource::File,
+        task: text("task").or_else(|| text("task_id")),
+        note: text("note"),
+        labelled_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<(String, bool, Option<String>)>, String> {
+        let labels = read_labels(text, 1.0, Timestamp::UNIX_EPOCH)?;
+        Ok(labels.into_iter().map(|one| (one.session_id, one.success, one.task)).collect())
+    }
+
+    #[test]
+    fn lines_and_lists() {
+        let expected =
+            vec![("a".to_owned(), true, None), ("7".to_owned(), false, Some("t".to_owned()))];
+        let lines = "\u{feff}{\"session_id\": \"a\", \"success\": true}\n\n\
+                     {\"id\": 7, \"reward\": 0.5, \"task_id\": \"t\"}\n";
+        assert_eq!(read(lines), Ok(expected.clone()));
+        let list = r#" [{"session": "a", "passed": 1}, {"id": 7, "resolved": false, "task": "t"}]"#;
+        assert_eq!(read(list), Ok(expected));
+        assert_eq!(read(""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_no_label_is_said_with_its_line() {
+        for (text, why) in [
+            ("{}", "line 1: no session is named"),
+            ("\n{\"id\": \"a\"}", "line 2: nothing says whether it succeeded"),
+            (r#"{"id": "a", "success": "yes"}"#, "line 1: success is \"yes\", expected true"),
+            (r#"{"id": "a", "reward": 2}"#, "line 1: reward is 2, expected"),
+            (r#"[{"id": "a", "reward": 1}, 3]"#, "entry 2: expected an object"),
+            ("session,success\na,1", "line 1: expected value"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.starts_with(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn rewards_count_from_the_least() {
+        let text = r#"{"id": "a", "score": 0.7}"#;
+        let success = |least| read_labels(text, least, Timestamp::UNIX_EPOCH).unwrap()[0].success;
+        assert!(success(0.7) && !success(1.0));
+    }
+}

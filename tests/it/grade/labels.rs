@@ -1,0 +1,106 @@
+//! `selftest sessions label` and `selftest sessions estimate`: whether tasks truly succeeded, as
+//! people and files say, and what follows for sessions that nobody has looked at.
+
+use std::fmt::Write as _;
+
+use super::recording::{Recording, id};
+use crate::databases::on_each_database;
+use crate::run::Run;
+use crate::workspace::Workspace;
+
+on_each_database! {
+    labels_are_given_by_hand_and_by_file,
+    enough_labels_make_an_estimate,
+}
+
+fn labelling(workspace: &Workspace, words: &[&str]) -> Run {
+    workspace.clone().args([&["sessions", "label"], words].concat()).run()
+}
+
+fn estimate(workspace: &Workspace, words: &[&str]) -> Run {
+    workspace.clone().args([&["sessions", "estimate"], words].concat()).run().exit(0)
+}
+
+fn labels_are_given_by_hand_and_by_file(workspace: Workspace) {
+    let workspace =
+        workspace.session(&Recording::success(&id(1))).session(&Recording::stuck(&id(2)));
+    let _ = workspace.clone().grade(&["latest"]).run().exit(0);
+    let none = estimate(&workspace, &[]).stdout_contains("no labels; 1 project without one");
+    assert!(none.stderr.contains("hint: `selftest sessions label ID"), "{}", none.stderr);
+
+    let run = labelling(&workspace, &["00000001", "--success", "--note", "looked at it"]).exit(0);
+    let _ = run.stdout_contains("1 label, 1 of success");
+    let lines = format!(
+        "{{\"session_id\": \"{}\", \"reward\": 0.4, \"task\": \"deploy\"}}\n\
+         {{\"session_id\": \"nobody\", \"success\": true}}\n",
+        id(2)
+    );
+    let workspace = workspace.file("labels.jsonl", lines);
+    let run = labelling(&workspace, &["--labels", "labels.jsonl"]).exit(0);
+    let run = run.stdout_contains("2 labels, 1 of success");
+    assert!(run.stderr.contains("1 of 2 labels are of sessions without a grade"), "{}", run.stderr);
+    let rows = "SELECT session_id, success, source, task, note FROM session_labels \
+                ORDER BY session_id";
+    let by_hand = [&id(1), "1", "person", "", "looked at it"].map(String::from);
+    let by_file = [&id(2), "0", "file", "deploy", ""].map(String::from);
+    let unknown = ["nobody", "1", "file", "", ""].map(String::from);
+    assert_eq!(workspace.sql(rows), [by_hand, by_file, unknown]);
+    let _ = estimate(&workspace, &[]).stdout_contains("not enough labels (2 of 40)");
+
+    // The newest word counts, an override's too.
+    let words = ["grade", "override", "00000002", "--task-completed=true", "--reason=it works"];
+    let _ = workspace.clone().args(words).run().exit(0);
+    let json = estimate(&workspace, &["--json"]).json();
+    assert_eq!(json[0]["estimate"]["state"], "not_enough_labels");
+    assert_eq!(json[0]["estimate"]["successes"], 2);
+}
+
+fn enough_labels_make_an_estimate(workspace: Workspace) {
+    let mut workspace = workspace;
+    let mut labels = String::new();
+    for number in 0..44 {
+        let id = id(number);
+        // Every eleventh goes against the rule, so that nothing is told apart perfectly.
+        let success = (number % 2 == 0) != (number % 11 == 5);
+        let session = if number % 2 == 0 { Recording::success(&id) } else { Recording::stuck(&id) };
+        workspace = workspace.session(&session);
+        let task = number / 2;
+        let _ = writeln!(
+            labels,
+            r#"{{"session_id": "{id}", "success": {success}, "task": "task {task}"}}"#
+        );
+    }
+    let unlabelled = Recording::stuck(&id(50));
+    let workspace = workspace.session(&unlabelled).file("labels.jsonl", labels);
+    let _ = workspace.clone().grade(&["latest", "100"]).run().exit(0);
+    let _ = labelling(&workspace, &["--labels", "labels.jsonl"]).exit(0);
+    let json = estimate(&workspace, &["--json"]).json();
+    let (fit, doubtful) = (&json[0]["estimate"], &json[0]["doubtful"]);
+    assert_eq!((&fit["state"], &fit["labels"]), (&"fitted".into(), &44.into()), "{fit}");
+    assert_eq!(fit["tasks"], 22);
+    let low = fit["auc_interval"]["low"].as_f64().unwrap();
+    assert!(low > 0.5 && fit["auc"].as_f64().unwrap() < 1.0, "{fit}");
+    assert_eq!(doubtful[0]["session_id"], id(50).as_str(), "{doubtful}");
+    assert!(doubtful[0]["probability"].as_f64().unwrap() < 0.5, "{doubtful}");
+    let project = json[0]["project"].as_str().unwrap();
+    let run = estimate(&workspace, &["--project", project]);
+    let run = run.stdout_contains("44 labels of 22 tasks").stdout_contains("Brier score");
+    let _ = run.stdout_contains("least probable successes without a label");
+}
+
+#[test]
+fn what_cannot_be_a_label_is_said() {
+    let workspace = Workspace::new().file("bad.jsonl", "{\"id\": \"a\"}\n");
+    let run = labelling(&workspace, &["--labels", "bad.jsonl"]).exit(2);
+    let said = "bad.jsonl: line 1: nothing says whether it succeeded: expected one of success";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+    let run = labelling(&workspace, &["--labels", "none.jsonl"]).exit(2);
+    assert!(run.stderr.contains("cannot read none.jsonl"), "{}", run.stderr);
+    let run = labelling(&workspace, &["abc", "--failure"]).exit(2);
+    assert!(run.stderr.contains("no grade of a session whose id begins"), "{}", run.stderr);
+    let _ = labelling(&workspace, &["abc"]).exit(2);
+    let _ = labelling(&workspace, &["abc", "--labels", "bad.jsonl"]).exit(2);
+    let words = ["sessions", "estimate", "--project", "/nowhere"];
+    let run = workspace.args(words).run().exit(2);
+    assert!(run.stderr.contains("no graded session is of the project /nowhere"), "{}", run.stderr);
+}
