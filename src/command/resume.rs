@@ -225,7 +225,7 @@ fn failure(error: &JournalError) -> Failure {
 
 /// Digests of what is known before any model is asked.
 pub(super) fn digests_of_settings(config: &Config, plan: &[PlannedCase]) -> Digests {
-    let of = |value: &serde_json::Value| digest::of_json(value);
+    let of = |value: &serde_json::Value| digest::of_json(value.clone());
     let mut cases = Vec::new();
     for planned in plan {
         let limits = &planned.limits;
@@ -252,8 +252,8 @@ pub(super) fn digests_of_parts(prepared: &Prepared, rubric: &str) -> Digests {
     let names = prepared.names();
     let models = json!([names.generator, names.judge, names.judge_weights, names.sut]);
     BTreeMap::from([
-        ("the models".to_owned(), digest::of_json(&models)),
-        ("the prompts".to_owned(), digest::of_json(&json!(prepared.runner.library.digests()))),
+        ("the models".to_owned(), digest::of_json(models)),
+        ("the prompts".to_owned(), digest::of_json(json!(prepared.runner.library.digests()))),
         ("the rubric".to_owned(), rubric.to_owned()),
     ])
 }

@@ -108,7 +108,7 @@ impl Rubric {
 
     /// SHA-256 over all categories: two runs are comparable only when it is equal.
     pub fn digest(&self) -> String {
-        digest::of_json(&serde_json::json!(self.categories))
+        digest::of_json(serde_json::json!(self.categories))
     }
 }
 

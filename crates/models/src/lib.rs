@@ -306,7 +306,7 @@ impl ChatRequest {
 
     /// SHA-256 of [`ChatRequest::identity`].
     pub fn digest(&self) -> String {
-        digest::of_json(&self.identity())
+        digest::of_json(self.identity())
     }
 }
 

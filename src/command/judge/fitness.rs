@@ -90,7 +90,7 @@ impl JudgeIdentity {
     }
 
     fn file(&self, environment: &ModelEnvironment, set: AnswerSet) -> PathBuf {
-        let key = digest::of_json(&json!([self, set]));
+        let key = digest::of_json(json!([self, set]));
         environment.cache_folder.join(FOLDER).join(format!("{key}.json"))
     }
 
@@ -146,7 +146,7 @@ impl JudgeIdentity {
         judge: &Judge,
         library: &PromptLibrary,
     ) -> Impression {
-        let key = digest::of_json(&json!([self, "impression"]));
+        let key = digest::of_json(json!([self, "impression"]));
         let folder = environment.models.cache_folder.join(FOLDER).join("impressions");
         let file = folder.join(format!("{key}.json"));
         let kept = std::fs::read(&file).ok();

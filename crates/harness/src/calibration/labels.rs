@@ -49,7 +49,7 @@ impl AnswerId {
         (!answers.is_empty()).then(|| Self {
             case: name,
             case_digest: case_digest(scenario, generated),
-            answer_digest: digest::of_json(&serde_json::json!(answers)),
+            answer_digest: digest::of_json(serde_json::json!(answers)),
         })
     }
 }

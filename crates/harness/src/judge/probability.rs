@@ -180,7 +180,7 @@ impl Questioner {
         let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
         let reference = evidence.case.grounds.reference.as_deref();
         let key = json!([request.system, request.user, texts, reference]);
-        let key = digest::of_json(&key);
+        let key = digest::of_json(key);
         let known = self.anchors.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(anchors) = known {
             return Ok(anchors);

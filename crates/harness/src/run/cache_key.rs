@@ -62,7 +62,7 @@ impl CacheScope<'_> {
             "judge": case.asks_judge().then(|| self.judge()),
             "sut": self.sut(),
         });
-        Ok(Some(digest::of_json(&key)))
+        Ok(Some(digest::of_json(key)))
     }
 
     fn judge(&self) -> Value {

@@ -162,7 +162,8 @@ mod tests {
                     assert!(find_quote(topic.text, fact).is_some(), "{fact}");
                 }
                 assert_eq!(rejection::criteria(&reply.expectations), reply.expectations);
-                let marks: Vec<String> = example.marks().map(str::to_owned).collect();
+                let marks: Vec<rejection::Mark> =
+                    example.marks().map(rejection::Mark::new).collect();
                 let copy = rejection::Shown { instructions: "", examples: &marks };
                 assert!(rejection::fault(&reply.prompt, &copy).is_some(), "{}", reply.prompt);
             }

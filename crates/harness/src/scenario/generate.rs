@@ -18,7 +18,7 @@ use super::form::Form;
 use super::generator_settings::GeneratorSettings;
 use super::ground::{BUILT_IN_PATH, Passage, Source, Sources, find_quote};
 use super::kind::Kind;
-use super::rejection::{self, Shown, prompt_digest};
+use super::rejection::{self, Mark, Shown, prompt_digest};
 use super::{GeneratedCase, Grounds, Scenario, TaskStatus, safety, template};
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
 use selftest_models::{
@@ -382,7 +382,7 @@ impl Generator {
 struct Told {
     /// All but the excerpt and the words of the form, which a request may repeat.
     instructions: String,
-    marks: Vec<String>,
+    marks: Vec<Mark>,
     /// Whether the excerpt was among it: a project's own template may do without.
     excerpt: bool,
 }
@@ -397,10 +397,12 @@ impl Told {
         }
         // A template of the project's own may show no examples, and a project may be about the
         // same things as one of them.
-        let is_shown = |mark: &&str| all.contains(*mark);
-        let is_copy = |mark: &&str| rejection::copied(excerpt, &[(*mark).to_owned()]).is_none();
         let marks = attempt.examples.iter().flat_map(Example::marks);
-        let marks = marks.filter(is_shown).filter(is_copy).map(str::to_owned).collect();
+        let marks = marks.filter(|mark| all.contains(*mark)).map(Mark::new);
+        let mut marks: Vec<Mark> = marks.collect();
+        while let Some(known) = rejection::copied(excerpt, &marks).map(str::to_owned) {
+            marks.retain(|mark| mark.said() != known);
+        }
         Self { instructions, marks, excerpt: all.contains(excerpt) }
     }
 }

@@ -78,7 +78,7 @@ pub struct Shown<'a> {
     /// The generator's instructions, without the excerpt.
     pub instructions: &'a str,
     /// Paths, and beginnings of words, that only its examples have.
-    pub examples: &'a [String],
+    pub examples: &'a [Mark],
 }
 
 /// Why a prompt is of no use; `None` where it may be used.
@@ -127,20 +127,39 @@ fn rambles(words: &[&str]) -> Option<String> {
     words.windows(3).find(thrice).map(|run| run.join(" "))
 }
 
-/// The first of these marks that a text has, whatever stands around its words: each word of the
-/// mark begins one of the text, in a row.
-pub fn copied<'m>(text: &str, marks: &'m [String]) -> Option<&'m str> {
+/// The first of these marks that a text has.
+pub fn copied<'m>(text: &str, marks: &'m [Mark]) -> Option<&'m str> {
     let folded = fold(text);
     let words: Vec<&str> = Words::of(&folded).map(|word| word.text).collect();
-    let is_in = |mark: &&String| {
-        let mark = fold(mark);
-        let mark: Vec<&str> = Words::of(&mark).map(|word| word.text).collect();
-        !mark.is_empty()
-            && words
-                .windows(mark.len())
-                .any(|run| run.iter().zip(&mark).all(|(w, m)| w.starts_with(m)))
-    };
-    marks.iter().find(is_in).map(String::as_str)
+    marks.iter().find(|mark| mark.is_in(&words)).map(Mark::said)
+}
+
+/// Words by which a copy of an example is known: each begins one of a text, in a row, whatever
+/// stands around them.
+#[derive(Debug, Clone)]
+pub struct Mark {
+    said: String,
+    words: Vec<String>,
+}
+
+impl Mark {
+    /// Of these words.
+    pub fn new(said: &str) -> Self {
+        let folded = fold(said);
+        let words = Words::of(&folded).map(|word| word.text.to_owned()).collect();
+        Self { said: said.to_owned(), words }
+    }
+
+    /// The words as they were given.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    fn is_in(&self, words: &[&str]) -> bool {
+        let begins =
+            |run: &[&str]| run.iter().zip(&self.words).all(|(word, of)| word.starts_with(of));
+        !self.words.is_empty() && words.windows(self.words.len()).any(begins)
+    }
 }
 
 static LEAK_RULES: LazyLock<RegexSet> = LazyLock::new(|| {
@@ -238,10 +257,7 @@ mod tests {
                             full stop or a question mark.";
         fault(
             prompt,
-            &Shown {
-                instructions,
-                examples: &["notes/bees.md", "beehive", "tide"].map(str::to_owned),
-            },
+            &Shown { instructions, examples: &["notes/bees.md", "beehive", "tide"].map(Mark::new) },
         )
     }
 

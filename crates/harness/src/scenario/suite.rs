@@ -78,7 +78,7 @@ impl Suite {
     /// SHA-256 of the cases, whatever their file looks like: comments, the order of keys and where
     /// the cases come from do not count.
     pub fn digest(&self) -> String {
-        digest::of_json(&json!(self.cases))
+        digest::of_json(json!(self.cases))
     }
 }
 
@@ -116,7 +116,7 @@ pub fn case_digest(scenario: &Scenario, case: &GeneratedCase) -> String {
     if !scenario.follow_ups.is_empty() {
         parts["follow_ups"] = json!(scenario.follow_ups);
     }
-    digest::of_json(&parts)
+    digest::of_json(parts)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl Receiver<'_> {
             Address::Command(command) => ("command", json!(command)),
             Address::Webhook(address) => ("webhook", json!(address)),
         };
-        format!("{kind} {}", &digest::of_json(&value)[..16])
+        format!("{kind} {}", &digest::of_json(value)[..16])
     }
 
     /// Sends the news; else the words of what went wrong.

@@ -129,7 +129,7 @@ impl ReflectionGrader {
         let reflection_id = match &reflection.reflection_id {
             Some(id) => id.clone(),
             None => match place {
-                Some(place) => digest::of_json(&json!([project_id, place, document]))[..32].into(),
+                Some(place) => digest::of_json(json!([project_id, place, document]))[..32].into(),
                 None => digest::hex(&rand::rng().random::<[u8; 16]>()),
             },
         };

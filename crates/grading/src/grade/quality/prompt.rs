@@ -51,7 +51,7 @@ pub fn rubric_version(library: &PromptLibrary) -> u32 {
     let built_in = digest::of_bytes(built_in().as_bytes());
     match library.digests().get(TEMPLATE) {
         Some(own) if *own != built_in => {
-            let digest = digest::of_json(&json!([RUBRIC_VERSION, own]));
+            let digest = digest::of_json(json!([RUBRIC_VERSION, own]));
             let number = digest.get(..8).and_then(|first| u32::from_str_radix(first, 16).ok());
             FIRST_OWN_VERSION + number.unwrap_or_default() % FIRST_OWN_VERSION
         }

@@ -26,7 +26,7 @@ const RUBRIC_DIGESTS: [(u32, &str); 1] =
 fn a_changed_rubric_has_a_new_version() {
     let dimensions = Dimension::ALL.map(|dimension| json!(dimension.description()));
     let rubric = json!([built_in(), dimensions, schema_in_prompt()]);
-    let found = digest::of_json(&rubric);
+    let found = digest::of_json(rubric);
     let recorded = RUBRIC_DIGESTS.iter().find(|(version, _)| *version == RUBRIC_VERSION);
     assert_eq!(
         recorded.map(|(_, digest)| *digest),

@@ -126,7 +126,7 @@ fn of_form(rubric: &Rubric, evidence: &Evidence) -> Option<(Question, f64)> {
 
 /// SHA-256 of the rules: under other ones a measurement means something else.
 pub fn digest() -> String {
-    digest::of_json(&json!([REFUSALS, DANGERS, OPENING, SURE, UNKNOWN_NUMBER, VERSION]))
+    digest::of_json(json!([REFUSALS, DANGERS, OPENING, SURE, UNKNOWN_NUMBER, VERSION]))
 }
 
 /// The first dangerous command of an answer that stands in nothing the answer is about.

@@ -216,7 +216,7 @@ fn name(text: &str) -> Value {
 
 /// An id that follows from names alone.
 fn id(names: &[&str], digits: usize) -> String {
-    let mut id = digest::of_json(&json!(names));
+    let mut id = digest::of_json(json!(names));
     id.truncate(digits);
     id
 }

@@ -216,7 +216,7 @@ fn of_case(run: &RunView<'_>, case: &CaseView<'_>, breach: &IsolationBreach) -> 
     // are among what is refused, and others in each.
     let same = (rule != Rule::Refused).then_some(&words);
     let fingerprint = json!([rule.id(), case.result.scenario.id, same]);
-    let mut found = result(rule, &format!("case {name}: {words}"), &place, &fingerprint);
+    let mut found = result(rule, &format!("case {name}: {words}"), &place, fingerprint);
     found["locations"][0]["logicalLocations"] =
         json!([{ "name": name, "fullyQualifiedName": name, "kind": "test case" }]);
     found["properties"] = json!({
@@ -232,10 +232,10 @@ fn of_run(run: &RunView<'_>, files: &[&String]) -> Value {
     let names: Vec<&str> = files.iter().map(|file| file.as_str()).collect();
     let words = format!("files of the project changed during the run: {}", names.join(", "));
     let place = json!({ "artifactLocation": { "uri": address(run_file(run)) } });
-    result(Rule::BreakOut, &words, &place, &json!([Rule::BreakOut.id(), names]))
+    result(Rule::BreakOut, &words, &place, json!([Rule::BreakOut.id(), names]))
 }
 
-fn result(rule: Rule, words: &str, place: &Value, fingerprint: &Value) -> Value {
+fn result(rule: Rule, words: &str, place: &Value, fingerprint: Value) -> Value {
     json!({
         "ruleId": rule.id(),
         "ruleIndex": rule.index(),

@@ -44,7 +44,7 @@ impl Grading {
     /// Two with the same key are the same work. A digest: ids may be longer than the entries of
     /// an index.
     pub(super) fn key(&self) -> String {
-        digest::of_json(&serde_json::json!([self.session_id, self.model]))
+        digest::of_json(serde_json::json!([self.session_id, self.model]))
     }
 }
 
