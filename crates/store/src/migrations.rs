@@ -11,7 +11,7 @@ use super::transaction::Writing;
 use super::{Store, StoreError};
 
 /// Of its own, so that a database can hold the tables of other programs beside ours.
-const MIGRATIONS_TABLE: &str = "selftest_migrations";
+pub(super) const MIGRATIONS_TABLE: &str = "selftest_migrations";
 
 /// One change of the tables.
 struct Change {
@@ -47,6 +47,7 @@ const CHANGES: &[Change] = changes![
     "0011_rubrics",
     "0012_lineage",
     "0013_outcomes",
+    "0015_requests",
 ];
 
 impl Change {

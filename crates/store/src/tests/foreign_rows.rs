@@ -56,6 +56,7 @@ async fn a_database_of_the_original_program_is_taken_over() {
         "DROP TABLE skill_gaps",
         "DROP TABLE job_runs",
         "DROP TABLE job_leases",
+        "DROP TABLE request_keys",
         "DROP TABLE skill_audit",
         "DROP TABLE skill_signals",
         "DROP TABLE skill_executions",
