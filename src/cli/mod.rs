@@ -8,6 +8,7 @@ mod experiment;
 mod grade;
 mod improve;
 mod init;
+mod db;
 mod jobs;
 mod judge;
 mod label;
@@ -37,6 +38,7 @@ pub use grade::{
 };
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use init::InitArgs;
+pub use db::DbAction;
 pub use jobs::{JobsAction, WorkerArgs};
 pub use judge::{AttackArgs, BenchArgs, JudgeAction};
 pub use label::{CalibrateArgs, LabelArgs};
@@ -340,6 +342,15 @@ pub enum Command {
         #[command(subcommand)]
         action: JobsAction,
     },
+    /// Copy the database, print what is in it, or delete what is old
+    Db {
+        /// How results are printed, and where they are kept.
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The action.
+        #[command(subcommand)]
+        action: DbAction,
+    },
     /// Serve grades and reports to an agent: Model Context Protocol on stdin and stdout
     Mcp {
         /// Where grades are kept.
@@ -485,6 +496,9 @@ mod tests {
             "selftest worker --once --now 2026-11-22T04:00:00Z",
             "selftest worker --concurrency 4 --jobs run_weekly_digest,gradings",
             "selftest jobs list --json",
+            "selftest db backup a.db",
+            "selftest db export --output a.jsonl",
+            "selftest db prune --older-than 90d --dry-run --json",
             "selftest jobs run run_weekly_digest",
             "selftest jobs retry --all",
             "selftest skills experiment SKILL.md --suite a.yaml --repeats 5 --json",
