@@ -4,11 +4,11 @@ mod aa;
 mod again;
 mod baseline;
 mod ci;
+mod db;
 mod experiment;
 mod grade;
 mod improve;
 mod init;
-mod db;
 mod jobs;
 mod judge;
 mod label;
@@ -31,6 +31,7 @@ pub use aa::AaArgs;
 pub use again::{RejudgeArgs, ReplayArgs};
 pub use baseline::BaselineAction;
 pub use ci::{CiArgs, CommentArgs};
+pub use db::DbAction;
 pub use experiment::ExperimentArgs;
 pub use grade::{
     DATABASE, DatabaseArgs, DoctorFormat, ExportFormat, GradeAction, OverrideArgs, SessionArgs,
@@ -38,7 +39,6 @@ pub use grade::{
 };
 pub use improve::{GapsAction, ProposalsAction, ProposeArgs};
 pub use init::InitArgs;
-pub use db::DbAction;
 pub use jobs::{JobsAction, WorkerArgs};
 pub use judge::{AttackArgs, BenchArgs, JudgeAction};
 pub use label::{CalibrateArgs, LabelArgs};

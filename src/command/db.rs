@@ -46,8 +46,12 @@ async fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Failure> {
     })?;
     let shown = file.display();
     match made {
-        Backup::Made(bytes) if json => print(&format!("{:#}\n", json!({ "file": shown.to_string(), "bytes": bytes }))),
-        Backup::Made(bytes) => print(&format!("{} copied to {shown}: {bytes} bytes\n", store.place())),
+        Backup::Made(bytes) if json => {
+            print(&format!("{:#}\n", json!({ "file": shown.to_string(), "bytes": bytes })))
+        }
+        Backup::Made(bytes) => {
+            print(&format!("{} copied to {shown}: {bytes} bytes\n", store.place()))
+        }
         Backup::ByServer { address, schema } => {
             let error = anyhow!("{address} is copied by PostgreSQL's own program");
             let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
@@ -106,7 +110,8 @@ async fn prune(
     let now = selftest_clock::now();
     let before = since::moment_of("--older-than", older_than, now)?;
     if before > now {
-        let error = anyhow!("--older-than {before} lies in the future: everything would be deleted");
+        let error =
+            anyhow!("--older-than {before} lies in the future: everything would be deleted");
         return Err(Failure::usage(error).hint(Some("write 90d or 26w, or a date that is past")));
     }
     let pruned = if dry_run {

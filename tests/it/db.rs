@@ -27,7 +27,10 @@ fn a_copy_is_made_while_the_server_writes() {
     let workspace = &site.workspace;
     let run = workspace.db(&["backup", "copy.db"]).run().exit(0);
     let size = fs::metadata(workspace.path("copy.db")).unwrap().len();
-    let said = format!(".selftest/selftest.db copied to {}: {size} bytes\n", workspace.path("copy.db").display());
+    let said = format!(
+        ".selftest/selftest.db copied to {}: {size} bytes\n",
+        workspace.path("copy.db").display()
+    );
     assert!(run.stdout.ends_with(&said), "{} is not {said}", run.stdout);
     #[cfg(unix)]
     {
@@ -128,7 +131,8 @@ fn what_is_old_is_counted_and_deleted(workspace: Workspace) {
         let count = workspace.sql(&format!("SELECT COUNT(*) FROM {table}"));
         count[0][0].parse::<u64>().unwrap()
     };
-    let all = || ["session_grades", "session_quality_grades", "grade_overrides", "job_runs"].map(of);
+    let all =
+        || ["session_grades", "session_quality_grades", "grade_overrides", "job_runs"].map(of);
     assert_eq!(all(), [4, 3, 1, 2]);
     let prune = |words: &[&str]| {
         let words = [&["prune", "--older-than", "2026-11-18T12:00:00Z", "--json"], words].concat();

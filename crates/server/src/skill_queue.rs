@@ -181,7 +181,9 @@ impl SkillQueue {
         if tokio::time::timeout(DRAIN, &mut writer).await.is_err() {
             writer.abort();
             let (lost, seconds) = (self.shared.lock().waiting, DRAIN.as_secs());
-            tracing::error!("{lost} records of skills were not written within {seconds} s and are lost");
+            tracing::error!(
+                "{lost} records of skills were not written within {seconds} s and are lost"
+            );
         }
     }
 }
@@ -293,8 +295,9 @@ mod tests {
     async fn what_finds_no_room_is_counted_and_nobody_waits() {
         let tracker = tracker().await;
         let queue = SkillQueue::start(tracker.clone());
-        let accepted =
-            (0..MAX_WAITING + 7).filter(|_| queue.enqueue(used(&tracker, "nobody")).is_ok()).count();
+        let accepted = (0..MAX_WAITING + 7)
+            .filter(|_| queue.enqueue(used(&tracker, "nobody")).is_ok())
+            .count();
         assert_eq!(accepted, MAX_WAITING);
         assert_eq!(queue.counts().executions.full, 7);
         queue.drain().await;

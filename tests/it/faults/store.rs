@@ -121,5 +121,9 @@ fn a_full_disk_loses_nothing() {
         fs::write(site.workspace.path(order), "").unwrap();
         until(done, || site.workspace.path(done).exists());
     };
-    goes_on_by_itself(site, |site| ask(site, "fill", "filled"), |site| ask(site, "clear", "cleared"));
+    goes_on_by_itself(
+        site,
+        |site| ask(site, "fill", "filled"),
+        |site| ask(site, "clear", "cleared"),
+    );
 }

@@ -42,7 +42,11 @@ fn half_sent_requests_keep_nobody_out() {
         if number % 100 == 99 {
             let started = Instant::now();
             site.get("/api/sessions").json();
-            assert!(started.elapsed() < Duration::from_secs(2), "{number}: {:?}", started.elapsed());
+            assert!(
+                started.elapsed() < Duration::from_secs(2),
+                "{number}: {:?}",
+                started.elapsed()
+            );
         }
     }
     site.get("/sessions").status(200);

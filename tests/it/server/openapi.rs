@@ -31,11 +31,15 @@ fn every_path_is_described() {
             // Each error has a status and says what it means.
             let is_status = |status: &String| status.parse::<u16>().is_ok();
             assert!(responses.keys().all(is_status), "{path}: {responses:?}");
-            let errors: Vec<_> = responses.iter().filter(|(status, _)| status.as_str() >= "400").collect();
+            let errors: Vec<_> =
+                responses.iter().filter(|(status, _)| status.as_str() >= "400").collect();
             for (status, error) in &errors {
                 let words = error["description"].as_str().unwrap();
                 assert!(words.len() > 10 && words != "The answer", "{path}: {status}: {words}");
-                assert!(error["content"]["application/problem+json"].is_object(), "{path}: {status}");
+                assert!(
+                    error["content"]["application/problem+json"].is_object(),
+                    "{path}: {status}"
+                );
             }
             let statuses: Vec<&str> = errors.iter().map(|(status, _)| status.as_str()).collect();
             let common: &[&str] = if path.starts_with("/api/") {

@@ -125,7 +125,10 @@ fn a_token_in_an_address_is_refused() {
             let answer = site.get(&format!("{path}?a=b&{name}={TOKEN}"));
             assert_eq!(answer.header("set-cookie"), None);
             let detail = answer.problem(400);
-            assert!(detail.contains("Authorization: Bearer") && !detail.contains(TOKEN), "{detail}");
+            assert!(
+                detail.contains("Authorization: Bearer") && !detail.contains(TOKEN),
+                "{detail}"
+            );
         }
     }
 }
