@@ -259,7 +259,6 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::Timestamp;
     use selftest_grading::improve::skill::ExecutionStatus;
     use selftest_grading::improve::skill_settings::SkillSettings;
     use selftest_service::grader::skills::{NewExecution, NewMessage};
@@ -355,7 +354,8 @@ mod tests {
         let queue = SkillQueue::start(tracker.clone());
         let keyed = |digest: &str| {
             let (scope, key) = ("/api/skills/executions".to_owned(), "k".to_owned());
-            let key = RequestKey { scope, key, digest: digest.to_owned(), at: Timestamp::now() };
+            let key =
+                RequestKey { scope, key, digest: digest.to_owned(), at: selftest_clock::now() };
             SkillRequest { key: Some(key), ..used(&tracker, "pr") }
         };
         assert_eq!(queue.enqueue(keyed("a")), Ok(Accepted::New));

@@ -48,6 +48,7 @@ const CHANGES: &[Change] = changes![
     "0012_lineage",
     "0013_outcomes",
     "0015_requests",
+    "0016_scores",
 ];
 
 impl Change {

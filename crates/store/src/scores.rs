@@ -8,51 +8,55 @@ use super::statement::params;
 use super::{Store, StoreError};
 use selftest_grading::grade::{GradeRecord, Level, TaskType};
 
-/// Sessions of one type with the same grades.
+/// Sessions of one agent and type with the same grades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScoreCount {
     /// The type.
     pub task_type: TaskType,
-    /// Whether they are from the later part of the time.
-    pub is_recent: bool,
     /// Whether they were completed.
     pub task_completed: bool,
     /// Efficiency of their calls.
     pub efficiency: Level,
     /// Quality of their answers.
     pub quality: Level,
-    /// How many there are.
-    pub sessions: u64,
+    /// How many of them are from the earlier part of the time.
+    pub earlier: u64,
+    /// How many are from the later part.
+    pub recent: u64,
 }
 
 fn read(row: &Columns<'_>) -> Result<ScoreCount, String> {
+    let (sessions, recent): (u64, u64) = (row.get("sessions")?, row.get("recent")?);
     Ok(ScoreCount {
         task_type: row.get("task_type")?,
-        is_recent: row.get("is_recent")?,
         task_completed: row.get("task_completed")?,
         efficiency: row.get("tool_calls_efficient")?,
         quality: row.get("response_quality")?,
-        sessions: row.get("sessions")?,
+        earlier: sessions.saturating_sub(recent),
+        recent,
     })
 }
 
 impl Store {
-    /// The tasks of `earliest..to` by their grades, those since `from` apart; of one agent, where
+    /// The tasks of `earliest..to` by their grades, those before `from` apart; of one agent, where
     /// one is named. Without those of [`Store::grades_apart`].
     pub async fn score_counts(
         &self,
         [earliest, from, to]: [Timestamp; 3],
         agent: Option<&str>,
     ) -> Result<Rows<ScoreCount>, StoreError> {
-        // Only columns of the index of lists: no row is read.
-        let query = "SELECT task_type, CASE WHEN counts_at >= $2 THEN 1 ELSE 0 END AS is_recent, \
-                     task_completed, tool_calls_efficient, response_quality, \
-                     COUNT(*) AS sessions FROM session_grades \
-                     WHERE counts_at >= $1 AND counts_at < $3 \
+        // In the order of their own index, from which alone they are read. Not by the bare column
+        // of the time: the index that begins with it would be taken, and all of it sorted.
+        let query = "SELECT task_type, task_completed, tool_calls_efficient, response_quality, \
+                     COUNT(*) AS sessions, \
+                     SUM(CASE WHEN counts_at >= $2 THEN 1 ELSE 0 END) AS recent \
+                     FROM session_grades \
+                     WHERE COALESCE(counts_at, '') >= $1 AND COALESCE(counts_at, '') < $3 \
                      AND (CAST($4 AS TEXT) IS NULL OR agent = $4) \
                      AND COALESCE(session_kind, 'task') = 'task' \
                      AND session_id NOT IN (SELECT session_id FROM grade_overrides) \
-                     GROUP BY 1, 2, 3, 4, 5";
+                     GROUP BY agent, task_type, task_completed, tool_calls_efficient, \
+                     response_quality";
         self.fetch(query, params![earliest, from, to, agent], read).await
     }
 

@@ -34,8 +34,11 @@ fn browsers_get_pages_and_programs_json() {
     site.workspace.sql("DROP TABLE session_quality_grades");
     let shown = |method: &str, path: &str, headers: &[&str], status: u16| {
         let headers = [&["Content-Length: 0"], headers].concat();
-        let page = site.ask(method, path, &[&headers[..], &[BROWSER]].concat()).status(status);
+        let page = site
+            .ask(method, path, &[&headers[..], &[BROWSER, "Accept-Encoding: gzip"]].concat())
+            .status(status);
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+        assert_eq!(page.header("content-encoding"), None, "{path}");
         let text = page.text();
         assert!(text.starts_with("<!doctype html>") && text.contains("<h1>"), "{path}: {text}");
         assert!(text.contains("<nav aria-label=\"Pages\">"), "one gets on from there");

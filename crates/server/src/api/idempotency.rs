@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(read(&[]).unwrap(), None);
         assert_eq!(read(&["\"8e03978e\""]).unwrap().as_deref(), Some("\"8e03978e\""));
         assert_eq!(read(&[&long]).unwrap(), Some(long.clone()));
-        for wrong in [&["".to_owned()][..], &[long + "x"], &["a".to_owned(), "a".to_owned()]] {
+        for wrong in [&[String::new()][..], &[long + "x"], &["a".to_owned(), "a".to_owned()]] {
             let wrong: Vec<&str> = wrong.iter().map(String::as_str).collect();
             assert!(read(&wrong).is_err(), "{wrong:?}");
         }

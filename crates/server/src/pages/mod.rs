@@ -82,7 +82,10 @@ pub(super) async fn show_problems(request: Request, next: Next) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
     if is_browser && let Ok(text) = (ErrorPage { section: "", problem }).render() {
         *response.body_mut() = Body::from(text);
-        response.headers_mut().remove(header::CONTENT_LENGTH);
+        // Of the body that it had, which may have been compressed.
+        for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+            response.headers_mut().remove(name);
+        }
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, html);
     }

@@ -30,12 +30,15 @@ pub async fn routing(
     let apart = apart.into_iter().map(|grade| overrides::apply(grade, &made));
     let mut scored: Vec<Scored> =
         apart.filter_map(|grade| Scored::of(&grade, now, settings)).collect();
-    scored.extend(counts.into_iter().map(|count| Scored {
-        task_type: count.task_type,
-        is_recent: count.is_recent,
-        score: score_of(count.efficiency, count.quality, count.task_completed),
-        is_completed: count.task_completed,
-        sessions: count.sessions,
+    scored.extend(counts.iter().flat_map(|count| {
+        let of = |is_recent, sessions| Scored {
+            task_type: count.task_type,
+            is_recent,
+            score: score_of(count.efficiency, count.quality, count.task_completed),
+            is_completed: count.task_completed,
+            sessions,
+        };
+        [of(false, count.earlier), of(true, count.recent)].into_iter().filter(|it| it.sessions > 0)
     }));
     let items = advise(&scored, task_type, settings);
     let gaps = store.gaps(None, MAX_CANDIDATES).await?.items;

@@ -29,6 +29,7 @@ async fn a_database_of_the_original_program_is_taken_over() {
     // Back to what that program makes.
     for sql in [
         "DROP INDEX idx_session_grades_browse",
+        "DROP INDEX idx_session_grades_scores",
         "DROP INDEX idx_session_grades_quality_rubric",
         "ALTER TABLE session_grades DROP COLUMN quality_rubric",
         "ALTER TABLE session_grades DROP COLUMN quality",
