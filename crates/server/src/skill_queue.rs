@@ -66,6 +66,8 @@ pub(super) enum Refusal {
     Failing,
     /// Another record waits under the key of its request.
     OtherBody,
+    /// Keys have been written since they were looked up: they have to be looked up again.
+    Stale,
 }
 
 /// How a record is taken.
@@ -86,15 +88,19 @@ struct State {
     failing: bool,
     /// The digests of what waits under a key, by scope and key.
     keys: HashMap<(String, String), String>,
+    /// How often keys have left `keys` for the database.
+    written: u64,
 }
 
 impl State {
     /// A batch waits no more.
     fn forget(&mut self, batch: &[SkillRequest]) {
         self.waiting = self.waiting.saturating_sub(batch.len());
+        let before = self.keys.len();
         for key in batch.iter().filter_map(|request| request.key.as_ref()) {
             self.keys.remove(&place(key));
         }
+        self.written += u64::from(self.keys.len() < before);
     }
 }
 
@@ -137,14 +143,23 @@ impl SkillQueue {
         &self.tracker
     }
 
-    /// Puts a record into the queue, once for each key, or says why not. Returns at once.
-    pub(super) fn enqueue(&self, request: SkillRequest) -> Result<Accepted, Refusal> {
+    /// To be asked before a key is looked up in the database.
+    pub(super) fn written(&self) -> u64 {
+        self.shared.lock().written
+    }
+
+    /// Puts a record into the queue, once for each key, or says why not. `written` is from before
+    /// its key was looked up. Returns at once.
+    pub(super) fn enqueue(&self, request: SkillRequest, written: u64) -> Result<Accepted, Refusal> {
         let mut state = self.shared.lock();
         let key = request.key.as_ref().map(|key| (place(key), key.digest.clone()));
         if let Some((place, digest)) = &key
             && let Some(waiting) = state.keys.get(place)
         {
             return if waiting == digest { Ok(Accepted::Again) } else { Err(Refusal::OtherBody) };
+        }
+        if key.is_some() && state.written != written {
+            return Err(Refusal::Stale);
         }
         if state.failing {
             state.counts.of(&request.record).failing += 1;
@@ -295,7 +310,7 @@ mod tests {
         let tracker = tracker().await;
         let queue = SkillQueue::start(tracker.clone());
         let accepted = (0..MAX_WAITING + 7)
-            .filter(|_| queue.enqueue(used(&tracker, "nobody")).is_ok())
+            .filter(|_| queue.enqueue(used(&tracker, "nobody"), 0).is_ok())
             .count();
         assert_eq!(accepted, MAX_WAITING);
         assert_eq!(queue.counts().executions.full, 7);
@@ -315,7 +330,7 @@ mod tests {
         let tracker = tracker().await;
         let skill = tracker.promote_new("pr", None, "# PR", "test").await.unwrap().skill;
         let queue = SkillQueue::start(tracker.clone());
-        queue.enqueue(used(&tracker, "pr")).unwrap();
+        queue.enqueue(used(&tracker, "pr"), 0).unwrap();
         let thanks = |session: &str| {
             let message = NewMessage {
                 session_id: session.to_owned(),
@@ -326,12 +341,12 @@ mod tests {
             plain(tracker.message(&message).1)
         };
         for session in ["s", "s", "t"] {
-            queue.enqueue(thanks(session)).unwrap();
+            queue.enqueue(thanks(session), 0).unwrap();
         }
         queue.drain().await;
         let RecordCounts { executions, messages } = queue.counts();
         assert_eq!((executions.written, messages.written, messages.unknown), (1, 1, 2));
-        assert_eq!(queue.enqueue(used(&tracker, "pr")), Err(Refusal::Full), "it takes no more");
+        assert_eq!(queue.enqueue(used(&tracker, "pr"), 0), Err(Refusal::Full), "it takes no more");
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert!(page.items[0].user_sent_thank_you, "{page:?}");
     }
@@ -341,7 +356,7 @@ mod tests {
         let tracker = tracker().await;
         tracker.store().clone().close().await;
         let queue = SkillQueue::start(tracker.clone());
-        queue.enqueue(used(&tracker, "pr")).unwrap();
+        queue.enqueue(used(&tracker, "pr"), 0).unwrap();
         queue.drain().await;
         assert_eq!(queue.counts().executions.failed, 1);
     }
@@ -358,16 +373,18 @@ mod tests {
                 RequestKey { scope, key, digest: digest.to_owned(), at: selftest_clock::now() };
             SkillRequest { key: Some(key), ..used(&tracker, "pr") }
         };
-        assert_eq!(queue.enqueue(keyed("a")), Ok(Accepted::New));
-        assert_eq!(queue.enqueue(keyed("a")), Ok(Accepted::Again));
-        assert_eq!(queue.enqueue(keyed("b")), Err(Refusal::OtherBody));
+        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::New));
+        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::Again));
+        assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::OtherBody));
         // Another server on the same database may have taken it too.
         let other = SkillQueue::start(tracker.clone());
-        assert_eq!(other.enqueue(keyed("a")), Ok(Accepted::New));
+        assert_eq!(other.enqueue(keyed("a"), 0), Ok(Accepted::New));
         queue.drain().await;
         other.drain().await;
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert_eq!(page.items.len(), 1);
         assert!(queue.shared.lock().keys.is_empty());
+        // Whoever looked the key up before it was written has to look again.
+        assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::Stale));
     }
 }

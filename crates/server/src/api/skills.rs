@@ -22,6 +22,9 @@ use selftest_grading::improve::trend::{self, WeekCount};
 use selftest_service::grader::skills::{ChangeError, NewExecution, NewMessage};
 use selftest_store::{DayCount, RequestKey, SkillRecord, SkillRef, SkillRequest};
 
+/// How often a key is looked up while others are written.
+const MAX_LOOKUPS: usize = 20;
+
 /// Who does what is asked for here, in the audit.
 const ACTOR: &str = "api";
 
@@ -114,17 +117,29 @@ async fn accept(
     let busy = |detail, seconds| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(seconds)
     };
-    if let Some(key) = &key
-        && let Some(written) = app.store.request_digest(key).await?
-    {
-        return if written == key.digest { Ok(kept(Accepted::Again)) } else { Err(other_body()) };
+    for _ in 0..MAX_LOOKUPS {
+        let seen = app.skills.written();
+        if let Some(key) = &key
+            && let Some(written) = app.store.request_digest(key).await?
+        {
+            return if written == key.digest {
+                Ok(kept(Accepted::Again))
+            } else {
+                Err(other_body())
+            };
+        }
+        let request = SkillRequest { record: record.clone(), key: key.clone() };
+        match app.skills.enqueue(request, seen) {
+            Ok(accepted) => return Ok(kept(accepted)),
+            Err(Refusal::Full) => return Err(busy("too many records wait to be written", 1)),
+            Err(Refusal::Failing) => {
+                return Err(busy("the database takes no records at present", 5));
+            }
+            Err(Refusal::OtherBody) => return Err(other_body()),
+            Err(Refusal::Stale) => {}
+        }
     }
-    match app.skills.enqueue(SkillRequest { record, key }) {
-        Ok(accepted) => Ok(kept(accepted)),
-        Err(Refusal::Full) => Err(busy("too many records wait to be written", 1)),
-        Err(Refusal::Failing) => Err(busy("the database takes no records at present", 5)),
-        Err(Refusal::OtherBody) => Err(other_body()),
-    }
+    Err(busy("too many records are being written", 1))
 }
 
 fn kept(accepted: Accepted) -> Response {
