@@ -4,6 +4,7 @@ mod aa;
 mod again;
 mod baseline;
 mod ci;
+mod db;
 mod experiment;
 mod grade;
 mod improve;
@@ -30,6 +31,7 @@ pub use aa::AaArgs;
 pub use again::{RejudgeArgs, ReplayArgs};
 pub use baseline::BaselineAction;
 pub use ci::{CiArgs, CommentArgs};
+pub use db::DbAction;
 pub use experiment::ExperimentArgs;
 pub use grade::{
     DATABASE, DatabaseArgs, DoctorFormat, EstimateArgs, ExportFormat, GradeAction, OverrideArgs,
@@ -340,6 +342,15 @@ pub enum Command {
         #[command(subcommand)]
         action: JobsAction,
     },
+    /// Copy the database, print what is in it, or delete what is old
+    Db {
+        /// How results are printed, and where they are kept.
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The action.
+        #[command(subcommand)]
+        action: DbAction,
+    },
     /// Serve grades and reports to an agent: Model Context Protocol on stdin and stdout
     Mcp {
         /// Where grades are kept.
@@ -485,6 +496,9 @@ mod tests {
             "selftest worker --once --now 2026-11-22T04:00:00Z",
             "selftest worker --concurrency 4 --jobs run_weekly_digest,gradings",
             "selftest jobs list --json",
+            "selftest db backup a.db",
+            "selftest db export --output a.jsonl",
+            "selftest db prune --older-than 90d --dry-run --json",
             "selftest jobs run run_weekly_digest",
             "selftest jobs retry --all",
             "selftest skills experiment SKILL.md --suite a.yaml --repeats 5 --json",

@@ -1,6 +1,7 @@
 //! The flags of `selftest serve`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -21,6 +22,10 @@ pub struct ServeArgs {
     /// Answer requests to this host name too; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     pub hosts: Vec<String>,
+    /// Most connections that are open at a time; beyond, the one that has said nothing for longest
+    /// gives way. Each takes a file descriptor: see `ulimit -n`
+    #[arg(long, value_name = "N", default_value = "512")]
+    pub max_connections: NonZeroUsize,
     /// Only queue what is to be graded, and leave it to `selftest worker`
     #[arg(long)]
     pub no_worker: bool,

@@ -11,6 +11,7 @@ mod ci_reports;
 mod comment;
 mod compare;
 mod context;
+mod db;
 mod doctor;
 mod experiment;
 mod failure;
@@ -139,6 +140,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         Some(Command::Jobs { store, action }) => {
             runtime()?.block_on(jobs::execute(&action, &store, &global))
+        }
+        Some(Command::Db { store, action }) => {
+            runtime()?.block_on(db::execute(&action, &store, &global))
         }
         Some(Command::Mcp { database }) => {
             let runtime = runtime()?;

@@ -77,7 +77,7 @@ pub(super) async fn execute(
         }
     };
     let served = tokio::select! {
-        served = serve(listener, app, access, interrupted) => served,
+        served = serve(listener, app, access, args.max_connections, interrupted) => served,
         () = work => Ok(()),
     };
     if let Some(worker) = &worker {

@@ -9,6 +9,11 @@ use super::failure::Failure;
 
 /// The moment that the flag means, counted from `now`. Dates begin at midnight UTC.
 pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    moment_of("--since", text, now)
+}
+
+/// The same for a flag of that name.
+pub(super) fn moment_of(flag: &str, text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let hours = |text: &str| {
         let unit = text.chars().next_back()?;
         let number: i64 = text[..text.len() - unit.len_utf8()].trim().parse().ok()?;
@@ -26,7 +31,7 @@ pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let time = || text.parse::<Timestamp>().ok();
     hours(text).or_else(time).or_else(date).ok_or_else(|| {
         let shown = selftest_text::one_line(text, 60);
-        Failure::usage(anyhow!("--since {shown:?} is not a valid time"))
+        Failure::usage(anyhow!("{flag} {shown:?} is not a valid time"))
             .hint(Some("write 12h, 30d or 2w, or a date such as 2026-11-01"))
     })
 }

@@ -64,6 +64,7 @@ mod transport;
 mod sut;
 
 // Recorded sessions, and reflections.
+mod db;
 mod grade;
 mod improve;
 mod jobs;

@@ -18,7 +18,7 @@ pub(crate) enum Part {
     /// Recorded sessions that are no part of the project: `SELFTEST_TEST_DATA`.
     SharedData,
     /// The Python programs of `SELFTEST_TEST_VENV`: schemathesis, mcp, maturin, junitparser, lxml,
-    /// check-jsonschema and hadolint.
+    /// check-jsonschema, hadolint, openapi-spec-validator and openapi-python-client.
     Venv,
     /// node and npm in `PATH`.
     Npm,

@@ -112,6 +112,16 @@ impl Running {
         self.stdout.so_far()
     }
 
+    /// Its stderr so far.
+    pub(crate) fn log(&self) -> String {
+        self.stderr.so_far()
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.process.0)
+    }
+
     #[cfg(unix)]
     pub(crate) fn signal(self, signal: rustix::process::Signal) -> Self {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.process.0), signal)

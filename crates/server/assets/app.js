@@ -60,7 +60,25 @@ document.addEventListener("click", (event) => {
 const panel = find("#panel");
 let asked = 0;
 
-async function openPanel(address) {
+// The address of this page with the panel of that session open, or of none.
+function addressWith(session) {
+  const address = new URL(location);
+  if (session) address.searchParams.set("session", session); else address.searchParams.delete("session");
+  return address;
+}
+
+const openedSession = () => new URL(location).searchParams.get("session");
+
+// Opens the panel, whose address the browser then shows: a reload or a bookmark opens it again, and
+// going back closes it.
+function openPanel(address) {
+  const there = addressWith(decodeURIComponent(address.slice("/sessions/".length)));
+  if (openedSession()) history.replaceState(history.state, "", there);
+  else history.pushState({ panel: true }, "", there);
+  showPanel(address);
+}
+
+async function showPanel(address) {
   const body = find(".panel-body", panel);
   const mine = ++asked;
   find(".whole", panel).href = address;
@@ -76,9 +94,23 @@ async function openPanel(address) {
 }
 
 if (panel) {
-  find(".close", panel).addEventListener("click", () => panel.close());
+  find(".close", panel).addEventListener("click", (event) => { event.preventDefault(); panel.close(); });
   panel.addEventListener("click", (event) => { if (event.target === panel) panel.close(); });
-  panel.addEventListener("close", () => { asked += 1; if (current) find("a", current).focus(); });
+  panel.addEventListener("close", () => {
+    asked += 1;
+    if (current) find("a", current).focus();
+    if (!openedSession()) return;
+    if (history.state?.panel) history.back(); else history.replaceState(null, "", addressWith(null));
+  });
+  addEventListener("popstate", () => {
+    const session = openedSession();
+    if (session) showPanel(`/sessions/${encodeURIComponent(session)}`); else if (panel.open) panel.close();
+  });
+  // The server has opened it beside the list; here it lies over the list.
+  if (panel.open) {
+    panel.removeAttribute("open");
+    panel.showModal();
+  }
 }
 
 // Asking for a grade by the model

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{
     ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, ORIGIN,
     REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -16,11 +16,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
 use super::Access;
+use super::attempts::{Attempt, Attempts};
 use super::problem::Problem;
 use selftest_text::digest;
 
 /// Paths that need no token.
-const OPEN: [&str; 3] = ["/healthz", "/favicon.ico", LOGIN];
+const OPEN: [&str; 4] = ["/healthz", "/readyz", "/favicon.ico", LOGIN];
+
+/// Names under which a token may be meant in a query.
+const TOKEN_PARAMETERS: [&str; 4] = ["token", "access_token", "auth_token", "api_key"];
 
 /// Where the token is asked for.
 pub(super) const LOGIN: &str = "/login";
@@ -43,11 +47,13 @@ pub(super) struct Guard {
     address: SocketAddr,
     hosts: Vec<String>,
     token: Option<SecretString>,
+    attempts: Attempts,
 }
 
 impl Guard {
     pub(super) fn new(access: Access, address: SocketAddr) -> Self {
-        Self { address, hosts: access.hosts, token: access.token }
+        let attempts = Attempts::default();
+        Self { address, hosts: access.hosts, token: access.token, attempts }
     }
 
     /// Whether that is a name of this server. A page of another site can point its own name at
@@ -75,10 +81,10 @@ impl Guard {
         is_own && port == Some(self.address.port())
     }
 
-    /// Whether that is the token. Compares digests, whose bytes nobody can choose, and all of
-    /// them, so that the time says nothing.
-    pub(super) fn admits(&self, given: &str) -> bool {
-        self.token.as_ref().is_none_or(|token| same(given, token.expose_secret()))
+    /// Whether that is the token. Wrong ones of one client are answered ever later.
+    pub(super) async fn judge(&self, client: IpAddr, given: &str) -> Attempt {
+        let Some(token) = &self.token else { return Attempt::Right };
+        self.attempts.judge(client, || same(given, token.expose_secret())).await
     }
 
     pub(super) fn needs_token(&self) -> bool {
@@ -96,16 +102,9 @@ impl Guard {
         Some(digest::of_bytes(format!("selftest cookie {token}").as_bytes()))
     }
 
-    fn has_token(&self, request: &Request) -> bool {
-        let Some(expected) = self.cookie_value() else {
-            return true;
-        };
-        let bearer = text(request, &AUTHORIZATION)
-            .and_then(|value| value.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        if let Some((_, token)) = bearer {
-            return self.admits(token.trim());
-        }
+    /// Whether a request carries the cookie of somebody who knew the token.
+    fn has_cookie(&self, request: &Request) -> bool {
+        let Some(expected) = self.cookie_value() else { return true };
         let name = self.cookie_name();
         let cookies = request.headers().get_all(COOKIE).iter();
         let mut cookies =
@@ -116,6 +115,22 @@ impl Guard {
                 .split_once('=')
                 .is_some_and(|(key, value)| key == name && same(value, &expected))
         })
+    }
+
+    /// Whether a request may be answered by what it shows of the token.
+    fn credentials(&self, request: &Request) -> Credentials {
+        if self.token.is_none() || OPEN.contains(&request.uri().path()) {
+            return Credentials::Enough;
+        }
+        if let Some(token) = bearer(request) {
+            return Credentials::Token { client: client(request), token: token.to_owned() };
+        }
+        if self.has_cookie(request) {
+            return Credentials::Enough;
+        }
+        let accepts = text(request, &ACCEPT).unwrap_or_default();
+        let is_page = *request.method() == Method::GET && accepts.contains("text/html");
+        Credentials::None { is_page }
     }
 
     /// Why a request is not answered.
@@ -139,19 +154,53 @@ impl Guard {
             let detail = "the request comes from a page of another site";
             return Some(Problem::new(StatusCode::FORBIDDEN, detail).into_response());
         }
-        let path = request.uri().path();
-        if OPEN.contains(&path) || self.has_token(request) {
-            return None;
+        if names_token(request.uri().query().unwrap_or_default()) {
+            let detail = "the address holds a token, and addresses are kept in logs and \
+                          histories: send it as `Authorization: Bearer …`, or give it at /login";
+            return Some(Problem::bad_request(detail).into_response());
         }
-        let accepts = text(request, &ACCEPT).unwrap_or_default();
-        if *request.method() == Method::GET && accepts.contains("text/html") {
-            return Some(Redirect::to(LOGIN).into_response());
-        }
-        let detail = "this server asks for its token, as `Authorization: Bearer …`";
-        let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
-        let scheme = HeaderValue::from_static("Bearer realm=\"selftest\"");
-        Some(problem.with(WWW_AUTHENTICATE, scheme).into_response())
+        None
     }
+}
+
+/// What a request shows of the token.
+enum Credentials {
+    /// None is needed, or it carries the cookie.
+    Enough,
+    /// A token, which is to be looked at.
+    Token { client: IpAddr, token: String },
+    /// Nothing; a browser that wants a page can be asked for it.
+    None { is_page: bool },
+}
+
+fn unauthorized(detail: &str) -> Response {
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
+    let scheme = HeaderValue::from_static("Bearer realm=\"selftest\"");
+    problem.with(WWW_AUTHENTICATE, scheme).into_response()
+}
+
+/// The answer where wrong tokens are held back already.
+pub(super) fn too_many_tokens() -> Problem {
+    let detail = "too many wrong tokens have come from your address; wait a moment";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(5)
+}
+
+/// The token that a program gives.
+fn bearer(request: &Request) -> Option<&str> {
+    let (scheme, token) = text(request, &AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Who asks.
+fn client(request: &Request) -> IpAddr {
+    let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(client)| client.ip())
+}
+
+/// Whether a query has a parameter for a token.
+fn names_token(query: &str) -> bool {
+    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
+    names.into_iter().any(|name| TOKEN_PARAMETERS.iter().any(|it| it.eq_ignore_ascii_case(name)))
 }
 
 /// Whether a browser says that another site makes the request. Programs say nothing.
@@ -170,6 +219,7 @@ fn text<'r>(request: &'r Request, name: &HeaderName) -> Option<&'r str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
+/// Compares digests, whose bytes nobody can choose, and all of them, so that the time says nothing.
 fn same(given: &str, expected: &str) -> bool {
     let (given, expected) = (Sha256::digest(given), Sha256::digest(expected));
     given.iter().zip(expected.iter()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
@@ -181,10 +231,22 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    match guard.refusal(&request) {
-        Some(response) => response,
-        None => next.run(request).await,
+    if let Some(response) = guard.refusal(&request) {
+        return response;
     }
+    match guard.credentials(&request) {
+        Credentials::Enough => {}
+        Credentials::None { is_page: true } => return Redirect::to(LOGIN).into_response(),
+        Credentials::None { is_page: false } => {
+            return unauthorized("this server asks for its token, as `Authorization: Bearer …`");
+        }
+        Credentials::Token { client, token } => match guard.judge(client, &token).await {
+            Attempt::Right => {}
+            Attempt::Wrong => return unauthorized("that is not the token of this server"),
+            Attempt::TooMany => return too_many_tokens().into_response(),
+        },
+    }
+    next.run(request).await
 }
 
 /// Adds the headers that every answer carries. There are none of CORS: no other site may read.
@@ -203,6 +265,16 @@ mod tests {
     fn guard(address: &str, hosts: &[&str]) -> Guard {
         let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
         Guard::new(Access { token: None, hosts }, address.parse().unwrap())
+    }
+
+    #[test]
+    fn tokens_in_queries() {
+        for query in ["token=x", "a=b&Access_Token=x", "token", "limit=1&api_key="] {
+            assert!(names_token(query), "{query}");
+        }
+        for query in ["", "q=token", "tokens=3", "a=b&search=token=x"] {
+            assert!(!names_token(query), "{query}");
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! The HTTP server: the JSON API under `/api`, the pages, live events, `/healthz`, `/metrics`.
+//! The HTTP server: the JSON API under `/api`, the pages, live events, `/healthz`, `/readyz`,
+//! `/metrics`.
 //!
 //! Answers from the store and from report files; asks no model itself: requests for grades go
 //! into the queue, from which workers take them. Reflections are graded at once, by rules.
 
 mod access;
 mod api;
+mod attempts;
 mod cache;
+mod connections;
 mod link;
 mod live;
 mod login;
@@ -16,7 +19,7 @@ mod problem;
 mod skill_queue;
 mod tally;
 
-use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,34 +105,31 @@ const MAX_BODY: usize = 64 * 1024;
 /// server alive for ever.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves until `shutdown` ends; requests that are being answered are answered.
+/// Serves over at most `max_connections` at a time until `shutdown` ends; requests that are being
+/// answered are answered.
 pub async fn serve(
     listener: TcpListener,
     app: App,
     access: Access,
+    max_connections: NonZeroUsize,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let guard = Guard::new(access, listener.local_addr()?);
     let cache = Arc::new(Cache::new(app.store.clone()));
-    let (stop, mut stopping) = watch::channel(false);
-    let service = router(app, guard, Arc::clone(&cache), stopping.clone());
-    let service = service.into_make_service_with_connect_info::<SocketAddr>();
-    let shutdown = async move {
+    let (stop, stopping) = watch::channel(false);
+    let router = router(app, guard, Arc::clone(&cache), stopping.clone());
+    let answer = connections::answer(listener, router, max_connections, stopping.clone());
+    let end = async move {
         shutdown.await;
         stop.send_replace(true);
+        tokio::time::sleep(GRACE).await;
     };
-    let grace_is_over = async move {
-        // An error means that the server has ended.
-        if stopping.wait_for(|stopping| *stopping).await.is_ok() {
-            tokio::time::sleep(GRACE).await;
-        }
-    };
-    let served = tokio::select! {
-        served = axum::serve(listener, service).with_graceful_shutdown(shutdown) => served,
-        () = grace_is_over => Ok(()),
-    };
+    tokio::select! {
+        () = answer => {}
+        () = end => {}
+    }
     cache.close().await;
-    served
+    Ok(())
 }
 
 /// Everything that is answered; events end when `stopping` turns true. Of the layers, the last one
@@ -152,6 +152,7 @@ fn router(app: App, guard: Guard, cache: Arc<Cache>, stopping: watch::Receiver<b
         .layer(from_fn_with_state(guard, access::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(from_fn_with_state(counters, metrics::count))
+        .layer(from_fn(pages::show_problems))
         .layer(from_fn(access::harden))
         .with_state(Arc::new(app))
 }

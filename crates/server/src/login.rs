@@ -1,8 +1,9 @@
 //! Where a person gives the token once and gets a cookie for it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
 use axum::response::{Html, IntoResponse as _, Response};
@@ -10,7 +11,8 @@ use axum::routing::get;
 use axum::{Form, Router};
 use serde::Deserialize;
 
-use super::access::{Guard, LOGIN};
+use super::access::{Guard, LOGIN, too_many_tokens};
+use super::attempts::Attempt;
 
 /// Days that a browser keeps the cookie.
 const DAYS: u32 = 30;
@@ -21,21 +23,28 @@ struct LoginForm {
     token: String,
 }
 
-/// `GET` shows the form, or takes a token from a link; `POST` takes it from the form.
+/// `GET` shows the form; `POST` takes the token from it.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(guard: Arc<Guard>) -> Router<S> {
-    let shown = async |State(guard): State<Arc<Guard>>, Query(login): Query<LoginForm>| {
-        let asked = login.token.is_empty() && guard.needs_token();
-        if asked { form(StatusCode::OK, "") } else { enter(&guard, &login) }
+    let shown = async |State(guard): State<Arc<Guard>>| {
+        if guard.needs_token() { form(StatusCode::OK, "") } else { entered(&guard) }
     };
-    let taken =
-        async |State(guard): State<Arc<Guard>>, Form(login): Form<LoginForm>| enter(&guard, &login);
+    let taken = async |State(guard): State<Arc<Guard>>,
+                       ConnectInfo(client): ConnectInfo<SocketAddr>,
+                       Form(login): Form<LoginForm>| {
+        match guard.judge(client.ip(), login.token.trim()).await {
+            Attempt::Right => entered(&guard),
+            Attempt::Wrong => refused("That is not the token."),
+            Attempt::TooMany => too_many_tokens().into_response(),
+        }
+    };
     Router::new().route(LOGIN, get(shown).post(taken)).with_state(guard)
 }
 
-fn enter(guard: &Guard, login: &LoginForm) -> Response {
-    if !guard.admits(login.token.trim()) {
-        return form(StatusCode::UNAUTHORIZED, "<p role=\"alert\">That is not the token.</p>");
-    }
+fn refused(why: &str) -> Response {
+    form(StatusCode::UNAUTHORIZED, &format!("<p role=\"alert\">{why}</p>"))
+}
+
+fn entered(guard: &Guard) -> Response {
     // Not a redirect: a browser that comes from another site would not send the cookie with it.
     let text = "<meta http-equiv=\"refresh\" content=\"0; url=/\">\
                 <p>You are signed in. <a href=\"/\">Go on</a></p>";

@@ -121,8 +121,12 @@ impl Text {
             self.sample(&name, &[], counts.written);
             let name = format!("selftest_skill_{what}_dropped_total");
             self.family(&name, "counter", &format!("{help} that were not kept, by reason."));
-            let reasons =
-                [("full", counts.full), (unknown, counts.unknown), ("failed", counts.failed)];
+            let reasons = [
+                ("full", counts.full),
+                ("failing", counts.failing),
+                (unknown, counts.unknown),
+                ("failed", counts.failed),
+            ];
             for (reason, count) in reasons {
                 self.sample(&name, &[("reason", reason)], count);
             }

@@ -109,6 +109,11 @@ impl From<StoreError> for Problem {
                 let detail = "the database cannot be reached";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(5)
             }
+            StoreError::Disk { .. } => {
+                tracing::warn!("{error}");
+                let detail = "the disk of the database is full, or fails";
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, detail).retry_after(30)
+            }
             error => Self::internal(&error),
         }
     }

@@ -1,15 +1,18 @@
 //! Telemetry of skills on its way into the database: a bounded queue in memory with one writer
-//! behind it. Callers never wait and never get an error for a record; those that were not written
-//! are counted (docs/spec/skills-and-signals.md#next-message).
+//! behind it. Callers never wait; a record that was accepted is written, if need be once the
+//! database takes it again (docs/spec/skills-and-signals.md#next-message). What finds no room, and
+//! all that comes while the database fails, is refused. Nothing is dropped without being counted.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use selftest_service::grader::skills::SkillTracker;
-use selftest_store::SkillRecord;
+use selftest_store::{RequestKey, SkillRecord, SkillRequest, StoreError};
 
 /// Records that may wait.
 const MAX_WAITING: usize = 1000;
@@ -17,18 +20,24 @@ const MAX_WAITING: usize = 1000;
 const MAX_BATCH: usize = 100;
 /// How long the end of the server waits for what is in the queue.
 const DRAIN: Duration = Duration::from_secs(5);
+/// Before what could not be written is tried again; each time twice as long.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// The longest such pause.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Counts of the records of one kind, by what happened to them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     /// Kept.
     pub(super) written: u64,
-    /// Dropped, because too many were waiting.
+    /// Refused, because too many were waiting.
     pub(super) full: u64,
+    /// Refused, because the database fails.
+    pub(super) failing: u64,
     /// Dropped, because what they are about is not known: the skill, or an execution before the
     /// message.
     pub(super) unknown: u64,
-    /// Dropped, because the database failed.
+    /// Dropped, because the database does not take them.
     pub(super) failed: u64,
 }
 
@@ -48,11 +57,62 @@ impl RecordCounts {
     }
 }
 
+/// Why a record is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Too many wait already, or the server ends.
+    Full,
+    /// What came before it could not be written yet.
+    Failing,
+    /// Another record waits under the key of its request.
+    OtherBody,
+    /// Keys have been written since they were looked up: they have to be looked up again.
+    Stale,
+}
+
+/// How a record is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accepted {
+    /// It waits to be written.
+    New,
+    /// It waits already, under the key of its request.
+    Again,
+}
+
 #[derive(Default)]
-struct Shared(Mutex<RecordCounts>);
+struct State {
+    counts: RecordCounts,
+    /// Accepted and neither written nor dropped.
+    waiting: usize,
+    /// Whether the last attempt to write failed.
+    failing: bool,
+    /// The digests of what waits under a key, by scope and key.
+    keys: HashMap<(String, String), String>,
+    /// How often keys have left `keys` for the database.
+    written: u64,
+}
+
+impl State {
+    /// A batch waits no more.
+    fn forget(&mut self, batch: &[SkillRequest]) {
+        self.waiting = self.waiting.saturating_sub(batch.len());
+        let before = self.keys.len();
+        for key in batch.iter().filter_map(|request| request.key.as_ref()) {
+            self.keys.remove(&place(key));
+        }
+        self.written += u64::from(self.keys.len() < before);
+    }
+}
+
+fn place(key: &RequestKey) -> (String, String) {
+    (key.scope.clone(), key.key.clone())
+}
+
+#[derive(Default)]
+struct Shared(Mutex<State>);
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, RecordCounts> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // Numbers: whatever a panic elsewhere left is still good.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,8 +121,8 @@ impl Shared {
 /// A queue with a writer behind it.
 pub struct SkillQueue {
     tracker: SkillTracker,
-    sender: mpsc::Sender<SkillRecord>,
-    counts: Arc<Shared>,
+    sender: mpsc::Sender<SkillRequest>,
+    shared: Arc<Shared>,
     closing: watch::Sender<bool>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -72,10 +132,10 @@ impl SkillQueue {
     pub fn start(tracker: SkillTracker) -> Self {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let (closing, closed) = watch::channel(false);
-        let counts = Arc::<Shared>::default();
-        let writer = Writer { tracker: tracker.clone(), receiver, counts: Arc::clone(&counts) };
+        let shared = Arc::<Shared>::default();
+        let writer = Writer { tracker: tracker.clone(), receiver, shared: Arc::clone(&shared) };
         let writer = Mutex::new(Some(tokio::spawn(writer.run(closed))));
-        Self { tracker, sender, counts, closing, writer }
+        Self { tracker, sender, shared, closing, writer }
     }
 
     /// Who keeps track of the skills.
@@ -83,20 +143,49 @@ impl SkillQueue {
         &self.tracker
     }
 
-    /// Puts a record into the queue. Whether there was room. Returns at once.
-    pub(super) fn enqueue(&self, record: SkillRecord) -> bool {
-        match self.sender.try_send(record) {
-            Ok(()) => true,
+    /// To be asked before a key is looked up in the database.
+    pub(super) fn written(&self) -> u64 {
+        self.shared.lock().written
+    }
+
+    /// Puts a record into the queue, once for each key, or says why not. `written` is from before
+    /// its key was looked up. Returns at once.
+    pub(super) fn enqueue(&self, request: SkillRequest, written: u64) -> Result<Accepted, Refusal> {
+        let mut state = self.shared.lock();
+        let key = request.key.as_ref().map(|key| (place(key), key.digest.clone()));
+        if let Some((place, digest)) = &key
+            && let Some(waiting) = state.keys.get(place)
+        {
+            return if waiting == digest { Ok(Accepted::Again) } else { Err(Refusal::OtherBody) };
+        }
+        if key.is_some() && state.written != written {
+            return Err(Refusal::Stale);
+        }
+        if state.failing {
+            state.counts.of(&request.record).failing += 1;
+            return Err(Refusal::Failing);
+        }
+        match self.sender.try_send(request) {
+            Ok(()) => {
+                state.waiting += 1;
+                state.keys.extend(key);
+                Ok(Accepted::New)
+            }
             Err(error) => {
-                self.counts.lock().of(&error.into_inner()).full += 1;
-                false
+                state.counts.of(&error.into_inner().record).full += 1;
+                Err(Refusal::Full)
             }
         }
     }
 
+    /// Whether what was accepted cannot be written at present.
+    pub(super) fn is_failing(&self) -> bool {
+        self.shared.lock().failing
+    }
+
     /// Counts of the records so far.
     pub(super) fn counts(&self) -> RecordCounts {
-        *self.counts.lock()
+        self.shared.lock().counts
     }
 
     /// Takes no more records and waits until those that are there are written, for at most 5 s.
@@ -106,9 +195,9 @@ impl SkillQueue {
         let Some(mut writer) = writer else { return };
         if tokio::time::timeout(DRAIN, &mut writer).await.is_err() {
             writer.abort();
-            tracing::warn!(
-                "executions of skills were not written within {} s and are lost",
-                DRAIN.as_secs()
+            let (lost, seconds) = (self.shared.lock().waiting, DRAIN.as_secs());
+            tracing::error!(
+                "{lost} records of skills were not written within {seconds} s and are lost"
             );
         }
     }
@@ -116,8 +205,8 @@ impl SkillQueue {
 
 struct Writer {
     tracker: SkillTracker,
-    receiver: mpsc::Receiver<SkillRecord>,
-    counts: Arc<Shared>,
+    receiver: mpsc::Receiver<SkillRequest>,
+    shared: Arc<Shared>,
 }
 
 impl Writer {
@@ -132,28 +221,53 @@ impl Writer {
                     continue;
                 }
             }
-            self.write(&batch).await;
+            let mut pause = MIN_PAUSE;
+            while let Err(error) = self.write(&batch).await {
+                self.note(&error);
+                sleep(pause).await;
+                pause = (2 * pause).min(MAX_PAUSE);
+            }
             batch.clear();
         }
     }
 
-    async fn write(&self, batch: &[SkillRecord]) {
-        match self.tracker.record(batch).await {
+    /// Says that records wait until the database works again; once, not at each attempt.
+    fn note(&self, error: &StoreError) {
+        let mut state = self.shared.lock();
+        if !std::mem::replace(&mut state.failing, true) {
+            let waiting = state.waiting;
+            tracing::error!("{waiting} records of skills wait, and no more are taken: {error}");
+        }
+    }
+
+    /// Writes the records, or drops them where the database will never take them; an error says
+    /// that it may take them later.
+    async fn write(&self, batch: &[SkillRequest]) -> Result<(), StoreError> {
+        let written = match self.tracker.record_requests(batch).await {
+            Err(error) if error.may_pass() => return Err(error),
+            written => written,
+        };
+        let mut state = self.shared.lock();
+        state.forget(batch);
+        if std::mem::take(&mut state.failing) {
+            tracing::info!("records of skills are written again");
+        }
+        match written {
             Ok(recorded) => {
-                let mut counts = self.counts.lock();
+                let counts = &mut state.counts;
                 counts.executions.written += recorded.executions;
                 counts.executions.unknown += recorded.unknown;
                 counts.messages.written += recorded.messages;
                 counts.messages.unknown += recorded.unrelated;
             }
             Err(error) => {
-                tracing::warn!("{} records of skills are lost: {error}", batch.len());
-                let mut counts = self.counts.lock();
-                for record in batch {
-                    counts.of(record).failed += 1;
+                tracing::error!("{} records of skills are lost: {error}", batch.len());
+                for request in batch {
+                    state.counts.of(&request.record).failed += 1;
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -171,8 +285,8 @@ mod tests {
         SkillTracker::new(store, SkillSettings::default(), Redactor::default())
     }
 
-    fn used(tracker: &SkillTracker, skill: &str) -> SkillRecord {
-        tracker.execution(NewExecution {
+    fn used(tracker: &SkillTracker, skill: &str) -> SkillRequest {
+        plain(tracker.execution(NewExecution {
             skill: SkillRef::Told { skill: skill.to_owned(), version: None },
             session_id: Some("s".to_owned()),
             execution_status: ExecutionStatus::Success,
@@ -182,7 +296,11 @@ mod tests {
             conversation_turns: None,
             execution_time_ms: None,
             error_message: None,
-        })
+        }))
+    }
+
+    fn plain(record: SkillRecord) -> SkillRequest {
+        SkillRequest { record, key: None }
     }
 
     /// docs/spec/skills-and-signals.md#next-message: on a runtime of one thread the writer cannot
@@ -191,8 +309,9 @@ mod tests {
     async fn what_finds_no_room_is_counted_and_nobody_waits() {
         let tracker = tracker().await;
         let queue = SkillQueue::start(tracker.clone());
-        let accepted =
-            (0..MAX_WAITING + 7).filter(|_| queue.enqueue(used(&tracker, "nobody"))).count();
+        let accepted = (0..MAX_WAITING + 7)
+            .filter(|_| queue.enqueue(used(&tracker, "nobody"), 0).is_ok())
+            .count();
         assert_eq!(accepted, MAX_WAITING);
         assert_eq!(queue.counts().executions.full, 7);
         queue.drain().await;
@@ -211,7 +330,7 @@ mod tests {
         let tracker = tracker().await;
         let skill = tracker.promote_new("pr", None, "# PR", "test").await.unwrap().skill;
         let queue = SkillQueue::start(tracker.clone());
-        assert!(queue.enqueue(used(&tracker, "pr")));
+        queue.enqueue(used(&tracker, "pr"), 0).unwrap();
         let thanks = |session: &str| {
             let message = NewMessage {
                 session_id: session.to_owned(),
@@ -219,15 +338,15 @@ mod tests {
                 previous: None,
                 user_edited_output: false,
             };
-            tracker.message(&message).1
+            plain(tracker.message(&message).1)
         };
-        assert!(
-            queue.enqueue(thanks("s")) && queue.enqueue(thanks("s")) && queue.enqueue(thanks("t"))
-        );
+        for session in ["s", "s", "t"] {
+            queue.enqueue(thanks(session), 0).unwrap();
+        }
         queue.drain().await;
         let RecordCounts { executions, messages } = queue.counts();
         assert_eq!((executions.written, messages.written, messages.unknown), (1, 1, 2));
-        assert!(!queue.enqueue(used(&tracker, "pr")), "it takes no more");
+        assert_eq!(queue.enqueue(used(&tracker, "pr"), 0), Err(Refusal::Full), "it takes no more");
         let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
         assert!(page.items[0].user_sent_thank_you, "{page:?}");
     }
@@ -237,8 +356,35 @@ mod tests {
         let tracker = tracker().await;
         tracker.store().clone().close().await;
         let queue = SkillQueue::start(tracker.clone());
-        assert!(queue.enqueue(used(&tracker, "pr")));
+        queue.enqueue(used(&tracker, "pr"), 0).unwrap();
         queue.drain().await;
         assert_eq!(queue.counts().executions.failed, 1);
+    }
+
+    /// The same key and body is accepted again and written once, whether it waits or is written.
+    #[tokio::test]
+    async fn a_key_is_written_once() {
+        let tracker = tracker().await;
+        let skill = tracker.promote_new("pr", None, "# PR", "test").await.unwrap().skill;
+        let queue = SkillQueue::start(tracker.clone());
+        let keyed = |digest: &str| {
+            let (scope, key) = ("/api/skills/executions".to_owned(), "k".to_owned());
+            let key =
+                RequestKey { scope, key, digest: digest.to_owned(), at: selftest_clock::now() };
+            SkillRequest { key: Some(key), ..used(&tracker, "pr") }
+        };
+        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::New));
+        assert_eq!(queue.enqueue(keyed("a"), 0), Ok(Accepted::Again));
+        assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::OtherBody));
+        // Another server on the same database may have taken it too.
+        let other = SkillQueue::start(tracker.clone());
+        assert_eq!(other.enqueue(keyed("a"), 0), Ok(Accepted::New));
+        queue.drain().await;
+        other.drain().await;
+        let page = tracker.store().skill_executions(&skill.id, 9, None).await.unwrap();
+        assert_eq!(page.items.len(), 1);
+        assert!(queue.shared.lock().keys.is_empty());
+        // Whoever looked the key up before it was written has to look again.
+        assert_eq!(queue.enqueue(keyed("b"), 0), Err(Refusal::Stale));
     }
 }

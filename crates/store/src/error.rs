@@ -85,6 +85,14 @@ pub enum StoreError {
         /// The database.
         place: String,
     },
+    /// The disk is full, or it fails. What is there stays as it was.
+    #[error("the disk of the database {place} cannot be written or read: {why}")]
+    Disk {
+        /// The database.
+        place: String,
+        /// The engine's words.
+        why: String,
+    },
     /// The content of the file is broken.
     #[error("the database {place} is damaged: {why}")]
     Damaged {
@@ -170,6 +178,9 @@ impl StoreError {
                 "choose another database with --db: a new one is made and the sessions are \
                  graded again"
             }
+            StoreError::Disk { .. } => {
+                "make room on the disk, or raise the limit for the size of files"
+            }
             StoreError::Busy { .. } => "wait until the other selftest has ended, then try again",
             StoreError::Damaged { .. } => {
                 "restore it from a copy, or move it away and grade the sessions again"
@@ -178,6 +189,28 @@ impl StoreError {
                 return None;
             }
         })
+    }
+
+    /// Whether the same may succeed later with nothing changed in the program: the disk has room
+    /// again, the server is back, another process has ended.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            StoreError::Busy { .. }
+            | StoreError::Disk { .. }
+            | StoreError::Open { .. }
+            | StoreError::NotWritable { .. }
+            | StoreError::Unreachable { .. }
+            | StoreError::Refused { .. } => true,
+            StoreError::Query { source, .. } => matches!(source, sqlx::Error::WorkerCrashed),
+            StoreError::Address { .. }
+            | StoreError::NotADatabase { .. }
+            | StoreError::Foreign { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Migration { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Row { .. }
+            | StoreError::TooLarge { .. } => false,
+        }
     }
 
     /// Classifies an error of the engine.
@@ -200,8 +233,10 @@ impl StoreError {
         match code {
             // SQLITE_BUSY, SQLITE_LOCKED
             Some(5 | 6) => StoreError::Busy { place },
-            // SQLITE_PERM, SQLITE_READONLY, SQLITE_FULL
-            Some(3 | 8 | 13) => StoreError::NotWritable { why: why(), place },
+            // SQLITE_PERM, SQLITE_READONLY
+            Some(3 | 8) => StoreError::NotWritable { why: why(), place },
+            // SQLITE_IOERR, SQLITE_FULL
+            Some(10 | 13) => StoreError::Disk { why: why(), place },
             // SQLITE_CANTOPEN
             Some(14) => StoreError::Open { why: why(), place },
             // SQLITE_CORRUPT
@@ -240,6 +275,8 @@ impl StoreError {
             "3D000" | "3F000" | "42501" | "25006" => StoreError::Refused { place, why },
             // lock not available, deadlock, serialization failure
             "55P03" | "40P01" | "40001" => StoreError::Busy { place },
+            // disk full, error of input or output
+            "53100" | "58030" => StoreError::Disk { place, why },
             "XX001" | "XX002" => StoreError::Damaged { place, why },
             _ => StoreError::Query { place, source: error },
         }

@@ -121,6 +121,12 @@ impl Store {
         self.execute(query, params![name, holder]).await.map(drop)
     }
 
+    /// Gives back every lease of that holder.
+    pub async fn release_leases_of(&self, holder: &str) -> Result<(), StoreError> {
+        let query = "DELETE FROM job_leases WHERE holder = $1";
+        self.execute(query, params![holder]).await.map(drop)
+    }
+
     /// Who holds the lease of that name, if it has sent a heartbeat within `dead_after`.
     pub async fn lease_holder(
         &self,

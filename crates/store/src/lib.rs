@@ -6,11 +6,13 @@
 //! program wrote are read as far as they make sense; [`Rows::unreadable`] counts the others.
 
 mod address;
+mod backup;
 mod bound;
 mod browse;
 mod changes;
 mod dialect;
 mod error;
+mod export;
 mod files;
 mod gaps;
 mod grade_row;
@@ -21,11 +23,15 @@ mod migrations;
 mod overrides;
 mod page;
 mod proposals;
+mod prune;
 mod quality;
 mod queue_database;
 mod reflections;
+mod requests;
+mod reuse;
 mod row;
 mod save;
+mod scores;
 mod session_labels;
 mod skills;
 mod sort;
@@ -36,6 +42,7 @@ mod weekly;
 #[cfg(test)]
 mod tests;
 
+pub use backup::{Backup, BackupError};
 pub use browse::{SessionQuery, SessionRow};
 pub use changes::Changes;
 pub use error::StoreError;
@@ -44,21 +51,27 @@ pub use jobs::JobRun;
 pub use lineage::Renamed;
 pub use page::{Cursor, Page};
 pub use proposals::Decision;
+pub use prune::{People, Prunable, Pruned};
 pub use queue_database::{QueueDatabase, QueuePool};
 pub use reflections::{NewReflection, ReflectionQuery};
+pub use requests::{RequestKey, SkillRequest};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
+pub use scores::ScoreCount;
 pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
 pub use sort::SessionSort;
 pub use weekly::StoredReport;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{AnyPool, ConnectOptions as _, Connection as _, Executor as _};
+use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _};
+use tokio::sync::Mutex;
 
 use address::Place;
 use dialect::Engine;
+use reuse::is_reusable;
 
 use selftest_grading::grade::quality::RUBRIC_VERSION;
 
@@ -66,6 +79,9 @@ use selftest_grading::grade::quality::RUBRIC_VERSION;
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: AnyPool,
+    /// Of a file: never used again, but as long as it is open the files beside the database stay,
+    /// so that a full disk, which closes connections, lets new ones be opened.
+    anchor: Arc<Mutex<Option<AnyConnection>>>,
     engine: Engine,
     place: String,
     /// Grades by models count when they are by this version of the rubric.
@@ -105,19 +121,27 @@ impl Store {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let mut pool = AnyPoolOptions::new()
+        let pool = AnyPoolOptions::new()
             .max_connections(4)
             .acquire_timeout(engine.patience())
             .after_connect(move |connection, _| {
                 Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
             });
-        if place == Place::Memory {
+        let pool = if place == Place::Memory {
             // Each connection would be a database of its own, and closing it the end of it.
-            pool = pool.max_connections(1).idle_timeout(None).max_lifetime(None);
-        }
+            pool.max_connections(1).idle_timeout(None).max_lifetime(None)
+        } else {
+            pool.after_release(|connection, _| Box::pin(is_reusable(connection)))
+        };
         let pool = pool.connect_with(options).await.map_err(failed)?;
-        first.close().await.map_err(failed)?;
-        let store = Self { pool, engine, place: name, rubric: RUBRIC_VERSION };
+        let anchor = if matches!(place, Place::File(_)) {
+            Some(first)
+        } else {
+            first.close().await.map_err(failed)?;
+            None
+        };
+        let anchor = Arc::new(Mutex::new(anchor));
+        let store = Self { pool, anchor, engine, place: name, rubric: RUBRIC_VERSION };
         if let Err(error) = store.migrate().await {
             // Waits until its locks are given back.
             store.close().await;
@@ -129,6 +153,16 @@ impl Store {
     /// Waits for running queries and tidies up the files beside the database.
     pub async fn close(self) {
         self.pool.close().await;
+        if let Some(anchor) = self.anchor.lock().await.take() {
+            // Everything is written: closing it only tidies up.
+            let _ = anchor.close().await;
+        }
+    }
+
+    /// Whether the database answers: reads which tables it has.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let query = format!("SELECT COUNT(*) AS count FROM {}", migrations::MIGRATIONS_TABLE);
+        self.count(query, []).await.map(drop)
     }
 
     /// Path or address of the database, for messages; without a password.

@@ -204,6 +204,9 @@ pub(super) async fn rename(writing: &mut Writing, from: &str, to: &str) -> Resul
         let query = format!("UPDATE {table} SET session_id = $2 WHERE session_id = $1");
         writing.execute(query, params![from, to]).await?;
     }
+    let label = "UPDATE session_labels SET session_id = $2 WHERE session_id = $1 \
+                 AND NOT EXISTS (SELECT 1 FROM session_labels WHERE session_id = $2)";
+    writing.execute(label, params![from, to]).await?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use super::transaction::Writing;
 use super::{Store, StoreError};
 
 /// Of its own, so that a database can hold the tables of other programs beside ours.
-const MIGRATIONS_TABLE: &str = "selftest_migrations";
+pub(super) const MIGRATIONS_TABLE: &str = "selftest_migrations";
 
 /// One change of the tables.
 struct Change {
@@ -47,7 +47,9 @@ const CHANGES: &[Change] = changes![
     "0011_rubrics",
     "0012_lineage",
     "0013_outcomes",
-    "0020_session_labels",
+    "0015_requests",
+    "0016_scores",
+    "0017_session_labels",
 ];
 
 impl Change {

@@ -17,6 +17,7 @@ use SqliteRow as PgRow;
 use super::StoreError;
 use super::address::Place;
 use super::dialect::Engine;
+use super::reuse::is_reusable;
 
 /// A worker fetches and acknowledges by one of them at a time; the other one is for all else.
 const CONNECTIONS: u32 = 2;
@@ -121,16 +122,18 @@ type Opened = Result<(QueuePool, Option<String>), sqlx::Error>;
 async fn sqlite(place: &Place) -> Opened {
     let options: SqliteConnectOptions = place.url().parse()?;
     let engine = Engine::Sqlite;
-    let mut pool = SqlitePoolOptions::new()
+    let pool = SqlitePoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(engine.patience())
         .after_connect(move |connection, _| {
             Box::pin(async move { connection.execute(engine.setup()).await.map(drop) })
         });
-    if *place == Place::Memory {
+    let pool = if *place == Place::Memory {
         // Each connection would be a database of its own, and closing it the end of it.
-        pool = pool.max_connections(1).idle_timeout(None).max_lifetime(None);
-    }
+        pool.max_connections(1).idle_timeout(None).max_lifetime(None)
+    } else {
+        pool.after_release(|connection, _| Box::pin(is_reusable(connection)))
+    };
     let pool = pool.connect_with(options.disable_statement_logging()).await?;
     Ok((QueuePool::Sqlite(pool), None))
 }
@@ -155,6 +158,7 @@ async fn postgres(place: &Place) -> Opened {
                 // extension into `public`.
                 connection.execute("SET search_path = apalis, public").await.map(drop)
             })
-        });
+        })
+        .after_release(|connection, _| Box::pin(is_reusable(connection)));
     Ok((QueuePool::Postgres(pool.connect_with(options).await?), schema))
 }

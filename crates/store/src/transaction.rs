@@ -48,6 +48,17 @@ impl Writing {
         rows.map_err(|error| self.store.failed(error))
     }
 
+    /// The number in the first column of the first row.
+    pub(super) async fn fetch_count(
+        &mut self,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<u64, StoreError> {
+        let row = query(sql, values).fetch_one(&mut *self.transaction).await;
+        let count = row.and_then(|row| sqlx::Row::try_get::<i64, _>(&row, 0));
+        Ok(count.map_err(|error| self.store.failed(error))?.try_into().unwrap_or_default())
+    }
+
     /// The text in the first column of the first row.
     pub(super) async fn fetch_text(
         &mut self,

@@ -101,6 +101,7 @@ async fn backfill(
         let done = interruptible(run).await;
         bar.bar.finish_and_clear();
         let Some(done) = done else {
+            grader.release_claims().await?;
             eprint(&format!(
                 "{model}: interrupted; {} kept. The same command goes on\n",
                 plural(bar.graded, "grade")
@@ -111,6 +112,8 @@ async fn backfill(
         graded += done.graded;
         skipped += done.skipped;
         if let Some(fault) = done.stopped {
+            // Of those that were begun; others need not wait. Why it stopped is what counts.
+            let _ = grader.release_claims().await;
             eprint("what was graded is kept; the same command goes on\n");
             return Err(fault.into());
         }
@@ -124,6 +127,9 @@ fn came_to(model: &str, done: &Backfill) -> String {
     let mut text = format!("{model}: {graded} graded, {} without a grade", done.skipped);
     for (number, (kind, count)) in done.faults.iter().enumerate() {
         text += &format!("{} {kind} ({count})", if number == 0 { ":" } else { "," });
+    }
+    if done.left > 0 {
+        text += &format!("; {} left to other processes", done.left);
     }
     text.push('\n');
     if done.unfit {
@@ -234,6 +240,10 @@ impl BackfillObserver for BackfillBar {
         self.bar.inc(1);
         let line = if self.json { format!("{}\n", json!(grade)) } else { quality::line(grade) };
         self.tell(&line);
+    }
+
+    fn left(&mut self) {
+        self.bar.inc(1);
     }
 
     fn skipped(&mut self, session_id: &str, fault: &QualityFault) {

@@ -14,6 +14,7 @@ fn pages() {
         ("sessions", "/?sort=quality"),
         ("session", &format!("/sessions/{GRADED}")),
         ("panel", "/sessions/agent%2Frun%207%3Fx%3D%3Cb%3E%26y%23z/panel"),
+        ("sessions_open", &format!("/sessions?q=script&session={GRADED}")),
         ("selftests", "/selftests"),
         ("run", &format!("/selftests/{RUN}")),
         ("case", &case),

@@ -47,3 +47,37 @@ fn a_script_is_text() {
         assert_eq!(scripts, 1);
     });
 }
+
+/// A reload or a bookmark opens it again, and going back closes it.
+#[test]
+fn the_panel_has_an_address() {
+    let site = Site::with(demo::contents());
+    let is_open = "document.querySelector('#panel:modal .panel-body h1')";
+    let is_closed = "!document.querySelector('#panel').open";
+    browse(async |chrome| {
+        chrome.open(&site.at("/?q=script")).await;
+        chrome.click(".sessions tbody td.time").await;
+        chrome.until(is_open).await;
+        let address = chrome.run("return location.pathname + location.search", Vec::new()).await;
+        let encoded = "session=agent%2Frun+7%3Fx%3D%3Cb%3E%26y%23z";
+        assert_eq!(address, format!("/?q=script&{encoded}"));
+        chrome.run("location.reload()", Vec::new()).await;
+        chrome.until(is_open).await;
+        assert_eq!(chrome.text("dialog .id").await, SCRIPT_ID);
+        chrome.run("history.back()", Vec::new()).await;
+        chrome.until(is_closed).await;
+        chrome.until("location.search === '?q=script'").await;
+        chrome.run("history.forward()", Vec::new()).await;
+        chrome.until(is_open).await;
+        // Closing leaves its address too.
+        chrome.click("dialog .close").await;
+        chrome.until(is_closed).await;
+        chrome.until("location.search === '?q=script'").await;
+        // Opened by its address, it is closed to the list.
+        chrome.open(&site.at(&format!("/sessions?{encoded}"))).await;
+        chrome.until(is_open).await;
+        chrome.click("dialog .close").await;
+        chrome.until("location.pathname === '/sessions' && location.search === ''").await;
+        assert_eq!(chrome.texts(".sessions tbody tr").await.len(), 100);
+    });
+}

@@ -155,13 +155,16 @@ impl Site {
 
     /// Status, and text of the answer.
     pub(super) fn get(&self, path: &str) -> (u16, String) {
-        ask(|client| client.get(self.at(path)))
+        ask(|client| client.get(self.at(path)).header("accept", "text/html"))
     }
 
     /// The same of a form that is sent. No redirect is followed.
     pub(super) fn post(&self, path: &str, form: &'static str) -> (u16, String) {
         let kind = "application/x-www-form-urlencoded";
-        ask(|client| client.post(self.at(path)).header("content-type", kind).body(form))
+        ask(|client| {
+            let headed = client.post(self.at(path)).header("content-type", kind);
+            headed.header("accept", "text/html").body(form)
+        })
     }
 }
 

@@ -14,6 +14,8 @@ on_each_database! {
     one_session_is_graded_and_kept,
     a_model_that_can_tell_nothing_is_kept_without_a_number,
     a_backfill_goes_on_where_it_stopped,
+    parallel_backfills_share_the_sessions,
+    a_claim_of_a_process_that_died_is_taken_over,
     several_models_are_averaged_with_their_spread,
     an_edited_prompt_is_a_rubric_of_its_own,
 }
@@ -147,6 +149,52 @@ fn a_backfill_goes_on_where_it_stopped(workspace: Workspace) {
     let _ = workspace.clone().grade(&["backfill"]).run().exit(0);
     assert_eq!(server.calls(Role::Grader).len(), 7, "a new version of the rubric asks again");
     assert_eq!(grades(&workspace).len(), 3, "and only its grades are read");
+}
+
+/// Issue I: three of them graded 206 sessions 412 times.
+fn parallel_backfills_share_the_sessions(workspace: Workspace) {
+    const SESSIONS: u32 = 24;
+    let server = ModelServer::script().delay(Duration::from_millis(100)).start();
+    let workspace = workspace.config(settings(OPENAI)).server(&server);
+    let workspace = (1..=SESSIONS).fold(workspace, |workspace, number| {
+        let asks = format!("Fix the parser of file {number:05}");
+        workspace.session(&Recording::success(&id(number)).asks(&asks))
+    });
+    let _ = workspace.clone().grade(&["summary", "--days", "36500"]).run().exit(0);
+    let words = ["backfill", "--no-scan", "--concurrency=2"];
+    let running = [(); 3].map(|()| workspace.clone().grade(&words).spawn());
+    let runs = running.map(|running| running.wait().exit(0));
+    let asked = server.calls(Role::Grader).len();
+    let told: Vec<&str> = runs.iter().map(|run| run.stderr.as_str()).collect();
+    assert_eq!(asked, SESSIONS as usize, "{told:?}");
+    let lines = runs.iter().map(|run| run.stdout.matches("00000000c0de").count());
+    assert_eq!(lines.sum::<usize>(), SESSIONS as usize, "{told:?}");
+    assert!(told.iter().any(|told| told.contains("left to other processes")), "{told:?}");
+    let kept = workspace.sql("SELECT COUNT(*) FROM session_quality_grades");
+    assert_eq!(kept, [[SESSIONS.to_string()]]);
+    let leases = "SELECT COUNT(*) FROM job_leases WHERE name LIKE 'grading %'";
+    assert_eq!(workspace.sql(leases), [["0"]], "every claim is given back");
+}
+
+/// A killed process leaves its claim behind: it counts for a minute.
+fn a_claim_of_a_process_that_died_is_taken_over(workspace: Workspace) {
+    let server = ModelServer::script().grader(|_| Reply::HalfOpen).start();
+    let hanging = three_sessions_in(workspace, &server, OPENAI);
+    let words = ["backfill", "--concurrency=1"];
+    let running = hanging.clone().grade(&words).spawn();
+    let running = running.until("a call", || !server.calls(Role::Grader).is_empty());
+    let claims = || hanging.sql("SELECT COUNT(*) FROM job_leases WHERE name LIKE 'grading %'");
+    assert_ne!(claims(), [["0"]]);
+    #[cfg(unix)]
+    drop(running.signal(rustix::process::Signal::KILL).wait().killed_by(9));
+    let other = ModelServer::start();
+    let workspace = hanging.clone().server(&other);
+    let run = workspace.clone().grade(&["backfill", "--no-scan"]).run().exit(0);
+    let run = run.stderr_contains("left to other processes");
+    assert!(run.stderr.contains("1 session graded") || run.stderr.contains("2 sessions graded"));
+    let _ = workspace.sql("UPDATE job_leases SET seen = seen - 100");
+    let _ = workspace.clone().grade(&["backfill", "--no-scan"]).run().exit(0);
+    assert_eq!(workspace.sql("SELECT COUNT(*) FROM session_quality_grades"), [["3"]]);
 }
 
 fn several_models_are_averaged_with_their_spread(workspace: Workspace) {

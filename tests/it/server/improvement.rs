@@ -110,7 +110,7 @@ fn pages_show_gaps_and_proposals_as_text() {
     assert!(page.contains("&lt;img src=x") || page.contains("&#60;img src=x"), "{page}");
     assert!(!page.contains("<img") && !page.contains("<script"), "{page}");
     let _ = run.snapshot_of("page_proposal", &page);
-    let missing = site.get("/proposals/%3Cb%3E");
+    let missing = site.ask("GET", "/proposals/%3Cb%3E", &["Accept: text/html"]);
     assert_eq!(missing.status, 404);
     assert!(!missing.text().contains("<b>"));
 }

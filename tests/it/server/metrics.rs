@@ -1,4 +1,4 @@
-//! `/metrics` and `/healthz`.
+//! `/metrics`, `/healthz` and `/readyz`.
 
 use std::collections::BTreeMap;
 
@@ -72,4 +72,20 @@ fn labels_are_escaped() {
     let site = Site::start(workspace);
     let samples = samples(&site);
     assert_eq!(samples[r#"selftest_model_grades{model="a\"b\\c\nd"}"#], 1.0);
+}
+
+/// That the process lives says nothing of the database.
+#[test]
+fn a_server_whose_database_fails_lives_and_is_not_ready() {
+    let site = Site::start(graded());
+    assert_eq!(site.get("/healthz").status(200).text(), "ok\n");
+    assert_eq!(site.get("/readyz").status(200).text(), "ready\n");
+    site.workspace.sql("ALTER TABLE selftest_migrations RENAME TO elsewhere");
+    let answer = site.get("/readyz");
+    assert_eq!(answer.header("retry-after"), Some("5"));
+    assert!(answer.problem(503).contains("the database fails"));
+    site.get("/healthz").status(200);
+    assert!(site.log().contains("not ready: "), "{}", site.log());
+    site.workspace.sql("ALTER TABLE elsewhere RENAME TO selftest_migrations");
+    site.get("/readyz").status(200);
 }

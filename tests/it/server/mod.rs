@@ -18,6 +18,7 @@ mod skills;
 // How.
 mod access;
 mod caching;
+mod connections;
 mod openapi;
 mod problems;
 mod starting;

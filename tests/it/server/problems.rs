@@ -26,6 +26,42 @@ fn unknown_paths_and_methods() {
     }
 }
 
+/// A browser gets a page to read, a program JSON, whatever went wrong and wherever.
+#[test]
+fn browsers_get_pages_and_programs_json() {
+    const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let site = Site::start(graded());
+    site.workspace.sql("DROP TABLE session_quality_grades");
+    let shown = |method: &str, path: &str, headers: &[&str], status: u16| {
+        let headers = [&["Content-Length: 0"], headers].concat();
+        let page = site
+            .ask(method, path, &[&headers[..], &[BROWSER, "Accept-Encoding: gzip"]].concat())
+            .status(status);
+        assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+        assert_eq!(page.header("content-encoding"), None, "{path}");
+        let text = page.text();
+        assert!(text.starts_with("<!doctype html>") && text.contains("<h1>"), "{path}: {text}");
+        assert!(text.contains("<nav aria-label=\"Pages\">"), "one gets on from there");
+        let detail = site.ask(method, path, &headers).problem(status);
+        let start = detail.split(['<', '\'', '"', '&']).next().unwrap();
+        assert!(text.contains(start), "{path}: {detail} is not in {text}");
+        page
+    };
+    for path in ["/nothing", "/nothing/at/all", "/api/nothing", "/sessions/x", "/selftests/x"] {
+        shown("GET", path, &[], 404);
+    }
+    shown("GET", "/skills/x", &[], 404);
+    shown("GET", "/api/grades/recent", &[], 500);
+    let wrong = shown("DELETE", "/api/sessions", &[], 405);
+    assert_eq!(wrong.header("allow"), Some("GET,HEAD"));
+    shown("POST", "/proposals/x/accept", &["Origin: http://evil.example"], 403);
+    shown("GET", "/sessions?sort=size", &[], 400);
+    let hostile = site.ask("GET", "/%3Cscript%3Ealert(1)%3C/script%3E", &[BROWSER]).status(404);
+    assert!(!hostile.text().contains("<script>alert"), "{}", hostile.text());
+    // A program that takes both gets JSON.
+    site.ask("GET", "/nothing", &["Accept: application/json, text/html"]).problem(404);
+}
+
 #[test]
 fn parameters_that_nobody_knows_are_named() {
     let site = Site::start(Workspace::new());

@@ -118,6 +118,16 @@ impl Site {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        self.running.pid()
+    }
+
+    /// Its stderr so far.
+    pub(crate) fn log(&self) -> String {
+        self.running.log()
+    }
+
     /// The process.
     pub(crate) fn into_running(self) -> Running {
         self.running

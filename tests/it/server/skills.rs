@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::client::send;
 use super::site::{Site, field};
+use crate::databases::on_each_database;
 use crate::workspace::Workspace;
 
 fn told(site: &Site, what: &str, body: &Value) -> bool {
@@ -32,6 +34,60 @@ fn until(site: &Site, name: &str, expected: u64) {
 
 const WRITTEN: &str = "selftest_skill_executions_written_total";
 const UNKNOWN: &str = "selftest_skill_executions_dropped_total{reason=\"unknown_skill\"}";
+
+on_each_database! {
+    a_request_with_a_key_is_kept_once,
+}
+
+/// The same key and body is answered as before and stored once, also by a server that is started
+/// anew; the same key with another body is refused.
+fn a_request_with_a_key_is_kept_once(workspace: Workspace) {
+    let workspace = workspace.promoted("pr", "# PR");
+    let told = |site: &Site, path: &str, key: &str, body: &str| {
+        let lines = [
+            &format!("POST /api/skills/{path} HTTP/1.1"),
+            &format!("Host: {}", site.address),
+            "Content-Type: application/json",
+            &format!("Content-Length: {}", body.len()),
+            &format!("Idempotency-Key: {key}"),
+        ];
+        send(&site.address, &lines, body.as_bytes())
+    };
+    let used = r#"{"skill": "pr", "execution_status": "success", "session_id": "s"}"#;
+    let failed = r#"{"skill": "pr", "execution_status": "error", "session_id": "s"}"#;
+    let thanks = r#"{"session_id": "s", "message": "thanks!"}"#;
+    let again = "idempotency-replayed";
+    let site = Site::start(workspace.clone());
+    let first = told(&site, "executions", "a", used).status(202);
+    assert_eq!(first.header(again), None);
+    let repeated = [(); 5].map(|()| told(&site, "executions", "a", used).status(202));
+    assert!(repeated.iter().all(|answer| answer.header(again) == Some("true")));
+    assert!(repeated.iter().all(|answer| answer.body == first.body), "answered as before");
+    told(&site, "executions", "a", failed).problem(422);
+    until(&site, WRITTEN, 1);
+    // Written by now, and known from the database.
+    assert_eq!(told(&site, "executions", "a", used).status(202).header(again), Some("true"));
+    told(&site, "executions", "a", failed).problem(422);
+    // A key is known where it was sent to.
+    assert_eq!(told(&site, "messages", "a", thanks).status(202).header(again), None);
+    assert_eq!(told(&site, "executions", "b", failed).status(202).header(again), None);
+    until(&site, WRITTEN, 2);
+    for wrong in ["", &"x".repeat(256)] {
+        let detail = told(&site, "executions", wrong, used).problem(400);
+        assert!(detail.contains("Idempotency-Key"), "{detail}");
+    }
+    #[cfg(unix)]
+    let _ = site.into_running().signal(rustix::process::Signal::TERM).wait().exit(0);
+    let site = Site::start(workspace.clone());
+    assert_eq!(told(&site, "executions", "a", used).status(202).header(again), Some("true"));
+    assert_eq!(workspace.sql("SELECT COUNT(*) FROM skill_executions"), [["2"]]);
+    // A day later it is another request.
+    let _ = workspace.sql("UPDATE request_keys SET made_at = '2026-01-01T00:00:00.000000000Z'");
+    assert_eq!(told(&site, "executions", "a", failed).status(202).header(again), None);
+    until(&site, WRITTEN, 1);
+    assert_eq!(workspace.sql("SELECT COUNT(*) FROM skill_executions"), [["3"]]);
+    assert_eq!(workspace.sql("SELECT COUNT(*) FROM request_keys"), [["1"]], "old keys are gone");
+}
 
 /// The id of the version in use.
 fn active(site: &Site) -> String {

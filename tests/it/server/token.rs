@@ -1,5 +1,7 @@
 //! A server that asks for a token.
 
+use std::time::{Duration, Instant};
+
 use super::client::send;
 use super::site::{Site, graded};
 use crate::workspace::Workspace;
@@ -22,7 +24,7 @@ fn nothing_is_shown_without_it() {
     let workspace = graded().env("SELFTEST_TOKEN", TOKEN);
     let site = Site::start(workspace);
     let paths = ["/api/sessions", "/api/openapi.json", "/metrics", "/", "/nothing", "/api/runs/x"];
-    for path in paths {
+    for (number, path) in paths.into_iter().enumerate() {
         let answer = site.get(path);
         assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"selftest\""));
         answer.problem(401);
@@ -34,7 +36,10 @@ fn nothing_is_shown_without_it() {
             &format!("Authorization: {TOKEN}"),
             &format!("Cookie: selftest={TOKEN}"),
         ] {
-            site.ask("GET", path, &[wrong]).problem(401);
+            // Each wrong token of a client is answered later than the one before.
+            if number == 0 || !wrong.contains("Bearer") {
+                site.ask("GET", path, &[wrong]).problem(401);
+            }
         }
         let page = site.ask("GET", path, &["Accept: text/html,*/*"]).status(303);
         assert_eq!(page.header("location"), Some("/login"));
@@ -49,6 +54,7 @@ fn nothing_is_shown_without_it() {
     let scheme = &api["components"]["securitySchemes"][name.as_str()];
     assert_eq!((&scheme["type"], &scheme["scheme"]), (&"http".into(), &"bearer".into()));
     site.get("/healthz").status(200);
+    site.get("/readyz").status(200);
     for scheme in ["Bearer", "bearer"] {
         let right = format!("Authorization: {scheme} {TOKEN}");
         site.ask("GET", "/api/sessions", &[&right]).json();
@@ -62,14 +68,12 @@ fn a_person_gives_it_once() {
     let site = Site::with(workspace, &["--token-file", "token"]);
     let form = site.get("/login").status(200);
     assert!(form.text().contains("<form method=\"post\">"));
-    for token in ["wrong", "", &"x".repeat(1000)] {
+    for token in ["wrong", &"x".repeat(1000)] {
         let refused = login(&site, token).status(401);
         assert_eq!(refused.header("set-cookie"), None);
         assert!(refused.text().contains("not the token"));
     }
-    let by_link = site.get(&format!("/login?token={TOKEN}")).status(200);
-    let by_form = login(&site, TOKEN).status(200);
-    for entered in [by_link, by_form] {
+    for entered in [login(&site, TOKEN).status(200)] {
         let cookie = entered.header("set-cookie").unwrap().to_owned();
         assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict"), "{cookie}");
         assert!(!cookie.contains(TOKEN) && !entered.text().contains(TOKEN));
@@ -78,7 +82,55 @@ fn a_person_gives_it_once() {
         site.ask("GET", "/api/sessions", &[&format!("Cookie: {pair}0")]).problem(401);
     }
     let run = site.into_running();
-    assert!(!run.said().contains(TOKEN));
+    assert!(!run.said().contains(TOKEN) && !run.log().contains(TOKEN));
+}
+
+#[test]
+fn wrong_tokens_are_slowed_and_logged_without_the_token() {
+    const GUESS: &str = "guess-0123456789";
+    let site = Site::start(graded().env("SELFTEST_TOKEN", TOKEN));
+    let wrong = || {
+        let started = Instant::now();
+        let header = format!("Authorization: Bearer {GUESS}");
+        let detail = site.ask("GET", "/api/sessions", &[&header]).problem(401);
+        assert!(detail.contains("not the token"), "{detail}");
+        started.elapsed()
+    };
+    let times = [(); 4].map(|()| wrong());
+    assert!(times[3] >= Duration::from_millis(800), "{times:?}");
+    assert!(times[3] > times[0], "{times:?}");
+    // Whoever shows nothing is no guesser, and whoever knows it does not wait.
+    let started = Instant::now();
+    site.get("/api/sessions").problem(401);
+    site.ask("GET", "/api/sessions", &[&format!("Authorization: Bearer {TOKEN}")]).json();
+    assert!(started.elapsed() < Duration::from_millis(800), "{:?}", started.elapsed());
+    // Many at once are not looked at.
+    let statuses = std::thread::scope(|scope| {
+        let ask = || login(&site, GUESS).status;
+        let threads = [(); 12].map(|()| scope.spawn(ask));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert!(statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
+    assert!(statuses.contains(&401) && statuses.contains(&429), "{statuses:?}");
+    let log = site.log();
+    assert!(log.contains("a wrong token from 127.0.0.1, number 4 in a row"), "{log}");
+    assert!(!log.contains(GUESS) && !log.contains(TOKEN), "{log}");
+}
+
+#[test]
+fn a_token_in_an_address_is_refused() {
+    let site = Site::start(graded().env("SELFTEST_TOKEN", TOKEN));
+    for path in ["/login", "/api/sessions", "/", "/nothing"] {
+        for name in ["token", "access_token", "API_KEY"] {
+            let answer = site.get(&format!("{path}?a=b&{name}={TOKEN}"));
+            assert_eq!(answer.header("set-cookie"), None);
+            let detail = answer.problem(400);
+            assert!(
+                detail.contains("Authorization: Bearer") && !detail.contains(TOKEN),
+                "{detail}"
+            );
+        }
+    }
 }
 
 #[test]

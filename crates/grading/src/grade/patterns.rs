@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::share::{Listed, Share, mean, ratio, total};
 use super::template::Templates;
-use super::{ErrorCause, ErrorClass, GradeRecord, OutcomeShares, TaskType};
+use super::{ErrorCause, ErrorClass, GradeRecord, Level, OutcomeShares, TaskType};
 
 /// Most tools and clusters in a list.
 const LISTED: usize = 20;
@@ -135,9 +135,13 @@ pub struct ErrorCluster {
 /// whose formula is not specified: the mean of efficiency, quality and completion, where completed
 /// counts as 5 and not completed as 1. From 1.0 to 5.0.
 pub fn session_score(record: &GradeRecord) -> f64 {
-    let completion = if record.task_completed { 5 } else { 1 };
-    let levels = record.tool_calls_efficient.get() + record.response_quality.get() + completion;
-    f64::from(levels) / 3.0
+    score_of(record.tool_calls_efficient, record.response_quality, record.task_completed)
+}
+
+/// The same of its parts.
+pub fn score_of(efficiency: Level, quality: Level, is_completed: bool) -> f64 {
+    let completion = if is_completed { 5 } else { 1 };
+    f64::from(efficiency.get() + quality.get() + completion) / 3.0
 }
 
 impl Patterns {

@@ -31,7 +31,6 @@ pub enum SkillTest {
         /// The result in one sentence, with its numbers.
         conclusion: String,
         /// All numbers.
-        #[schema(value_type = Object)]
         details: Value,
     },
     /// It was not tested, and why.

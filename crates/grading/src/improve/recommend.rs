@@ -118,7 +118,7 @@ mod tests {
     use crate::grade::GradeRecord;
     use crate::grade::fixture::record;
     use crate::improve::gap::GapKind;
-    use crate::improve::routing::advise;
+    use crate::improve::routing::{Scored, advise};
 
     const NOW: &str = "2026-11-22T00:00:00Z";
 
@@ -175,7 +175,9 @@ mod tests {
             })
             .collect();
         let settings = RoutingSettings::default();
-        let advice = advise(&records, NOW.parse().unwrap(), None, &settings);
+        let scored = |record| Scored::of(record, NOW.parse().unwrap(), &settings);
+        let scored: Vec<Scored> = records.iter().filter_map(scored).collect();
+        let advice = advise(&scored, None, &settings);
         let gaps = [
             gap("open", TaskType::Debugging, GapStatus::Open),
             gap("shut", TaskType::Debugging, GapStatus::Closed),
@@ -203,7 +205,9 @@ mod tests {
         let records: Vec<GradeRecord> =
             (0..4).map(|id| record(&id.to_string(), TaskType::Debugging, false, 1, 1)).collect();
         let settings = RoutingSettings::default();
-        let advice = advise(&records, NOW.parse().unwrap(), None, &settings);
+        let scored = |record| Scored::of(record, NOW.parse().unwrap(), &settings);
+        let scored: Vec<Scored> = records.iter().filter_map(scored).collect();
+        let advice = advise(&scored, None, &settings);
         assert!(recommendations(&advice, &[], &[], &settings).is_empty());
     }
 }

@@ -10,6 +10,60 @@ use selftest_harness::report::document;
 /// The name of the token in the document.
 const TOKEN: &str = "token";
 
+/// An error that many operations share. Those of one operation stand beside its handler.
+struct GeneralError {
+    status: &'static str,
+    description: &'static str,
+    of: Operations,
+}
+
+/// Some of the operations.
+enum Operations {
+    All,
+    /// Those below `/api`, which need the token where there is one and read the database.
+    Api,
+    /// Those with a name in the path, or a cursor.
+    Named,
+    /// Those that change something.
+    Changes,
+    /// Those that take a body.
+    WithBody,
+}
+
+impl Operations {
+    fn holds(&self, path: &str, method: &str, operation: &Value) -> bool {
+        match self {
+            Operations::All => true,
+            Operations::Api => path.starts_with("/api/"),
+            Operations::Named => {
+                let parameters = operation["parameters"].as_array();
+                let mut names = parameters.into_iter().flatten().map(|it| &it["name"]);
+                path.contains('{') || names.any(|name| name == "cursor")
+            }
+            Operations::Changes => method != "get",
+            Operations::WithBody => operation.get("requestBody").is_some(),
+        }
+    }
+}
+
+const ERRORS: &[GeneralError] = &[
+    error("400", "The path, the query or the body is not as it is described", Operations::All),
+    error("401", "The token is missing or wrong, where the server asks for one", Operations::Api),
+    error("403", "A page of another site makes the request", Operations::Changes),
+    error("404", "There is nothing of that name, or no page at that cursor", Operations::Named),
+    error("413", "The body is too large: at most 64 KiB", Operations::WithBody),
+    error("415", "The body is not JSON, or does not say so", Operations::WithBody),
+    error("421", "The server does not answer to that host name", Operations::All),
+    error("429", "Too many wrong tokens have come from that address", Operations::Api),
+    error("500", "A fault of the server, which its log describes", Operations::Api),
+    error("503", "The database is busy or cannot be reached; try again later", Operations::Api),
+    error("507", "The disk of the database is full, or fails", Operations::Api),
+];
+
+const fn error(status: &'static str, description: &'static str, of: Operations) -> GeneralError {
+    GeneralError { status, description, of }
+}
+
 /// The document at `/api/openapi.json` of a server that asks for a token or not.
 pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
     // Of our own types, all of which are plain data.
@@ -26,7 +80,7 @@ pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
         "type": "http",
         "scheme": "bearer",
         "description": "The token that the server was started with. It is needed for every path \
-                        once there is one, except for `/healthz`, `/favicon.ico` and `/login`.",
+                        once there is one, except for `/healthz`, `/readyz`, `/favicon.ico` and `/login`.",
     });
     if needs_token {
         api["security"] = json!([{ TOKEN: [] }]);
@@ -41,11 +95,10 @@ pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
     let name = <Problem as utoipa::ToSchema>::name();
     schemas[&*name] = schema_of::<Problem>();
     let problem = json!({
-        "description": "What went wrong",
-        "content": { MEDIA_TYPE: { "schema": { "$ref": format!("#/components/schemas/{name}") } } },
+        MEDIA_TYPE: { "schema": { "$ref": format!("#/components/schemas/{name}") } },
     });
     let operations = api["paths"].as_object_mut().into_iter().flatten();
-    for (_, methods) in operations {
+    for (path, methods) in operations {
         for (method, operation) in methods.as_object_mut().into_iter().flatten() {
             let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
             for parameter in parameters.into_iter().flatten() {
@@ -56,16 +109,26 @@ pub(super) fn document(paths: OpenApi, needs_token: bool) -> Value {
                     *kind = first;
                 }
             }
+            let errors: Vec<_> =
+                ERRORS.iter().filter(|error| error.of.holds(path, method, operation)).collect();
             let responses = &mut operation["responses"];
+            for GeneralError { status, description, .. } in errors {
+                if responses.get(*status).is_none() {
+                    responses[*status] = json!({ "description": description });
+                }
+            }
+            for (status, response) in responses.as_object_mut().into_iter().flatten() {
+                if status.starts_with(['4', '5']) {
+                    response["content"] = problem.clone();
+                }
+            }
             for response in responses.as_object_mut().into_iter().flat_map(Map::values_mut) {
                 // The format wants one; what the answer is, its schema says.
                 if response.get("description").is_none() {
                     response["description"] = "The answer".into();
                 }
             }
-            responses["4XX"] = problem.clone();
-            responses["5XX"] = problem.clone();
-            if method == "get" {
+            if method == "get" && path.starts_with("/api/") {
                 responses["200"]["headers"]["ETag"] = json!({
                     "description": "Of this answer; send it back as If-None-Match",
                     "schema": { "type": "string" },

@@ -20,7 +20,7 @@ use selftest_service::jobs::Grading;
 /// Every grade of a session, and what became of the last request for one
 ///
 /// A `/` in an id is written `%2F`.
-#[utoipa::path(get, path = "/api/grades/session/{id}", tag = "grades",
+#[utoipa::path(get, path = "/api/grades/session/{id}", operation_id = "get_session_grades", tag = "grades",
     params(("id" = String, Path, description = "The session", max_length = 512)),
     responses((status = 200, body = SessionGrades)))]
 pub(super) async fn of_session(
@@ -46,9 +46,12 @@ fn unknown() -> Problem {
 ///
 /// Answers at once; the grade is there when the model has worked through the queue. What became of
 /// the request is in `request` where the grade will be.
-#[utoipa::path(post, path = "/api/grades/session/{id}", tag = "grades",
+#[utoipa::path(post, path = "/api/grades/session/{id}", operation_id = "request_session_grade", tag = "grades",
     params(("id" = String, Path, description = "The session", max_length = 512)),
-    responses((status = 202, body = Queued, headers(("Location" = String, description = "Where the grade will be")))))]
+    responses(
+        (status = 202, body = Queued, headers(
+            ("Location" = String, description = "Where the grade will be"))),
+        (status = 409, description = "The session waits to be graded already")))]
 pub(super) async fn queue(
     State(app): State<Arc<App>>,
     Name(id): Name,
@@ -80,7 +83,7 @@ pub(super) struct Recent {
 }
 
 /// The newest grades by models
-#[utoipa::path(get, path = "/api/grades/recent", tag = "grades", params(Recent),
+#[utoipa::path(get, path = "/api/grades/recent", operation_id = "list_recent_grades", tag = "grades", params(Recent),
     responses((status = 200, body = GradePage)))]
 pub(super) async fn recent(
     State(app): State<Arc<App>>,

@@ -44,7 +44,7 @@ pub(super) struct GapQuery {
 }
 
 /// Gaps, those of most sessions first
-#[utoipa::path(get, path = "/api/gaps", tag = "improvement", params(GapQuery),
+#[utoipa::path(get, path = "/api/gaps", operation_id = "list_gaps", tag = "improvement", params(GapQuery),
     responses((status = 200, body = GapList)))]
 pub(super) async fn gaps(
     State(app): State<Arc<App>>,
@@ -68,7 +68,7 @@ pub(super) struct ProposalQuery {
 }
 
 /// Proposed skills, newest first
-#[utoipa::path(get, path = "/api/proposals", tag = "improvement", params(ProposalQuery),
+#[utoipa::path(get, path = "/api/proposals", operation_id = "list_proposals", tag = "improvement", params(ProposalQuery),
     responses((status = 200, body = ProposalList)))]
 pub(super) async fn proposals(
     State(app): State<Arc<App>>,
@@ -80,7 +80,7 @@ pub(super) async fn proposals(
 }
 
 /// A proposed skill with its gap
-#[utoipa::path(get, path = "/api/proposals/{id}", tag = "improvement",
+#[utoipa::path(get, path = "/api/proposals/{id}", operation_id = "get_proposal", tag = "improvement",
     params(("id" = String, Path, description = "Id of the proposal", max_length = 512)),
     responses((status = 200, body = ProposalDetail)))]
 pub(super) async fn proposal(
@@ -109,9 +109,10 @@ pub(super) struct Why {
 ///
 /// Writes its SKILL.md to the folder `gaps.skills_folder` of the server's configuration. Puts
 /// nothing to use.
-#[utoipa::path(post, path = "/api/proposals/{id}/accept", tag = "improvement",
+#[utoipa::path(post, path = "/api/proposals/{id}/accept", operation_id = "accept_proposal", tag = "improvement",
     params(("id" = String, Path, description = "Id of the proposal", max_length = 512), Why),
-    responses((status = 200, body = Proposal)))]
+    responses((status = 200, body = Proposal),
+        (status = 409, description = "The proposal is decided, or its file is there already")))]
 pub(super) async fn accept_proposal(
     State(app): State<Arc<App>>,
     Name(id): Name,
@@ -134,9 +135,10 @@ pub(super) struct WhyNot {
 }
 
 /// Rejects a proposed skill
-#[utoipa::path(post, path = "/api/proposals/{id}/reject", tag = "improvement",
+#[utoipa::path(post, path = "/api/proposals/{id}/reject", operation_id = "reject_proposal", tag = "improvement",
     params(("id" = String, Path, description = "Id of the proposal", max_length = 512), WhyNot),
-    responses((status = 200, body = Proposal)))]
+    responses((status = 200, body = Proposal),
+        (status = 409, description = "The proposal is decided, or its file is there already")))]
 pub(super) async fn reject_proposal(
     State(app): State<Arc<App>>,
     Name(id): Name,
@@ -163,7 +165,7 @@ fn task_types() -> Schema {
 }
 
 /// How types of tasks go, and which tier of models they need
-#[utoipa::path(get, path = "/api/routing", tag = "improvement", params(RoutingQuery),
+#[utoipa::path(get, path = "/api/routing", operation_id = "get_routing", tag = "improvement", params(RoutingQuery),
     responses((status = 200, body = Routing)))]
 pub(super) async fn advise(
     State(app): State<Arc<App>>,

@@ -101,7 +101,7 @@ async fn object<S: Send + Sync>(
 }
 
 /// The message for a body that is not a JSON object.
-fn refused(status: StatusCode) -> Problem {
+pub(super) fn refused(status: StatusCode) -> Problem {
     let detail = match status {
         StatusCode::UNPROCESSABLE_ENTITY => NOT_AN_OBJECT,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {

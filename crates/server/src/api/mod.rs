@@ -2,6 +2,8 @@
 
 mod describe;
 mod grades;
+mod health;
+mod idempotency;
 mod improvement;
 mod input;
 mod patterns;
@@ -28,7 +30,7 @@ pub(super) use skills::{today, weeks_of};
 use super::App;
 use super::cache::{self, Cache};
 
-/// All paths below `/api`, and `/healthz`.
+/// All paths below `/api`, `/healthz` and `/readyz`.
 pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
     let stored = OpenApiRouter::new()
         .routes(routes!(grades::recent))
@@ -64,10 +66,9 @@ pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
         .routes(routes!(reflections::scores))
         .routes(routes!(reflections::weak))
         .layer(from_fn(cache::tag));
-    let (router, paths) = stored.merge(fresh).split_for_parts();
+    let health = OpenApiRouter::new().routes(routes!(health::live)).routes(routes!(health::ready));
+    let (router, paths) = stored.merge(fresh).merge(health).split_for_parts();
     let described = describe::document(paths, needs_token).to_string();
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], described));
-    router
-        .route("/api/openapi.json", described.layer(from_fn(cache::tag)))
-        .route("/healthz", get(async || "ok\n"))
+    router.route("/api/openapi.json", described.layer(from_fn(cache::tag)))
 }

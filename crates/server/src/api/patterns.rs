@@ -23,7 +23,7 @@ pub(super) struct Span {
 }
 
 /// Patterns of the sessions of the last days
-#[utoipa::path(get, path = "/api/patterns", tag = "patterns", params(Span),
+#[utoipa::path(get, path = "/api/patterns", operation_id = "get_patterns", tag = "patterns", params(Span),
     responses((status = 200, body = Object)))]
 pub(super) async fn patterns(
     State(app): State<Arc<App>>,

@@ -27,7 +27,7 @@ const MAX_WEAK: u32 = 100;
 ///
 /// Graded again, it keeps its score and time, unless the criteria have changed. A `/` in an id is
 /// written `%2F`.
-#[utoipa::path(get, path = "/api/debug/reflection/grade/{project_id}", tag = "reflections",
+#[utoipa::path(get, path = "/api/debug/reflection/grade/{project_id}", operation_id = "grade_last_reflection", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512)),
     responses((status = 200, body = ReflectionScore)))]
 pub(super) async fn grade(
@@ -47,14 +47,16 @@ pub(super) async fn grade(
 ///
 /// A document that does not match the schema is graded accordingly, not refused. A reflection that says
 /// its `reflection_id` can be sent again: the second time nothing happens.
-#[utoipa::path(post, path = "/api/reflections/{project_id}", tag = "reflections",
+#[utoipa::path(post, path = "/api/reflections/{project_id}", operation_id = "submit_reflection", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512)),
     request_body(content = Object, content_type = "application/json",
         description = "The reflection: goal, summary, confidence, tags, and what else there is"),
     responses(
         (status = 201, body = ReflectionScore, headers(
             ("Location" = String, description = "The scores of the project"))),
-        (status = 200, body = ReflectionScore, description = "It was there already")))]
+        (status = 200, body = ReflectionScore, description = "It was there already"),
+        (status = 409, description = "Another reflection has that id"),
+        (status = 422, description = "The body is no object, or its id cannot be kept")))]
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
     Name(project_id): Name,
@@ -118,7 +120,7 @@ pub(super) struct ScoresAsked {
 ///
 /// `count` and `average_score` are over all of them, not over the page. A project without
 /// reflections has none.
-#[utoipa::path(get, path = "/api/reflections/{project_id}/scores", tag = "reflections",
+#[utoipa::path(get, path = "/api/reflections/{project_id}/scores", operation_id = "list_reflection_scores", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512),
         ScoresAsked),
     responses((status = 200, body = ReflectionScores)))]
@@ -146,7 +148,7 @@ pub(super) struct WeakAsked {
 /// The weak reflections of a project
 ///
 /// `count` is over all of them, not over the page.
-#[utoipa::path(get, path = "/api/reflections/{project_id}/weak", tag = "reflections",
+#[utoipa::path(get, path = "/api/reflections/{project_id}/weak", operation_id = "list_weak_reflections", tag = "reflections",
     params(("project_id" = String, Path, description = "The project", max_length = 512),
         WeakAsked),
     responses((status = 200, body = WeakReflections)))]

@@ -24,7 +24,7 @@ pub(super) struct Listed {
 }
 
 /// The weekly reports that there are
-#[utoipa::path(get, path = "/api/reports/weekly", tag = "reports", params(Listed),
+#[utoipa::path(get, path = "/api/reports/weekly", operation_id = "list_weekly_reports", tag = "reports", params(Listed),
     responses((status = 200, body = WeekList)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -44,7 +44,7 @@ pub(super) async fn list(
 }
 
 /// The report of a week
-#[utoipa::path(get, path = "/api/reports/weekly/{week}", tag = "reports",
+#[utoipa::path(get, path = "/api/reports/weekly/{week}", operation_id = "get_weekly_report", tag = "reports",
     params(("week" = String, Path, description = "ISO week, such as 2026-W47")),
     responses((status = 200, body = Object)))]
 pub(super) async fn one(

@@ -27,7 +27,7 @@ pub(super) struct Listed {
 }
 
 /// The selftest runs, newest first
-#[utoipa::path(get, path = "/api/runs", tag = "runs", params(Listed),
+#[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(Listed),
     responses((status = 200, body = RunPage)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -54,7 +54,7 @@ pub(super) async fn list(
 }
 
 /// The whole report of a run
-#[utoipa::path(get, path = "/api/runs/{run_id}", tag = "runs",
+#[utoipa::path(get, path = "/api/runs/{run_id}", operation_id = "get_run", tag = "runs",
     params(("run_id" = String, Path, description = "The run")),
     responses((status = 200, body = ReportSchema)))]
 pub(super) async fn one(
@@ -65,7 +65,7 @@ pub(super) async fn one(
 }
 
 /// The cases of a run, in short
-#[utoipa::path(get, path = "/api/runs/{run_id}/cases", tag = "runs",
+#[utoipa::path(get, path = "/api/runs/{run_id}/cases", operation_id = "list_cases", tag = "runs",
     params(("run_id" = String, Path, description = "The run")),
     responses((status = 200, body = CaseList)))]
 pub(super) async fn cases(
@@ -77,7 +77,7 @@ pub(super) async fn cases(
 }
 
 /// A case: prompt, hints, transcript, verdict, raw replies
-#[utoipa::path(get, path = "/api/runs/{run_id}/cases/{scenario}", tag = "runs",
+#[utoipa::path(get, path = "/api/runs/{run_id}/cases/{scenario}", operation_id = "get_case", tag = "runs",
     params(
         ("run_id" = String, Path, description = "The run"),
         ("scenario" = String, Path,

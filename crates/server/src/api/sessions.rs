@@ -75,7 +75,7 @@ pub(super) struct Listed {
 }
 
 /// Sessions, sorted and filtered
-#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Listed),
+#[utoipa::path(get, path = "/api/sessions", operation_id = "list_sessions", tag = "sessions", params(Listed),
     responses((status = 200, body = SessionPage)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -104,7 +104,7 @@ pub(super) async fn list(
 /// A session with its grade by rules
 ///
 /// A `/` in an id is written `%2F`.
-#[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
+#[utoipa::path(get, path = "/api/sessions/{id}", operation_id = "get_session", tag = "sessions",
     params(("id" = String, Path, description = "The session", max_length = 512)),
     responses((status = 200, body = SessionDetail)))]
 pub(super) async fn one(

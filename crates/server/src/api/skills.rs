@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -12,15 +13,31 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::super::App;
 use super::super::problem::Problem;
-use super::input::{self, Body, Name, Parameters};
+use super::super::skill_queue::{Accepted, Refusal};
+use super::idempotency::{Keyed, REPLAYED};
+use super::input::{self, Name, Parameters};
 use super::types::{ExecutionPage, Kept, SkillDetail, SkillPage};
 use selftest_grading::improve::skill::{ExecutionStatus, SkillChange, SkillVersion};
 use selftest_grading::improve::trend::{self, WeekCount};
 use selftest_service::grader::skills::{ChangeError, NewExecution, NewMessage};
-use selftest_store::{DayCount, SkillRef};
+use selftest_store::{DayCount, RequestKey, SkillRecord, SkillRef, SkillRequest};
+
+/// How often a key is looked up while others are written.
+const MAX_LOOKUPS: usize = 20;
 
 /// Who does what is asked for here, in the audit.
 const ACTOR: &str = "api";
+
+/// A key under which the request may be sent again: it is kept once. Known for 24 hours.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only described here; `Keyed` reads it")]
+struct RequestHeaders {
+    /// Chosen by the client, such as a UUID. With the same key the same body is answered as before
+    /// and kept once, for 24 hours; another body is refused.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255, pattern = "^[ -~]+$")]
+    idempotency_key: Option<String>,
+}
 
 /// A use of a skill.
 #[derive(Deserialize, ToSchema)]
@@ -62,14 +79,18 @@ pub(super) struct ExecutionReport {
 
 /// Tells of a use of a skill
 ///
-/// Answers at once and never with an error of the database: executions wait in memory to be
-/// written. What finds no room, or names a skill that nobody made known, is counted in `/metrics`.
-#[utoipa::path(post, path = "/api/skills/executions", tag = "skills", request_body = ExecutionReport,
-    responses((status = 202, body = Kept)))]
+/// Answers at once: executions wait in memory to be written, and what was answered with 202 is
+/// written as soon as the database takes it. While it takes nothing, or too many wait, the answer
+/// is 503. What names a skill that nobody made known is counted in `/metrics`.
+#[utoipa::path(post, path = "/api/skills/executions", operation_id = "record_skill_execution", tag = "skills", request_body = ExecutionReport,
+    params(RequestHeaders),
+    responses((status = 202, body = Kept, headers(
+            ("Idempotency-Replayed" = String, description = "`true` where it had been sent before"))),
+        (status = 422, description = "Another body was sent under that Idempotency-Key")))]
 pub(super) async fn execution(
     State(app): State<Arc<App>>,
-    Body(body): Body<ExecutionReport>,
-) -> Result<(StatusCode, Json<Kept>), Problem> {
+    Keyed { body, key }: Keyed<ExecutionReport>,
+) -> Result<Response, Problem> {
     let execution = NewExecution {
         skill: SkillRef::Told {
             skill: input::body_text("skill", body.skill, 1, 200)?,
@@ -84,8 +105,54 @@ pub(super) async fn execution(
         execution_time_ms: body.execution_time_ms,
         error_message: input::body_optional("error_message", body.error_message, 4000)?,
     };
-    let accepted = app.skills.enqueue(app.skills.tracker().execution(execution));
-    Ok((StatusCode::ACCEPTED, Json(Kept { accepted })))
+    accept(&app, app.skills.tracker().execution(execution), key).await
+}
+
+/// What is accepted is written, if need be later; what cannot be is said to the caller.
+async fn accept(
+    app: &App,
+    record: SkillRecord,
+    key: Option<RequestKey>,
+) -> Result<Response, Problem> {
+    let busy = |detail, seconds| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(seconds)
+    };
+    for _ in 0..MAX_LOOKUPS {
+        let seen = app.skills.written();
+        if let Some(key) = &key
+            && let Some(written) = app.store.request_digest(key).await?
+        {
+            return if written == key.digest {
+                Ok(kept(Accepted::Again))
+            } else {
+                Err(other_body())
+            };
+        }
+        let request = SkillRequest { record: record.clone(), key: key.clone() };
+        match app.skills.enqueue(request, seen) {
+            Ok(accepted) => return Ok(kept(accepted)),
+            Err(Refusal::Full) => return Err(busy("too many records wait to be written", 1)),
+            Err(Refusal::Failing) => {
+                return Err(busy("the database takes no records at present", 5));
+            }
+            Err(Refusal::OtherBody) => return Err(other_body()),
+            Err(Refusal::Stale) => {}
+        }
+    }
+    Err(busy("too many records are being written", 1))
+}
+
+fn kept(accepted: Accepted) -> Response {
+    let answer = (StatusCode::ACCEPTED, Json(Kept { accepted: true }));
+    match accepted {
+        Accepted::New => answer.into_response(),
+        Accepted::Again => ([(REPLAYED, "true")], answer).into_response(),
+    }
+}
+
+fn other_body() -> Problem {
+    let detail = "another body was sent under that Idempotency-Key; take a new key";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
 /// A message of a user.
@@ -110,20 +177,22 @@ pub(super) struct MessageTold {
 ///
 /// The first message after an execution says whether the user was grateful or asked for the same
 /// again; it counts for the latest execution of the session. Answers at once.
-#[utoipa::path(post, path = "/api/skills/messages", tag = "skills", request_body = MessageTold,
-    responses((status = 202, body = Kept)))]
+#[utoipa::path(post, path = "/api/skills/messages", operation_id = "record_message", tag = "skills", request_body = MessageTold,
+    params(RequestHeaders),
+    responses((status = 202, body = Kept, headers(
+            ("Idempotency-Replayed" = String, description = "`true` where it had been sent before"))),
+        (status = 422, description = "Another body was sent under that Idempotency-Key")))]
 pub(super) async fn message(
     State(app): State<Arc<App>>,
-    Body(body): Body<MessageTold>,
-) -> Result<(StatusCode, Json<Kept>), Problem> {
+    Keyed { body, key }: Keyed<MessageTold>,
+) -> Result<Response, Problem> {
     let message = NewMessage {
         session_id: input::body_text("session_id", body.session_id, 1, 200)?,
         message: input::body_text("message", body.message, 0, 8000)?,
         previous: input::body_optional("previous", body.previous, 8000)?,
         user_edited_output: body.user_edited_output,
     };
-    let (_, record) = app.skills.tracker().message(&message);
-    Ok((StatusCode::ACCEPTED, Json(Kept { accepted: app.skills.enqueue(record) })))
+    accept(&app, app.skills.tracker().message(&message).1, key).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -138,7 +207,7 @@ pub(super) struct Listed {
 }
 
 /// All versions of all skills, by name
-#[utoipa::path(get, path = "/api/skills", tag = "skills", params(Listed),
+#[utoipa::path(get, path = "/api/skills", operation_id = "list_skills", tag = "skills", params(Listed),
     responses((status = 200, body = SkillPage)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -152,7 +221,7 @@ pub(super) async fn list(
 }
 
 /// A version of a skill: how well it works, how often it was used, its executions
-#[utoipa::path(get, path = "/api/skills/{id}", tag = "skills",
+#[utoipa::path(get, path = "/api/skills/{id}", operation_id = "get_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version", max_length = 512), Listed),
     responses((status = 200, body = SkillDetail)))]
 pub(super) async fn one(
@@ -200,9 +269,10 @@ pub(super) struct Why {
 }
 
 /// Disables a version
-#[utoipa::path(post, path = "/api/skills/{id}/disable", tag = "skills",
+#[utoipa::path(post, path = "/api/skills/{id}/disable", operation_id = "disable_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version", max_length = 512), Why),
-    responses((status = 200, body = SkillChange)))]
+    responses((status = 200, body = SkillChange),
+        (status = 409, description = "The version is not in the state that this needs")))]
 pub(super) async fn disable(
     State(app): State<Arc<App>>,
     Name(id): Name,
@@ -214,9 +284,10 @@ pub(super) async fn disable(
 }
 
 /// Puts a version to use
-#[utoipa::path(post, path = "/api/skills/{id}/promote", tag = "skills",
+#[utoipa::path(post, path = "/api/skills/{id}/promote", operation_id = "promote_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version", max_length = 512)),
-    responses((status = 200, body = SkillChange)))]
+    responses((status = 200, body = SkillChange),
+        (status = 409, description = "The version is not in the state that this needs")))]
 pub(super) async fn promote(
     State(app): State<Arc<App>>,
     Name(id): Name,
@@ -226,9 +297,10 @@ pub(super) async fn promote(
 }
 
 /// Takes the version in use out of it, and puts the one before it to use
-#[utoipa::path(post, path = "/api/skills/{id}/rollback", tag = "skills",
+#[utoipa::path(post, path = "/api/skills/{id}/rollback", operation_id = "roll_back_skill", tag = "skills",
     params(("id" = String, Path, description = "Id of the version in use", max_length = 512)),
-    responses((status = 200, body = SkillChange)))]
+    responses((status = 200, body = SkillChange),
+        (status = 409, description = "The version is not in the state that this needs")))]
 pub(super) async fn rollback(
     State(app): State<Arc<App>>,
     Name(id): Name,

@@ -132,7 +132,7 @@ pub(super) struct Queued {
 /// Whether something that was told will be kept.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Kept {
-    /// False where too much waits to be written: it was dropped and counted.
+    /// Always true: what is not taken is answered with 503.
     pub(super) accepted: bool,
 }
 

@@ -27,9 +27,10 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header;
-use axum::middleware::{Next, from_fn};
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
@@ -64,7 +65,6 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/proposals/{id}/reject", post(proposal::rejected))
         .route("/assets/{digest}/{name}", get(assets::file))
         .route("/favicon.ico", get(assets::favicon))
-        .layer(from_fn(show_problems))
 }
 
 #[derive(Template)]
@@ -74,14 +74,28 @@ struct ErrorPage {
     problem: Problem,
 }
 
-/// Shows the problems of pages as pages.
-async fn show_problems(request: Request, next: Next) -> Response {
+/// Shows problems as pages to browsers, whatever they asked for; programs get them as they are.
+pub(super) async fn show_problems(request: Request, next: Next) -> Response {
+    let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let is_browser = accept.is_some_and(wants_page);
     let mut response = next.run(request).await;
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
-    match (ErrorPage { section: "", problem }).render() {
-        Ok(text) => (response.status(), Html(text)).into_response(),
-        Err(_) => response,
+    if is_browser && let Ok(text) = (ErrorPage { section: "", problem }).render() {
+        *response.body_mut() = Body::from(text);
+        // Of the body that it had, which may have been compressed.
+        for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+            response.headers_mut().remove(name);
+        }
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, html);
     }
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// Whether a client asks for a page to look at and not for JSON.
+fn wants_page(accept: &str) -> bool {
+    accept.contains("text/html") && !accept.contains("json")
 }
 
 impl From<askama::Error> for Problem {

@@ -102,3 +102,8 @@ pub(super) async fn panel(
 ) -> Result<Response, Problem> {
     html(&SessionPanel { session: load(&app, &id).await? })
 }
+
+/// The panel of a session as a part of another page, in HTML.
+pub(super) async fn beside_list(app: &App, id: &str) -> Result<String, Problem> {
+    Ok(SessionPanel { session: load(app, id).await? }.render()?)
+}

@@ -1,4 +1,5 @@
-//! The list of sessions: sorted, filtered and paged by the database.
+//! The list of sessions: sorted, filtered and paged by the database. One of them may be open beside
+//! it, which `?session=ID` says.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{cursor, filters, html, link, quoted};
+use super::{cursor, filters, html, link, quoted, session};
 use crate::App;
 use crate::problem::Problem;
 use selftest_grading::grade::{SessionKind, TaskOutcome, TaskType};
@@ -29,6 +30,8 @@ pub(super) struct Params {
     min_quality: String,
     q: String,
     after: String,
+    /// The session whose panel is open.
+    session: String,
 }
 
 /// Sort, heading, class of the column, and whether the highest come first at the first click.
@@ -54,6 +57,8 @@ struct Sessions {
     total: u64,
     agents: Vec<String>,
     page: Page<SessionRow>,
+    /// The open session, in HTML.
+    panel: Option<String>,
 }
 
 impl Sessions {
@@ -65,6 +70,11 @@ impl Sessions {
 
     fn page(&self, after: &str) -> String {
         self.params.link(&self.params.sort, &self.params.dir, after)
+    }
+
+    /// The same list without a panel.
+    fn closed(&self) -> String {
+        self.page(&self.params.after)
     }
 
     fn is_filtered(&self) -> bool {
@@ -146,6 +156,10 @@ pub(super) async fn list(
     let query = params.query()?;
     html(&Sessions {
         section: "sessions",
+        panel: match &*params.session {
+            "" => None,
+            id => Some(session::beside_list(&app, id).await?),
+        },
         total: app.store.count_sessions(&query).await?,
         agents: app.store.agents().await?,
         page: app.store.sessions(&query).await?,

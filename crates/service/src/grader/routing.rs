@@ -3,9 +3,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use selftest_grading::grade::{GradeRecord, TaskType, overrides};
+use selftest_grading::grade::patterns::score_of;
+use selftest_grading::grade::{TaskType, overrides};
 use selftest_grading::improve::recommend::{Routing, recommendations};
-use selftest_grading::improve::routing::{RoutingSettings, advise, window};
+use selftest_grading::improve::routing::{RoutingSettings, Scored, advise, window};
 use selftest_store::{Store, StoreError};
 
 /// Gaps and proposals that recommendations are chosen from.
@@ -23,11 +24,23 @@ pub async fn routing(
     let (from, earliest) = window(now, settings);
     // A recording machine whose clock runs ahead a little is no reason to lose its sessions.
     let ahead = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
-    let grades = store.grades_between(earliest, ahead, agent).await?.items;
+    let counts = store.score_counts([earliest, from, ahead], agent).await?.items;
     let made = store.overrides().await?.items;
-    let records: Vec<GradeRecord> =
-        grades.into_iter().map(|grade| overrides::apply(grade, &made)).collect();
-    let items = advise(&records, now, task_type, settings);
+    let apart = store.grades_apart(earliest, ahead, agent).await?;
+    let apart = apart.into_iter().map(|grade| overrides::apply(grade, &made));
+    let mut scored: Vec<Scored> =
+        apart.filter_map(|grade| Scored::of(&grade, now, settings)).collect();
+    scored.extend(counts.iter().flat_map(|count| {
+        let of = |is_recent, sessions| Scored {
+            task_type: count.task_type,
+            is_recent,
+            score: score_of(count.efficiency, count.quality, count.task_completed),
+            is_completed: count.task_completed,
+            sessions,
+        };
+        [of(false, count.earlier), of(true, count.recent)].into_iter().filter(|it| it.sessions > 0)
+    }));
+    let items = advise(&scored, task_type, settings);
     let gaps = store.gaps(None, MAX_CANDIDATES).await?.items;
     let proposals = store.proposals(None, MAX_CANDIDATES).await?.items;
     let recommendations = recommendations(&items, &gaps, &proposals, settings);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use apalis::prelude::{AbortError, Attempt, BoxDynError, Data};
 use futures_util::future::BoxFuture;
@@ -15,6 +15,9 @@ use selftest_text::one_line;
 
 /// The name of this work in the log, as the scheduled jobs have theirs.
 const NAME: &str = "run_session_grading";
+
+/// Between two looks whether another process has done with a session.
+const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Gradings in a row without an answer of the model after which it counts as gone.
 pub(super) const MAX_UNANSWERED: u32 = 2;
@@ -51,19 +54,29 @@ impl Gradings {
         let found =
             found.ok_or_else(|| Fault::Final("it has no grade by rules any more".to_owned()))?;
         let grader = (self.find)(model.clone()).await.map_err(Fault::Passing)?;
+        // A backfill may be at the same session.
+        let claim = loop {
+            match grader.claim(session_id, self.settings.heartbeat()).await.map_err(store)? {
+                Some(claim) => break claim,
+                None => tokio::time::sleep(CLAIM_INTERVAL).await,
+            }
+        };
         let known = self.store.quality_of(session_id).await.map_err(store)?.items;
         // A worker that died between keeping the grade and saying so: the model is not asked
         // twice for one request.
         let is_there =
             known.iter().any(|grade| grade.model == grader.model_id() && grade.ts >= *requested_at);
-        if is_there {
-            return Ok("graded before");
-        }
-        match grader.grade(session_id, &found.session_file).await {
-            Ok(_) => Ok("graded"),
-            Err(fault) if fault.is_lasting() => Err(Fault::Passing(fault.to_string())),
-            Err(fault) => Err(Fault::Final(fault.to_string())),
-        }
+        let result = if is_there {
+            Ok("graded before")
+        } else {
+            match grader.grade(session_id, &found.session_file).await {
+                Ok(_) => Ok("graded"),
+                Err(fault) if fault.is_lasting() => Err(Fault::Passing(fault.to_string())),
+                Err(fault) => Err(Fault::Final(fault.to_string())),
+            }
+        };
+        claim.release().await.map_err(store)?;
+        result
     }
 
     async fn run(&self, grading: &Grading, attempt: usize) -> Result<(), BoxDynError> {

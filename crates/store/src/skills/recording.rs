@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::statement::{ToValue as _, params};
 use crate::transaction::Writing;
-use crate::{Store, StoreError, bound};
+use crate::{SkillRequest, Store, StoreError, bound, requests};
 use selftest_grading::improve::skill::{Reaction, SkillExecution};
 
 /// The version of a skill that was only seen in use.
@@ -65,6 +65,8 @@ pub struct Recorded {
     pub messages: u64,
     /// Messages in whose session no execution waited for one.
     pub unrelated: u64,
+    /// Requests that had been written before.
+    pub repeated: u64,
 }
 
 impl Store {
@@ -76,6 +78,23 @@ impl Store {
         }
         let mut writing = self.begin().await?;
         for record in records {
+            write(&mut writing, record, &mut recorded).await?;
+        }
+        writing.commit().await?;
+        Ok(recorded)
+    }
+
+    /// The same for what clients sent. A request whose key is known is counted and not written.
+    pub async fn record_requests(&self, requests: &[SkillRequest]) -> Result<Recorded, StoreError> {
+        let mut recorded = Recorded::default();
+        let mut writing = self.begin().await?;
+        for SkillRequest { record, key } in requests {
+            if let Some(key) = key
+                && !requests::note(&mut writing, key).await?
+            {
+                recorded.repeated += 1;
+                continue;
+            }
             write(&mut writing, record, &mut recorded).await?;
         }
         writing.commit().await?;

@@ -1,12 +1,14 @@
 //! Finding grades by id, time and agent.
 
 use super::*;
-use crate::Cursor;
+use crate::{Cursor, ScoreCount};
+use selftest_grading::grade::{Field, Override};
 
 on_every_engine! {
     by_the_beginning_of_the_id,
     by_time_without_the_end,
     the_newest,
+    scores_are_counted_and_what_people_corrected_is_apart,
 }
 
 async fn filled(on: &Databases) -> Store {
@@ -69,4 +71,48 @@ async fn the_newest(on: &Databases) {
     assert_eq!(store.latest_grades(u64::MAX, None).await.unwrap().items.len(), 4);
     assert_eq!(store.newest_counts_at().await.unwrap(), Some(at("2026-11-23T00:00:00Z")));
     assert_eq!(on.store().await.newest_counts_at().await.unwrap(), None);
+}
+
+async fn scores_are_counted_and_what_people_corrected_is_apart(on: &Databases) {
+    let store = on.store().await;
+    let mut grades: Vec<GradeRecord> = (1..=9)
+        .map(|day| grade_at(&format!("s{day}"), &format!("2026-11-0{day}T00:00:00Z")))
+        .collect();
+    grades[7].session_kind = SessionKind::Subagent;
+    grades[6].task_completed = false;
+    grades[5].details.agent = "codex".to_owned();
+    let files = grades.iter().map(|grade| file(&grade.session_file.clone(), vec![grade.clone()]));
+    store.save(&files.collect::<Vec<_>>()).await.unwrap();
+    store
+        .add_override(&Override {
+            session_id: "s5".to_owned(),
+            field: Field::TaskCompleted,
+            rule_value: 1,
+            human_value: 0,
+            reason: "no".to_owned(),
+            made_at: at("2026-11-10T00:00:00Z"),
+        })
+        .await
+        .unwrap();
+    let times = ["2026-11-02T00:00:00Z", "2026-11-04T00:00:00Z", "2026-11-09T00:00:00Z"].map(at);
+    let counted = async |agent: Option<&str>| {
+        let mut counts = store.score_counts(times, agent).await.unwrap().items;
+        counts.sort_by_key(|count| count.task_completed);
+        let told = |count: &ScoreCount| (count.task_completed, count.earlier, count.recent);
+        counts.iter().map(told).collect::<Vec<_>>()
+    };
+    // The 2nd and 3rd before; since then the 7th, and the 4th and 6th: the 5th was corrected.
+    // Of another agent than the others is the 6th.
+    let all = counted(None).await;
+    assert_eq!(all.iter().map(|(_, earlier, _)| earlier).sum::<u64>(), 2);
+    assert_eq!(all.iter().map(|(.., recent)| recent).sum::<u64>(), 3);
+    assert_eq!(all[0], (false, 0, 1));
+    assert_eq!(counted(Some("codex")).await, [(true, 0, 1)]);
+    let one = store.score_counts(times, None).await.unwrap().items[0];
+    let parts = (one.task_type, one.efficiency, one.quality);
+    assert_eq!(parts, (TaskType::Debugging, level(4), level(2)));
+    let apart = store.grades_apart(times[0], times[2], None).await.unwrap();
+    assert_eq!(ids(&apart), ["s5"]);
+    assert_eq!(store.grades_apart(times[0], times[2], Some("codex")).await.unwrap(), []);
+    assert_eq!(store.grades_apart(times[0], times[1], None).await.unwrap(), []);
 }

@@ -29,6 +29,7 @@ async fn a_database_of_the_original_program_is_taken_over() {
     // Back to what that program makes.
     for sql in [
         "DROP INDEX idx_session_grades_browse",
+        "DROP INDEX idx_session_grades_scores",
         "DROP INDEX idx_session_grades_quality_rubric",
         "ALTER TABLE session_grades DROP COLUMN quality_rubric",
         "ALTER TABLE session_grades DROP COLUMN quality",
@@ -49,6 +50,7 @@ async fn a_database_of_the_original_program_is_taken_over() {
         "DROP INDEX idx_session_grades_file",
         "DROP TABLE session_files",
         "DROP TABLE grade_overrides",
+        "DROP TABLE session_labels",
         "DROP TABLE session_quality_grades",
         "DROP TABLE reflection_scores",
         "DROP TABLE reflections",
@@ -56,6 +58,7 @@ async fn a_database_of_the_original_program_is_taken_over() {
         "DROP TABLE skill_gaps",
         "DROP TABLE job_runs",
         "DROP TABLE job_leases",
+        "DROP TABLE request_keys",
         "DROP TABLE skill_audit",
         "DROP TABLE skill_signals",
         "DROP TABLE skill_executions",

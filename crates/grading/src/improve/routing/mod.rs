@@ -1,6 +1,8 @@
 //! Which model a kind of task needs (docs/spec/session-grades.md#routing), from how it went lately.
 //! Pure; chooses no model: tiers are names that a router knows.
 
+use std::iter::repeat_n;
+
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -168,32 +170,52 @@ pub fn window(to: Timestamp, settings: &RoutingSettings) -> (Timestamp, Timestam
     (before(days).unwrap_or(Timestamp::MIN), before(2 * days).unwrap_or(Timestamp::MIN))
 }
 
-/// Advice from records up to a moment, in any order, overrides applied. Those after it count as
-/// of it: the clock of a recording machine may run ahead. `only`: one type, with or without
-/// sessions.
+/// Sessions of one type that came to the same score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    /// The type.
+    pub task_type: TaskType,
+    /// Whether the score looks at them, or only its trend.
+    pub is_recent: bool,
+    /// What each of them came to, 1 to 5.
+    pub score: f64,
+    /// Whether they were completed.
+    pub is_completed: bool,
+    /// How many there are.
+    pub sessions: u64,
+}
+
+impl Scored {
+    /// A session by itself, overrides applied; nothing where no rate counts it, or it is from
+    /// before the window.
+    pub fn of(record: &GradeRecord, to: Timestamp, settings: &RoutingSettings) -> Option<Self> {
+        let (from, earliest) = window(to, settings);
+        let at = record.details.counts_at;
+        (record.is_task() && earliest <= at).then(|| Self {
+            task_type: record.details.task_type,
+            is_recent: from <= at,
+            score: session_score(record),
+            is_completed: record.task_completed,
+            sessions: 1,
+        })
+    }
+}
+
+/// Advice from the sessions up to a moment, in any order. Those after it count as of it: the clock
+/// of a recording machine may run ahead. `only`: one type, with or without sessions.
 pub fn advise(
-    records: &[GradeRecord],
-    to: Timestamp,
+    scored: &[Scored],
     only: Option<TaskType>,
     settings: &RoutingSettings,
 ) -> Vec<Advice> {
-    let (from, earliest) = window(to, settings);
     let mut items: Vec<Advice> = TaskType::ALL
         .iter()
         .copied()
         .filter(|task_type| only.is_none_or(|only| only == *task_type))
         .filter_map(|task_type| {
-            let between = |from: Timestamp, to: Timestamp| -> Vec<&GradeRecord> {
-                let own = records.iter().filter(|record| {
-                    let at = record.details.counts_at;
-                    record.is_task()
-                        && record.details.task_type == task_type
-                        && from <= at
-                        && at < to
-                });
-                own.collect()
-            };
-            let (now, before) = (between(from, Timestamp::MAX), between(earliest, from));
+            let own = scored.iter().filter(|scored| scored.task_type == task_type);
+            let (now, before): (Vec<&Scored>, Vec<&Scored>) =
+                own.partition(|scored| scored.is_recent);
             let is_wanted = only.is_some() || !now.is_empty() || !before.is_empty();
             is_wanted.then(|| Advice::of(task_type, &now, &before, settings))
         })
@@ -206,12 +228,15 @@ pub fn advise(
 impl Advice {
     fn of(
         task_type: TaskType,
-        now: &[&GradeRecord],
-        before: &[&GradeRecord],
+        now: &[&Scored],
+        before: &[&Scored],
         settings: &RoutingSettings,
     ) -> Self {
-        let scores = |records: &[&GradeRecord]| -> Vec<f64> {
-            records.iter().map(|record| session_score(record)).collect()
+        let scores = |scored: &[&Scored]| -> Vec<f64> {
+            let each = |scored: &&Scored| {
+                repeat_n(scored.score, usize::try_from(scored.sessions).unwrap_or_default())
+            };
+            scored.iter().flat_map(each).collect()
         };
         let (scores, earlier) = (scores(now), scores(before));
         // Rounded first: a mean that is a tier's least score must not miss it by a bit.
@@ -220,9 +245,10 @@ impl Advice {
             low: rounded(low.max(1.0)),
             high: rounded(high.min(5.0)),
         });
-        let sessions = now.len() as u64;
+        let sessions = scores.len() as u64;
         let enough = sessions >= settings.min_sessions;
-        let completed = now.iter().filter(|record| record.task_completed).count() as u64;
+        let completed = now.iter().filter(|scored| scored.is_completed);
+        let completed = completed.map(|scored| scored.sessions).sum();
         let tier = score.filter(|_| enough).and_then(|score| tier(score, &settings.tiers));
         let why = match (score, tier) {
             (Some(score), Some(tier)) => format!(

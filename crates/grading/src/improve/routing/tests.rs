@@ -12,10 +12,26 @@ fn sessions(name: &str, count: usize, level: u8, at: &str) -> Vec<GradeRecord> {
         .collect()
 }
 
+fn scored(records: &[GradeRecord], settings: &RoutingSettings) -> Vec<Scored> {
+    let now = NOW.parse().unwrap();
+    records.iter().filter_map(|record| Scored::of(record, now, settings)).collect()
+}
+
 fn advice(records: &[GradeRecord]) -> Advice {
     let settings = RoutingSettings::default();
     let only = Some(TaskType::Debugging);
-    advise(records, NOW.parse().unwrap(), only, &settings).remove(0)
+    advise(&scored(records, &settings), only, &settings).remove(0)
+}
+
+/// Sessions that are counted together weigh as much as each by itself.
+#[test]
+fn sessions_with_one_score_are_counted_together() {
+    let settings = RoutingSettings::default();
+    let at = "2026-11-20T10:00:00Z";
+    let records = [sessions("a", 7, 2, at), sessions("b", 9, 4, at)].concat();
+    let alone = scored(&records, &settings);
+    let together = [Scored { sessions: 7, ..alone[0] }, Scored { sessions: 9, ..alone[7] }];
+    assert_eq!(advise(&together, None, &settings), advise(&alone, None, &settings));
 }
 
 /// docs/spec/session-grades.md#routing: a score below 3 asks for a more capable model.
@@ -62,7 +78,7 @@ fn too_few_sessions_have_no_tier() {
     assert_eq!(none.trend.direction, Direction::Unknown);
     let settings = RoutingSettings { tiers: Vec::new(), ..RoutingSettings::default() };
     let records = sessions("s", 9, 5, "2026-11-20T10:00:00Z");
-    let untiered = advise(&records, NOW.parse().unwrap(), None, &settings).remove(0);
+    let untiered = advise(&scored(&records, &settings), None, &settings).remove(0);
     assert_eq!(untiered.why, "no tier is for a score of 5.00");
 }
 
@@ -112,7 +128,8 @@ fn all_types_worst_first() {
     let at = "2026-11-20T10:00:00Z";
     let other = record("t", TaskType::Testing, true, 5, 5).at(at);
     let records = [sessions("s", 6, 2, at), vec![other]].concat();
-    let items = advise(&records, NOW.parse().unwrap(), None, &RoutingSettings::default());
+    let settings = RoutingSettings::default();
+    let items = advise(&scored(&records, &settings), None, &settings);
     let types: Vec<TaskType> = items.iter().map(|advice| advice.task_type).collect();
     assert_eq!(types, [TaskType::Debugging, TaskType::Testing]);
 }

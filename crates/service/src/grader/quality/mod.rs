@@ -4,6 +4,7 @@
 //! Prints nothing. What the model is asked and what its reply means is `grade::quality`'s.
 
 mod backfill;
+mod claim;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +45,8 @@ pub struct QualityGrader {
     /// Of it for the session.
     transcript_tokens: u32,
     calibration: Arc<Mutex<Calibration>>,
+    /// Under which it claims sessions; clones share it.
+    holder: String,
 }
 
 /// Why there is no grade. Nothing is kept then.
@@ -151,6 +154,7 @@ impl QualityGrader {
             context_tokens,
             transcript_tokens,
             calibration: Arc::default(),
+            holder: claim::holder(),
         })
     }
 

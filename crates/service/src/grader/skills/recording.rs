@@ -4,7 +4,7 @@
 use super::SkillTracker;
 use selftest_grading::improve::skill::{ExecutionStatus, Reaction, SkillExecution};
 use selftest_grading::signal::{Signals, classify_signals};
-use selftest_store::{Recorded, SkillRecord, SkillRef, StoreError};
+use selftest_store::{Recorded, SkillRecord, SkillRef, SkillRequest, StoreError};
 use selftest_text::clip;
 use selftest_text::digest::uuid_of;
 
@@ -85,6 +85,11 @@ impl SkillTracker {
     /// Writes records, all or none. A skill that nobody made known is counted and no error.
     pub async fn record(&self, records: &[SkillRecord]) -> Result<Recorded, StoreError> {
         self.store.record_skills(records).await
+    }
+
+    /// The same for what clients sent: each request once, if it has a key.
+    pub async fn record_requests(&self, requests: &[SkillRequest]) -> Result<Recorded, StoreError> {
+        self.store.record_requests(requests).await
     }
 }
 

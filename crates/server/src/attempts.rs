@@ -1,0 +1,176 @@
+//! Slows down whoever guesses tokens: wrong ones of one client are answered ever later and logged,
+//! without the token. Holds a bounded table and decides nothing but whether a token is looked at.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+/// Clients that are known; beyond, the one that has been quiet longest is forgotten.
+const MAX_CLIENTS: usize = 1024;
+/// Wrong tokens of one client whose answer is held back at a time; beyond, none is looked at.
+const MAX_WAITING: u32 = 4;
+/// How long the answer to the first wrong token is held back; each one more twice as long.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+/// The longest that an answer is held back.
+const MAX_DELAY: Duration = Duration::from_secs(5);
+/// Quiet time after which a client begins anew.
+const FORGET_AFTER: Duration = Duration::from_mins(15);
+
+/// What became of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// It is the token.
+    Right,
+    /// It is not.
+    Wrong,
+    /// It was not looked at: too many wrong ones of the client wait for their answer.
+    TooMany,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Client {
+    failures: u32,
+    waiting: u32,
+    last: Instant,
+}
+
+/// Clients that have given wrong tokens.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Attempts(Arc<Mutex<HashMap<IpAddr, Client>>>);
+
+impl Attempts {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Client>> {
+        // A table of numbers: whatever a panic elsewhere left is still good.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at a token of a client; answers late where it is wrong.
+    pub(super) async fn judge(&self, client: IpAddr, is_right: impl FnOnce() -> bool) -> Attempt {
+        let client = network(client);
+        let failures = {
+            let mut clients = self.lock();
+            clients.retain(|_, known| known.waiting > 0 || known.last.elapsed() < FORGET_AFTER);
+            if clients.get(&client).is_some_and(|known| known.waiting >= MAX_WAITING) {
+                return Attempt::TooMany;
+            }
+            if is_right() {
+                clients.remove(&client);
+                return Attempt::Right;
+            }
+            make_room(&mut clients);
+            let fresh = Client { failures: 0, waiting: 0, last: Instant::now() };
+            let known = clients.entry(client).or_insert(fresh);
+            (known.failures, known.waiting) = (known.failures.saturating_add(1), known.waiting + 1);
+            known.last = Instant::now();
+            known.failures
+        };
+        let _waiting = Waiting { attempts: self.clone(), client };
+        // Not each: whoever guesses must not fill the log.
+        if failures.is_power_of_two() {
+            tracing::warn!("a wrong token from {client}, number {failures} in a row");
+        }
+        sleep(delay(failures)).await;
+        Attempt::Wrong
+    }
+}
+
+/// An answer that is held back; it counts until it is given or nobody waits for it any more.
+struct Waiting {
+    attempts: Attempts,
+    client: IpAddr,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(known) = self.attempts.lock().get_mut(&self.client) {
+            known.waiting = known.waiting.saturating_sub(1);
+        }
+    }
+}
+
+/// Forgets a client where the table is full.
+fn make_room(clients: &mut HashMap<IpAddr, Client>) {
+    if clients.len() >= MAX_CLIENTS
+        && let Some(oldest) =
+            clients.iter().min_by_key(|(_, known)| known.last).map(|(client, _)| *client)
+    {
+        clients.remove(&oldest);
+    }
+}
+
+/// Who counts as one client: an address, of IPv6 the network that one site is given.
+fn network(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            // This machine is one client too, and has a network of its own.
+            if address.is_loopback() { client } else { Ipv6Addr::from(network).into() }
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+fn delay(failures: u32) -> Duration {
+    let doubled = failures.saturating_sub(1).min(16);
+    (FIRST_DELAY * 2_u32.pow(doubled)).min(MAX_DELAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+
+    #[test]
+    fn each_wrong_token_is_answered_later_up_to_a_limit() {
+        let delays = [1, 2, 3, 6, 7, 100, u32::MAX].map(|failures| delay(failures).as_millis());
+        assert_eq!(delays, [100, 200, 400, 3200, 5000, 5000, 5000]);
+    }
+
+    #[test]
+    fn one_site_is_one_client() {
+        let of = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(of("::ffff:192.0.2.7"), "192.0.2.7");
+        assert_eq!(of("::1"), "::1");
+    }
+
+    #[tokio::test]
+    async fn a_right_token_begins_anew_and_too_many_at_once_are_not_looked_at() {
+        let attempts = Attempts::default();
+        assert_eq!(attempts.judge(CLIENT, || false).await, Attempt::Wrong);
+        assert_eq!(attempts.judge(CLIENT, || true).await, Attempt::Right);
+        assert!(attempts.lock().is_empty());
+        let wrong = || {
+            let attempts = attempts.clone();
+            tokio::spawn(async move { attempts.judge(CLIENT, || false).await })
+        };
+        let held = [(); MAX_WAITING as usize].map(|()| wrong());
+        while attempts.lock().get(&CLIENT).is_none_or(|known| known.waiting < MAX_WAITING) {
+            tokio::task::yield_now().await;
+        }
+        let looked_at = std::cell::Cell::new(false);
+        let judged = attempts.judge(CLIENT, || !looked_at.replace(true)).await;
+        assert_eq!((judged, looked_at.get()), (Attempt::TooMany, false));
+        for task in held {
+            task.abort();
+            let _ = task.await;
+        }
+        assert_eq!(attempts.lock()[&CLIENT].waiting, 0, "whoever hangs up waits no more");
+    }
+
+    #[tokio::test]
+    async fn the_table_is_bounded() {
+        let mut clients = HashMap::new();
+        for number in 0..=u32::try_from(MAX_CLIENTS).unwrap() {
+            make_room(&mut clients);
+            let client = Client { failures: 1, waiting: 0, last: Instant::now() };
+            clients.insert(IpAddr::V4(number.into()), client);
+        }
+        assert_eq!(clients.len(), MAX_CLIENTS);
+        assert!(!clients.contains_key(&IpAddr::V4(0.into())));
+    }
+}

@@ -1,0 +1,277 @@
+//! The connections of the server: accepts them, bounds how many are open and how long one may say
+//! nothing, and ends them in order. Knows nothing of what is asked over them.
+//!
+//! A connection over which no whole request has come is worth nothing to anybody: where there is
+//! no room for a new one, the one that has waited longest gives way. So clients that open
+//! connections and send half a request keep nobody out.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::ConnectInfo;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+/// How long a connection may take to send the head of a request, and how long it may send nothing
+/// between two of them.
+const MAX_HEAD_TIME: Duration = Duration::from_secs(15);
+/// An answer that takes longer may be broken off where there is no room for a new connection: its
+/// reader may have gone.
+const MAX_ANSWER_TIME: Duration = Duration::from_mins(1);
+/// Before the next connection is accepted, where the system has no descriptor for it.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// What a connection hears for which there is no room.
+const OVERLOADED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: \
+    application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n{\"type\":\"about:blank\",\
+    \"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"too many connections are open\"}";
+
+/// The state of an open connection.
+struct Slot {
+    is_answering: bool,
+    /// When it began to be in that state.
+    since: Instant,
+    give_way: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Slots {
+    last: u64,
+    open: BTreeMap<u64, Slot>,
+}
+
+impl Slots {
+    /// Closes the connection that is the least loss. Whether there was one.
+    fn make_room(&mut self) -> bool {
+        let idle = self.open.iter().filter(|(_, slot)| !slot.is_answering);
+        let stuck = self
+            .open
+            .iter()
+            .filter(|(_, slot)| slot.is_answering && slot.since.elapsed() > MAX_ANSWER_TIME);
+        let oldest = idle.min_by_key(|(_, slot)| slot.since);
+        let oldest = oldest.or_else(|| stuck.min_by_key(|(_, slot)| slot.since));
+        let Some(id) = oldest.map(|(id, _)| *id) else { return false };
+        if let Some(slot) = self.open.remove(&id) {
+            slot.give_way.notify_one();
+        }
+        true
+    }
+}
+
+/// The open connections.
+struct Connections {
+    limit: NonZeroUsize,
+    slots: Mutex<Slots>,
+}
+
+impl Connections {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        // A table: whatever a panic elsewhere left is still good.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more connection; `None` where all of them are being answered.
+    fn enter(self: &Arc<Self>) -> Option<Arc<Entry>> {
+        let mut slots = self.lock();
+        if slots.open.len() >= self.limit.get() && !slots.make_room() {
+            return None;
+        }
+        slots.last += 1;
+        let (id, give_way) = (slots.last, Arc::<Notify>::default());
+        let slot =
+            Slot { is_answering: false, since: Instant::now(), give_way: Arc::clone(&give_way) };
+        slots.open.insert(id, slot);
+        Some(Arc::new(Entry { connections: Arc::clone(self), id, give_way }))
+    }
+
+    fn set(&self, id: u64, is_answering: bool) {
+        if let Some(slot) = self.lock().open.get_mut(&id) {
+            (slot.is_answering, slot.since) = (is_answering, Instant::now());
+        }
+    }
+}
+
+/// A place among the open connections; given back when it is dropped.
+struct Entry {
+    connections: Arc<Connections>,
+    id: u64,
+    give_way: Arc<Notify>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.connections.lock().open.remove(&self.id);
+    }
+}
+
+/// A request that is being answered, until its answer is sent or given up.
+struct Answering(Arc<Entry>);
+
+impl Answering {
+    fn begin(entry: &Arc<Entry>) -> Self {
+        entry.connections.set(entry.id, true);
+        Self(Arc::clone(entry))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.connections.set(self.0.id, false);
+    }
+}
+
+/// The body of an answer, which knows when it has been sent.
+struct Sent {
+    body: Body,
+    _answering: Answering,
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Answers over at most `limit` connections at a time until `stopping` turns true, then ends when
+/// what was asked is answered.
+pub(super) async fn answer(
+    listener: TcpListener,
+    router: Router,
+    limit: NonZeroUsize,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let connections = Arc::new(Connections { limit, slots: Mutex::default() });
+    let mut tasks = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => break,
+            Some(_) = tasks.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, client)) => match connections.enter() {
+                Some(entry) => {
+                    tasks.spawn(converse(stream, client, router.clone(), entry, stopping.clone()));
+                }
+                None => refuse(stream),
+            },
+            Err(error) if is_of_the_client(&error) => {}
+            Err(error) => {
+                tracing::warn!("no connection can be accepted: {error}");
+                connections.lock().make_room();
+                tokio::time::sleep(RETRY_DELAY).await;
+            }
+        }
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Whether a connection was gone before it was accepted.
+fn is_of_the_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Says that there is no room. A client that is not ready to hear it hears nothing.
+fn refuse(stream: TcpStream) {
+    use std::io::Write as _;
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write(OVERLOADED);
+    }
+}
+
+/// Answers what is asked over a connection until either side ends it.
+async fn converse(
+    stream: TcpStream,
+    client: SocketAddr,
+    router: Router,
+    entry: Arc<Entry>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let router = TowerToHyperService::new(router);
+    let own = Arc::clone(&entry);
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(client));
+        let answering = Answering::begin(&own);
+        let answered = router.call(request);
+        async move {
+            let answer = answered.await?;
+            Ok::<_, std::convert::Infallible>(
+                answer.map(|body| Body::new(Sent { body, _answering: answering })),
+            )
+        }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(MAX_HEAD_TIME);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut is_ending = false;
+    loop {
+        tokio::select! {
+            // An error is one of the client, or of the way to it.
+            _ = connection.as_mut() => return,
+            () = entry.give_way.notified() => return,
+            _ = stopping.wait_for(|stopping| *stopping), if !is_ending => {
+                connection.as_mut().graceful_shutdown();
+                is_ending = true;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(limit: usize) -> Arc<Connections> {
+        let limit = NonZeroUsize::new(limit).unwrap();
+        Arc::new(Connections { limit, slots: Mutex::default() })
+    }
+
+    fn is_open(entry: &Entry) -> bool {
+        entry.connections.lock().open.contains_key(&entry.id)
+    }
+
+    #[test]
+    fn the_one_that_waits_longest_gives_way_and_none_that_is_answered() {
+        let connections = connections(2);
+        let [first, second] = [(); 2].map(|()| connections.enter().unwrap());
+        let answering = Answering::begin(&first);
+        let third = connections.enter().unwrap();
+        assert!(is_open(&first) && !is_open(&second) && is_open(&third));
+        let _also = Answering::begin(&third);
+        assert!(connections.enter().is_none(), "both are being answered");
+        drop(answering);
+        let fourth = connections.enter().unwrap();
+        assert!(!is_open(&first) && is_open(&third) && is_open(&fourth));
+        drop(fourth);
+        assert_eq!(connections.lock().open.len(), 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! The right to grade one session by one model: one process has it at a time, of all on a
+//! database. Decides nothing about the grade.
+
+use std::mem::take;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::QualityGrader;
+use selftest_store::{Store, StoreError};
+use selftest_text::digest;
+
+/// Heartbeats that may be missing before a process counts as dead and others may grade the session.
+const MAX_MISSED: u32 = 3;
+
+/// The right, while it lasts. To be given back by [`Claim::release`]; one that is dropped is given
+/// back a moment later, and of a process that was killed when its heartbeats are missing.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    store: Store,
+    name: String,
+    holder: String,
+    heart: JoinHandle<()>,
+    is_held: bool,
+}
+
+/// A holder's name that no other process has: a process number comes back.
+pub(super) fn holder() -> String {
+    format!("grader-{}-{:016x}", std::process::id(), rand::random::<u64>())
+}
+
+impl QualityGrader {
+    /// Takes the right to grade a session; `None` while another process has it.
+    pub(crate) async fn claim(
+        &self,
+        session_id: &str,
+        heartbeat: Duration,
+    ) -> Result<Option<Claim>, StoreError> {
+        let rubric = selftest_grading::grade::quality::rubric_version(&self.library);
+        let about = format!("{}\0{rubric}\0{session_id}", self.model.id());
+        // Of one length, whatever the ids are.
+        let name = format!("grading {}", digest::of_bytes(about.as_bytes()));
+        if !self.store.take_lease(&name, &self.holder, MAX_MISSED * heartbeat).await? {
+            return Ok(None);
+        }
+        let (store, holder) = (self.store.clone(), self.holder.clone());
+        let heart = tokio::spawn(beat(store.clone(), name.clone(), holder.clone(), heartbeat));
+        Ok(Some(Claim { store, name, holder, heart, is_held: true }))
+    }
+
+    /// Gives back every right that this grader has: of gradings that were broken off.
+    pub async fn release_claims(&self) -> Result<(), StoreError> {
+        self.store.release_leases_of(&self.holder).await
+    }
+}
+
+impl Claim {
+    pub(crate) async fn release(mut self) -> Result<(), StoreError> {
+        self.is_held = false;
+        self.store.release_lease(&self.name, &self.holder).await
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.heart.abort();
+        if self.is_held
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (store, name, holder) =
+                (self.store.clone(), take(&mut self.name), take(&mut self.holder));
+            runtime.spawn(async move { store.release_lease(&name, &holder).await });
+        }
+    }
+}
+
+/// Sends heartbeats. Where the database fails for longer than that, the right is lost, and the
+/// worst that follows is a second grade in place of the first.
+async fn beat(store: Store, name: String, holder: String, heartbeat: Duration) {
+    loop {
+        sleep(heartbeat).await;
+        if let Err(error) = store.renew_lease(&name, &holder).await {
+            tracing::warn!("no heartbeat could be sent: {error}");
+        }
+    }
+}

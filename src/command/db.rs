@@ -1,0 +1,146 @@
+//! `selftest db`: copies the database, exports it, deletes what is old.
+
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::context::Project;
+use super::failure::Failure;
+use super::grade::database;
+use super::{eprint, print, since};
+use crate::cli::{DbAction, GlobalArgs, StoreArgs};
+use crate::exit::Exit;
+use selftest_store::{Backup, BackupError, People, Pruned, Store};
+use selftest_text::wording::plural;
+
+pub(super) async fn execute(
+    action: &DbAction,
+    args: &StoreArgs,
+    global: &GlobalArgs,
+) -> Result<Exit, Failure> {
+    let project = Project::open(global)?;
+    let store = Store::open(&database(&project, &args.database)).await?;
+    let done = match action {
+        DbAction::Backup { file } => backup(&store, &project.path(file), args.json).await,
+        DbAction::Export { output } => {
+            let output = output.as_ref().map(|file| project.path(file));
+            export(&store, output.as_deref()).await
+        }
+        DbAction::Prune { older_than, dry_run, people } => {
+            let people = if *people { People::Deleted } else { People::Kept };
+            prune(&store, older_than, *dry_run, people, args.json).await
+        }
+    };
+    store.close().await;
+    done.map(|()| Exit::Passed)
+}
+
+async fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Failure> {
+    let made = store.backup(file).await.map_err(|error| match error {
+        BackupError::Store(error) => Failure::from(error),
+        error @ BackupError::File { .. } => Failure::usage(anyhow!(error))
+            .hint(Some("name a new file in a folder that you may write to")),
+    })?;
+    let shown = file.display();
+    match made {
+        Backup::Made(bytes) if json => {
+            print(&format!("{:#}\n", json!({ "file": shown.to_string(), "bytes": bytes })))
+        }
+        Backup::Made(bytes) => {
+            print(&format!("{} copied to {shown}: {bytes} bytes\n", store.place()))
+        }
+        Backup::ByServer { address, schema } => {
+            let error = anyhow!("{address} is copied by PostgreSQL's own program");
+            let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+            let command = format!(
+                "pg_dump --format=custom --schema={} --file={} --dbname={}",
+                quoted(&schema),
+                quoted(&shown.to_string()),
+                quoted(&address)
+            );
+            Err(Failure::usage(error).hint(Some(command)))
+        }
+    }
+}
+
+/// One line for each row.
+async fn export(store: &Store, output: Option<&Path>) -> Result<(), Failure> {
+    let mut writer: Box<dyn Write> = match output {
+        None => Box::new(std::io::stdout().lock()),
+        Some(file) => {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let opened = options.open(file);
+            Box::new(opened.map_err(|error| {
+                Failure::usage(anyhow!("cannot write {}: {error}", file.display()))
+                    .hint(Some("name a new file in a folder that you may write to"))
+            })?)
+        }
+    };
+    let mut lines = BufWriter::new(&mut writer);
+    let exported = store
+        .export(|table, row| writeln!(lines, "{}", json!({ "table": table, "row": row })))
+        .await?;
+    let written = exported.and_then(|rows| lines.flush().map(|()| rows));
+    match written {
+        Ok(rows) => {
+            if let Some(file) = output {
+                eprint(&format!("{} written to {}\n", plural(rows, "row"), file.display()));
+            }
+            Ok(())
+        }
+        // A reader that has enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::setup(anyhow!("cannot write the export: {error}"))),
+    }
+}
+
+async fn prune(
+    store: &Store,
+    older_than: &str,
+    dry_run: bool,
+    people: People,
+    json: bool,
+) -> Result<(), Failure> {
+    let now = selftest_clock::now();
+    let before = since::moment_of("--older-than", older_than, now)?;
+    if before > now {
+        let error =
+            anyhow!("--older-than {before} lies in the future: everything would be deleted");
+        return Err(Failure::usage(error).hint(Some("write 90d or 26w, or a date that is past")));
+    }
+    let pruned = if dry_run {
+        store.count_prunable(before, people).await?
+    } else {
+        store.prune(before, people).await?
+    };
+    if json {
+        let rows: serde_json::Map<_, _> =
+            pruned.rows.iter().map(|(kind, rows)| (kind.name().to_owned(), json!(rows))).collect();
+        let value = json!({
+            "before": before, "dry_run": dry_run, "rows": rows,
+            "kept_sessions": pruned.kept_sessions,
+        });
+        return print(&format!("{value:#}\n"));
+    }
+    print(&told(&pruned, &before.strftime("%Y-%m-%d %H:%M UTC").to_string(), dry_run))
+}
+
+/// The counts, for people.
+fn told(pruned: &Pruned, before: &str, dry_run: bool) -> String {
+    let (mut text, total) = (String::new(), pruned.rows.iter().map(|(_, rows)| rows).sum::<u64>());
+    for (kind, rows) in &pruned.rows {
+        text += &format!("{rows:>9}  {}\n", kind.words());
+    }
+    if pruned.kept_sessions > 0 {
+        let kept = plural(pruned.kept_sessions, "session");
+        text += &format!("{kept} with corrections by people kept; --people deletes them too\n");
+    }
+    let verb = if dry_run { "would be deleted" } else { "deleted" };
+    text + &format!("{} from before {before} {verb}\n", plural(total, "row"))
+}
