@@ -26,6 +26,7 @@ mod queue_database;
 mod reflections;
 mod row;
 mod save;
+mod search;
 mod skills;
 mod sort;
 mod statement;
@@ -47,6 +48,10 @@ pub use queue_database::{QueueDatabase, QueuePool};
 pub use reflections::{NewReflection, ReflectionQuery};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
+pub use search::{
+    Facet, FileToIndex, IndexedEvent, IndexedSession, SearchHit, SearchPage, SearchQuery,
+    SearchedSession,
+};
 pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
 pub use sort::SessionSort;
 pub use weekly::StoredReport;
