@@ -51,7 +51,8 @@ pub(crate) fn find_source(file: &str) -> Result<Found, TranscriptError> {
     });
     let gone = || match problem {
         Some(why) if Path::new(file).exists() => why,
-        _ => format!("{} is not there any more", in_words(file)),
+        Some(why) => format!("{why}: it is not there any more"),
+        None => format!("{} is not there any more", in_words(file)),
     };
     found.into_iter().next().ok_or_else(|| TranscriptError::Gone { why: gone() })
 }
