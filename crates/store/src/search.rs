@@ -57,10 +57,12 @@ impl Facet {
         let value = value.trim().to_lowercase();
         let digest = digest::of_bytes(format!("{kind}\n{value}").as_bytes());
         // Letters alone: digits in a word are read in several ways.
-        let letters = digest.bytes().filter(u8::is_ascii_hexdigit).take(16);
-        let letter =
-            |digit: u8| char::from(b'a' + char::from(digit).to_digit(16).unwrap_or(0) as u8);
-        format!("qz{}", letters.map(letter).collect::<String>())
+        let letter = |c: char| match c {
+            '0'..='9' => char::from_u32(u32::from(c) - u32::from('0') + u32::from('g')),
+            c => Some(c),
+        };
+        let letters = digest.chars().take(16).filter_map(letter);
+        format!("qz{}", letters.collect::<String>())
     }
 }
 

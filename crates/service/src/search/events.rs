@@ -150,6 +150,20 @@ mod tests {
     use super::*;
     use selftest_sessions::{Source, read};
 
+    /// Gives every session the id that is wanted.
+    struct Renamed<'i, 'w>(&'i mut Indexer<'w>);
+    impl Sink for Renamed<'_, '_> {
+        fn event(&mut self, event: Event<'_>) {
+            self.0.event(event);
+        }
+        fn end(&mut self, head: Head) {
+            self.0.end(Head { id: "demo".to_owned(), ..head });
+        }
+        fn restart(&mut self) {
+            self.0.restart();
+        }
+    }
+
     #[test]
     fn events_are_bounded_texts_without_secrets() {
         let secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6";
@@ -165,18 +179,6 @@ mod tests {
         let wanted = HashMap::from([("demo".to_owned(), (Timestamp::UNIX_EPOCH, details))]);
         let redactor = Redactor::default();
         let mut indexer = Indexer::new(&wanted, &redactor);
-        struct Renamed<'i, 'w>(&'i mut Indexer<'w>);
-        impl Sink for Renamed<'_, '_> {
-            fn event(&mut self, event: Event<'_>) {
-                self.0.event(event);
-            }
-            fn end(&mut self, head: Head) {
-                self.0.end(Head { id: "demo".to_owned(), ..head });
-            }
-            fn restart(&mut self) {
-                self.0.restart();
-            }
-        }
         read(&Source::bytes("demo.json", session), &mut Renamed(&mut indexer)).unwrap();
         let sessions = indexer.into_sessions();
         let events = &sessions[0].events;

@@ -151,9 +151,8 @@ impl SearchRequest {
 impl FoundEvent {
     /// The snippet with these marks around hits.
     pub fn marked(&self, before: &str, after: &str) -> String {
-        let pieces = self.snippet.iter().map(|piece| match piece.is_hit {
-            true => format!("{before}{}{after}", piece.text),
-            false => piece.text.clone(),
+        let pieces = self.snippet.iter().map(|piece| {
+            if piece.is_hit { format!("{before}{}{after}", piece.text) } else { piece.text.clone() }
         });
         pieces.collect()
     }

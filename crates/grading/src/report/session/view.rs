@@ -1,7 +1,7 @@
 //! The events of a session as pages show them: what was said in its parts, each call with its
 //! result, subagents together. Pure. What it makes is text; templates escape it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::parts::{self, Part};
 use crate::grade::spending::{Cost, Spending};
@@ -168,13 +168,13 @@ struct Paired<'e> {
     /// The place of the result of a call.
     results: HashMap<CallPlace, (&'e Event<'e>, &'e ToolResult<'e>)>,
     /// Results that are shown with their calls: number of the event, place.
-    with_calls: HashMap<CallPlace, ()>,
+    with_calls: HashSet<CallPlace>,
 }
 
 impl<'e> Paired<'e> {
     fn of(events: &'e [Event<'e>]) -> Self {
         let mut open: HashMap<&str, CallPlace> = HashMap::new();
-        let mut paired = Self { results: HashMap::new(), with_calls: HashMap::new() };
+        let mut paired = Self { results: HashMap::new(), with_calls: HashSet::new() };
         for event in events {
             for (at, call) in event.calls.iter().enumerate() {
                 if !call.id.is_empty() {
@@ -184,7 +184,7 @@ impl<'e> Paired<'e> {
             for (at, result) in event.results.iter().enumerate() {
                 if let Some(call) = open.remove(result.call_id.as_str()) {
                     paired.results.insert(call, (event, result));
-                    paired.with_calls.insert((event.number, at), ());
+                    paired.with_calls.insert((event.number, at));
                 }
             }
         }
@@ -200,7 +200,7 @@ impl<'e> Paired<'e> {
             || event.usage.is_some();
         !says_more
             && !event.results.is_empty()
-            && (0..event.results.len()).all(|at| self.with_calls.contains_key(&(event.number, at)))
+            && (0..event.results.len()).all(|at| self.with_calls.contains(&(event.number, at)))
     }
 }
 
@@ -232,7 +232,7 @@ fn view(
     });
     let calls: Vec<CallView> = calls.collect();
     let results = event.results.iter().enumerate();
-    let results = results.filter(|(at, _)| !paired.with_calls.contains_key(&(event.number, *at)));
+    let results = results.filter(|(at, _)| !paired.with_calls.contains(&(event.number, *at)));
     let results = results.map(|(_, result)| result_view(event, result, false, is_target, limit));
     let (class, speaker) = speaker(event);
     Some(EventView {
