@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_secs(15);
 const LEASE: &str = "search_index";
 
 /// A process that was silent for so long counts as dead.
-const DEAD_AFTER: Duration = Duration::from_secs(120);
+const DEAD_AFTER: Duration = Duration::from_mins(2);
 
 /// Fills the index of one database.
 #[derive(Clone)]

@@ -85,8 +85,8 @@ impl Kept {
     /// The part of that session that holds these events.
     pub(super) fn get(&mut self, identity: &Identity, wanted: &Range<u64>) -> Option<Arc<Part>> {
         let holds = |part: &Part| {
-            part.range.start <= wanted.start && wanted.end <= part.range.end
-                || part.range.start <= wanted.start && part.overview.events <= part.range.end
+            part.range.start <= wanted.start
+                && (wanted.end <= part.range.end || part.overview.events <= part.range.end)
         };
         let at = self.0.iter().position(|(of, part, _)| of == identity && holds(part))?;
         let entry = self.0.remove(at)?;
@@ -100,7 +100,8 @@ impl Kept {
             of.path == identity.path && of.session_id == identity.session_id && *of != identity
         };
         self.0.retain(|(of, other, _)| {
-            !is_older(of) && !(*of == identity && other.range == part.range)
+            let is_same = *of == identity && other.range == part.range;
+            !is_same && !is_older(of)
         });
         let bytes = part.bytes();
         self.0.push_back((identity, part, bytes));

@@ -116,7 +116,7 @@ async fn the_index_goes_with_the_session_and_follows_the_file(on: &Databases) {
     assert_eq!(found(&store, query("fix")).await, Vec::<String>::new());
     let expected =
         FileToIndex { path: "/s/old.json".to_owned(), digest: "cd".repeat(32), graded: 1 };
-    assert_eq!(store.files_to_index(10).await.unwrap(), [expected.clone()]);
+    assert_eq!(store.files_to_index(10).await.unwrap(), std::slice::from_ref(&expected));
     let count = async |table: &str| {
         store.count(format!("SELECT COUNT(*) AS count FROM {table}"), []).await.unwrap()
     };
