@@ -65,6 +65,49 @@ pub enum SessionsAction {
         /// Print texts whole instead of their beginnings
         #[arg(long)]
         full: bool,
+        /// Print only events from this number on, 100 unless --events says how many
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// Print at most so many events
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        events: Option<u64>,
+        /// Print one event whole, with the three before and after it
+        #[arg(long, value_name = "N", conflicts_with_all = ["from", "events"])]
+        event: Option<u64>,
+    },
+    /// Search what was said and done in graded sessions; grade and index what is new first
+    Search {
+        /// Words that have to stand in one event, "phrases" in quotation marks, beginnings*
+        #[arg(required = true, value_name = "WORDS")]
+        words: Vec<String>,
+        /// Only sessions in this folder; its last part is enough
+        #[arg(long, value_name = "FOLDER", help_heading = "Which sessions")]
+        project: Option<String>,
+        /// Only sessions in which this model answered
+        #[arg(long, value_name = "NAME", help_heading = "Which sessions")]
+        model: Option<String>,
+        /// Only sessions begun before then: a date such as 2026-11-01, or 30d
+        #[arg(long, value_name = "TIME", help_heading = "Which sessions")]
+        until: Option<String>,
+        /// Only events of this tool, such as Bash
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        /// Only events in which a tool failed
+        #[arg(long)]
+        errors: bool,
+        /// Most sessions to list
+        #[arg(long, value_name = "N", default_value_t = 20,
+            value_parser = clap::value_parser!(u32).range(1..=500))]
+        limit: u32,
+        /// Go on behind a page: its `next`
+        #[arg(long, value_name = "CURSOR")]
+        cursor: Option<String>,
+        /// Grade and index nothing: search what is indexed
+        #[arg(long)]
+        no_scan: bool,
+        /// Where they are kept.
+        #[command(flatten)]
+        database: DatabaseArgs,
     },
     /// Say for each place what was found, read and refused, and why
     Doctor {
@@ -104,7 +147,7 @@ pub struct SessionLabelArgs {
     /// They failed
     #[arg(long, group = "said")]
     pub failure: bool,
-    /// Import labels: JSON lines or a JSON list of objects with session_id, success or reward, and
+    /// Import labels: JSON lines or a JSON list of objects with `session_id`, success or reward, and
     /// task
     #[arg(long, group = "said", value_name = "FILE")]
     pub labels: Option<PathBuf>,

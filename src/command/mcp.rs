@@ -14,6 +14,7 @@ use crate::cli::{DatabaseArgs, GlobalArgs};
 use crate::exit::Exit;
 use selftest_harness::report::RunArchive;
 use selftest_server::mcp::McpServer;
+use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 
 pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
@@ -22,9 +23,11 @@ pub(super) async fn execute(args: &DatabaseArgs, global: &GlobalArgs) -> Result<
     let (json_folder, _) = project.report_folders(&resolved);
     let store = Store::open(&database(&project, args)).await?;
     let store = store.by_rubric(rubric(&project)).await?;
+    let prices = resolved.config.prices.clone();
+    let transcripts = Transcripts::new(project.redactor(&resolved), prices);
     let grading = GradersOnRequest::new(Arc::new(project), Arc::new(resolved), store.clone(), None);
     let runs = RunArchive::new(json_folder);
-    let server = McpServer::new(store.clone(), runs, Some(Arc::new(grading)));
+    let server = McpServer::new(store.clone(), runs, transcripts, Some(Arc::new(grading)));
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let served = server.serve(stdin, stdout, interruption()?).await;
     store.close().await;

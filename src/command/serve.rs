@@ -21,6 +21,8 @@ use crate::exit::Exit;
 use selftest_harness::report::RunArchive;
 use selftest_server::{Access, App, Improvement, SkillQueue, serve};
 use selftest_service::jobs::{Queue, Worker};
+use selftest_service::search::SearchIndex;
+use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 
 pub(super) async fn execute(
@@ -54,6 +56,8 @@ pub(super) async fn execute(
         routing: resolved.config.routing.clone(),
         skills_folder: project.folder.join(&resolved.config.gaps.skills_folder),
     };
+    let transcripts = Transcripts::new(project.redactor(&resolved), resolved.config.prices.clone());
+    let index = SearchIndex::new(store.clone(), project.redactor(&resolved));
     let tracker = skill_tracker(&project, &resolved.config.skills, &store);
     let skills = Arc::new(SkillQueue::start(tracker));
     let worker = (!args.no_worker).then(|| {
@@ -67,12 +71,24 @@ pub(super) async fn execute(
     let runs = RunArchive::new(json_folder);
     let told = Arc::clone(&skills);
     let queued = queue.clone();
-    let app =
-        App { store: store.clone(), runs, queue: queued, reflections, skills: told, improvement };
+    let app = App {
+        store: store.clone(),
+        runs,
+        queue: queued,
+        transcripts,
+        reflections,
+        skills: told,
+        improvement,
+    };
     let access = Access { token, hosts: args.hosts.clone() };
     let work = async {
         match &worker {
-            Some(worker) => worker.run().await,
+            Some(worker) => {
+                tokio::select! {
+                    () = worker.run() => {}
+                    () = index.keep_filled() => {}
+                }
+            }
             None => std::future::pending().await,
         }
     };
@@ -82,6 +98,9 @@ pub(super) async fn execute(
     };
     if let Some(worker) = &worker {
         worker.release().await;
+        if let Err(error) = index.release().await {
+            tracing::warn!("the search index stays reserved for two minutes: {error}");
+        }
     }
     skills.drain().await;
     queue.close().await;

@@ -24,8 +24,8 @@ pub(crate) enum Part {
     Npm,
     /// The npm package pm-orchestrator-runner in `SELFTEST_TEST_NODE`.
     PmRunner,
-    /// The npm packages @microsoft/jest-sarif, for the schema of SARIF, and @ruby/prism, Ruby's
-    /// parser, in `SELFTEST_TEST_NODE`.
+    /// The npm packages @microsoft/jest-sarif, for the schema of SARIF, @ruby/prism, Ruby's parser,
+    /// and axe-core, which looks at pages, in `SELFTEST_TEST_NODE`.
     NodeLinters,
     /// The npm package npm-groovy-lint in `SELFTEST_TEST_NODE`, and java.
     GroovyLint,

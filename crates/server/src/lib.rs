@@ -42,6 +42,7 @@ use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{RunArchive, RunFile};
 use selftest_service::grader::reflection::ReflectionGrader;
 use selftest_service::jobs::Queue;
+use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 pub use skill_queue::SkillQueue;
 
@@ -53,6 +54,8 @@ pub struct App {
     pub runs: RunArchive,
     /// Where sessions wait that a model is to grade.
     pub queue: Queue,
+    /// Recorded sessions as they stand in their files.
+    pub transcripts: Transcripts,
     /// Grades reflections.
     pub reflections: Arc<ReflectionGrader>,
     /// Records of the use of skills, on their way into the store.

@@ -20,6 +20,32 @@ pub(super) fn moment(session_id: &str, event: Option<u64>) -> String {
     event.map_or(session.clone(), |event| format!("{session}#event-{event}"))
 }
 
+/// The whole session as it was recorded, from that event on.
+pub(super) fn transcript(session_id: &str, from: u64) -> String {
+    let path = format!("{}/transcript", session(session_id));
+    if from == 0 { path } else { format!("{path}?from={from}") }
+}
+
+/// The page that shows an event.
+pub(super) fn transcript_event(session_id: &str, event: u64) -> String {
+    format!("{}/transcript?event={event}", session(session_id))
+}
+
+/// The same at that event.
+pub(super) fn shown_event(session_id: &str, event: u64) -> String {
+    format!("{}#event-{event}", transcript_event(session_id, event))
+}
+
+/// An event as it was recorded.
+pub(super) fn event(session_id: &str, event: u64) -> String {
+    format!("{}/events/{event}", session(session_id))
+}
+
+/// The event that holds a quote.
+pub(super) fn quote(session_id: &str, quote: &str) -> String {
+    query(&format!("{}/events", session(session_id)), &[("quote", quote)])
+}
+
 pub(super) fn skill(id: &str) -> String {
     format!("/skills/{}", encoded(id))
 }
@@ -57,6 +83,11 @@ mod tests {
         assert_eq!(session("a/b c?d#é"), "/sessions/a%2Fb%20c%3Fd%23%C3%A9");
         assert_eq!(moment("a b", Some(7)), "/sessions/a%20b#event-7");
         assert_eq!(moment("a", None), "/sessions/a");
+        assert_eq!(transcript("a b", 0), "/sessions/a%20b/transcript");
+        assert_eq!(transcript("a", 200), "/sessions/a/transcript?from=200");
+        assert_eq!(event("a/b", 7), "/sessions/a%2Fb/events/7");
+        assert_eq!(shown_event("a", 7), "/sessions/a/transcript?event=7#event-7");
+        assert_eq!(quote("a", "x&y"), "/sessions/a/events?quote=x%26y");
         assert_eq!(encoded("a-1/../é?"), "a-1%2F..%2F%C3%A9%3F");
         assert_eq!(query("/", &[("q", "a&b=c"), ("agent", "")]), "/?q=a%26b%3Dc");
         assert_eq!(query("/", &[("q", "")]), "/");

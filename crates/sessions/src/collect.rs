@@ -1,6 +1,7 @@
 //! A whole session in memory, for people and for tests. Grading does not need it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -51,6 +52,9 @@ pub struct Collector {
     current: Session,
     bytes: usize,
     wanted: Wanted,
+    /// The numbers of the events that are kept, where not all are.
+    part: Option<Range<u64>>,
+    max_bytes: Option<usize>,
 }
 
 /// Which sessions are kept, by id.
@@ -95,6 +99,23 @@ impl Collector {
         Self { wanted: Wanted::Beginning(session_id.to_owned()), ..Self::default() }
     }
 
+    /// Keeps only the events with these numbers: a part of a session, which may have any length.
+    #[must_use]
+    pub fn part(self, events: Range<u64>) -> Self {
+        Self { part: Some(events), ..self }
+    }
+
+    /// Keeps events only until they take so many bytes; further ones are counted.
+    #[must_use]
+    pub fn at_most(self, bytes: usize) -> Self {
+        Self { max_bytes: Some(bytes), ..self }
+    }
+
+    /// How many sessions were kept so far.
+    pub fn kept(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// The sessions in the order of the source.
     pub fn into_sessions(self) -> Vec<Session> {
         self.sessions
@@ -103,7 +124,10 @@ impl Collector {
 
 impl Sink for Collector {
     fn event(&mut self, event: Event<'_>) {
-        if self.bytes > MAX_BYTES {
+        if self.part.as_ref().is_some_and(|part| !part.contains(&event.number)) {
+            return;
+        }
+        if self.bytes > self.max_bytes.unwrap_or(MAX_BYTES) {
             self.current.left_out += 1;
             return;
         }

@@ -300,7 +300,7 @@ mod tests {
         let groups: Vec<usize> = (0..40).map(|row| row / 4).collect();
         let held_out = leave_one_group_out(&rows, &labels, &groups, 1.0).unwrap();
         let (others, of_others): (Vec<_>, Vec<_>) =
-            rows[4..].to_vec().into_iter().zip(labels[4..].to_vec()).unzip();
+            rows[4..].iter().cloned().zip(labels[4..].iter().copied()).unzip();
         let fit = RidgeLogistic::fit(&others, &of_others, 1.0).unwrap();
         for (row, found) in rows[..4].iter().zip(&held_out) {
             assert!((fit.probability(row) - found).abs() < 1e-12);

@@ -34,6 +34,8 @@ pub struct SessionQuery {
     /// Only those with this text in the summary of the task or in the id; the case of ASCII
     /// letters does not count.
     pub search: Option<String>,
+    /// Only those that were started by this session or go on from it.
+    pub parent: Option<String>,
     /// Rows of a page.
     pub limit: u32,
     /// The place behind which the page begins. Nothing is behind one that does not fit
@@ -53,6 +55,7 @@ impl Default for SessionQuery {
             outcome: None,
             min_quality: None,
             search: None,
+            parent: None,
             limit: 50,
             after: None,
         }
@@ -102,6 +105,12 @@ pub struct SessionRow {
 /// of the ids for it, and read every row.
 const NULLS_BY: &str = "COALESCE(session_id, '')";
 
+/// [`SessionSort::Worst`].
+const WORST: &str = "CASE WHEN COALESCE(session_kind, 'task') <> 'task' THEN -1 \
+     ELSE 10000 * CASE outcome WHEN 'contradicted' THEN 3 WHEN 'claimed' THEN 1 \
+     WHEN 'verified' THEN 0 ELSE 2 END \
+     + CASE WHEN total_errors > 9999 THEN 9999 ELSE total_errors END END";
+
 record!(SessionRow, "session_grades", {
     session_id,
     agent,
@@ -135,8 +144,8 @@ impl Store {
         sql.push(&format!(
             "SELECT {columns} FROM (SELECT {stored}, \
              CASE WHEN quality_rubric = {rubric} THEN quality END AS quality, \
-             CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded \
-             FROM session_grades) AS session WHERE 1 = 1",
+             CASE WHEN quality_rubric = {rubric} THEN 1 ELSE 0 END AS quality_graded, \
+             {WORST} AS worst FROM session_grades) AS session WHERE 1 = 1",
             stored = stored.join(", "),
             rubric = self.rubric
         ));
@@ -160,6 +169,10 @@ impl Store {
         if let Some(min_quality) = query.min_quality {
             sql.push(" AND quality >= ").bind(min_quality);
         }
+        if let Some(parent) = &query.parent {
+            sql.push(" AND session_id IN (SELECT session_id FROM session_grades AS started ");
+            sql.push("WHERE started.parent_session = ").bind(parent).push(")");
+        }
         if let Some(words) = &query.search {
             let mut pattern = bound::text(words, bound::NAME).to_ascii_lowercase();
             for special in ['!', '%', '_'] {
@@ -179,7 +192,11 @@ impl Store {
         }
         let (column, kind, nullable) = query.sort.column();
         let (operator, direction) = if query.descending { ("<", "DESC") } else { (">", "ASC") };
-        let mut sql = self.filtered(&SessionRow::columns().join(", "), query);
+        let mut columns = SessionRow::columns();
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+        let mut sql = self.filtered(&columns.join(", "), query);
         if let Some(Cursor { value, id, .. }) = &query.after {
             match value.as_deref().and_then(|value| kind.parse(value)) {
                 Some(value) => {

@@ -32,6 +32,7 @@ mod reuse;
 mod row;
 mod save;
 mod scores;
+mod search;
 mod session_labels;
 mod skills;
 mod sort;
@@ -58,6 +59,10 @@ pub use requests::{RequestKey, SkillRequest};
 pub use row::Rows;
 pub use save::{FileResult, Lost};
 pub use scores::ScoreCount;
+pub use search::{
+    Facet, FileToIndex, IndexedEvent, IndexedSession, SearchHit, SearchPage, SearchQuery,
+    SearchedSession,
+};
 pub use skills::{DayCount, NewSkill, Recorded, SkillRecord, SkillRef};
 pub use sort::SessionSort;
 pub use weekly::StoredReport;

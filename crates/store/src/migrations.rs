@@ -47,6 +47,7 @@ const CHANGES: &[Change] = changes![
     "0011_rubrics",
     "0012_lineage",
     "0013_outcomes",
+    "0014_search",
     "0015_requests",
     "0016_scores",
     "0017_session_labels",

@@ -115,15 +115,15 @@ fn old_sessions(people: People) -> String {
     let old = "COALESCE(counts_at, graded_at) < $1";
     match people {
         People::Deleted => old.to_owned(),
-        People::Kept => format!("{old} AND NOT {CORRECTED} AND NOT {LABELLED}"),
+        People::Kept => format!("{old} AND NOT {IS_SPOKEN_OF}"),
     }
 }
 
-const CORRECTED: &str = "EXISTS (SELECT 1 FROM grade_overrides AS made \
-                         WHERE made.session_id = session_grades.session_id)";
-
-const LABELLED: &str = "EXISTS (SELECT 1 FROM session_labels AS given \
-                        WHERE given.session_id = session_grades.session_id)";
+/// Whether somebody has said something of a session.
+const IS_SPOKEN_OF: &str = "(EXISTS (SELECT 1 FROM grade_overrides AS made \
+                            WHERE made.session_id = session_grades.session_id) \
+                            OR EXISTS (SELECT 1 FROM session_labels AS given \
+                            WHERE given.session_id = session_grades.session_id))";
 
 impl Store {
     /// Counts what is older than `before`.
@@ -177,7 +177,7 @@ async fn count(
         People::Kept => {
             let query = format!(
                 "SELECT COUNT(*) AS count FROM session_grades \
-                 WHERE COALESCE(counts_at, graded_at) < $1 AND {CORRECTED}"
+                 WHERE COALESCE(counts_at, graded_at) < $1 AND {IS_SPOKEN_OF}"
             );
             writing.fetch_count(query, params![before]).await?
         }

@@ -35,6 +35,9 @@ pub enum SessionSort {
     Agent,
     /// Type of the task, by name.
     TaskType,
+    /// How badly it went: tasks by their outcome, contradicted ones highest, then by their errors;
+    /// what is no task lowest.
+    Worst,
 }
 
 selftest_text::named!(SessionSort);
@@ -75,6 +78,7 @@ impl SessionSort {
             SessionSort::Duration => ("duration_seconds", Kind::Real, true),
             SessionSort::Agent => ("agent", Kind::Text, true),
             SessionSort::TaskType => ("task_type", Kind::Text, true),
+            SessionSort::Worst => ("worst", Kind::Integer, false),
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod escape;
 pub mod file;
 mod named;
 pub mod redact;
+pub mod search;
 pub mod wording;
 pub mod words;
 

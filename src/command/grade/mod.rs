@@ -19,7 +19,7 @@ use crate::cli::{
     self, DatabaseArgs, GlobalArgs, GradeAction, OverrideArgs, SessionArgs, StoreArgs,
 };
 use crate::exit::Exit;
-use progress::ScanBar;
+pub(super) use progress::ScanBar;
 use selftest_grading::grade::quality::combine;
 use selftest_grading::grade::{Cost, Field, GradeRecord, Override, overrides};
 use selftest_grading::report::grades;

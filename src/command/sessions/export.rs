@@ -12,6 +12,7 @@ use crate::cli::ExportFormat;
 use crate::command::failure::Failure;
 use crate::exit::Exit;
 use selftest_grading::report::session;
+use selftest_models::prices::Prices;
 use selftest_sessions::{Session, atif};
 use selftest_text::file::replace;
 use selftest_text::one_line;
@@ -33,7 +34,12 @@ impl ExportFormat {
         matches!(self, Self::Markdown | Self::Jsonl)
     }
 
-    fn write(self, session: &Session, redactor: &Redactor) -> Result<String, Failure> {
+    fn write(
+        self,
+        session: &Session,
+        prices: &Prices,
+        redactor: &Redactor,
+    ) -> Result<String, Failure> {
         let redacted = |mut json: serde_json::Value| {
             redactor.apply_json(&mut json);
             json
@@ -41,7 +47,7 @@ impl ExportFormat {
         Ok(match self {
             Self::Atif => format!("{:#}\n", redacted(atif(session))),
             Self::Markdown => session::markdown(session),
-            Self::Html => session::html(session)
+            Self::Html => session::html(session, prices)
                 .map_err(|error| Failure::setup(anyhow!("cannot render the page: {error}")))?,
             Self::Jsonl => {
                 let about = json!({ "session": session.head, "left_out": session.left_out });
@@ -59,12 +65,13 @@ pub(super) fn export<'n>(
     roots: &[PathBuf],
     format: ExportFormat,
     target: Option<&Path>,
+    prices: &Prices,
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
     let mut sessions = Vec::new();
     for (name, path) in chosen {
-        for (place, Shown { mut session, notes }) in
-            named(name, &path, roots)?.into_iter().enumerate()
+        for (place, Shown { mut session, notes, .. }) in
+            named(name, &path, roots, None)?.into_iter().enumerate()
         {
             if let Some(lost) = notes.lost().filter(|_| place == 0) {
                 let shown = one_line(name, 400);
@@ -85,7 +92,7 @@ pub(super) fn export<'n>(
             )));
         }
         for session in &sessions {
-            print(&format.write(session, redactor)?)?;
+            print(&format.write(session, prices, redactor)?)?;
         }
         return Ok(Exit::Passed);
     };
@@ -97,7 +104,7 @@ pub(super) fn export<'n>(
     for (number, session) in sessions.iter().enumerate() {
         // Ids are foreign, and no part of a path.
         let path = folder.join(format!("session-{:04}.{}", number + 1, format.extension()));
-        let text = format.write(session, redactor)?;
+        let text = format.write(session, prices, redactor)?;
         replace(&path, &writer, &text).map_err(|error| failed(&path, error))?;
         print(&format!("{}  {}\n", path.display(), one_line(&session.head.id, 200)))?;
     }

@@ -1,12 +1,14 @@
-//! `selftest sessions`: finds recorded sessions, lists, prints and exports them, and says what cannot
-//! be read.
+//! `selftest sessions`: finds recorded sessions, lists, prints, searches and exports them, and says
+//! what cannot be read.
 
 mod doctor;
 mod export;
 mod label;
 mod list;
+mod search;
 mod show;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -19,9 +21,23 @@ use crate::exit::Exit;
 use doctor::doctor;
 use export::export;
 use list::list;
+use search::{Asked, search};
+use selftest_grading::report::transcript::Printing;
+use selftest_service::search::SearchRequest;
 use selftest_sessions::{Found, Home};
 use selftest_text::redact::Redactor;
 use show::{Form, show};
+
+/// Events that are shown where only the first is named.
+const EVENTS: u64 = 100;
+
+/// Events before and after one that is looked for.
+const CONTEXT: u64 = 3;
+
+/// An event and those around it.
+fn around(event: u64) -> Range<u64> {
+    event.saturating_sub(CONTEXT)..event.saturating_add(CONTEXT + 1)
+}
 
 pub(super) async fn execute(
     action: &SessionsAction,
@@ -44,14 +60,50 @@ pub(super) async fn execute(
             let target = output.as_ref().map(|folder| project.path(folder));
             let named =
                 sessions.iter().map(|named| (named.as_str(), project.path(Path::new(named))));
-            export(named, &roots, *format, target.as_deref(), &redactor)
+            let prices = project.load(Vec::new())?.config.prices;
+            export(named, &roots, *format, target.as_deref(), &prices, &redactor)
         }
         SessionsAction::Label(given) => label::label(&project, given, as_json).await,
         SessionsAction::Estimate(wanted) => label::estimates(&project, wanted, as_json).await,
-        SessionsAction::Show { session, full } => {
+        SessionsAction::Search {
+            words,
+            project: folder,
+            model,
+            until,
+            tool,
+            errors,
+            limit,
+            cursor,
+            no_scan,
+            database,
+        } => {
+            let request = SearchRequest {
+                words: words.join(" "),
+                project: folder.clone(),
+                model: model.clone(),
+                tool: tool.clone(),
+                errors: *errors,
+                limit: *limit,
+                cursor: cursor.clone(),
+                ..SearchRequest::default()
+            };
+            let (until, no_scan) = (until.as_deref(), *no_scan);
+            let asked = Asked { request, until, no_scan, as_json, database };
+            search(&project, args, asked).await
+        }
+        SessionsAction::Show { session, full, from, events, event } => {
             let path = project.path(Path::new(session));
             let prices = project.load(Vec::new())?.config.prices;
-            let form = Form { full: *full, as_json, prices };
+            let printing = Printing { full: *full, target: *event };
+            let part = match (event, from, events) {
+                (Some(event), ..) => Some(around(*event)),
+                (None, None, None) => None,
+                (None, from, events) => {
+                    let (from, events) = (from.unwrap_or_default(), events.unwrap_or(EVENTS));
+                    Some(from..from.saturating_add(events))
+                }
+            };
+            let form = Form { printing, part, as_json, prices };
             show(session, &path, &roots, &form, &redactor)
         }
     }

@@ -1,6 +1,7 @@
 //! `selftest sessions show`: what was said and done in one session, or in all of one file.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -9,7 +10,8 @@ use serde::Serialize;
 use super::{eprint, find, print};
 use crate::command::failure::Failure;
 use crate::exit::Exit;
-use selftest_grading::report::transcript::{cost, transcript};
+use selftest_grading::report::session::{Counted, Overview};
+use selftest_grading::report::transcript::{Printing, transcript};
 use selftest_models::prices::Prices;
 use selftest_sessions::{Collector, Found, Notes, Session, Source};
 use selftest_text::one_line;
@@ -24,12 +26,16 @@ pub(super) struct Shown {
     #[serde(flatten)]
     pub(super) session: Session,
     pub(super) notes: Notes,
+    /// Counts over all events of the session.
+    #[serde(skip)]
+    overview: Overview,
 }
 
 /// How a session is shown.
 pub(super) struct Form {
-    /// Messages whole.
-    pub(super) full: bool,
+    pub(super) printing: Printing,
+    /// The numbers of the events that are shown, where not all are.
+    pub(super) part: Option<Range<u64>>,
     pub(super) as_json: bool,
     pub(super) prices: Prices,
 }
@@ -42,18 +48,29 @@ pub(super) fn show(
     form: &Form,
     redactor: &Redactor,
 ) -> Result<Exit, Failure> {
-    let shown = named(session, path, roots)?;
+    let shown = named(session, path, roots, form.part.as_ref())?;
+    if let Some(part) = &form.part
+        && let [only] = shown.as_slice()
+        && let wanted = form.printing.target.unwrap_or(part.start)
+        && !only.session.events.iter().any(|event| event.number == wanted)
+    {
+        let last = only.overview.events.saturating_sub(1);
+        let error = anyhow!("event {wanted} is not among those of the session, 0 to {last}");
+        return Err(Failure::usage(error));
+    }
     if form.as_json {
         // A secret may stand in any field.
         let mut json = serde_json::json!(shown);
         for (one, json) in shown.iter().zip(json.as_array_mut().into_iter().flatten()) {
-            json["cost"] = serde_json::json!(cost(&one.session, &form.prices));
+            json["cost"] = serde_json::json!(one.overview.cost(&one.session.head, &form.prices));
+            json["events_in_all"] = serde_json::json!(one.overview.events);
         }
         redactor.apply_json(&mut json);
         print(&format!("{json:#}\n"))?;
     } else {
-        let texts =
-            shown.iter().map(|shown| transcript(&shown.session, &form.prices, redactor, form.full));
+        let texts = shown.iter().map(|Shown { session, overview, .. }| {
+            transcript(session, overview, &form.prices, redactor, form.printing)
+        });
         print(&texts.collect::<Vec<_>>().join("\n\n"))?;
     }
     if let Some(lost) = shown.first().and_then(|shown| shown.notes.lost()) {
@@ -63,16 +80,23 @@ pub(super) fn show(
 }
 
 /// The sessions that a file or an id names; `path` is `session` as a path from the project folder.
-pub(super) fn named(session: &str, path: &Path, roots: &[PathBuf]) -> Result<Vec<Shown>, Failure> {
+///
+/// Of each only the events of `part`, where there is one.
+pub(super) fn named(
+    session: &str,
+    path: &Path,
+    roots: &[PathBuf],
+    part: Option<&Range<u64>>,
+) -> Result<Vec<Shown>, Failure> {
     if !session.is_empty() && path.exists() {
-        in_file(session, path)
+        in_file(session, path, part)
     } else {
-        by_id(session, roots)
+        by_id(session, roots, part)
     }
 }
 
 /// All sessions of a file, or of a folder that is one session.
-fn in_file(named: &str, path: &Path) -> Result<Vec<Shown>, Failure> {
+fn in_file(named: &str, path: &Path, part: Option<&Range<u64>>) -> Result<Vec<Shown>, Failure> {
     let refused = |why: String| Failure::usage(anyhow!("{named}: {why}"));
     let mut found = find(&[path.to_owned()]);
     let source = match found.len() {
@@ -85,21 +109,23 @@ fn in_file(named: &str, path: &Path) -> Result<Vec<Shown>, Failure> {
                 .hint(Some("`selftest sessions list --source FOLDER` lists its sessions")));
         }
     };
-    read(&source, Collector::default()).map_err(|error| refused(error.to_string()))
+    read(&source, Collector::default(), part).map_err(|error| refused(error.to_string()))
 }
 
 fn read(
     source: &Source,
-    mut collector: Collector,
+    collector: Collector,
+    part: Option<&Range<u64>>,
 ) -> Result<Vec<Shown>, selftest_sessions::ReadError> {
-    let notes = selftest_sessions::read(source, &mut collector)?.notes;
-    let sessions = collector.into_sessions().into_iter();
-    Ok(sessions.map(|session| Shown { session, notes: notes.clone() }).collect())
+    let mut counted = Counted::new(part.cloned().into_iter().fold(collector, Collector::part));
+    let notes = selftest_sessions::read(source, &mut counted)?.notes;
+    let shown = |(session, overview)| Shown { session, notes: notes.clone(), overview };
+    Ok(counted.into_sessions().map(shown).collect())
 }
 
 /// The session with that id, or the only one whose id begins so. Files that carry the id in their
 /// name are read first, and nearly all agents name their files so.
-fn by_id(id: &str, roots: &[PathBuf]) -> Result<Vec<Shown>, Failure> {
+fn by_id(id: &str, roots: &[PathBuf], part: Option<&Range<u64>>) -> Result<Vec<Shown>, Failure> {
     let shown = one_line(id, 80);
     let nothing = || {
         Failure::usage(anyhow!(
@@ -115,7 +141,7 @@ fn by_id(id: &str, roots: &[PathBuf]) -> Result<Vec<Shown>, Failure> {
     let mut first = None;
     let mut ids = BTreeSet::new();
     for Found { source, .. } in found {
-        let Ok(sessions) = read(&source, Collector::beginning(id)) else { continue };
+        let Ok(sessions) = read(&source, Collector::beginning(id), part) else { continue };
         for one in sessions {
             if one.session.head.id == id {
                 return Ok(vec![one]);

@@ -13,6 +13,7 @@ use selftest_models::prices::{PricedTokens, Prices};
 use serde_json::json;
 
 use super::site::Contents;
+use crate::grade::recording::Recording;
 
 /// A session that tries to be a program.
 pub(super) const SCRIPT: &str = "<script>alert(1)</script>";
@@ -325,8 +326,40 @@ pub(super) fn contents() -> Contents {
         reflections: super::reflections::some(),
         skills: Some(crate::clock::now()),
         improvement: true,
+        recorded: vec![(GRADED, recorded().text())],
         token: None,
     }
+}
+
+/// What was said and done in the session that is looked at.
+fn recorded() -> Recording {
+    let test =
+        json!({ "command": "cargo test csv", "description": "Run the tests of the importer" });
+    let failed = "running 4 tests\ntest csv::empty_lines ... FAILED\n\nassertion `left == right` failed\n  left: 3\n right: 5";
+    let edit = json!({
+        "file_path": "/home/ada/ledger/src/csv.rs",
+        "old_string": "    for line in text.lines() {\n        if line.is_empty() {\n            break;\n        }",
+        "new_string": "    for line in text.lines() {\n        if line.trim().is_empty() {\n            continue;\n        }",
+    });
+    let search = json!({ "pattern": "is_empty", "path": "src" });
+    Recording::new(GRADED)
+        .at("2026-11-21T12:49:00Z")
+        .asks("Fix the parser: empty lines in a CSV file end the import")
+        .thinks(
+            "The import stops at the first empty line, so some loop ends there. The test of the \
+             importer should show it.",
+            "I look at how the importer reads lines, and run its tests first.",
+        )
+        .calls("Bash", &test, Err(failed))
+        .calls("Grep", &search, Ok("src/csv.rs:41:        if line.is_empty() {"))
+        .says(
+            "The loop ends at an empty line:\n\n```rust\nif line.is_empty() {\n    break;\n}\n```\n\n\
+             It should go on with the next one.",
+        )
+        .calls("Edit", &edit, Ok("The file /home/ada/ledger/src/csv.rs has been updated."))
+        .shows("That is the file that I try to import:")
+        .calls("Bash", &test, Ok("running 4 tests\ntest result: ok. 4 passed; 0 failed"))
+        .says("Done: empty lines are passed over now, and the tests of the importer pass.")
 }
 
 /// A few of them, for pages that are compared as a whole.

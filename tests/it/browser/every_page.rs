@@ -10,11 +10,15 @@ use super::improvement::TESTED;
 use super::runs::RUN;
 use super::site::Site;
 use super::skills::DISABLED;
+use crate::require;
 
 fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("sessions", "/".to_owned()),
         ("session", format!("/sessions/{GRADED}")),
+        ("transcript", format!("/sessions/{GRADED}/transcript")),
+        ("transcript-event", format!("/sessions/{GRADED}/transcript?event=5#event-5")),
+        ("search", "/search?q=empty+lines".to_owned()),
         ("selftests", "/selftests".to_owned()),
         ("run", format!("/selftests/{RUN}")),
         ("case", format!("/selftests/{RUN}/contradiction_detect")),
@@ -130,6 +134,51 @@ fn narrow_screens_do_not_scroll_sideways() {
             let fits = "document.documentElement.scrollWidth <= 375";
             chrome.until(&format!("/* {name} */ {fits}")).await;
         }
+    });
+}
+
+/// What axe finds, as far as it is serious.
+const SERIOUS: &str = r"
+    const told = (fault) => `${fault.id}: ${fault.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`;
+    return axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations
+        .filter((fault) => ['serious', 'critical'].includes(fault.impact)).map(told));";
+
+#[test]
+fn axe_finds_nothing_serious_in_sessions_on_phones_and_desks() {
+    let Some(axe) = require::node_module("axe-core/axe.min.js") else { return };
+    let script = std::fs::read_to_string(axe).unwrap() + SERIOUS;
+    let site = Site::with(demo::contents());
+    browse(async |chrome| {
+        for width in [390, 1280] {
+            let screen = json!({
+                "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 800,
+            });
+            chrome.tool("Emulation.setDeviceMetricsOverride", screen).await;
+            for (name, path) in pages() {
+                if ["sessions", "session", "transcript", "transcript-event", "search"]
+                    .contains(&name)
+                {
+                    chrome.open(&site.at(&path)).await;
+                    none(chrome, &script, &format!("{name} at {width}")).await;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn an_event_is_shown_where_its_link_leads() {
+    let site = Site::with(demo::contents());
+    browse(async |chrome| {
+        chrome.open(&site.at(&format!("/sessions/{GRADED}/events/3"))).await;
+        chrome.until("location.hash === '#event-3'").await;
+        let target = "document.querySelector('.transcript :target')";
+        chrome.until(&format!("{target} && {target}.checkVisibility()")).await;
+        chrome.shows(".transcript :target", "assertion").await;
+        chrome.open(&site.at("/search?q=%22empty+lines%22")).await;
+        chrome.shows(".found mark", "empty lines").await;
+        chrome.click(".found .hits a").await;
+        chrome.until("document.querySelector('.transcript :target')").await;
     });
 }
 

@@ -38,7 +38,7 @@ fn a_script_is_text() {
         chrome.click(".sessions tbody th > a").await;
         chrome.shows("dialog[open] h1", SCRIPT).await;
         assert_eq!(chrome.texts("dialog h1").await, [SCRIPT]);
-        assert_eq!(chrome.text("dialog .id").await, SCRIPT_ID);
+        assert_eq!(chrome.text("dialog .id code").await, SCRIPT_ID);
         // On a page of its own too, and an open alert would have failed each of these.
         chrome.click("dialog .whole").await;
         chrome.until("location.pathname.startsWith('/sessions/agent%2Frun')").await;

@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
 use selftest_grading::grade::{GradeRecord, Override, QualityGrade, WeeklyReport};
 use selftest_harness::report::document::ReportDocument;
+use selftest_service::search::SearchIndex;
 use selftest_sessions::Format;
 use selftest_store::{FileOutcome, FileRecord, FileResult, Store, StoredReport};
+use selftest_text::redact::Redactor;
 use tempfile::TempDir;
 
 use super::reflections::Scored;
@@ -28,6 +30,8 @@ pub(super) struct Contents {
     pub(super) skills: Option<Timestamp>,
     /// Whether there are the gaps, proposals and job runs of `improvement.rs`.
     pub(super) improvement: bool,
+    /// What stands in the files of some of the sessions, by id.
+    pub(super) recorded: Vec<(&'static str, String)>,
     /// The credentials that visitors are asked for.
     pub(super) token: Option<&'static str>,
 }
@@ -46,9 +50,9 @@ impl Drop for Site {
     }
 }
 
-fn file(grades: Vec<GradeRecord>, number: usize) -> FileResult {
+fn file(grades: Vec<GradeRecord>, path: &str) -> FileResult {
     let file = FileRecord {
-        path: format!("/sessions/{number}.jsonl"),
+        path: path.to_owned(),
         size: 1,
         modified_ns: 1,
         digest: String::new(),
@@ -64,15 +68,27 @@ fn file(grades: Vec<GradeRecord>, number: usize) -> FileResult {
     FileResult { file, grades }
 }
 
-async fn fill(database: &str, contents: Contents) {
+/// Files in `project` stand for those that were recorded; of all other sessions there is none.
+async fn fill(database: &str, project: &Path, contents: Contents) {
     let store = Store::open(database).await.unwrap();
-    let chunks = contents.grades.chunks(2000).enumerate();
-    for (number, grades) in chunks {
-        let grades = grades.iter().cloned().map(|mut grade| {
-            grade.session_file = format!("/sessions/{number}.jsonl");
-            grade
-        });
-        store.save(&[file(grades.collect(), number)]).await.unwrap();
+    let is_recorded = |grade: &GradeRecord| {
+        contents.recorded.iter().any(|(session_id, _)| *session_id == grade.session_id)
+    };
+    let (recorded, others): (Vec<GradeRecord>, Vec<GradeRecord>) =
+        contents.grades.iter().cloned().partition(is_recorded);
+    for (number, grades) in others.chunks(2000).enumerate() {
+        let path = format!("/sessions/{number}.jsonl");
+        store.save(&[file(grades.to_vec(), &path)]).await.unwrap();
+    }
+    for grade in recorded {
+        let path = project.join(format!("{}.jsonl", grade.session_id));
+        let text = contents.recorded.iter().find(|(id, _)| *id == grade.session_id);
+        fs::write(&path, &text.unwrap().1).unwrap();
+        store.save(&[file(vec![grade], path.to_str().unwrap())]).await.unwrap();
+    }
+    if !contents.recorded.is_empty() {
+        let index = SearchIndex::new(store.clone(), Redactor::default());
+        index.fill(&mut ()).await.unwrap();
     }
     for grade in &contents.quality {
         store.save_quality(grade).await.unwrap();
@@ -115,7 +131,7 @@ impl Site {
         let database = project.join("grades.db");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let token = contents.token.map(|token| ("SELFTEST_TOKEN", token));
-        runtime.block_on(fill(database.to_str().unwrap(), contents));
+        runtime.block_on(fill(database.to_str().unwrap(), project, contents));
         let mut server = Command::new(env!("CARGO_BIN_EXE_selftest"))
             .args(["serve", "--addr", "127.0.0.1:0", "--db", "grades.db"])
             .current_dir(project)

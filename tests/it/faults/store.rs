@@ -42,38 +42,38 @@ fn submit(site: &Site, number: usize) -> u16 {
 }
 
 /// A server whose database can, and then cannot, and then can grow.
-fn goes_on_by_itself(site: Site, fill: impl FnOnce(&Site), make_room: impl FnOnce(&Site)) {
-    assert_eq!(tell(&site), 202);
-    until("a record", || metric(&site, WRITTEN) == 1);
+fn goes_on_by_itself(site: &Site, fill: impl FnOnce(&Site), make_room: impl FnOnce(&Site)) {
+    assert_eq!(tell(site), 202);
+    until("a record", || metric(site, WRITTEN) == 1);
     site.get("/readyz").status(200);
-    fill(&site);
+    fill(site);
     // More failures than the pool has connections: none of them may stay behind.
-    let refused: Vec<u16> = (0..8).map(|number| submit(&site, number)).collect();
+    let refused: Vec<u16> = (0..8).map(|number| submit(site, number)).collect();
     assert!(refused.iter().all(|status| *status == 507), "{refused:?}");
     let accepted = Cell::new(1);
     until("a refusal", || {
-        let status = tell(&site);
+        let status = tell(site);
         assert!([202, 503].contains(&status), "{status}");
         accepted.set(accepted.get() + u64::from(status == 202));
         status == 503
     });
     let accepted = accepted.get();
     assert!(accepted > 1, "the first record after the fault is accepted");
-    assert!(metric(&site, REFUSED) > 0);
+    assert!(metric(site, REFUSED) > 0);
     let detail = site.get("/readyz").problem(503);
     assert_eq!(detail, "the database takes no records");
     site.get("/healthz").status(200);
     // What is there can be read.
     site.get("/api/skills").status(200);
-    assert_eq!(metric(&site, WRITTEN), 1);
-    make_room(&site);
-    until("what was accepted is written", || metric(&site, WRITTEN) == accepted);
+    assert_eq!(metric(site, WRITTEN), 1);
+    make_room(site);
+    until("what was accepted is written", || metric(site, WRITTEN) == accepted);
     site.get("/readyz").status(200);
-    assert_eq!(tell(&site), 202);
+    assert_eq!(tell(site), 202);
     for number in 0..8 {
-        assert_eq!(submit(&site, number), 201);
+        assert_eq!(submit(site, number), 201);
     }
-    until("the next record", || metric(&site, WRITTEN) == accepted + 1);
+    until("the next record", || metric(site, WRITTEN) == accepted + 1);
     let stored = site.get("/api/skills").json()["items"][0]["id"].as_str().unwrap().to_owned();
     let page = site.get(&format!("/api/skills/{stored}?limit=500")).json();
     let stored = page["executions"]["items"].as_array().unwrap().len() as u64;
@@ -92,7 +92,7 @@ fn a_file_that_may_not_grow_loses_nothing() {
         let maximum = rustix::process::getrlimit(Resource::Fsize).maximum;
         prlimit(Some(site.pid()), Resource::Fsize, Rlimit { current: bytes, maximum }).unwrap();
     };
-    goes_on_by_itself(site, |site| limit(site, Some(4096)), |site| limit(site, None));
+    goes_on_by_itself(&site, |site| limit(site, Some(4096)), |site| limit(site, None));
 }
 
 /// A disk of 2 MB, where this system lets us mount one.
@@ -122,7 +122,7 @@ fn a_full_disk_loses_nothing() {
         until(done, || site.workspace.path(done).exists());
     };
     goes_on_by_itself(
-        site,
+        &site,
         |site| ask(site, "fill", "filled"),
         |site| ask(site, "clear", "cleared"),
     );

@@ -27,6 +27,7 @@ pub(crate) mod weekly;
 
 // Around it.
 mod database;
+mod search;
 mod sessions;
 
 use serde_json::Value;

@@ -39,6 +39,30 @@ impl Recording {
         self.record("assistant", &json!([{ "type": "text", "text": text }]))
     }
 
+    /// Says something after a thought.
+    pub(crate) fn thinks(self, thought: &str, text: &str) -> Self {
+        self.record(
+            "assistant",
+            &json!([
+                { "type": "thinking", "thinking": thought, "signature": "x" },
+                { "type": "text", "text": text },
+            ]),
+        )
+    }
+
+    /// Shows a picture.
+    pub(crate) fn shows(self, text: &str) -> Self {
+        let data = "iVBORw0KGgo".repeat(4000);
+        self.record(
+            "user",
+            &json!([
+                { "type": "text", "text": text },
+                { "type": "image",
+                  "source": { "type": "base64", "media_type": "image/png", "data": data } },
+            ]),
+        )
+    }
+
     /// A call, and what the tool gave back.
     pub(crate) fn calls(self, tool: &str, input: &Value, result: Result<&str, &str>) -> Self {
         let call = format!("toolu_{}", self.records.len());

@@ -74,6 +74,41 @@ fn a_session_by_id_by_its_beginning_and_by_path() {
 }
 
 #[test]
+fn a_part_of_a_session_and_one_event_with_those_around_it() {
+    let workspace = recorded();
+    let shown = |words: &[&str]| {
+        let words = [&["show", "00000002"], words].concat();
+        sessions(&workspace, &words).run().exit(0).stdout
+    };
+    let part = shown(&["--from", "2", "--events", "2"]);
+    let numbers = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with('#') || line.starts_with("=> #"));
+        lines
+            .map(|line| line.split(' ').find(|word| word.starts_with('#')).unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(numbers(&part), ["#2", "#3"]);
+    assert!(part.ends_with("\nevents 2 to 3 of 0 to 7\n"), "{part}");
+    let whole = shown(&[]);
+    assert!(!whole.contains("events 0 to"), "{whole}");
+    let one = shown(&["--event", "4"]);
+    assert_eq!(numbers(&one), ["#1", "#2", "#3", "#4", "#5", "#6", "#7"]);
+    assert!(one.contains("\n=> #4 tool"), "{one}");
+    let words = ["show", "00000002", "--from", "6", "--json"];
+    let json = sessions(&workspace, &words).run().exit(0).json();
+    assert_eq!(json[0]["events"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&json[0]["events"][0]["number"], &json[0]["events_in_all"]),
+        (&json!(6), &json!(8))
+    );
+    for words in [&["--event", "8"][..], &["--from", "9"]] {
+        let words = [&["show", "00000002"], words].concat();
+        let run = sessions(&workspace, &words).run().exit(2);
+        let _ = run.one_error(&["is not among those of the session, 0 to 7"]);
+    }
+}
+
+#[test]
 fn what_cannot_be_shown() {
     let workspace = recorded();
     let run = sessions(&workspace, &["show", "feed"]).run().exit(2).one_error(&["\"feed\""]);

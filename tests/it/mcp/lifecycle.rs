@@ -40,7 +40,7 @@ fn the_newest_version_needs_no_handshake() {
         .heard();
     let versions = heard.answer(0)["result"]["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!("2026-07-28")), "{versions:?}");
-    assert_eq!(heard.answer(1)["result"]["tools"].as_array().unwrap().len(), 4);
+    assert_eq!(heard.answer(1)["result"]["tools"].as_array().unwrap().len(), 7);
 }
 
 #[test]

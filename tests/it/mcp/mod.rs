@@ -7,3 +7,4 @@ mod world;
 mod answers;
 mod lifecycle;
 mod official;
+mod transcripts;

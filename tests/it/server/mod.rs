@@ -12,8 +12,10 @@ mod metrics;
 mod reflections;
 mod reports;
 mod runs;
+mod search;
 mod sessions;
 mod skills;
+mod transcript;
 
 // How.
 mod access;

@@ -71,6 +71,7 @@ fn every_path_is_described() {
             "get /api/runs/{run_id}",
             "get /api/runs/{run_id}/cases",
             "get /api/runs/{run_id}/cases/{scenario}",
+            "get /api/search",
             "get /api/sessions",
             "get /api/sessions/{id}",
             "get /api/skills",

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::grade::spending::{Cost, Spending};
+use super::session::Overview;
 use selftest_models::prices::Prices;
 use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Session, Text};
 use selftest_text::escape::{terminal, visible};
@@ -13,9 +13,26 @@ use selftest_text::redact::Redactor;
 const BEGINNING: usize = 400;
 /// Bytes of a call's arguments.
 const ARGUMENTS: usize = 200;
+/// Bytes of arguments and results of the event that is looked for.
+const TARGET: usize = 4000;
 
-/// The session as text. `full` prints messages whole, lines included.
-pub fn transcript(session: &Session, prices: &Prices, redactor: &Redactor, full: bool) -> String {
+/// How a session is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Printing {
+    /// Messages whole, lines included.
+    pub full: bool,
+    /// The event that is looked for: it is marked.
+    pub target: Option<u64>,
+}
+
+/// The session as text, or the part of it that is there; the overview is of all of it.
+pub fn transcript(
+    session: &Session,
+    overview: &Overview,
+    prices: &Prices,
+    redactor: &Redactor,
+    printing: Printing,
+) -> String {
     let head = &session.head;
     let mut text = String::new();
     let mut fact = |name: &str, value: Option<String>| {
@@ -37,9 +54,16 @@ pub fn transcript(session: &Session, prices: &Prices, redactor: &Redactor, full:
     });
     fact("tokens", usage);
     fact("unread", head.unknown_blocks.words());
-    fact("cost", Some(cost(session, prices).words()));
+    fact("cost", Some(overview.cost(head, prices).words()));
     for event in &session.events {
-        add_event(&mut text, event, redactor, full);
+        add_event(&mut text, event, redactor, printing);
+    }
+    let ends = session.events.first().zip(session.events.last());
+    if let Some((first, last)) = ends.map(|(first, last)| (first.number, last.number))
+        && (first > 0 || last + 1 < overview.events)
+        && session.left_out == 0
+    {
+        let _ = writeln!(text, "\nevents {first} to {last} of 0 to {}", overview.events - 1);
     }
     if session.left_out > 0 {
         let _ = writeln!(text, "\n{} further events are not shown", session.left_out);
@@ -47,17 +71,11 @@ pub fn transcript(session: &Session, prices: &Prices, redactor: &Redactor, full:
     text
 }
 
-/// The cost of the session. Of one whose end is not held in memory that is unknown.
-pub fn cost(session: &Session, prices: &Prices) -> Cost {
-    let mut spending = Spending::default();
-    if session.left_out == 0 {
-        session.events.iter().for_each(|event| spending.add(event));
-    }
-    Cost::of(&spending.end(&session.head), prices)
-}
-
-fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, full: bool) {
-    let _ = write!(text, "\n#{} {}", event.number, speaker(event));
+fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, printing: Printing) {
+    let is_target = printing.target == Some(event.number);
+    let sign = if is_target { "=> " } else { "" };
+    let full = printing.full || is_target;
+    let _ = write!(text, "\n{sign}#{} {}", event.number, speaker(event));
     if let Some(time) = event.time {
         let _ = write!(text, "  {time}");
     }
@@ -85,7 +103,8 @@ fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, full: bo
     body("(thinks) ", &event.reasoning);
     body("", &event.text);
     for call in &event.calls {
-        let arguments = terminal(&redactor.apply(&call.arguments), ARGUMENTS);
+        let limit = if is_target { TARGET } else { ARGUMENTS };
+        let arguments = terminal(&redactor.apply(&call.arguments), limit);
         let _ = writeln!(text, "  -> {} {arguments}", terminal(&call.name, 80));
     }
     for result in &event.results {
@@ -93,7 +112,8 @@ fn add_event(text: &mut String, event: &Event<'_>, redactor: &Redactor, full: bo
         let _ =
             write!(text, "  <- {} {}{code}", terminal(&result.tool, 80), outcome(result.outcome));
         let words = if result.error.is_empty() { &result.text } else { &result.error };
-        let words = terminal(&redactor.apply(words), BEGINNING);
+        let limit = if is_target { TARGET } else { BEGINNING };
+        let words = terminal(&redactor.apply(words), limit);
         let _ = if words.is_empty() { writeln!(text) } else { writeln!(text, ": {words}") };
     }
 }
@@ -137,8 +157,12 @@ mod tests {
         read(&Source::bytes("demo.json", json), &mut collector).unwrap();
         let session = &collector.into_sessions()[0];
         let prices = Prices::default();
-        insta::assert_snapshot!(transcript(session, &prices, &Redactor::default(), false));
-        let full = transcript(session, &prices, &Redactor::default(), true);
+        let overview = Overview::of(session);
+        let print =
+            |printing| transcript(session, &overview, &prices, &Redactor::default(), printing);
+        insta::assert_snapshot!(print(Printing::default()));
+        let full = print(Printing { full: true, target: Some(1) });
+        assert!(full.contains("\n=> #1 agent") && !full.contains("events 0 to"), "{full}");
         assert!(full.contains("  Find the\n  user"));
         assert!(!full.contains('\u{1b}') && !full.contains("hunter2"));
     }

@@ -10,6 +10,7 @@ mod patterns;
 mod reflections;
 mod reports;
 mod runs;
+mod search;
 mod sessions;
 mod skills;
 mod types;
@@ -36,6 +37,7 @@ pub(super) fn router(cache: Arc<Cache>, needs_token: bool) -> Router<Arc<App>> {
         .routes(routes!(grades::recent))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one))
+        .routes(routes!(search::search))
         .routes(routes!(reports::list))
         .routes(routes!(reports::one))
         .routes(routes!(patterns::patterns))

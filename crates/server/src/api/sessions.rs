@@ -93,6 +93,7 @@ pub(super) async fn list(
         outcome: asked.outcome,
         min_quality: least.transpose()?,
         search: input::text("search", asked.search, 200)?,
+        parent: None,
         limit: input::limit(asked.limit)?,
         after: input::cursor(asked.cursor.as_deref(), |cursor| sort.fits(descending, cursor))?,
     };

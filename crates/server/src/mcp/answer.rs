@@ -12,6 +12,9 @@ use selftest_text::escape::terminal;
 /// Most bytes of JSON in one answer.
 pub(super) const MAX_ANSWER: usize = 60_000;
 
+/// The same of answers that an agent may ask for often: about 2000 tokens.
+pub(super) const SHORT_ANSWER: usize = 6000;
+
 /// How many bytes of a foreign text are shown, longest first: the next is tried where an answer
 /// would be too large.
 const LENGTHS: [usize; 3] = [400, 120, 40];
@@ -64,11 +67,22 @@ pub(super) fn name(text: &str) -> String {
 
 /// The answer with the longest texts that is not too large; with the shortest texts else.
 pub(super) fn fitting<T: Serialize>(build: impl Fn(Quoting) -> T) -> T {
-    let [first, rest @ ..] = LENGTHS.map(Quoting);
-    rest.into_iter().fold(
-        build(first),
+    fitting_in(MAX_ANSWER, &LENGTHS, build)
+}
+
+/// The same with another size and other lengths, longest first.
+pub(super) fn fitting_in<T: Serialize>(
+    most: usize,
+    lengths: &[usize],
+    build: impl FnMut(Quoting) -> T,
+) -> T {
+    let mut build = build;
+    let mut lengths = lengths.iter().copied().map(Quoting);
+    let first = build(lengths.next().unwrap_or(Quoting(LENGTHS[0])));
+    lengths.fold(
+        first,
         |answer, quoting| {
-            if fits(&answer) { answer } else { build(quoting) }
+            if fits_in(&answer, most) { answer } else { build(quoting) }
         },
     )
 }
@@ -83,7 +97,12 @@ pub(super) fn left_out<const N: usize>(lists: [(usize, usize, &str); N]) -> Vec<
 
 /// Whether the answer is small enough.
 pub(super) fn fits<T: Serialize>(answer: &T) -> bool {
-    serde_json::to_string(answer).is_ok_and(|json| json.len() <= MAX_ANSWER)
+    fits_in(answer, MAX_ANSWER)
+}
+
+/// Whether the answer has at most so many bytes.
+pub(super) fn fits_in<T: Serialize>(answer: &T, most: usize) -> bool {
+    serde_json::to_string(answer).is_ok_and(|json| json.len() <= most)
 }
 
 /// Why there is no answer, and what the agent can do: a result of the tool, which agents get to

@@ -9,8 +9,11 @@ mod model_grade;
 mod recent;
 mod report;
 mod rule_grade;
+mod search;
 mod session;
 mod tools;
+mod transcript;
+mod worst;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use selftest_grading::grade::QualityGrade;
 use selftest_harness::report::RunArchive;
+use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
 use selftest_text::one_line;
 
@@ -40,6 +44,9 @@ These tools show the results.\n\
 - list_recent_grades: the newest grades of sessions by language models.\n\
 - get_session_grade: everything known of one session: its grade by fixed rules with the evidence, \
 corrections by people, grades by models and their average.\n\
+- list_worst_sessions: sessions that went worst, to be looked at first.\n\
+- search_sessions: where words were said or done, as sessions and numbers of events.\n\
+- read_session: what was said and done in a session, from an event on, a few events at a time.\n\
 - grade_session: lets a model grade one session now; takes seconds to minutes.\n\
 - get_selftest_report: outcome and cases of a selftest run, the newest one by default.\n\
 How far to trust them: grades by models are biased (towards long and confident answers, and \
@@ -65,6 +72,7 @@ pub trait SessionGrading: Send + Sync {
 pub struct McpServer {
     store: Store,
     runs: RunArchive,
+    transcripts: Transcripts,
     grading: Option<Arc<dyn SessionGrading>>,
     tools: ToolRouter<Self>,
 }
@@ -76,8 +84,13 @@ pub struct HandshakeError(String);
 
 impl McpServer {
     /// A server over these. Without `grading`, `grade_session` says that it cannot.
-    pub fn new(store: Store, runs: RunArchive, grading: Option<Arc<dyn SessionGrading>>) -> Self {
-        Self { store, runs, grading, tools: Self::tool_router() }
+    pub fn new(
+        store: Store,
+        runs: RunArchive,
+        transcripts: Transcripts,
+        grading: Option<Arc<dyn SessionGrading>>,
+    ) -> Self {
+        Self { store, runs, transcripts, grading, tools: Self::tool_router() }
     }
 
     /// Serves one client until `reader` ends or `shutdown` does. Requests that are being answered

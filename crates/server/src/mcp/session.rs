@@ -100,6 +100,13 @@ pub(super) struct FoundSession {
     rules: Option<GradeRecord>,
 }
 
+impl FoundSession {
+    /// The file that it was graded from.
+    pub(super) fn file(&self) -> Option<&str> {
+        self.rules.as_ref().map(|grade| grade.session_file.as_str())
+    }
+}
+
 /// The one session with that id, or whose id begins so.
 pub(super) async fn find(store: &Store, wanted: &str) -> Result<FoundSession, ToolError> {
     if wanted.is_empty() {

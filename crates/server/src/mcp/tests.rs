@@ -12,7 +12,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use super::{McpServer, SessionGrading};
 use selftest_grading::grade::QualityGrade;
 use selftest_harness::report::RunArchive;
+use selftest_models::prices::Prices;
+use selftest_service::transcripts::Transcripts;
 use selftest_store::Store;
+use selftest_text::redact::Redactor;
 
 /// Answers after some time, by the model's name.
 #[derive(Default)]
@@ -76,7 +79,8 @@ impl Client {
     async fn of(grading: Option<Arc<dyn SessionGrading>>) -> Self {
         let store = Store::open(":memory:").await.unwrap();
         store.save_quality(&grade("s-1", "earlier")).await.unwrap();
-        let server = McpServer::new(store, RunArchive::new("nowhere"), grading);
+        let transcripts = Transcripts::new(Redactor::default(), Prices::default());
+        let server = McpServer::new(store, RunArchive::new("nowhere"), transcripts, grading);
         let (stdin, reader) = tokio::io::duplex(1 << 16);
         let (writer, stdout) = tokio::io::duplex(1 << 16);
         tokio::spawn(server.serve(reader, writer, std::future::pending()));

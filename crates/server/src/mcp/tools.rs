@@ -13,8 +13,11 @@ use super::answer::{ToolError, fitting};
 use super::model_grade::ModelGrade;
 use super::recent::{RecentArguments, RecentGrades};
 use super::report::{ReportArguments, RunReport};
+use super::search::{SearchAnswer, SearchArguments};
 use super::session::{SessionArguments, SessionGrade};
-use super::{McpServer, recent, report, session};
+use super::transcript::{TranscriptAnswer, TranscriptArguments};
+use super::worst::{WorstArguments, WorstSessions};
+use super::{McpServer, recent, report, search, session, transcript, worst};
 use selftest_text::one_line;
 
 /// Between two messages of progress.
@@ -67,6 +70,54 @@ impl McpServer {
         Parameters(arguments): Parameters<RecentArguments>,
     ) -> Result<Json<RecentGrades>, ToolError> {
         recent::show(&self.store, &arguments).await.map(Json)
+    }
+
+    /// Sessions that went worst.
+    #[tool(
+        title = "Worst sessions",
+        description = "Recorded sessions, the worst first, page by page: tasks whose success \
+                       something contradicts, then those of unknown outcome, claimed and verified \
+                       ones; of each those with most errors first. Reads only.",
+        annotations(read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn list_worst_sessions(
+        &self,
+        Parameters(arguments): Parameters<WorstArguments>,
+    ) -> Result<Json<WorstSessions>, ToolError> {
+        worst::show(&self.store, arguments).await.map(Json)
+    }
+
+    /// Where something was said or done.
+    #[tool(
+        title = "Search in sessions",
+        description = "Where words were said or done in recorded sessions: sessions, the newest \
+                       first, each with its first events that hold all words. Phrases stand in \
+                       quotation marks, login* finds beginnings. Can be narrowed by agent, \
+                       project, model, tool, failed calls and time. Reads only.",
+        annotations(read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn search_sessions(
+        &self,
+        Parameters(arguments): Parameters<SearchArguments>,
+    ) -> Result<Json<SearchAnswer>, ToolError> {
+        search::show(&self.store, arguments).await.map(Json)
+    }
+
+    /// What was said and done in a session.
+    #[tool(
+        title = "Read a session",
+        description = "What was said and done in one recorded session, from an event on, a few \
+                       events at a time: messages, thoughts, calls of tools and their results, \
+                       shortened so that an answer stays below 2000 tokens; one event alone is \
+                       shown at greater length. Reads only.",
+        annotations(read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn read_session(
+        &self,
+        Parameters(arguments): Parameters<TranscriptArguments>,
+    ) -> Result<Json<TranscriptAnswer>, ToolError> {
+        let session = session::find(&self.store, &arguments.session_id).await?;
+        transcript::show(&self.transcripts, &session, &arguments).await.map(Json)
     }
 
     /// One run of the self-test.

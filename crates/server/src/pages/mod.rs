@@ -15,12 +15,14 @@ mod quality;
 mod reflections;
 mod rules;
 mod run;
+mod search;
 mod selftests;
 mod session;
 mod sessions;
 mod skill;
 mod skills;
 mod timeline;
+mod transcript;
 mod weekly;
 
 use std::sync::Arc;
@@ -46,6 +48,10 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/sessions", get(sessions::list))
         .route("/sessions/{id}", get(session::page))
         .route("/sessions/{id}/panel", get(session::panel))
+        .route("/sessions/{id}/transcript", get(transcript::page))
+        .route("/sessions/{id}/events", get(transcript::find))
+        .route("/sessions/{id}/events/{number}", get(transcript::event))
+        .route("/search", get(search::page))
         .route("/selftests", get(selftests::list))
         .route("/selftests/trend.svg", get(selftests::trend))
         .route("/selftests/{run_id}", get(run::page))

@@ -111,6 +111,7 @@ impl Params {
             outcome: given(&self.outcome, "a valid outcome", TaskOutcome::from_name)?,
             min_quality,
             search: text(self.q.trim()),
+            parent: None,
             limit: MAX_ROWS,
             after: cursor(&self.after, |cursor| sort.fits(descending, cursor))?,
         })

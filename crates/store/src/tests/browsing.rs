@@ -82,6 +82,17 @@ fn ids(rows: &[SessionRow]) -> Vec<&str> {
 
 /// The value that a list is sorted by, as JSON, which compares as numbers and texts do.
 fn value(row: &SessionRow, sort: SessionSort) -> serde_json::Value {
+    if sort == SessionSort::Worst {
+        let outcome = match row.outcome {
+            Some(TaskOutcome::Contradicted) => 3,
+            Some(TaskOutcome::Claimed) => 1,
+            Some(TaskOutcome::Verified) => 0,
+            Some(TaskOutcome::Unknown) | None => 2,
+        };
+        let is_task = row.session_kind == SessionKind::Task;
+        let worst = i64::try_from(10_000 * outcome + row.total_errors).unwrap();
+        return if is_task { worst } else { -1 }.into();
+    }
     let row = serde_json::to_value(row).unwrap();
     row[match sort {
         SessionSort::Time => "counts_at",
@@ -95,6 +106,7 @@ fn value(row: &SessionRow, sort: SessionSort) -> serde_json::Value {
         SessionSort::Duration => "duration_seconds",
         SessionSort::Agent => "agent",
         SessionSort::TaskType => "task_type",
+        SessionSort::Worst => unreachable!("it is computed above"),
     }]
     .clone()
 }

@@ -28,6 +28,10 @@ async fn a_database_of_the_original_program_is_taken_over() {
     let made = Store::open(path).await.unwrap();
     // Back to what that program makes.
     for sql in [
+        "DROP TABLE session_transcripts",
+        "DROP TABLE session_texts",
+        "DROP TABLE session_words",
+        "DROP TABLE indexed_files",
         "DROP INDEX idx_session_grades_browse",
         "DROP INDEX idx_session_grades_scores",
         "DROP INDEX idx_session_grades_quality_rubric",

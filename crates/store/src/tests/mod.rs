@@ -11,6 +11,7 @@ mod other_tables;
 mod reflections;
 mod saving;
 mod schema;
+mod search;
 #[cfg(feature = "postgres")]
 mod server;
 mod skill_executions;

@@ -6,10 +6,11 @@
 mod backfill;
 mod claim;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use backfill::{Backfill, BackfillObserver};
+
+use crate::transcripts::read_session;
 use selftest_grading::grade::QualityGrade;
 use selftest_grading::grade::quality::{
     About, QualityReader, QualityReading, QualitySettings, render, reply_schema, rubric_version,
@@ -20,7 +21,7 @@ use selftest_models::structured::{AskError, Limits, UnscoredReason, ask};
 use selftest_models::{
     CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, Thinking, estimate_tokens,
 };
-use selftest_sessions::{Budget, Calibration, Collector, Condensed, condense};
+use selftest_sessions::{Budget, Calibration, Condensed, condense};
 use selftest_store::{Store, StoreError};
 use selftest_text::redact::Redactor;
 
@@ -189,10 +190,11 @@ impl QualityGrader {
     ) -> Result<Condensed, QualityFault> {
         let bytes_per_token = lock(&self.calibration).bytes_per_token();
         let budget = Budget { tokens, bytes_per_token };
-        let (id, path) = (session_id.to_owned(), PathBuf::from(file));
+        let (id, file) = (session_id.to_owned(), file.to_owned());
         let redactor = self.redactor.clone();
         let read =
-            tokio::task::spawn_blocking(move || read_condensed(&id, path, budget, &redactor)).await;
+            tokio::task::spawn_blocking(move || read_condensed(&id, &file, budget, &redactor))
+                .await;
         let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
         read.map_err(|why| QualityFault::Session { why })
     }
@@ -270,22 +272,11 @@ fn thinking(settings: &QualitySettings) -> Thinking {
 
 fn read_condensed(
     session_id: &str,
-    path: PathBuf,
+    file: &str,
     budget: Budget,
     redactor: &Redactor,
 ) -> Result<Condensed, String> {
-    let shown = selftest_text::one_line(&path.to_string_lossy(), 400);
-    let mut problem = None;
-    let found = selftest_sessions::find(&[path], |why| problem = Some(why.to_owned()));
-    let Some(found) = found.into_iter().next() else {
-        return Err(problem.unwrap_or_else(|| format!("{shown} is not there any more")));
-    };
-    let mut collector = Collector::only(session_id);
-    selftest_sessions::read(&found.source, &mut collector)
-        .map_err(|error| format!("{shown}: {error}"))?;
-    let session = collector.into_sessions().into_iter().next();
-    let mut session = session.ok_or_else(|| format!("{shown} does not hold it any more"))?;
-    session.rewrite(|text| redactor.apply(text));
+    let session = read_session(session_id, file, redactor).map_err(|error| error.to_string())?;
     Ok(condense(&session, budget))
 }
 

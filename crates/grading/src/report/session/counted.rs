@@ -1,0 +1,68 @@
+//! Collecting sessions, or a part of each, while counting over all of their events.
+
+use super::Overview;
+use selftest_sessions::{Collector, Event, Head, Session, Sink};
+
+/// Collects what its collector is told to, and an [`Overview`] of each session that is kept.
+#[derive(Debug, Default)]
+pub struct Counted {
+    collector: Collector,
+    current: Overview,
+    overviews: Vec<Overview>,
+}
+
+impl Counted {
+    /// Around that collector.
+    pub fn new(collector: Collector) -> Self {
+        Self { collector, ..Self::default() }
+    }
+
+    /// The sessions in the order of the source.
+    pub fn into_sessions(self) -> impl Iterator<Item = (Session, Overview)> {
+        self.collector.into_sessions().into_iter().zip(self.overviews)
+    }
+}
+
+impl Sink for Counted {
+    fn event(&mut self, event: Event<'_>) {
+        self.current.add(&event);
+        self.collector.event(event);
+    }
+
+    fn end(&mut self, head: Head) {
+        let overview = std::mem::take(&mut self.current);
+        let before = self.collector.kept();
+        self.collector.end(head);
+        if self.collector.kept() > before {
+            self.overviews.push(overview);
+        }
+    }
+
+    fn restart(&mut self) {
+        self.current = Overview::default();
+        self.collector.restart();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_sessions::{Source, read};
+
+    #[test]
+    fn a_part_is_kept_and_all_of_it_is_counted() {
+        let messages: Vec<String> = (0..10)
+            .map(|at| {
+                format!(r#"{{"role":"{}","content":"words {at}"}}"#, ["user", "assistant"][at % 2])
+            })
+            .collect();
+        let text = format!("[{}]", messages.join(","));
+        let mut counted = Counted::new(Collector::default().part(4..7));
+        read(&Source::bytes("demo.json", text), &mut counted).unwrap();
+        let (session, overview) = counted.into_sessions().next().unwrap();
+        let numbers: Vec<u64> = session.events.iter().map(|event| event.number).collect();
+        assert_eq!(numbers, [4, 5, 6]);
+        assert_eq!((overview.events, session.left_out), (10, 0));
+        assert_eq!(overview.request, "words 0");
+    }
+}

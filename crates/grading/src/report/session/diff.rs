@@ -1,0 +1,128 @@
+//! Changes of text, line by line: of two texts, or of a patch as a tool was given it. Applies
+//! nothing.
+
+use similar::{ChangeTag, TextDiff};
+
+/// Lines of either text beyond which they are not compared: all of one went, all of the other came.
+const MAX_LINES: usize = 400;
+
+/// What became of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It stands in both.
+    Kept,
+    /// It came.
+    Added,
+    /// It went.
+    Removed,
+    /// It says where the next lines stand.
+    Place,
+}
+
+impl Change {
+    /// The class of the line in a page.
+    pub fn class(self) -> &'static str {
+        match self {
+            Change::Kept => "kept",
+            Change::Added => "added",
+            Change::Removed => "removed",
+            Change::Place => "place",
+        }
+    }
+
+    /// The sign before the line.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Change::Kept => "  ",
+            Change::Added => "+ ",
+            Change::Removed => "- ",
+            Change::Place => "",
+        }
+    }
+}
+
+/// A line of a diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What became of it.
+    pub change: Change,
+    /// The line, without its sign.
+    pub text: String,
+}
+
+fn line(change: Change, text: &str) -> Line {
+    Line { change, text: text.trim_end_matches(['\n', '\r']).to_owned() }
+}
+
+/// What makes the new text of the old one.
+pub fn between(old: &str, new: &str) -> Vec<Line> {
+    if old.lines().count().max(new.lines().count()) > MAX_LINES {
+        let removed = old.lines().map(|text| line(Change::Removed, text));
+        return removed.chain(new.lines().map(|text| line(Change::Added, text))).collect();
+    }
+    let diff = TextDiff::from_lines(old, new);
+    let changes = diff.iter_all_changes().map(|change| {
+        let kind = match change.tag() {
+            ChangeTag::Equal => Change::Kept,
+            ChangeTag::Insert => Change::Added,
+            ChangeTag::Delete => Change::Removed,
+        };
+        line(kind, change.value())
+    });
+    changes.collect()
+}
+
+/// The lines of a patch: a unified diff, or what `apply_patch` is given. `None` where the text is
+/// none.
+pub fn of_patch(text: &str) -> Option<Vec<Line>> {
+    let begins_line = |start: &str| text.starts_with(start) || text.contains(&format!("\n{start}"));
+    let is_unified = begins_line("--- ") && begins_line("+++ ") && begins_line("@@ ");
+    if !is_unified && !begins_line("*** Begin Patch") {
+        return None;
+    }
+    let lines = text.lines().map(|text| match text.as_bytes().first() {
+        _ if ["+++ ", "--- ", "@@", "*** ", "diff ", "index "]
+            .iter()
+            .any(|start| text.starts_with(start)) =>
+        {
+            line(Change::Place, text)
+        }
+        Some(b'+') => line(Change::Added, &text[1..]),
+        Some(b'-') => line(Change::Removed, &text[1..]),
+        Some(b' ') => line(Change::Kept, &text[1..]),
+        _ => line(Change::Kept, text),
+    });
+    Some(lines.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(lines: &[Line]) -> Vec<String> {
+        lines.iter().map(|line| format!("{}{}", line.change.sign(), line.text)).collect()
+    }
+
+    #[test]
+    fn two_texts_are_compared_line_by_line() {
+        let lines = between("a\nb\nc\n", "a\nB\nc\nd");
+        assert_eq!(shown(&lines), ["  a", "- b", "+ B", "  c", "+ d"]);
+        let long = "x\n".repeat(MAX_LINES + 1);
+        let lines = between(&long, "y");
+        assert_eq!(lines.len(), MAX_LINES + 2);
+        assert_eq!(lines.last().unwrap().change, Change::Added);
+    }
+
+    #[test]
+    fn patches_are_known_and_other_text_is_none() {
+        let unified = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n same";
+        let lines = of_patch(unified).unwrap();
+        assert_eq!(shown(&lines[3..]), ["- old", "+ new", "  same"]);
+        assert!(lines[..3].iter().all(|line| line.change == Change::Place));
+        let codex = "*** Begin Patch\n*** Update File: x\n@@\n-old\n+new\n*** End Patch";
+        assert_eq!(shown(&of_patch(codex).unwrap())[3..5], ["- old", "+ new"]);
+        for text in ["", "- a list\n- of points", "--- a rule\n+++ alone"] {
+            assert_eq!(of_patch(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What is known of a session as a whole when its events have passed. Keeps none of them.
+
+use crate::grade::spending::{Cost, Spending};
+use selftest_models::prices::Prices;
+use selftest_sessions::{Event, Head, Origin, Outcome, Role, Session};
+use selftest_text::escape::terminal;
+
+/// Bytes of a line.
+const LINE: usize = 400;
+
+/// Bytes of the request that are kept.
+const REQUEST: usize = 2000;
+
+/// A fact about a session: what it is, and its value.
+pub type Fact = (&'static str, String);
+
+/// Counts over the events of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Overview {
+    /// Events in all.
+    pub events: u64,
+    /// Calls of tools.
+    pub calls: u64,
+    /// Results of tools that failed.
+    pub failed: u64,
+    /// The beginning of what a person asked first.
+    pub request: String,
+    /// What its events spent.
+    pub spending: Spending,
+}
+
+impl Overview {
+    /// Of all events of a session.
+    pub fn of(session: &Session) -> Self {
+        let mut overview = Self::default();
+        session.events.iter().for_each(|event| overview.add(event));
+        overview
+    }
+
+    /// Takes an event into account.
+    pub fn add(&mut self, event: &Event<'_>) {
+        self.events += 1;
+        self.calls += event.calls.len() as u64;
+        let failed = event.results.iter().filter(|result| result.outcome == Outcome::Failed);
+        self.failed += failed.count() as u64;
+        let is_asked = event.role == Role::User && event.origin == Origin::Human;
+        if self.request.is_empty() && is_asked {
+            self.request = selftest_text::clip(&event.text, REQUEST);
+        }
+        self.spending.add(event);
+    }
+
+    /// What the session cost.
+    pub fn cost(&self, head: &Head, prices: &Prices) -> Cost {
+        Cost::of(&self.spending.clone().end(head), prices)
+    }
+
+    /// What was asked first, else the id.
+    pub fn title(&self, head: &Head) -> String {
+        terminal(if self.request.is_empty() { &head.id } else { &self.request }, 120)
+    }
+
+    /// All that is known, in words.
+    pub fn facts(&self, head: &Head) -> Vec<Fact> {
+        let version = head.agent_version.as_ref().map(|version| format!(" {version}"));
+        let usage = head.usage.map(|usage| {
+            format!("{} in, {} out, {} from cache", usage.input, usage.output, usage.cached)
+        });
+        let all = [
+            ("session", Some(head.id.clone())),
+            ("agent", Some(format!("{}{}", head.agent, version.unwrap_or_default()))),
+            ("models", Some(head.models.join(", "))),
+            ("platform", head.platform.clone()),
+            ("folder", head.cwd.clone()),
+            ("parent", head.parent.clone()),
+            ("start", head.start.map(|time| time.to_string())),
+            ("end", head.end.map(|time| time.to_string())),
+            ("tokens", usage),
+            ("tool calls", Some(format!("{}, {} failed", self.calls, self.failed))),
+            ("unread", head.unknown_blocks.words()),
+        ];
+        let present =
+            all.into_iter().filter_map(|(name, value)| Some((name, terminal(&value?, LINE))));
+        present.filter(|(_, value)| !value.is_empty()).collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! A text of a session in its parts: prose, code, diffs, images that are not kept. Renders
+//! nothing. The texts of parts are clean: what hides or reorders text is shown by its number.
+
+use serde_json::{Map, Value};
+
+use super::diff::{self, Line};
+use selftest_text::escape::{block, terminal};
+
+/// Bytes of a name or a line.
+const LINE: usize = 400;
+
+/// Edits of one call that are shown.
+const MAX_EDITS: usize = 50;
+
+/// Names of the two texts that an edit replaces one by the other, as tools have them.
+const REPLACED: [(&str, &str); 5] = [
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("oldText", "newText"),
+    ("old_text", "new_text"),
+    ("search", "replace"),
+];
+
+/// The argument that says in short what a call does, first come first.
+const TELLING: [&str; 14] = [
+    "command",
+    "cmd",
+    "file_path",
+    "filePath",
+    "filename",
+    "notebook_path",
+    "pattern",
+    "query",
+    "path",
+    "url",
+    "description",
+    "name",
+    "prompt",
+    "text",
+];
+
+/// One part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Words.
+    Prose(String),
+    /// Lines as they are.
+    Code {
+        /// The language that it is said to be in, or the name of the argument that holds it; may
+        /// be empty.
+        label: String,
+        /// The lines.
+        text: String,
+    },
+    /// A change of text.
+    Diff(Vec<Line>),
+    /// Stands for an image: what kind and how large. The image itself is not kept.
+    Image(String),
+    /// A short value under a name.
+    Field {
+        /// The name.
+        name: String,
+        /// The value, on one line.
+        value: String,
+    },
+}
+
+fn code(label: &str, text: &str, limit: usize) -> Part {
+    diff::of_patch(text).map_or_else(
+        || Part::Code { label: terminal(label, LINE), text: block(text, limit) },
+        |lines| cleaned(lines, limit),
+    )
+}
+
+/// The lines of a diff, cleaned and bounded.
+fn cleaned(lines: Vec<Line>, limit: usize) -> Part {
+    let mut left = limit;
+    let lines = lines.into_iter().map_while(|line| {
+        left = left.checked_sub(line.text.len() + 1)?;
+        Some(Line { text: block(&line.text, limit), ..line })
+    });
+    Part::Diff(lines.collect())
+}
+
+/// What somebody said: words, blocks of code between fences, notes that stand for images.
+pub fn of_words(text: &str, limit: usize) -> Vec<Part> {
+    let text = block(text, limit);
+    let mut parts = Vec::new();
+    let mut words = String::new();
+    let mut fenced: Option<(String, String, String)> = None;
+    let end = |words: &mut String, parts: &mut Vec<Part>| {
+        let said = std::mem::take(words);
+        let said = said.trim_matches('\n');
+        if !said.trim().is_empty() {
+            parts.push(Part::Prose(said.to_owned()));
+        }
+    };
+    for line in text.lines() {
+        if let Some((fence, label, mut lines)) = fenced.take() {
+            let is_end = line.trim().starts_with(&fence)
+                && line.trim().trim_start_matches(['`', '~']).is_empty();
+            if is_end {
+                parts.push(code(&label, &lines, limit));
+            } else {
+                lines.push_str(line);
+                lines.push('\n');
+                fenced = Some((fence, label, lines));
+            }
+            continue;
+        }
+        let trimmed = line.trim();
+        let fence: String = trimmed
+            .chars()
+            .take_while(|c| trimmed.starts_with(*c) && matches!(c, '`' | '~'))
+            .collect();
+        if fence.len() >= 3 {
+            end(&mut words, &mut parts);
+            let label = trimmed[fence.len()..].trim().to_owned();
+            fenced = Some((fence, label, String::new()));
+        } else if is_image(trimmed) {
+            end(&mut words, &mut parts);
+            parts.push(Part::Image(terminal(trimmed, LINE)));
+        } else {
+            words.push_str(line);
+            words.push('\n');
+        }
+    }
+    if let Some((_, label, lines)) = fenced {
+        parts.push(code(&label, &lines, limit));
+    }
+    end(&mut words, &mut parts);
+    parts
+}
+
+/// The note that the readers of sessions leave of an image: `[image image/png 531 kB]`.
+fn is_image(line: &str) -> bool {
+    line.strip_prefix("[image ").is_some_and(|rest| rest.ends_with(']') && rest.len() < 100)
+}
+
+/// What a tool gave back.
+pub fn of_result(text: &str, limit: usize) -> Vec<Part> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
+    if is_image(text.trim()) {
+        return vec![Part::Image(terminal(text.trim(), LINE))];
+    }
+    vec![code("", text, limit)]
+}
+
+/// The arguments of a call: in short on one line, and in parts.
+pub fn of_arguments(arguments: &str, limit: usize) -> (String, Vec<Part>) {
+    let Ok(Value::Object(fields)) = serde_json::from_str(arguments) else {
+        let parts = of_result(arguments, limit);
+        return (terminal(arguments, 120), parts);
+    };
+    let brief = TELLING.iter().find_map(|name| fields.get(*name)).map(plain);
+    let brief = brief.unwrap_or_else(|| match fields.values().next() {
+        Some(first) if fields.len() == 1 => plain(first),
+        Some(_) => arguments.to_owned(),
+        None => String::new(),
+    });
+    let mut parts = Vec::new();
+    let changed = changed(&fields);
+    for (name, value) in &fields {
+        match changed {
+            Some((old, new)) if name == old => {
+                let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or("");
+                parts.push(cleaned(diff::between(text(old), text(new)), limit));
+            }
+            Some((_, new)) if name == new => {}
+            _ => parts.extend(field(name, value, limit)),
+        }
+    }
+    (terminal(&brief, 120), parts)
+}
+
+/// The names of the two texts, where the fields are those of an edit.
+fn changed(fields: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
+    let is_text = |name: &str| fields.get(name).is_some_and(Value::is_string);
+    REPLACED.into_iter().find(|(old, new)| is_text(old) && is_text(new))
+}
+
+fn field(name: &str, value: &Value, limit: usize) -> Vec<Part> {
+    if let Value::Array(edits) = value
+        && edits.iter().any(|edit| edit.as_object().is_some_and(|edit| changed(edit).is_some()))
+    {
+        let edits = edits.iter().take(MAX_EDITS).filter_map(Value::as_object);
+        let diffs = edits.filter_map(|edit| {
+            let (old, new) = changed(edit)?;
+            let text = |name: &str| edit.get(name).and_then(Value::as_str).unwrap_or("");
+            Some(cleaned(diff::between(text(old), text(new)), limit))
+        });
+        return diffs.collect();
+    }
+    let text = plain(value);
+    if text.contains('\n') {
+        return vec![code(name, &text, limit)];
+    }
+    if text.len() > LINE {
+        return vec![Part::Code { label: terminal(name, LINE), text: block(&text, limit) }];
+    }
+    vec![Part::Field { name: terminal(name, LINE), value: terminal(&text, LINE) }]
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) if parts.iter().all(Value::is_string) => {
+            parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::session::diff::Change;
+
+    #[test]
+    fn words_code_and_images_are_told_apart() {
+        let text = "Look:\n\n```rust\nfn main() {}\n```\n[image image/png 531 kB]\ndone";
+        let parts = of_words(text, 10_000);
+        assert_eq!(
+            parts,
+            [
+                Part::Prose("Look:".to_owned()),
+                Part::Code { label: "rust".to_owned(), text: "fn main() {}\n".to_owned() },
+                Part::Image("[image image/png 531 kB]".to_owned()),
+                Part::Prose("done".to_owned()),
+            ]
+        );
+        let torn = of_words("~~~~\n```\nx", 10_000);
+        assert_eq!(torn, [Part::Code { label: String::new(), text: "```\nx\n".to_owned() }]);
+    }
+
+    #[test]
+    fn an_edit_is_a_diff_and_a_command_is_told_in_short() {
+        let (brief, parts) = of_arguments(
+            r#"{"file_path":"a.rs","old_string":"a\nb","new_string":"a\nc","replace_all":false}"#,
+            10_000,
+        );
+        assert_eq!(brief, "a.rs");
+        let [Part::Field { name, .. }, Part::Diff(lines), Part::Field { value, .. }] = &parts[..]
+        else {
+            panic!("{parts:?}");
+        };
+        assert_eq!((name.as_str(), value.as_str()), ("file_path", "false"));
+        let kinds: Vec<Change> = lines.iter().map(|line| line.change).collect();
+        assert_eq!(kinds, [Change::Kept, Change::Removed, Change::Added]);
+        let (brief, parts) = of_arguments(r#"{"command":"ls\n-l","timeout":3}"#, 10_000);
+        assert_eq!(brief, "ls -l");
+        assert!(matches!(&parts[0], Part::Code { label, .. } if label == "command"), "{parts:?}");
+        let (brief, parts) = of_arguments(
+            r#"{"edits":[{"oldText":"a","newText":"b"},{"oldText":"c","newText":"d"}]}"#,
+            10_000,
+        );
+        assert!(brief.contains("oldText"), "{brief}");
+        assert!(parts.iter().all(|part| matches!(part, Part::Diff(_))) && parts.len() == 2);
+        let (brief, parts) = of_arguments("print(1)", 10_000);
+        assert_eq!((brief.as_str(), parts.len()), ("print(1)", 1));
+    }
+
+    #[test]
+    fn nothing_foreign_hides_and_nothing_is_unbounded() {
+        let parts = of_words("\u{202e}x\u{1b}[31m", 10_000);
+        assert_eq!(parts, [Part::Prose("⟨U+202E⟩x⟨U+001B⟩[31m".to_owned())]);
+        let long = format!("--- a\n+++ b\n@@ -1 +1 @@\n{}", "+line\n".repeat(10_000));
+        let [Part::Diff(lines)] = &of_result(&long, 1000)[..] else { panic!() };
+        assert!(lines.len() < 300, "{}", lines.len());
+    }
+}

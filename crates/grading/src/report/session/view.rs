@@ -1,0 +1,418 @@
+//! The events of a session as pages show them: what was said in its parts, each call with its
+//! result, subagents together. Pure. What it makes is text; templates escape it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::parts::{self, Part};
+use crate::grade::spending::{Cost, Spending};
+use selftest_models::prices::Prices;
+use selftest_sessions::{Event, Mark, Origin, Outcome, Role, Text, ToolResult};
+use selftest_text::escape::{block, terminal};
+use selftest_text::wording;
+
+/// Bytes of a name or a line.
+const LINE: usize = 400;
+
+/// Most bytes of one text in a page, longest first: the next is tried where a page would be too
+/// large.
+const LIMITS: [usize; 4] = [40_000, 8000, 2000, 400];
+
+/// Bytes of all texts of a page.
+const MAX_PAGE: usize = 2_000_000;
+
+/// How events are shown.
+#[derive(Clone, Copy)]
+pub struct Showing<'a> {
+    /// What tokens cost.
+    pub prices: &'a Prices,
+    /// The event that is looked for: what holds it is not folded.
+    pub target: Option<u64>,
+    /// Where an event stands alone and whole; `None` where all texts are shown whole.
+    pub alone: Option<&'a dyn Fn(u64) -> String>,
+}
+
+/// An event, or a subagent's events between two others.
+#[derive(Debug)]
+pub enum Shown {
+    /// One event.
+    One(EventView),
+    /// What a subagent did.
+    Subagent {
+        /// The call that it was started by, where that is known.
+        name: String,
+        /// Its events.
+        events: Vec<EventView>,
+        /// Whether it is not folded.
+        is_open: bool,
+    },
+}
+
+/// An event as it is shown.
+#[derive(Debug)]
+pub struct EventView {
+    /// Its number in the session.
+    pub number: u64,
+    /// The class of its element.
+    pub class: &'static str,
+    /// Who speaks.
+    pub speaker: &'static str,
+    /// When, in UTC.
+    pub time: Option<String>,
+    /// What it means beside its words.
+    pub mark: Option<&'static str>,
+    /// What the model thought.
+    pub thinking: String,
+    /// Whether thoughts are not folded.
+    pub is_open: bool,
+    /// What was said.
+    pub parts: Vec<Part>,
+    /// Calls of tools, with their results.
+    pub calls: Vec<CallView>,
+    /// Results whose calls are not shown beside.
+    pub results: Vec<ResultView>,
+    /// Tokens, model and money of this model call.
+    pub spent: Option<String>,
+    /// Where it is shown whole, if it is not here.
+    pub whole: Option<String>,
+}
+
+/// A call of a tool.
+#[derive(Debug)]
+pub struct CallView {
+    /// The tool.
+    pub name: String,
+    /// What it is called with, in short.
+    pub brief: String,
+    /// The arguments.
+    pub parts: Vec<Part>,
+    /// Its result, where it is among the events that are shown.
+    pub result: Option<ResultView>,
+    /// Whether it is not folded.
+    pub is_open: bool,
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub struct ResultView {
+    /// The number of its event.
+    pub number: u64,
+    /// Whether it stands for its event.
+    pub is_event: bool,
+    /// The tool.
+    pub tool: String,
+    /// How it ended, in a word.
+    pub outcome: &'static str,
+    /// The class of that word.
+    pub class: &'static str,
+    /// The exit code of a program.
+    pub exit_code: Option<i64>,
+    /// When, in UTC.
+    pub time: Option<String>,
+    /// The output.
+    pub parts: Vec<Part>,
+    /// Whether it is not folded.
+    pub is_open: bool,
+}
+
+/// These events, in order.
+pub fn shown(events: &[Event<'_>], showing: Showing<'_>) -> Vec<Shown> {
+    let limit = showing.alone.map_or(usize::MAX, |_| limit(events));
+    let mut paired = Paired::of(events);
+    let mut all: Vec<Shown> = Vec::new();
+    for event in events {
+        let Some(view) = view(event, &mut paired, showing, limit) else { continue };
+        let is_subagent = event.origin == Origin::Subagent;
+        let is_target = showing.target.is_some_and(|target| view.holds(target));
+        match all.last_mut() {
+            Some(Shown::Subagent { events, is_open, .. }) if is_subagent => {
+                events.push(view);
+                *is_open |= is_target;
+            }
+            last if is_subagent => {
+                let starter = last.and_then(|last| match last {
+                    Shown::One(before) => before.calls.last(),
+                    Shown::Subagent { .. } => None,
+                });
+                let name = starter.map(|call| format!("{} {}", call.name, call.brief));
+                let name = name.unwrap_or_default();
+                all.push(Shown::Subagent { name, events: vec![view], is_open: is_target });
+            }
+            _ => all.push(Shown::One(view)),
+        }
+    }
+    all
+}
+
+/// The greatest length of a text with which these events make a page that is not too large.
+fn limit(events: &[Event<'_>]) -> usize {
+    let size = |limit: usize| {
+        let all = events.iter().flat_map(texts);
+        all.map(|text| text.len().min(limit)).sum::<usize>()
+    };
+    let fitting = LIMITS.into_iter().find(|limit| size(*limit) <= MAX_PAGE);
+    fitting.unwrap_or(LIMITS[LIMITS.len() - 1])
+}
+
+/// All texts of an event.
+pub fn texts<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e str> {
+    let calls = event.calls.iter().map(|call| &call.arguments);
+    let results = event.results.iter().flat_map(|result| [&result.text, &result.error]);
+    [&event.text, &event.reasoning].into_iter().chain(calls).chain(results).map(Text::as_str)
+}
+
+/// Where the call of a result stands: its event's number and its place there.
+type CallPlace = (u64, usize);
+
+/// Calls and results that are among the events.
+struct Paired<'e> {
+    /// The place of the result of a call.
+    results: HashMap<CallPlace, (&'e Event<'e>, &'e ToolResult<'e>)>,
+    /// Results that are shown with their calls: number of the event, place.
+    with_calls: HashSet<CallPlace>,
+}
+
+impl<'e> Paired<'e> {
+    fn of(events: &'e [Event<'e>]) -> Self {
+        let mut open: HashMap<&str, CallPlace> = HashMap::new();
+        let mut paired = Self { results: HashMap::new(), with_calls: HashSet::new() };
+        for event in events {
+            for (at, call) in event.calls.iter().enumerate() {
+                if !call.id.is_empty() {
+                    open.insert(call.id.as_str(), (event.number, at));
+                }
+            }
+            for (at, result) in event.results.iter().enumerate() {
+                if let Some(call) = open.remove(result.call_id.as_str()) {
+                    paired.results.insert(call, (event, result));
+                    paired.with_calls.insert((event.number, at));
+                }
+            }
+        }
+        paired
+    }
+
+    /// Whether nothing of the event is left beside results that are shown with their calls.
+    fn has_all_of(&self, event: &Event<'_>) -> bool {
+        let says_more = !event.text.is_empty()
+            || !event.reasoning.is_empty()
+            || !event.calls.is_empty()
+            || event.mark.is_some()
+            || event.usage.is_some();
+        !says_more
+            && !event.results.is_empty()
+            && (0..event.results.len()).all(|at| self.with_calls.contains(&(event.number, at)))
+    }
+}
+
+/// The event; `None` where it is shown with the calls that it answers.
+fn view(
+    event: &Event<'_>,
+    paired: &mut Paired<'_>,
+    showing: Showing<'_>,
+    limit: usize,
+) -> Option<EventView> {
+    if paired.has_all_of(event) {
+        return None;
+    }
+    let target = showing.target;
+    let is_target = target == Some(event.number);
+    let mut is_cut = texts(event).any(|text| text.len() > limit);
+    let calls = event.calls.iter().enumerate().map(|(at, call)| {
+        let result = paired.results.get(&(event.number, at)).map(|(of, result)| {
+            // Of several results in one event the first stands for it.
+            let is_event = paired.has_all_of(of)
+                && of.results.first().is_some_and(|first| std::ptr::eq(first, *result));
+            is_cut |= result.text.len().max(result.error.len()) > limit;
+            let of_target = target == Some(of.number);
+            result_view(of, result, is_event, of_target, limit)
+        });
+        let (brief, parts) = parts::of_arguments(&call.arguments, limit);
+        let is_open = is_target || result.as_ref().is_some_and(|result| result.is_open);
+        CallView { name: name(&call.name), brief, parts, result, is_open }
+    });
+    let calls: Vec<CallView> = calls.collect();
+    let results = event.results.iter().enumerate();
+    let results = results.filter(|(at, _)| !paired.with_calls.contains(&(event.number, *at)));
+    let results = results.map(|(_, result)| result_view(event, result, false, is_target, limit));
+    let (class, speaker) = speaker(event);
+    Some(EventView {
+        number: event.number,
+        class,
+        speaker,
+        time: event.time.map(wording::date_time),
+        mark: event.mark.map(mark),
+        thinking: block(&event.reasoning, limit),
+        is_open: is_target,
+        parts: parts::of_words(&event.text, limit),
+        results: results.collect(),
+        calls,
+        spent: spent(event, showing.prices),
+        whole: showing.alone.filter(|_| is_cut).map(|alone| alone(event.number)),
+    })
+}
+
+impl EventView {
+    /// Whether that event is shown here.
+    fn holds(&self, number: u64) -> bool {
+        let mut results = self.calls.iter().filter_map(|call| call.result.as_ref());
+        self.number == number || results.any(|result| result.number == number)
+    }
+}
+
+fn result_view(
+    event: &Event<'_>,
+    result: &ToolResult<'_>,
+    is_event: bool,
+    is_open: bool,
+    limit: usize,
+) -> ResultView {
+    let mut words = result.text.clone();
+    if !words.contains(result.error.as_str()) {
+        words.join(&result.error);
+    }
+    let (outcome, class) = outcome(result.outcome);
+    ResultView {
+        number: event.number,
+        is_event,
+        tool: name(&result.tool),
+        outcome,
+        class,
+        exit_code: result.exit_code,
+        time: event.time.map(wording::date_time),
+        parts: parts::of_result(&words, limit),
+        is_open,
+    }
+}
+
+fn name(tool: &str) -> String {
+    if tool.trim().is_empty() { "a tool".to_owned() } else { terminal(tool, LINE) }
+}
+
+/// `120 in, 30 out, 9000 from cache · opus · 0.02 USD`.
+fn spent(event: &Event<'_>, prices: &Prices) -> Option<String> {
+    let usage = event.usage?;
+    let mut parts = vec![format!("{} in, {} out", usage.input, usage.output)];
+    if usage.cached > 0 {
+        parts.push(format!("{} from cache", usage.cached));
+    }
+    let mut words = parts.join(", ") + " tokens";
+    if !event.model.is_empty() {
+        words += &format!(" · {}", terminal(&event.model, LINE));
+    }
+    let mut spending = Spending::default();
+    spending.add(event);
+    let cost = Cost::of(&spending.end(&selftest_sessions::Head::default()), prices);
+    if let Some(amount) = cost.amount {
+        words += &format!(" · {}", crate::grade::spending::money(amount, &cost.currency));
+    }
+    Some(words)
+}
+
+/// The class and the name of who speaks.
+pub(super) fn speaker(event: &Event<'_>) -> (&'static str, &'static str) {
+    match (event.role, event.origin) {
+        (Role::User, Origin::Human) => ("human", "person"),
+        (Role::User | Role::System, Origin::Subagent) => ("harness", "to subagent"),
+        (Role::User | Role::System, _) => ("harness", "program"),
+        (Role::Assistant, Origin::Subagent) => ("agent", "subagent"),
+        (Role::Assistant, _) => ("agent", "agent"),
+        (Role::Tool, _) => ("tool", "tool"),
+    }
+}
+
+/// A special meaning in words.
+pub(super) fn mark(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Interrupted => "interrupted by a person",
+        Mark::Compacted => "the context was summarised",
+        Mark::ApiError => "the model's provider failed",
+    }
+}
+
+/// How a call ended, and the class of that word.
+pub(super) fn outcome(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Ok => ("worked", "good"),
+        Outcome::Failed => ("failed", "poor"),
+        Outcome::Rejected => ("was refused", "fair"),
+        Outcome::Pending => ("never answered", "fair"),
+        Outcome::Unknown => ("answered", "none"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_sessions::{Collector, Source, read};
+
+    fn events(json: &str) -> Vec<Event<'static>> {
+        let mut collector = Collector::default();
+        read(&Source::bytes("demo.json", json), &mut collector).unwrap();
+        collector.into_sessions().remove(0).events
+    }
+
+    const SESSION: &str = r#"[
+      {"role":"user","content":"fix it"},
+      {"role":"assistant","content":"I look.","tool_calls":[
+        {"id":"c1","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},
+        {"id":"c2","function":{"name":"bash","arguments":"{\"command\":\"cat x\"}"}}]},
+      {"role":"tool","tool_call_id":"c1","content":"a\nb"},
+      {"role":"tool","tool_call_id":"c2","content":"Error: no such file"},
+      {"role":"assistant","content":"There is no x."}]"#;
+
+    #[test]
+    fn a_result_stands_with_its_call_and_keeps_its_number() {
+        let events = events(SESSION);
+        let prices = Prices::default();
+        let showing = Showing { prices: &prices, target: Some(3), alone: None };
+        let all = shown(&events, showing);
+        let [Shown::One(asked), Shown::One(agent), Shown::One(end)] = &all[..] else {
+            panic!("{all:?}");
+        };
+        assert_eq!((asked.number, agent.number, end.number), (0, 1, 4));
+        let results: Vec<_> =
+            agent.calls.iter().map(|call| call.result.as_ref().unwrap()).collect();
+        assert_eq!((results[0].number, results[1].number), (2, 3));
+        assert!(results.iter().all(|result| result.is_event));
+        // Only what holds the event that is looked for is open.
+        assert_eq!((agent.calls[0].is_open, agent.calls[1].is_open), (false, true));
+        // A result whose call is on another page stands alone.
+        let rest = shown(&events[3..], showing);
+        let Shown::One(result) = &rest[0] else { panic!() };
+        assert_eq!((result.number, result.results.len()), (3, 1));
+    }
+
+    #[test]
+    fn a_page_is_bounded_and_says_where_the_whole_is() {
+        let long = "word ".repeat(6000);
+        let messages: Vec<String> =
+            (0..200).map(|_| format!(r#"{{"role":"user","content":"{long}"}}"#)).collect();
+        let events = events(&format!("[{}]", messages.join(",")));
+        let prices = Prices::default();
+        let alone = |number: u64| format!("/alone/{number}");
+        let all = shown(&events, Showing { prices: &prices, target: None, alone: Some(&alone) });
+        let mut bytes = 0;
+        for one in &all {
+            let Shown::One(event) = one else { panic!() };
+            assert_eq!(event.whole, Some(format!("/alone/{}", event.number)));
+            let Part::Prose(words) = &event.parts[0] else { panic!() };
+            bytes += words.len();
+        }
+        assert!(bytes <= MAX_PAGE, "{bytes}");
+        let whole = shown(&events[..1], Showing { prices: &prices, target: None, alone: None });
+        let Shown::One(event) = &whole[0] else { panic!() };
+        assert_eq!(event.whole, None);
+    }
+
+    #[test]
+    fn what_a_subagent_does_stands_together_behind_its_call() {
+        let mut events = events(SESSION);
+        for event in &mut events[3..] {
+            event.origin = Origin::Subagent;
+        }
+        let prices = Prices::default();
+        let all = shown(&events[..], Showing { prices: &prices, target: Some(4), alone: None });
+        let Shown::Subagent { name, events, is_open } = all.last().unwrap() else { panic!() };
+        assert_eq!((name.as_str(), events.len(), *is_open), ("bash cat x", 1, true));
+    }
+}

@@ -1,0 +1,91 @@
+//! Searching what was said and done in recorded sessions.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::App;
+use super::super::problem::Problem;
+use super::input::{self, Parameters};
+use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
+
+/// Most characters of what is searched for.
+const MAX_WORDS: usize = 500;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Searched {
+    /// Words that have to stand in one event, `"phrases"`, and `beginnings*`. Nothing else has a
+    /// meaning.
+    #[param(max_length = 500)]
+    q: String,
+    /// Only sessions of this agent.
+    #[param(max_length = 200)]
+    agent: Option<String>,
+    /// Only sessions in this folder; its last part is enough.
+    #[param(max_length = 2000)]
+    project: Option<String>,
+    /// Only sessions in which this model answered.
+    #[param(max_length = 200)]
+    model: Option<String>,
+    /// Only events of this tool.
+    #[param(max_length = 200)]
+    tool: Option<String>,
+    /// Only events in which a tool failed.
+    errors: Option<bool>,
+    /// Only sessions that count then or later: a time, or a day in UTC.
+    #[param(max_length = 40)]
+    since: Option<String>,
+    /// Only sessions that count before: a time, or a day in UTC.
+    #[param(max_length = 40)]
+    until: Option<String>,
+    /// Most sessions of a page.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `next` of the page before.
+    #[param(max_length = 40)]
+    cursor: Option<String>,
+}
+
+fn time(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    moment(&text).map(Some).ok_or_else(|| {
+        Problem::bad_request(format!("in the query: {name}: expected a time or a day, 2026-11-01"))
+    })
+}
+
+/// Sessions in which something was said or done, the newest first
+///
+/// An event is `/sessions/{id}/events/{event}` of the web page.
+#[utoipa::path(get, path = "/api/search", tag = "sessions", params(Searched),
+    responses((status = 200, body = Found)))]
+pub(super) async fn search(
+    State(app): State<Arc<App>>,
+    Parameters(asked): Parameters<Searched>,
+) -> Result<Json<Found>, Problem> {
+    let request = SearchRequest {
+        words: input::text("q", Some(asked.q), MAX_WORDS)?.unwrap_or_default(),
+        agent: input::text("agent", asked.agent, 200)?,
+        project: input::text("project", asked.project, 2000)?,
+        model: input::text("model", asked.model, 200)?,
+        tool: input::text("tool", asked.tool, 200)?,
+        errors: asked.errors.unwrap_or_default(),
+        since: time("since", asked.since)?,
+        until: time("until", asked.until)?,
+        limit: input::limit(asked.limit)?,
+        cursor: asked.cursor,
+    };
+    match request.find(&app.store).await {
+        Ok(found) => Ok(Json(found)),
+        Err(SearchFault::Store(error)) => Err(error.into()),
+        Err(fault @ SearchFault::NoWords) => {
+            Err(Problem::bad_request(format!("in the query: q: {fault}")))
+        }
+        Err(fault @ SearchFault::Cursor) => Err(Problem::not_found(fault.to_string())),
+    }
+}

@@ -1,0 +1,163 @@
+//! `search_sessions`: where something was said or done.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::answer::{Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_in, name};
+use selftest_grading::grade::TaskOutcome;
+use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
+use selftest_store::Store;
+use selftest_text::wording::plural;
+
+/// Most sessions of an answer.
+const MAX_LIMIT: u32 = 20;
+/// Sessions of an answer where no number is asked for.
+const DEFAULT_LIMIT: u32 = 8;
+/// Most bytes of a text: the next is tried where an answer would be too large.
+const LENGTHS: [usize; 3] = [240, 120, 60];
+/// Most bytes of an argument.
+const MAX_ARGUMENT: usize = 500;
+
+/// What is searched for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchArguments {
+    /// Words that have to stand in one event, "phrases" in quotation marks, beginnings*.
+    #[schemars(length(min = 1, max = 500))]
+    words: String,
+    /// Only sessions of this agent, such as claude-code.
+    agent: Option<String>,
+    /// Only sessions in this folder; its last part is enough.
+    project: Option<String>,
+    /// Only sessions in which this model answered.
+    model: Option<String>,
+    /// Only events of this tool, such as Bash.
+    tool: Option<String>,
+    /// Only events in which a tool failed.
+    errors: Option<bool>,
+    /// Only sessions begun then or later: a time, or a day such as 2026-11-01.
+    since: Option<String>,
+    /// Only sessions begun before: a time, or a day.
+    until: Option<String>,
+    /// Most sessions; 8 when absent.
+    #[schemars(range(min = 1, max = 20))]
+    limit: Option<u32>,
+    /// `next_cursor` of the answer before, to go on behind it.
+    cursor: Option<String>,
+}
+
+/// Sessions with hits, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SearchAnswer {
+    /// The sessions.
+    sessions: Vec<SessionHits>,
+    /// To be given as `cursor` for the next ones; null where there are no more.
+    next_cursor: Option<String>,
+    /// Advice, and what could not be searched.
+    remarks: Vec<String>,
+}
+
+/// A session with hits.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SessionHits {
+    /// Id of the session.
+    session_id: String,
+    /// The beginning of the first request.
+    request: Option<Quoted>,
+    /// The agent.
+    agent: Option<String>,
+    /// When it counts.
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    counts_at: Option<Timestamp>,
+    /// `verified`, `contradicted`, `claimed` or `unknown`.
+    outcome: Option<&'static str>,
+    /// Its first events with hits, to be read by `read_session`.
+    hits: Vec<EventHit>,
+    /// Whether more of its events have hits.
+    has_more: bool,
+}
+
+/// An event with a hit.
+#[derive(Debug, Serialize, JsonSchema)]
+struct EventHit {
+    /// Its number in the session.
+    event: u64,
+    /// What was said or done around the first hit; hits stand between « and ».
+    snippet: Quoted,
+}
+
+/// The answer.
+pub(super) async fn show(
+    store: &Store,
+    arguments: SearchArguments,
+) -> Result<SearchAnswer, ToolError> {
+    let mut limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ToolError(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
+    }
+    let given = [&arguments.agent, &arguments.project, &arguments.model, &arguments.tool];
+    let longest = given.into_iter().flatten().chain([&arguments.words]).map(String::len).max();
+    if longest > Some(MAX_ARGUMENT) {
+        return Err(ToolError(format!("an argument is longer than {MAX_ARGUMENT} bytes")));
+    }
+    let time = |name: &str, text: Option<&String>| match text.map(|text| moment(text)) {
+        Some(None) => Err(ToolError(format!("{name}: expected a time or a day, 2026-11-01"))),
+        read => Ok(read.flatten()),
+    };
+    let mut request = SearchRequest {
+        since: time("since", arguments.since.as_ref())?,
+        until: time("until", arguments.until.as_ref())?,
+        words: arguments.words,
+        agent: arguments.agent,
+        project: arguments.project,
+        model: arguments.model,
+        tool: arguments.tool,
+        errors: arguments.errors.unwrap_or_default(),
+        limit,
+        cursor: arguments.cursor,
+    };
+    loop {
+        request.limit = limit;
+        let found = request.find(store).await.map_err(|fault| match fault {
+            SearchFault::Store(error) => ToolError::from(error),
+            SearchFault::NoWords => ToolError(format!("words: {fault}")),
+            SearchFault::Cursor => ToolError(format!("cursor: {fault}")),
+        })?;
+        let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| answer(&found, quoting));
+        if limit == 1 || fits_in(&answer, SHORT_ANSWER) {
+            return Ok(answer);
+        }
+        limit /= 2;
+    }
+}
+
+fn answer(found: &Found, quoting: Quoting) -> SearchAnswer {
+    let sessions = found.items.iter().map(|one| SessionHits {
+        session_id: name(&one.session.session_id),
+        request: quoting.quote_some(one.session.task_summary.as_deref()),
+        agent: one.session.agent.as_deref().map(name),
+        counts_at: one.session.counts_at,
+        outcome: one.session.outcome.map(TaskOutcome::name),
+        hits: one
+            .hits
+            .iter()
+            .map(|hit| EventHit {
+                event: hit.event, snippet: quoting.quote(&hit.marked("«", "»"))
+            })
+            .collect(),
+        has_more: one.has_more,
+    });
+    let mut remarks = Vec::new();
+    if found.items.is_empty() {
+        remarks.push("nothing was found: try fewer words, or beginnings such as login*".to_owned());
+    }
+    if found.files_not_indexed > 0 {
+        let files = plural(found.files_not_indexed, "file");
+        remarks.push(format!(
+            "{files} with graded sessions cannot be searched yet: a running `selftest serve` \
+             indexes them, and so does `selftest sessions search WORDS`"
+        ));
+    }
+    SearchAnswer { sessions: sessions.collect(), next_cursor: found.next.clone(), remarks }
+}

@@ -1,0 +1,195 @@
+//! `read_session`: what was said and done in one session, a few events at a time.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::{
+    Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_in, left_out, name,
+};
+use super::session::FoundSession;
+use selftest_service::transcripts::{TranscriptPart, Transcripts};
+use selftest_text::wording::plural;
+
+/// Most events of an answer.
+const MAX_EVENTS: u64 = 50;
+/// Events of an answer where no number is asked for.
+const DEFAULT_EVENTS: u64 = 20;
+/// Calls or results of one event that are shown.
+const MAX_PARTS: usize = 8;
+/// Most bytes of a text: the next is tried where an answer would be too large.
+const LENGTHS: [usize; 5] = [3000, 1000, 400, 160, 60];
+
+/// Which events of which session.
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TranscriptArguments {
+    /// Id of the session, or the beginning of it if no other session begins so.
+    #[schemars(length(min = 1, max = 512))]
+    pub(super) session_id: String,
+    /// Number of the first event; 0 when absent. Evidence, errors and hits of a search name such
+    /// numbers.
+    from: Option<u64>,
+    /// Most events; 20 when absent. One event alone is shown at greater length.
+    #[schemars(range(min = 1, max = 50))]
+    events: Option<u64>,
+}
+
+/// Some events of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TranscriptAnswer {
+    /// Id of the session.
+    session_id: String,
+    /// The agent that recorded it.
+    agent: String,
+    /// Events of the whole session, numbered from 0.
+    events_in_all: u64,
+    /// Money, or why it is unknown.
+    cost: String,
+    /// The events, in order.
+    events: Vec<EventAnswer>,
+    /// To be given as `from` for the next events; null where there are no more.
+    next_from: Option<u64>,
+    /// Parts not shown.
+    remarks: Vec<String>,
+}
+
+/// One event.
+#[derive(Debug, Serialize, JsonSchema)]
+struct EventAnswer {
+    /// Its number.
+    event: u64,
+    /// `user`, `assistant`, `system` or `tool`, and who wrote it.
+    role: String,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    time: Option<Timestamp>,
+    /// What was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    said: Option<Quoted>,
+    /// What the model thought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought: Option<Quoted>,
+    /// Tools that were called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<CallAnswer>,
+    /// What tools gave back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    results: Vec<ResultAnswer>,
+}
+
+/// A call of a tool.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CallAnswer {
+    /// The tool.
+    tool: String,
+    /// Its arguments.
+    arguments: Option<Quoted>,
+}
+
+/// What a tool gave back.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ResultAnswer {
+    /// The tool.
+    tool: String,
+    /// `ok`, `failed`, `rejected`, `pending` or `unknown`.
+    outcome: String,
+    /// Its output.
+    output: Option<Quoted>,
+}
+
+/// The answer.
+pub(super) async fn show(
+    transcripts: &Transcripts,
+    session: &FoundSession,
+    arguments: &TranscriptArguments,
+) -> Result<TranscriptAnswer, ToolError> {
+    let mut count = arguments.events.unwrap_or(DEFAULT_EVENTS);
+    if !(1..=MAX_EVENTS).contains(&count) {
+        return Err(ToolError(format!("events is {count}, expected 1 to {MAX_EVENTS}")));
+    }
+    let Some(file) = session.file() else {
+        return Err(ToolError(
+            "the file of this session is not known: run `selftest grade latest` in the project, \
+             which reads new sessions"
+                .to_owned(),
+        ));
+    };
+    let from = arguments.from.unwrap_or_default();
+    let wanted = from..from.saturating_add(count);
+    let part = transcripts.part(&session.session_id, file, wanted).await;
+    let part = part.map_err(|error| {
+        ToolError(format!("{error}; its grade is kept: call get_session_grade"))
+    })?;
+    if from >= part.overview.events {
+        let events = plural(part.overview.events, "event");
+        return Err(ToolError(format!("from is {from}, and the session has {events}")));
+    }
+    loop {
+        let shown = usize::try_from(count).unwrap_or(usize::MAX);
+        let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| {
+            answer(&session.session_id, &part, shown, quoting)
+        });
+        // Fewer events and not a cut list: the next ones begin behind the last that is shown.
+        if count == 1 || fits_in(&answer, SHORT_ANSWER) {
+            return Ok(answer);
+        }
+        count /= 2;
+    }
+}
+
+fn answer(id: &str, part: &TranscriptPart, count: usize, quoting: Quoting) -> TranscriptAnswer {
+    let mut remarks = Vec::new();
+    let events = part.events.iter().take(count).map(|event| {
+        remarks.extend(left_out([
+            (event.calls.len(), MAX_PARTS, "calls of an event"),
+            (event.results.len(), MAX_PARTS, "results of an event"),
+        ]));
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let (role, origin) = (serde_json::json!(event.role), serde_json::json!(event.origin));
+        EventAnswer {
+            event: event.number,
+            role: format!("{}, written by {}", word(role), word(origin)),
+            time: event.time,
+            said: quoting.quote_some(Some(&event.text)),
+            thought: quoting.quote_some(Some(&event.reasoning)),
+            calls: event
+                .calls
+                .iter()
+                .take(MAX_PARTS)
+                .map(|call| CallAnswer {
+                    tool: name(&call.name),
+                    arguments: quoting.quote_some(Some(&call.arguments)),
+                })
+                .collect(),
+            results: event
+                .results
+                .iter()
+                .take(MAX_PARTS)
+                .map(|result| ResultAnswer {
+                    tool: name(&result.tool),
+                    outcome: word(serde_json::json!(result.outcome)),
+                    output: quoting.quote_some(Some(if result.error.is_empty() {
+                        result.text.as_str()
+                    } else {
+                        result.error.as_str()
+                    })),
+                })
+                .collect(),
+        }
+    });
+    let events: Vec<EventAnswer> = events.collect();
+    let next = events.last().map_or(0, |event| event.event + 1);
+    remarks.extend(part.notes.lost().map(|lost| format!("lost of the file: {}", name(&lost))));
+    remarks.truncate(MAX_PARTS);
+    TranscriptAnswer {
+        session_id: name(id),
+        agent: name(&part.head.agent),
+        events_in_all: part.overview.events,
+        cost: part.cost.words(),
+        events,
+        next_from: (next < part.overview.events).then_some(next),
+        remarks,
+    }
+}

@@ -1,0 +1,115 @@
+//! `list_worst_sessions`: the sessions that went worst, to be read first.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::answer::{Quoted, Quoting, SHORT_ANSWER, ToolError, fits_in, fitting_in, name};
+use selftest_grading::grade::TaskOutcome;
+use selftest_store::{Cursor, Page, SessionQuery, SessionRow, SessionSort, Store};
+
+/// Most sessions of an answer.
+const MAX_LIMIT: u32 = 30;
+/// Sessions of an answer where no number is asked for.
+const DEFAULT_LIMIT: u32 = 10;
+/// Most bytes of a text: the next is tried where an answer would be too large.
+const LENGTHS: [usize; 3] = [240, 120, 60];
+
+/// Which sessions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorstArguments {
+    /// Only sessions of this agent, such as claude-code.
+    #[schemars(length(max = 200))]
+    agent: Option<String>,
+    /// Most sessions; 10 when absent.
+    #[schemars(range(min = 1, max = 30))]
+    limit: Option<u32>,
+    /// `next_cursor` of the answer before, to go on behind it.
+    cursor: Option<String>,
+}
+
+/// Sessions, the worst first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct WorstSessions {
+    /// Tasks that something contradicts, then those of unknown outcome, then claimed and verified
+    /// ones; of each those with most errors first; at the end what is no person's task.
+    sessions: Vec<WorstSession>,
+    /// To be given as `cursor` for the next ones; null where there are no more.
+    next_cursor: Option<String>,
+    /// Advice where nothing was found.
+    remarks: Vec<String>,
+}
+
+/// A session in short.
+#[derive(Debug, Serialize, JsonSchema)]
+struct WorstSession {
+    /// Id of the session, for `get_session_grade` and `read_session`.
+    session_id: String,
+    /// The beginning of the first request.
+    request: Option<Quoted>,
+    /// `verified`, `contradicted`, `claimed` or `unknown`.
+    outcome: Option<&'static str>,
+    /// `task` of a person; `subagent`, `warm_up` and `automatic` are none.
+    kind: &'static str,
+    /// Errors of tools.
+    errors: u64,
+    /// Average overall score of the models, 0 to 1; null where none has graded it.
+    overall: Option<f64>,
+    /// The agent.
+    agent: Option<String>,
+    /// When it counts.
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    counts_at: Option<Timestamp>,
+}
+
+/// The answer.
+pub(super) async fn show(
+    store: &Store,
+    arguments: WorstArguments,
+) -> Result<WorstSessions, ToolError> {
+    let mut limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ToolError(format!("limit is {limit}, expected 1 to {MAX_LIMIT}")));
+    }
+    let (sort, descending) = (SessionSort::Worst, true);
+    let cursor = arguments.cursor.as_deref().map(str::parse::<Cursor>).transpose().ok();
+    let after = cursor
+        .filter(|cursor| cursor.as_ref().is_none_or(|cursor| sort.fits(descending, cursor)))
+        .ok_or_else(|| {
+            ToolError("cursor: expected `next_cursor` of an answer before".to_owned())
+        })?;
+    loop {
+        let query = SessionQuery {
+            sort,
+            descending,
+            agent: arguments.agent.clone(),
+            limit,
+            after: after.clone(),
+            ..SessionQuery::default()
+        };
+        let page = store.sessions(&query).await?;
+        let answer = fitting_in(SHORT_ANSWER, &LENGTHS, |quoting| answer(&page, quoting));
+        if limit == 1 || fits_in(&answer, SHORT_ANSWER) {
+            return Ok(answer);
+        }
+        limit /= 2;
+    }
+}
+
+fn answer(page: &Page<SessionRow>, quoting: Quoting) -> WorstSessions {
+    let sessions = page.items.iter().map(|row| WorstSession {
+        session_id: name(&row.session_id),
+        request: quoting.quote_some(row.task_summary.as_deref()),
+        outcome: row.outcome.map(TaskOutcome::name),
+        kind: row.session_kind.name(),
+        errors: row.total_errors,
+        overall: row.quality,
+        agent: row.agent.as_deref().map(name),
+        counts_at: row.counts_at,
+    });
+    let nothing = "no session: run `selftest grade latest` in the project, which grades new ones";
+    let remarks = if page.items.is_empty() { vec![nothing.to_owned()] } else { Vec::new() };
+    let next_cursor = page.next.as_ref().map(ToString::to_string);
+    WorstSessions { sessions: sessions.collect(), next_cursor, remarks }
+}

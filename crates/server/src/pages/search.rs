@@ -1,0 +1,112 @@
+//! The page that searches what was said and done in sessions.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::{filters, html, link, quoted};
+use crate::App;
+use crate::problem::Problem;
+use selftest_service::search::{Found, SearchFault, SearchRequest, moment};
+
+/// Sessions of a page.
+const MAX_ROWS: u32 = 20;
+
+/// Characters of any field of the form.
+const MAX_FIELD: usize = 500;
+
+/// The query as it came; an empty text stands for none, as forms send it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Params {
+    q: String,
+    agent: String,
+    project: String,
+    model: String,
+    tool: String,
+    errors: String,
+    since: String,
+    until: String,
+    after: String,
+}
+
+#[derive(Template)]
+#[template(path = "page/search.html")]
+struct Search {
+    section: &'static str,
+    params: Params,
+    agents: Vec<String>,
+    /// `None` where nothing is searched for.
+    found: Option<Found>,
+    /// Why nothing was searched.
+    fault: Option<String>,
+}
+
+impl Params {
+    fn request(&self) -> Result<SearchRequest, Problem> {
+        let fields = [&self.q, &self.agent, &self.project, &self.model, &self.tool, &self.after];
+        if fields.iter().any(|field| field.chars().count() > MAX_FIELD) {
+            let expected = format!("expected at most {MAX_FIELD} characters in each field");
+            return Err(Problem::bad_request(expected));
+        }
+        let text = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+        let time = |text: &str| {
+            if text.trim().is_empty() {
+                return Ok(None);
+            }
+            let read = moment(text).map(Some);
+            read.ok_or_else(|| Problem::bad_request(format!("{} is not a day", quoted(text))))
+        };
+        Ok(SearchRequest {
+            words: self.q.clone(),
+            agent: text(&self.agent),
+            project: text(&self.project),
+            model: text(&self.model),
+            tool: text(&self.tool),
+            errors: !self.errors.is_empty(),
+            since: time(&self.since)?,
+            until: time(&self.until)?,
+            limit: MAX_ROWS,
+            cursor: text(&self.after),
+        })
+    }
+
+    fn link(&self, after: &str) -> String {
+        let pairs = [
+            ("q", self.q.as_str()),
+            ("agent", &self.agent),
+            ("project", &self.project),
+            ("model", &self.model),
+            ("tool", &self.tool),
+            ("errors", &self.errors),
+            ("since", &self.since),
+            ("until", &self.until),
+            ("after", after),
+        ];
+        link::query("/search", &pairs)
+    }
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    Query(params): Query<Params>,
+) -> Result<Response, Problem> {
+    let request = params.request()?;
+    let (found, fault) = if params.q.trim().is_empty() {
+        (None, None)
+    } else {
+        match request.find(&app.store).await {
+            Ok(found) => (Some(found), None),
+            Err(SearchFault::Store(error)) => return Err(error.into()),
+            Err(fault @ SearchFault::Cursor) => {
+                return Err(Problem::bad_request(fault.to_string()));
+            }
+            Err(fault @ SearchFault::NoWords) => (None, Some(fault.to_string())),
+        }
+    };
+    let agents = app.store.agents().await?;
+    html(&Search { section: "sessions", params, agents, found, fault })
+}

@@ -1,0 +1,170 @@
+//! A session as it was recorded: its events, page by page, each with an anchor. Reads the file that
+//! the store names; an address names a session and an event, never a file.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+
+use super::{filters, html, link, quoted};
+use crate::App;
+use crate::problem::Problem;
+use selftest_grading::grade::GradeRecord;
+use selftest_grading::report::session::{Showing, events_html, shown};
+use selftest_service::transcripts::{TranscriptError, TranscriptPart};
+use selftest_store::{SessionQuery, SessionRow, SessionSort};
+
+/// Events of a page.
+const PAGE: u64 = 200;
+
+/// Sessions that are named as started by this one.
+const MAX_STARTED: u32 = 50;
+
+/// Characters of a quote that is looked for.
+const MAX_QUOTE: usize = 2000;
+
+/// What of a session is shown.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Params {
+    from: Option<u64>,
+    event: Option<u64>,
+    /// The event by itself, with texts that a page would shorten.
+    alone: Option<String>,
+    /// A quote that no event holds led here.
+    lost: Option<String>,
+}
+
+/// Which event is looked for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Wanted {
+    number: Option<u64>,
+    quote: String,
+}
+
+#[derive(Template)]
+#[template(path = "page/transcript.html")]
+struct Transcript {
+    section: &'static str,
+    grade: GradeRecord,
+    part: TranscriptPart,
+    events: String,
+    /// Sessions that this one started, or that go on from it.
+    started: Vec<SessionRow>,
+    from: u64,
+    is_alone: bool,
+    is_lost: bool,
+}
+
+#[derive(Template)]
+#[template(path = "page/transcript_gone.html")]
+struct Gone {
+    section: &'static str,
+    grade: GradeRecord,
+    why: String,
+}
+
+impl Transcript {
+    fn last_page(&self) -> u64 {
+        self.part.overview.events.saturating_sub(1) / PAGE * PAGE
+    }
+
+    fn end(&self) -> u64 {
+        self.from + self.part.events.len() as u64
+    }
+
+    fn page(&self, from: u64) -> String {
+        link::transcript(&self.grade.session_id, from)
+    }
+}
+
+async fn grade(app: &App, id: &str) -> Result<GradeRecord, Problem> {
+    let grade = app.store.grade(id).await?;
+    grade.ok_or_else(|| Problem::not_found(format!("no session {} has a grade", quoted(id))))
+}
+
+/// The file is gone or has changed, which is no fault of this server: said plainly, beside what is
+/// still known.
+fn gone(grade: GradeRecord, error: &TranscriptError) -> Result<Response, Problem> {
+    if let TranscriptError::Failed { why } = error {
+        return Err(Problem::internal(why));
+    }
+    let page = html(&Gone { section: "sessions", grade, why: error.to_string() })?;
+    Ok((StatusCode::NOT_FOUND, page).into_response())
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(params): Query<Params>,
+) -> Result<Response, Problem> {
+    let grade = grade(&app, &id).await?;
+    let is_alone = params.alone.is_some() && params.event.is_some();
+    let (from, count) = match (params.from, params.event) {
+        (_, Some(event)) if is_alone => (event, 1),
+        (Some(from), _) => (from, PAGE),
+        (None, event) => (event.unwrap_or_default() / PAGE * PAGE, PAGE),
+    };
+    let wanted = from..from.saturating_add(count);
+    let part = match app.transcripts.part(&id, &grade.session_file, wanted).await {
+        Ok(part) => part,
+        Err(error) => return gone(grade, &error),
+    };
+    let last = params.event.unwrap_or(from);
+    if last >= part.overview.events {
+        let events = selftest_text::wording::plural(part.overview.events, "event");
+        let detail = format!("the session has {events}, and none of them is number {last}");
+        return Err(Problem::not_found(detail));
+    }
+    let alone = |event: u64| format!("{}&alone=yes", link::transcript_event(&id, event));
+    let showing = Showing {
+        prices: app.transcripts.prices(),
+        target: params.event,
+        alone: if is_alone { None } else { Some(&alone) },
+    };
+    let events = events_html(&shown(&part.events, showing))?;
+    let query = SessionQuery {
+        sort: SessionSort::Time,
+        descending: false,
+        parent: Some(id),
+        limit: MAX_STARTED,
+        ..SessionQuery::default()
+    };
+    let started = if from == 0 { app.store.sessions(&query).await?.items } else { Vec::new() };
+    let is_lost = params.lost.is_some();
+    html(&Transcript { section: "sessions", grade, part, events, started, from, is_alone, is_lost })
+}
+
+/// The page with an event.
+pub(super) async fn event(Path((id, number)): Path<(String, u64)>) -> Redirect {
+    Redirect::to(&link::shown_event(&id, number))
+}
+
+/// The page with the event of that number, or with the first that holds a quote.
+pub(super) async fn find(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, Problem> {
+    if let Some(number) = wanted.number {
+        return Ok(Redirect::to(&link::shown_event(&id, number)).into_response());
+    }
+    let quote = wanted.quote.trim();
+    if quote.is_empty() || quote.chars().count() > MAX_QUOTE {
+        let expected = format!("expected a number or a quote of at most {MAX_QUOTE} characters");
+        return Err(Problem::bad_request(expected));
+    }
+    let grade = grade(&app, &id).await?;
+    match app.transcripts.find_quote(&id, &grade.session_file, quote).await {
+        Ok(Some(number)) => Ok(Redirect::to(&link::shown_event(&id, number)).into_response()),
+        Ok(None) => {
+            let path = format!("{}/transcript", link::session(&id));
+            Ok(Redirect::to(&link::query(&path, &[("lost", "yes")])).into_response())
+        }
+        Err(error) => gone(grade, &error),
+    }
+}

@@ -1,0 +1,169 @@
+//! The index over what was said and done in graded sessions: fills it, file by file, apart from
+//! grading. Searching it is the store's.
+//!
+//! Not while grading: reading for a search looks at the output of every tool and at thoughts, which
+//! grading skips, and writes far more than a grade; who never searches should not pay for it.
+
+mod events;
+mod request;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::transcripts::{find_source, in_words};
+use events::{Details, Indexer};
+pub use request::{
+    Found, FoundEvent, FoundPiece, FoundSession, SearchFault, SearchRequest, moment,
+};
+use selftest_store::{FileToIndex, IndexedSession, Store, StoreError};
+use selftest_text::redact::Redactor;
+
+/// Files whose names are asked for at once.
+const BATCH: u32 = 50;
+
+/// Between two looks of a server for sessions that are not indexed.
+const INTERVAL: Duration = Duration::from_secs(15);
+
+/// The right to fill the index: one process at a time, of all on a database.
+const LEASE: &str = "search_index";
+
+/// A process that was silent for so long counts as dead.
+const DEAD_AFTER: Duration = Duration::from_mins(2);
+
+/// Fills the index of one database.
+#[derive(Clone)]
+pub struct SearchIndex {
+    store: Store,
+    redactor: Redactor,
+    holder: String,
+}
+
+/// What came of filling the index.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Indexing {
+    /// Files that were read.
+    pub files: u64,
+    /// Sessions that can be found now.
+    pub sessions: u64,
+    /// Files that cannot be read any more, and why: path and words.
+    pub unreadable: Vec<(String, String)>,
+    /// Whether another process fills the index at this time.
+    pub is_busy: bool,
+}
+
+/// Is told how it goes on. `()` is told and forgets.
+pub trait IndexObserver: Send {
+    /// That many files are to be read.
+    fn to_read(&mut self, files: u64);
+    /// One was read.
+    fn read(&mut self);
+}
+
+impl IndexObserver for () {
+    fn to_read(&mut self, _: u64) {}
+    fn read(&mut self) {}
+}
+
+impl SearchIndex {
+    /// The index of that database; these secrets are taken out first.
+    pub fn new(store: Store, redactor: Redactor) -> Self {
+        let holder = format!("{}-{:x}", std::process::id(), rand::random::<u64>());
+        Self { store, redactor, holder }
+    }
+
+    /// Indexes every graded session that is not indexed as its file is, the newest files first.
+    pub async fn fill(&self, observer: &mut dyn IndexObserver) -> Result<Indexing, StoreError> {
+        let mut indexing = Indexing::default();
+        let files = self.store.count_files_to_index().await?;
+        observer.to_read(files);
+        if files == 0 {
+            return Ok(indexing);
+        }
+        let filled = self.fill_batches(&mut indexing, observer).await;
+        self.release().await?;
+        filled.map(|()| indexing)
+    }
+
+    async fn fill_batches(
+        &self,
+        indexing: &mut Indexing,
+        observer: &mut dyn IndexObserver,
+    ) -> Result<(), StoreError> {
+        loop {
+            let files = self.store.files_to_index(BATCH).await?;
+            if files.is_empty() {
+                return Ok(());
+            }
+            for file in files {
+                if !self.store.take_lease(LEASE, &self.holder, DEAD_AFTER).await? {
+                    indexing.is_busy = true;
+                    return Ok(());
+                }
+                self.index(file, indexing).await?;
+                observer.read();
+            }
+        }
+    }
+
+    async fn index(&self, file: FileToIndex, indexing: &mut Indexing) -> Result<(), StoreError> {
+        let grades = self.store.grades_of_file(&file.path).await?.items;
+        let wanted = grades.into_iter().map(|grade| {
+            let counts_at = grade.details.counts_at;
+            let (agent, project) = (grade.details.agent, grade.details.project);
+            (grade.session_id, (counts_at, Details { agent, project }))
+        });
+        let wanted: HashMap<String, (Timestamp, Details)> = wanted.collect();
+        let (path, redactor) = (file.path.clone(), self.redactor.clone());
+        let read = tokio::task::spawn_blocking(move || read(&path, &wanted, &redactor)).await;
+        indexing.files += 1;
+        let sessions = match read.unwrap_or_else(|panic| Err(panic.to_string())) {
+            Ok(sessions) => sessions,
+            Err(why) => {
+                indexing.unreadable.push((file.path.clone(), why));
+                // What was indexed of it stays found. It is not looked at again before it changes.
+                return self.store.note_indexed(&file).await;
+            }
+        };
+        indexing.sessions += sessions.len() as u64;
+        self.store.index_file(&file, &sessions).await
+    }
+
+    /// Lets other processes fill it at once, after [`SearchIndex::keep_filled`] was dropped.
+    pub async fn release(&self) -> Result<(), StoreError> {
+        self.store.release_lease(LEASE, &self.holder).await
+    }
+
+    /// Fills the index whenever there is something to index, for as long as it is polled.
+    pub async fn keep_filled(&self) {
+        loop {
+            match self.fill(&mut ()).await {
+                Ok(indexing) if indexing.files > 0 => {
+                    tracing::debug!(
+                        "indexed {} sessions of {} files",
+                        indexing.sessions,
+                        indexing.files
+                    );
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!("the search index could not be filled: {error}"),
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}
+
+/// The sessions that are wanted, as they stand in the file.
+fn read(
+    path: &str,
+    wanted: &HashMap<String, (Timestamp, Details)>,
+    redactor: &Redactor,
+) -> Result<Vec<IndexedSession>, String> {
+    let found = find_source(path).map_err(|error| error.to_string())?;
+    let mut indexer = Indexer::new(wanted, redactor);
+    selftest_sessions::read(&found.source, &mut indexer)
+        .map_err(|error| format!("{}: {error}", in_words(path)))?;
+    Ok(indexer.into_sessions())
+}

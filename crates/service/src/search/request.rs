@@ -1,0 +1,172 @@
+//! A search as people and programs ask for it, and what it finds, with the hits marked.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use selftest_store::{Facet, SearchQuery, SearchedSession, Store, StoreError};
+use selftest_text::search::SearchWords;
+
+/// Bytes of a snippet.
+const SNIPPET: usize = 220;
+
+/// What is searched for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// Words, `"phrases"` and `beginnings*`.
+    pub words: String,
+    /// Only sessions of this agent.
+    pub agent: Option<String>,
+    /// Only sessions in this folder; its last part is enough.
+    pub project: Option<String>,
+    /// Only sessions in which this model answered.
+    pub model: Option<String>,
+    /// Only events of this tool.
+    pub tool: Option<String>,
+    /// Only events in which a tool failed.
+    pub errors: bool,
+    /// Only sessions that count then or later.
+    pub since: Option<Timestamp>,
+    /// Only sessions that count before.
+    pub until: Option<Timestamp>,
+    /// Sessions of a page.
+    pub limit: u32,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// Why nothing was searched.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchFault {
+    /// There is no word in what is searched for.
+    #[error("there is no word to search for")]
+    NoWords,
+    /// The cursor is of something else.
+    #[error("the cursor is not the `next` of a page of a search")]
+    Cursor,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A page of what was found: the newest sessions first.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Found {
+    /// Sessions with hits.
+    pub items: Vec<FoundSession>,
+    /// Hand it back as `cursor` for the next page; null on the last one.
+    pub next: Option<String>,
+    /// Files with graded sessions that cannot be searched yet, or not as they are now.
+    pub files_not_indexed: u64,
+}
+
+/// A session with hits.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct FoundSession {
+    /// The session.
+    #[serde(flatten)]
+    pub session: SearchedSession,
+    /// Its first events with hits.
+    pub hits: Vec<FoundEvent>,
+    /// Whether more of its events have hits.
+    pub has_more: bool,
+}
+
+/// An event that holds what was searched for.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct FoundEvent {
+    /// Its number in the session.
+    pub event: u64,
+    /// What was said or done around the first hit.
+    pub snippet: Vec<FoundPiece>,
+}
+
+/// A piece of a snippet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FoundPiece {
+    /// The text, on one line.
+    pub text: String,
+    /// Whether it is what was searched for.
+    pub is_hit: bool,
+}
+
+/// A time or a day in UTC.
+pub fn moment(text: &str) -> Option<Timestamp> {
+    let day =
+        |text: &str| Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    text.trim().parse().ok().or_else(|| day(text.trim()))
+}
+
+impl SearchRequest {
+    fn query(&self, words: SearchWords) -> Result<SearchQuery, SearchFault> {
+        let named = [
+            (Facet::Agent, &self.agent),
+            (Facet::Project, &self.project),
+            (Facet::Model, &self.model),
+            (Facet::Tool, &self.tool),
+        ];
+        let mut facets: Vec<String> = named
+            .into_iter()
+            .filter_map(|(facet, value)| Some(facet.word(value.as_deref()?)))
+            .collect();
+        facets.extend(self.errors.then(|| Facet::Error.word("")));
+        let after = self.cursor.as_deref().map(str::parse).transpose();
+        Ok(SearchQuery {
+            words,
+            facets,
+            since: self.since,
+            until: self.until,
+            limit: self.limit,
+            after: after.map_err(|_| SearchFault::Cursor)?,
+        })
+    }
+
+    /// Searches.
+    pub async fn find(&self, store: &Store) -> Result<Found, SearchFault> {
+        let words = SearchWords::parse(&self.words).ok_or(SearchFault::NoWords)?;
+        let page = store.search(&self.query(words.clone())?).await?;
+        let event = |hit: selftest_store::SearchHit| FoundEvent {
+            event: hit.event,
+            snippet: words
+                .snippet(&hit.text, SNIPPET)
+                .into_iter()
+                .map(|piece| FoundPiece { text: piece.text, is_hit: piece.is_hit })
+                .collect(),
+        };
+        let items = page.items.into_iter().map(|(session, hits, has_more)| FoundSession {
+            session,
+            hits: hits.into_iter().map(event).collect(),
+            has_more,
+        });
+        Ok(Found {
+            items: items.collect(),
+            next: page.next.map(|next| next.to_string()),
+            files_not_indexed: store.count_files_to_index().await?,
+        })
+    }
+}
+
+impl FoundEvent {
+    /// The snippet with these marks around hits.
+    pub fn marked(&self, before: &str, after: &str) -> String {
+        let pieces = self.snippet.iter().map(|piece| {
+            if piece.is_hit { format!("{before}{}{after}", piece.text) } else { piece.text.clone() }
+        });
+        pieces.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_days() {
+        let day: Timestamp = "2026-11-20T00:00:00Z".parse().unwrap();
+        assert_eq!(moment(" 2026-11-20 "), Some(day));
+        assert_eq!(moment("2026-11-20T01:00:00+01:00"), Some(day));
+        assert_eq!(moment("yesterday"), None);
+    }
+}

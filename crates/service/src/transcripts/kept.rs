@@ -1,0 +1,162 @@
+//! Parts of sessions that were read a moment ago, so that turning a page reads no file again.
+//! Bounded, and good only while the file is as it was.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use super::Transcripts;
+use selftest_grading::report::session::{Overview, texts};
+use selftest_sessions::{Event, Found, Notes, Session};
+
+/// Parts that are kept.
+const MAX_PARTS: usize = 12;
+
+/// Bytes of all of them.
+const MAX_BYTES: usize = 48 * 1024 * 1024;
+
+/// Bytes of a part that is read in advance.
+pub(super) const MAX_PART: usize = 12 * 1024 * 1024;
+
+/// A session in a file as it was: another size or time, and it may be another session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    path: PathBuf,
+    session_id: String,
+    size: u64,
+    modified_ns: i64,
+    /// Of the log beside a database, in which its newest rows stand.
+    log: Option<(u64, u128)>,
+}
+
+impl Identity {
+    pub(super) fn of(found: &Found, session_id: &str) -> Self {
+        let path = found.source.path().to_owned();
+        let mut log = path.clone().into_os_string();
+        log.push("-wal");
+        let log = std::fs::metadata(log).ok().map(|log| {
+            let modified = log.modified().ok();
+            let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+            (log.len(), since.unwrap_or_default().as_nanos())
+        });
+        let (size, modified_ns) = (found.size, found.modified_ns);
+        Self { path, session_id: session_id.to_owned(), size, modified_ns, log }
+    }
+}
+
+/// A part of a session as it stands in its file, secrets included.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The events of these numbers, as far as there are so many.
+    pub(super) range: Range<u64>,
+    pub(super) session: Session,
+    pub(super) overview: Overview,
+    pub(super) notes: Notes,
+}
+
+impl Part {
+    /// The session with the events of these numbers alone.
+    pub(super) fn session(&self, wanted: &Range<u64>) -> Session {
+        let events = self.session.events.iter().filter(|event| wanted.contains(&event.number));
+        let head = self.session.head.clone();
+        Session { head, events: events.cloned().collect(), left_out: 0 }
+    }
+
+    fn bytes(&self) -> usize {
+        let texts = |event: &Event<'_>| texts(event).map(str::len).sum::<usize>();
+        let event = |event: &Event<'static>| size_of::<Event<'_>>() + texts(event);
+        self.session.events.iter().map(event).sum()
+    }
+}
+
+/// The part that is read where these events are wanted: the pages around them too.
+pub(super) fn around(wanted: &Range<u64>) -> Range<u64> {
+    let start = wanted.start - wanted.start % Transcripts::MAX_EVENTS;
+    start..start.saturating_add(2 * Transcripts::MAX_EVENTS)
+}
+
+/// The parts, the last used at the end.
+#[derive(Debug, Default)]
+pub(super) struct Kept(VecDeque<(Identity, Arc<Part>, usize)>);
+
+impl Kept {
+    /// The part of that session that holds these events.
+    pub(super) fn get(&mut self, identity: &Identity, wanted: &Range<u64>) -> Option<Arc<Part>> {
+        let holds = |part: &Part| {
+            part.range.start <= wanted.start
+                && (wanted.end <= part.range.end || part.overview.events <= part.range.end)
+        };
+        let at = self.0.iter().position(|(of, part, _)| of == identity && holds(part))?;
+        let entry = self.0.remove(at)?;
+        let part = Arc::clone(&entry.1);
+        self.0.push_back(entry);
+        Some(part)
+    }
+
+    pub(super) fn put(&mut self, identity: Identity, part: Arc<Part>) {
+        let is_older = |of: &Identity| {
+            of.path == identity.path && of.session_id == identity.session_id && *of != identity
+        };
+        self.0.retain(|(of, other, _)| {
+            let is_same = *of == identity && other.range == part.range;
+            !is_same && !is_older(of)
+        });
+        let bytes = part.bytes();
+        self.0.push_back((identity, part, bytes));
+        let all = |kept: &Self| kept.0.iter().map(|(_, _, bytes)| bytes).sum::<usize>();
+        while self.0.len() > MAX_PARTS || (self.0.len() > 1 && all(self) > MAX_BYTES) {
+            self.0.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(path: &str, size: u64) -> Identity {
+        let (path, session_id) = (path.into(), "s".to_owned());
+        Identity { path, session_id, size, modified_ns: 1, log: None }
+    }
+
+    fn part(range: Range<u64>, events: u64) -> Arc<Part> {
+        let overview = Overview { events, ..Overview::default() };
+        let (session, notes) = (Session::default(), Notes::default());
+        Arc::new(Part { range, session, overview, notes })
+    }
+
+    #[test]
+    fn a_part_is_good_for_the_events_in_it_while_the_file_is_as_it_was() {
+        let mut kept = Kept::default();
+        kept.put(identity("a", 1), part(0..2000, 5000));
+        assert!(kept.get(&identity("a", 1), &(200..400)).is_some());
+        assert!(kept.get(&identity("a", 1), &(1900..2100)).is_none());
+        assert!(kept.get(&identity("a", 2), &(200..400)).is_none(), "it has grown");
+        kept.put(identity("a", 2), part(0..2000, 1500));
+        assert!(kept.get(&identity("a", 2), &(1400..2400)).is_some(), "there are no more");
+        assert!(kept.get(&identity("a", 1), &(200..400)).is_none());
+        assert_eq!(kept.0.len(), 1);
+    }
+
+    #[test]
+    fn few_parts_are_kept_and_the_last_used_stay_longest() {
+        let mut kept = Kept::default();
+        for number in 0..=MAX_PARTS {
+            kept.put(identity(&number.to_string(), 1), part(0..2000, 10));
+            let _ = kept.get(&identity("0", 1), &(0..10));
+        }
+        assert_eq!(kept.0.len(), MAX_PARTS);
+        assert!(kept.get(&identity("0", 1), &(0..10)).is_some());
+        assert!(kept.get(&identity("1", 1), &(0..10)).is_none());
+    }
+
+    #[test]
+    fn what_is_read_holds_what_is_wanted() {
+        for (start, end) in [(0, 200), (950, 1950), (1000, 2000), (49_800, 50_000)] {
+            let part = around(&(start..end));
+            assert!(part.start <= start && end <= part.end, "{part:?}");
+        }
+    }
+}

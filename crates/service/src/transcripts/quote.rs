@@ -1,0 +1,84 @@
+//! A quote of a session, held against its events. Pure.
+
+use selftest_grading::report::session::texts;
+use selftest_sessions::Event;
+use selftest_text::redact::REDACTED;
+
+/// A shorter quote stands in too many events to tell which is meant.
+const MIN_CHARS: usize = 4;
+
+/// The words of a quote.
+#[derive(Debug)]
+pub struct Quoted(String);
+
+impl Quoted {
+    /// `None` where there is too little of it. A label of the transcript that models are shown,
+    /// `[13 call bash]`, is no part of what was said.
+    pub fn new(quote: &str) -> Option<Self> {
+        let mut words = quote.trim();
+        while let Some((label, rest)) =
+            words.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+            && label.split(' ').next().is_some_and(|number| number.parse::<u64>().is_ok())
+        {
+            words = rest.trim_start();
+        }
+        let folded = folded(words.trim_end_matches('…'));
+        (folded.chars().count() >= MIN_CHARS).then_some(Self(folded))
+    }
+
+    /// Whether a secret was taken out of it.
+    pub(super) fn has_redaction(&self) -> bool {
+        self.0.contains(REDACTED)
+    }
+
+    /// Whether an event holds it: in a text, or in the words of a call's arguments.
+    pub(super) fn stands_in(&self, event: &Event<'_>) -> bool {
+        texts(event).any(|text| {
+            // Most texts are too short, and folding costs.
+            text.len() >= self.0.len() / 2 && self.stands_in_text(text)
+        })
+    }
+
+    fn stands_in_text(&self, text: &str) -> bool {
+        let said = folded(text);
+        // JSON has quotes and line breaks of its own.
+        said.contains(&self.0)
+            || text.contains('\\')
+                && folded(&text.replace("\\n", " ").replace("\\\"", "\"")).contains(&self.0)
+    }
+}
+
+/// White space as single spaces, no control characters.
+fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if !word.is_empty() {
+            if !folded.is_empty() {
+                folded.push(' ');
+            }
+            folded.push_str(word);
+        }
+    }
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selftest_sessions::ToolCall;
+
+    #[test]
+    fn a_quote_is_found_whatever_its_white_space_and_label() {
+        let event = Event { text: "All tests\n  pass now.".into(), ..Event::default() };
+        for quote in ["All tests pass", "[13 assistant] All tests\tpass now.", "tests pass now…"]
+        {
+            assert!(Quoted::new(quote).unwrap().stands_in(&event), "{quote}");
+        }
+        assert!(!Quoted::new("All tests fail").unwrap().stands_in(&event));
+        assert!(Quoted::new(" [3 user] ok").is_none());
+        let arguments = r#"{"command":"echo \"a\"\nls -l"}"#.into();
+        let calls = vec![ToolCall { arguments, ..ToolCall::default() }];
+        let event = Event { calls, ..Event::default() };
+        assert!(Quoted::new("echo \"a\" ls -l").unwrap().stands_in(&event));
+    }
+}
