@@ -18,8 +18,8 @@ pub enum DbAction {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Delete what is old, and say how much of what. Sessions that people have corrected are kept,
-    /// and so are decisions on skills and gaps
+    /// Delete what is old, and say how much of what. Sessions that people have corrected or labelled
+    /// are kept, and so are decisions on skills and gaps
     Prune {
         /// How old: 90d, 26w, or a date such as 2026-08-01
         #[arg(long, value_name = "TIME", required = true)]
@@ -27,7 +27,7 @@ pub enum DbAction {
         /// Only say what would be deleted
         #[arg(long)]
         dry_run: bool,
-        /// Delete old sessions that people have corrected too, with the corrections
+        /// Delete old sessions that people have corrected or labelled too, with their words
         #[arg(long)]
         people: bool,
     },

@@ -147,8 +147,8 @@ pub struct SessionLabelArgs {
     /// They failed
     #[arg(long, group = "said")]
     pub failure: bool,
-    /// Import labels: JSON lines or a JSON list of objects with `session_id`, success or reward, and
-    /// task
+    /// Import labels: JSON lines or a JSON list of objects, each with a session, whether it succeeded
+    /// or its reward, and its task
     #[arg(long, group = "said", value_name = "FILE")]
     pub labels: Option<PathBuf>,
     /// The least reward of a file that is a success

@@ -139,7 +139,9 @@ fn told(pruned: &Pruned, before: &str, dry_run: bool) -> String {
     }
     if pruned.kept_sessions > 0 {
         let kept = plural(pruned.kept_sessions, "session");
-        text += &format!("{kept} with corrections by people kept; --people deletes them too\n");
+        text += &format!(
+            "{kept} that people have corrected or labelled kept; --people deletes them too\n"
+        );
     }
     let verb = if dry_run { "would be deleted" } else { "deleted" };
     text + &format!("{} from before {before} {verb}\n", plural(total, "row"))

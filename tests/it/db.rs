@@ -145,8 +145,8 @@ fn what_is_old_is_counted_and_deleted(workspace: Workspace) {
     assert_eq!(
         counted["rows"],
         json!({
-            "model_grades": 1, "overrides": 0, "sessions": 2, "reflection_scores": 0,
-            "reflections": 0, "signals": 0, "executions": 0, "weekly_reports": 0, "job_runs": 1,
+            "model_grades": 1, "overrides": 0, "labels": 0, "sessions": 2,
+            "reflection_scores": 0, "reflections": 0, "signals": 0, "executions": 0, "weekly_reports": 0, "job_runs": 1,
         })
     );
     assert_eq!(counted["kept_sessions"], 1);
@@ -157,9 +157,18 @@ fn what_is_old_is_counted_and_deleted(workspace: Workspace) {
     assert_eq!(left, [[id(1)], [id(4)]]);
     let text = workspace.db(&["prune", "--older-than", "2026-11-18"]).run().exit(0).stdout;
     assert!(text.contains("        0  sessions\n"), "{text}");
-    assert!(text.contains("1 session with corrections by people kept"), "{text}");
+    assert!(text.contains("1 session that people have corrected or labelled kept"), "{text}");
     assert!(text.ends_with("0 rows from before 2026-11-18 00:00 UTC deleted\n"), "{text}");
-    assert_eq!(prune(&["--people"])["rows"]["overrides"], 1);
+    // A label keeps a session too.
+    let words = ["sessions", "label", &id(1), "--failure"];
+    let _ = workspace.clone().args(words).run().exit(0);
+    let _ = workspace.sql("DELETE FROM grade_overrides");
+    assert_eq!(prune(&[])["kept_sessions"], 1);
+    let words = ["override", &id(1), "--task-completed", "false", "--reason", "no"];
+    let _ = workspace.clone().grade(&words).run().exit(0);
+    let rows = &prune(&["--people"])["rows"];
+    assert_eq!((&rows["overrides"], &rows["labels"]), (&json!(1), &json!(1)));
+    assert_eq!(of("session_labels"), 0);
     assert_eq!(all(), [1, 0, 0, 1]);
     // What was pruned does not come back with the next look at the unchanged files.
     let _ = workspace.clone().grade(&["latest", "10"]).run().exit(0);

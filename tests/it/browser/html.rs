@@ -33,7 +33,7 @@ fn pages() {
         prepend_module_to_snapshot => false,
         filters => vec![
             (r"/assets/[0-9a-f]{12}/", "/assets/[digest]/"),
-            (r"[^ ]*/selftest-site-[^/ ]+", "[folder]"),
+            (r#"[^ <>"]*/selftest-site-[^/ <>"]+"#, "[folder]"),
         ],
     }, {
         for (name, path) in pages {

@@ -63,7 +63,7 @@ fn the_panel_has_an_address() {
         assert_eq!(address, format!("/?q=script&{encoded}"));
         chrome.run("location.reload()", Vec::new()).await;
         chrome.until(is_open).await;
-        assert_eq!(chrome.text("dialog .id").await, SCRIPT_ID);
+        assert!(chrome.text("dialog .id").await.starts_with(SCRIPT_ID));
         chrome.run("history.back()", Vec::new()).await;
         chrome.until(is_closed).await;
         chrome.until("location.search === '?q=script'").await;

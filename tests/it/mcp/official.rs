@@ -63,7 +63,7 @@ fn the_official_client_understands_every_answer() {
 
 /// Both schemas of each tool are schemas, and every argument is described.
 fn check_tools(tools: &[Value]) {
-    assert_eq!(tools.len(), 4);
+    assert_eq!(tools.len(), 7);
     for tool in tools {
         for schema in [&tool["inputSchema"], &tool["outputSchema"]] {
             assert_eq!(schema["type"], "object", "{tool:#}");

@@ -116,7 +116,7 @@ fn the_page_marks_hits_and_links_to_events(workspace: Workspace) {
     let none = site.get("/search?q=%22%22").status(200).text();
     assert!(none.contains("there is no word to search for"), "{none}");
     assert!(site.get("/search").status(200).text().contains("name=\"q\""));
-    let refused = site.get("/search?q=x&since=soon").status(400);
+    let refused = site.ask("GET", "/search?q=x&since=soon", &["Accept: text/html"]).status(400);
     assert!(refused.header("content-type").unwrap().starts_with("text/html"));
     assert!(site.get("/sessions").status(200).text().contains("action=\"/search\""));
 }

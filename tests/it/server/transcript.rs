@@ -40,7 +40,7 @@ fn a_long_session_is_read_page_by_page() {
     let alone = shown("transcript?event=250&alone=yes");
     assert!(alone.contains("id=\"event-250\"") && !alone.contains("id=\"event-251\""));
     for nothing in ["transcript?from=451", "transcript?event=9999"] {
-        let page = site.get(&path(1, nothing)).status(404);
+        let page = site.ask("GET", &path(1, nothing), &["Accept: text/html"]).status(404);
         assert!(page.header("content-type").unwrap().starts_with("text/html"), "{nothing}");
         assert!(page.text().contains("the session has 451 events"), "{nothing}");
     }

@@ -62,7 +62,7 @@ fn time(name: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> 
 /// Sessions in which something was said or done, the newest first
 ///
 /// An event is `/sessions/{id}/events/{event}` of the web page.
-#[utoipa::path(get, path = "/api/search", tag = "sessions", params(Searched),
+#[utoipa::path(get, path = "/api/search", operation_id = "search_sessions", tag = "sessions", params(Searched),
     responses((status = 200, body = Found)))]
 pub(super) async fn search(
     State(app): State<Arc<App>>,

@@ -81,6 +81,7 @@ async fn the_database_of_another_program_is_left_as_it_is(on: &Databases) {
     let address = on.address().await;
     let store = Store::open(&address).await.unwrap();
     for sql in [
+        "DROP TABLE session_transcripts",
         "DROP TABLE session_grades",
         "DROP TABLE selftest_migrations",
         "CREATE TABLE messages (id INTEGER)",
