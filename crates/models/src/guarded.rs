@@ -177,6 +177,10 @@ impl ChatModel for Guarded {
         self.inner.tells_probabilities()
     }
 
+    fn tells_likelihoods(&self) -> bool {
+        self.inner.tells_likelihoods()
+    }
+
     fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.apply(text)
     }
