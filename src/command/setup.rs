@@ -186,7 +186,7 @@ impl Setup<'_> {
             return Err(Failure::usage(anyhow!(
                 "case {id} has a set-up, and the system under test has no folder of its own"
             ))
-            .hint(Some("set `sut.command.work_folder: copy` in the config")));
+            .hint(Some(self.hint_of_a_folder())));
         }
         let takes_fixtures = external.as_ref().is_some_and(|sut| sut.takes_fixtures());
         if let Some(case) = plan.iter().find(|case| !case.fixtures.is_empty())
@@ -196,7 +196,7 @@ impl Setup<'_> {
             return Err(Failure::usage(anyhow!(
                 "case {id} brings {count}, and the system under test has no folder of its own"
             ))
-            .hint(Some("set `sut.command.work_folder: copy` in the config")));
+            .hint(Some(self.hint_of_a_folder())));
         }
         let generates = !to_generate.is_empty();
         let asks_judge =
@@ -688,10 +688,16 @@ impl Setup<'_> {
         }
     }
 
+    /// How each case gets a folder of its own.
+    fn hint_of_a_folder(&self) -> String {
+        let section = self.resolved.config.sut.program_section();
+        format!("set `{section}.work_folder: copy` in the config")
+    }
+
     /// What keeps a program under test in here; absent where none is tested.
     pub(super) fn standing(&self) -> Option<Result<Standing, NoSandbox>> {
         let sut = &self.resolved.config.sut;
-        sut.command.as_ref()?;
+        sut.program()?;
         let harness = std::env::current_exe().ok()?;
         Some(Standing::find(&harness, sut.sandbox.unwrap_or_default()))
     }

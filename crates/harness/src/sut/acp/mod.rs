@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 
 use super::command::{CommandHost, CommandSut};
 use super::skill::Skill;
-use super::sut_settings::AcpSettings;
+use super::sut_settings::ProgramSettings;
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use session::AcpSession;
 
@@ -30,10 +30,10 @@ pub struct AcpSut {
 
 impl AcpSut {
     /// An agent of these settings.
-    pub fn new(settings: &AcpSettings, host: CommandHost) -> Self {
+    pub fn new(settings: &ProgramSettings, host: CommandHost) -> Self {
         let run = host.redactor.apply(&settings.run.join(" ")).into_owned();
         let shown = selftest_text::one_line(&run, 120);
-        Self { program: CommandSut::new(settings.program(), host), shown }
+        Self { program: CommandSut::agent(settings.clone(), host), shown }
     }
 }
 
@@ -59,16 +59,7 @@ impl SystemUnderTest for AcpSut {
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
-        async {
-            self.program.check().await.map_err(|error| match error {
-                SutError::NotStarted { what, hint } => {
-                    let hint = hint.map(|hint| hint.replace("sut.command.", "sut.acp."));
-                    SutError::NotStarted { what: what.replace("sut.command.", "sut.acp."), hint }
-                }
-                other => other,
-            })
-        }
-        .boxed()
+        self.program.check()
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
