@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use selftest_harness::scenario::TaskStatus;
+use selftest_harness::sut::sut_settings::WorkFolder;
 use selftest_harness::sut::{SutError, SutEvidence, SutReply, SystemUnderTest as _};
 
 use super::world::{PATIENCE, World};
@@ -104,6 +105,22 @@ async fn what_is_no_message_is_read_over() {
     let (reply, evidence) = ask(&["garbage"]).await;
     assert_eq!(reply.unwrap().output, "Done.");
     assert_eq!(evidence.notes, ["1 lines that are no messages were read over"]);
+}
+
+#[tokio::test]
+async fn what_real_agents_do_beside_the_protocol_is_borne() {
+    let (reply, evidence) = ask(&["odd"]).await;
+    let reply = reply.unwrap();
+    assert_eq!(reply.output, "Mode default; -32002: Resource not found.");
+    // A file that is not there was refused to nobody.
+    let mode = "the agent began in its mode `auto`, and was put into `default`";
+    assert_eq!(evidence.notes, [mode]);
+    // In a copy of the project it may write, and is left in its mode.
+    let world = world(&["odd"]).set(|settings| settings.work_folder = WorkFolder::Copy);
+    let mut session = world.acp().open(&world.task).await.unwrap();
+    let reply = session.submit("Go.").await.unwrap();
+    assert!(reply.output.starts_with("Mode auto;"), "{}", reply.output);
+    assert!(session.close().await.notes.is_empty());
 }
 
 #[tokio::test]

@@ -17,13 +17,15 @@ use futures_util::future::BoxFuture;
 
 use super::command::{CommandHost, CommandSut};
 use super::skill::Skill;
-use super::sut_settings::ProgramSettings;
+use super::sut_settings::{ProgramSettings, WorkFolder};
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use session::AcpSession;
 
 /// An agent under test.
 pub struct AcpSut {
     program: CommandSut,
+    /// Whether the project itself is its folder, so that it is to read and nothing else.
+    only_reads: bool,
     /// The command line in one line, redacted.
     shown: String,
 }
@@ -33,7 +35,8 @@ impl AcpSut {
     pub fn new(settings: &ProgramSettings, host: CommandHost) -> Self {
         let run = host.redactor.apply(&settings.run.join(" ")).into_owned();
         let shown = selftest_text::one_line(&run, 120);
-        Self { program: CommandSut::agent(settings.clone(), host), shown }
+        let only_reads = settings.work_folder == WorkFolder::Project;
+        Self { program: CommandSut::agent(settings.clone(), host), only_reads, shown }
     }
 }
 
@@ -64,12 +67,12 @@ impl SystemUnderTest for AcpSut {
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
         let program = self.program.having(skill);
-        Ok(Arc::new(Self { program, shown: self.shown.clone() }))
+        Ok(Arc::new(Self { program, only_reads: self.only_reads, shown: self.shown.clone() }))
     }
 
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         async move {
-            let session = AcpSession::new(self.program.session(task).await?);
+            let session = AcpSession::new(self.program.session(task).await?, self.only_reads);
             Ok(Box::new(session) as Box<dyn SutSession>)
         }
         .boxed()
