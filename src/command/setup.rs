@@ -31,6 +31,7 @@ use selftest_harness::judge::probability::{
     EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
 };
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::judge::tool_calls::TEMPLATE as CALLS_TEMPLATE;
 use selftest_harness::notice::Notice;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
@@ -491,7 +492,13 @@ impl Setup<'_> {
     fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, Failure> {
         let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
         load_templates(&mut library, to_generate)?;
-        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, EXPLANATION_TEMPLATE, CHAT_TEMPLATE] {
+        for name in [
+            JUDGE_TEMPLATE,
+            QUESTIONS_TEMPLATE,
+            EXPLANATION_TEMPLATE,
+            CALLS_TEMPLATE,
+            CHAT_TEMPLATE,
+        ] {
             library.load(name)?;
         }
         let rubric_digest = self.resolved.rubric.digest();

@@ -8,7 +8,7 @@ use selftest_harness::sut::sut_settings::WorkFolder;
 use selftest_harness::sut::{SutError, SutEvidence, SutReply, SystemUnderTest as _};
 
 use super::world::{PATIENCE, World};
-use crate::model_server::ModelServer;
+use crate::model_server::{ModelServer, Role};
 use crate::workspace::{OPENAI, Workspace, config};
 
 const AGENT: &str = include_str!("../fixtures/acp_agent.py");
@@ -170,4 +170,33 @@ fn checks_see_the_calls_of_an_agent() {
     let markdown = run.markdown();
     let line = "System under test: acp python3 acp_agent.py tools";
     assert!(markdown.contains(line), "{markdown}");
+}
+
+#[test]
+fn the_judge_sees_the_calls_of_an_agent_fenced_and_without_secrets() {
+    let server = ModelServer::start();
+    let suite = "version: 1\ncases:\n  - scenario: { id: tools, description: d, expected_status: COMPLETE }\n    \
+         prompt: Look at the project.\n    hints: It should read the README.\n";
+    let yaml = config(OPENAI, "").replace(
+        &format!("sut: {{ chat: {{ model: \"{OPENAI}\" }} }}"),
+        "sut: { acp: { run: [python3, acp_agent.py, tools] } }",
+    );
+    let _ = Workspace::new()
+        .config(yaml.replace("scenarios:\n", ""))
+        .file("acp_agent.py", AGENT)
+        .file("README.md", "# A project\n")
+        .file("suite.yaml", suite)
+        .server(&server)
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .args(["--suite", "suite.yaml"])
+        .run()
+        .exit(0);
+    let call = &server.calls(Role::Judge)[0];
+    let prompt = call.last_message();
+    let (_, shown) = prompt.split_once("[BEGIN TOOL CALLS ").unwrap_or_else(|| panic!("{prompt}"));
+    let shown = shown.split_once("\n[END ").unwrap().0;
+    assert!(shown.contains("\nread_file {\"path\":\"") && shown.contains("/README.md"), "{shown}");
+    assert!(shown.contains("[redacted]") && !prompt.contains("sk-abcdefgh"), "{shown}");
+    assert!(shown.contains("\nWrite notes.md {"), "{shown}");
+    assert!(prompt.find("[BEGIN SYSTEM OUTPUT ") < prompt.find("[BEGIN TOOL CALLS "), "{prompt}");
 }

@@ -16,6 +16,7 @@ use serde_json::json;
 use super::prompt::Evidence;
 use super::question::Question;
 use super::quote::quote;
+use super::tool_calls;
 use crate::scenario::Excerpt;
 use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
@@ -132,6 +133,26 @@ struct Values<'a> {
     question: &'a str,
 }
 
+/// What is said of an answer.
+#[derive(Clone, Copy)]
+struct Answer<'a> {
+    text: &'a str,
+    /// Whether the calls of tools of the evidence led to it.
+    is_real: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// That of the system under test.
+    fn of(evidence: &'a Evidence) -> Self {
+        Self { text: &evidence.output, is_real: true }
+    }
+
+    /// One to compare with.
+    const fn supposed(text: &'a str) -> Self {
+        Self { text, is_real: false }
+    }
+}
+
 impl Questioner {
     pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32) -> Self {
         Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens, quotes: true }
@@ -151,8 +172,8 @@ impl Questioner {
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let anchors = self.anchors(model, library, evidence, questions, calls).await?;
-        let output = &evidence.output;
-        let said = self.read(model, library, evidence, output, questions, calls).await?;
+        let answer = Answer::of(evidence);
+        let said = self.read(model, library, evidence, answer, questions, calls).await?;
         let answers = questions.iter().zip(said).zip(anchors);
         Ok(answers
             .map(|((question, said), zero)| QuestionAnswer {
@@ -175,7 +196,8 @@ impl Questioner {
         questions: &[Question],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<f64>, AskError> {
-        let (request, _) = render(library, TEMPLATE, evidence, "", "", self.quotes)
+        let nothing = Answer::supposed("");
+        let (request, _) = render(library, TEMPLATE, evidence, nothing, "", self.quotes)
             .map_err(|error| unusable(&error))?;
         let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
         let reference = evidence.case.grounds.reference.as_deref();
@@ -187,7 +209,8 @@ impl Questioner {
         }
         let mut nothing = vec![Vec::new(); questions.len()];
         for contentless in CONTENTLESS {
-            let said = self.read(model, library, evidence, contentless, questions, calls).await?;
+            let answer = Answer::supposed(contentless);
+            let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (nothing, said) in nothing.iter_mut().zip(said) {
                 nothing.push(said.log_odds());
             }
@@ -195,7 +218,8 @@ impl Questioner {
         let mut anchors: Vec<f64> =
             nothing.iter().map(|said| mean(said).unwrap_or_default()).collect();
         if let Some(reference) = reference {
-            let said = self.read(model, library, evidence, reference, questions, calls).await?;
+            let answer = Answer::supposed(reference);
+            let said = self.read(model, library, evidence, answer, questions, calls).await?;
             for (anchor, said) in anchors.iter_mut().zip(said) {
                 *anchor = f64::midpoint(*anchor, said.log_odds());
             }
@@ -215,9 +239,9 @@ impl Questioner {
         question: &str,
         calls: &mut Vec<CallRecord>,
     ) -> Option<String> {
-        let output = &evidence.output;
+        let answer = Answer::of(evidence);
         let (prompt, _) =
-            render(library, EXPLANATION, evidence, output, question, self.quotes).ok()?;
+            render(library, EXPLANATION, evidence, answer, question, self.quotes).ok()?;
         let request = ChatRequest {
             sampling: Sampling { temperature: 0.0, max_tokens: EXPLANATION_TOKENS, seed: 0 },
             first_token: None,
@@ -237,16 +261,24 @@ impl Questioner {
         model: &dyn ChatModel,
         library: &PromptLibrary,
         evidence: &Evidence,
-        answer: &str,
+        answer: Answer<'_>,
         questions: &[Question],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<YesNo>, AskError> {
         let mut said = Vec::with_capacity(questions.len());
         for question in questions {
-            let (prompt, cuts) =
-                render(library, TEMPLATE, evidence, answer, &question.text, self.quotes)
-                    .map_err(|error| unusable(&error))?;
-            let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
+            let render = |answer| {
+                let (prompt, cuts) =
+                    render(library, TEMPLATE, evidence, answer, &question.text, self.quotes)
+                        .map_err(|error| unusable(&error))?;
+                let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
+                Ok::<_, AskError>((prompt, cuts, tokens))
+            };
+            let (mut prompt, mut cuts, mut tokens) = render(answer)?;
+            if tokens > self.max_prompt_tokens && answer.is_real {
+                // It is judged without its calls rather than not at all.
+                (prompt, cuts, tokens) = render(Answer::supposed(answer.text))?;
+            }
             if tokens > self.max_prompt_tokens {
                 let detail = format!(
                     "the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {}",
@@ -285,7 +317,7 @@ fn render(
     library: &PromptLibrary,
     template: &str,
     evidence: &Evidence,
-    answer: &str,
+    answer: Answer<'_>,
     question: &str,
     quotes: bool,
 ) -> Result<(Rendered, Vec<usize>), PromptError> {
@@ -300,6 +332,7 @@ fn render(
         conversation.push(format!("User:\n{}", quote(&exchange.said)));
         conversation.push(format!("Assistant:\n{}", quote(&exchange.answered)));
     }
+    let calls = if answer.is_real { tool_calls::render(library, evidence, quote)? } else { None };
     let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
     let values = Values {
         excerpts: excerpts.collect(),
@@ -307,7 +340,10 @@ fn render(
         reference: grounds.reference.as_deref().map(quote),
         conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
         request: quote(request),
-        answer: quote(answer),
+        answer: match calls {
+            Some(calls) => format!("{}\n\n{calls}", quote(answer.text)),
+            None => quote(answer.text),
+        },
         question,
     };
     let Rendered { system, user } = library.render(template, &values)?;
