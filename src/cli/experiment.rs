@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use selftest_harness::report::ci::ReportRequest;
+use serde::{Deserialize, Serialize};
 
 use super::{RunArgs, TrialArgs};
 
 /// Which skill is tried on what, and how often.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct ExperimentArgs {
     /// The skill: its SKILL.md, a folder that holds one, or the name of a folder in
     /// .claude/skills or skills; default: the skill that an evals.json lies in
@@ -31,6 +32,7 @@ pub struct ExperimentArgs {
     pub skill_creator: Option<PathBuf>,
     /// Refused: an experiment is two runs
     #[arg(long, value_name = "KIND=PATH", value_delimiter = ',', hide = true)]
+    #[serde(skip)]
     pub report: Vec<ReportRequest>,
     /// Exit 1 when it is worse with the skill, beyond chance
     #[arg(long, help_heading = "What passes")]

@@ -155,8 +155,9 @@ pub struct RunArgs {
     /// Run those cases of the last run again that did not pass: failed, without a verdict, not run
     #[arg(long, conflicts_with_all = ["suite", "scenarios", "full"], help_heading = "What to run")]
     pub rerun_failed: bool,
-    /// Go on with a run that was broken off: its id, its journal, or `latest`. What finished is neither
-    /// asked nor run again, and flags that decide results are those of its beginning
+    /// Go on with a run that was broken off, or with the experiment that it is an arm of: its id, its
+    /// journal, or `latest`. What finished is neither asked nor run again, and flags that decide results
+    /// are those of its beginning
     #[arg(
         long,
         value_name = "RUN",

@@ -7,7 +7,9 @@ use anyhow::anyhow;
 use super::context::Project;
 use super::failure::Failure;
 use super::named_run::report;
-use super::{print, run};
+use super::print;
+use super::resume::Purpose;
+use super::run::{self, Ended};
 use crate::cli::{AaArgs, GlobalArgs};
 use crate::exit::Exit;
 use selftest_harness::report::Style;
@@ -23,21 +25,34 @@ pub(super) async fn execute(args: &AaArgs, global: &GlobalArgs) -> Result<Exit, 
         }
         named.clone()
     } else {
-        let flags = run::flags(&args.run());
-        let ended = run::run(&args.run(), &project, &project.load(flags)?, false).await?;
-        match ended.conducted {
-            Some(conducted) if ended.exit == Exit::Passed => conducted.header.run_id.to_string(),
-            _ => return Ok(ended.exit),
-        }
+        let resolved = project.load(run::flags(&args.run()))?;
+        let purpose = Purpose::Aa { json: args.json };
+        let ended = run::run(&args.run(), &project, &resolved, purpose).await?;
+        return conclude(&project, ended, args.json).map(|ended| ended.exit);
     };
+    show(&project, &named, args.json)
+}
+
+/// Holds a run that has ended against itself.
+pub(super) fn conclude(project: &Project, ended: Ended, json: bool) -> Result<Ended, Failure> {
+    match &ended.conducted {
+        Some(conducted) if ended.exit == Exit::Passed => {
+            let exit = show(project, conducted.header.run_id.as_str(), json)?;
+            Ok(Ended { exit, ..ended })
+        }
+        _ => Ok(ended),
+    }
+}
+
+fn show(project: &Project, named: &str, json: bool) -> Result<Exit, Failure> {
     let resolved = project.load(Vec::new())?;
-    let report = report(&project, &resolved, &named)?;
+    let report = report(project, &resolved, named)?;
     let found = against_itself(&report).ok_or_else(|| {
         Failure::usage(anyhow!("{} has no case with two trials", report.run_id)).hint(Some(
             "run a suite with --repeats 2 or more, or let this do it: `selftest aa --suite FILE`",
         ))
     })?;
-    if args.json {
+    if json {
         print(&format!("{:#}\n", serde_json::json!(found)))?;
     } else {
         let is_terminal = std::io::stdout().is_terminal();

@@ -14,7 +14,8 @@ use super::comment::link;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
-use super::run;
+use super::resume::Purpose;
+use super::{resuming, run};
 use crate::cli::{CiArgs, GlobalArgs};
 use crate::config::{Environment, Flag, Origin, Resolved};
 use crate::exit::Exit;
@@ -97,7 +98,11 @@ pub(super) async fn execute(args: &CiArgs, global: &GlobalArgs) -> Result<Exit, 
     eprint(&format!("{}; gate {gate}: {why}\n", service.name()));
     let resolved = project.load(flags)?;
     let environment = &project.environment;
-    let ended = match run::run(&args.run, &project, &resolved, true).await {
+    let ended = match &args.run.resume {
+        Some(named) => resuming::go_on(&args.run, named, &project, &resolved).await,
+        None => run::run(&args.run, &project, &resolved, Purpose::Results).await,
+    };
+    let ended = match ended {
         Ok(ended) => ended,
         Err(failure) => {
             // The failure counts more than a file that cannot be written.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
+use serde::{Deserialize, Serialize};
 
 use super::context::Project;
 use super::failure::Failure;
@@ -17,7 +18,8 @@ use selftest_harness::report::document::ReportDocument;
 use selftest_harness::report::{Style, comparison};
 
 /// How a comparison is printed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Format {
     Text,
     Json,

@@ -334,6 +334,7 @@ async fn probe(
         conversation: Vec::new(),
         reply: None,
         output: "Paris".to_owned(),
+        tool_calls: Vec::new(),
         expected_status: TaskStatus::Complete,
         actual_status: TaskStatus::Complete,
         question_count: 0,

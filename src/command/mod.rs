@@ -35,6 +35,7 @@ mod replay;
 mod report;
 mod rerun;
 mod resume;
+mod resuming;
 mod run;
 mod schema;
 mod serve;
@@ -83,7 +84,10 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let global = cli.global;
     match cli.command {
         None if cli.watch.watch => runtime()?.block_on(watch::execute(&cli.run, &global)),
-        None => runtime()?.block_on(run::execute(&cli.run, &global)),
+        None => match &cli.run.resume {
+            Some(named) => runtime()?.block_on(resuming::execute(&cli.run, named, &global)),
+            None => runtime()?.block_on(run::execute(&cli.run, &global)),
+        },
         Some(Command::Config { action }) => settings::execute(&action, &global),
         Some(Command::Schema { which }) => schema::execute(which, &global),
         Some(Command::Init(args)) => runtime()?.block_on(init::execute(&args, &global)),

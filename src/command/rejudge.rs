@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ci_reports::{self, CiReports};
 use super::context::Project;
 use super::failure::Failure;
-use super::resume::{CasesOf, Request, Start, digests_of_parts, digests_of_settings};
+use super::resume::{CasesOf, Purpose, Request, Start, digests_of_parts, digests_of_settings};
 use super::run::{Conducted, Kept, cancel_on_interrupt, conduct, flags, report_files, run_request};
 use super::setup::Setup;
 use super::{eprint, named_run};
@@ -20,7 +20,7 @@ use selftest_harness::outcome::rejudged::VerdictChanges;
 use selftest_harness::run::execute::Course;
 use selftest_harness::run::plan::{Defaults, plan_stored};
 use selftest_harness::sut::namespace::RunId;
-use selftest_models::journaled::CallKeeper;
+use selftest_models::journaled::{CallKeeper, CallLog};
 
 pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     ci_reports::check_once(&args.report)?;
@@ -31,9 +31,10 @@ pub(super) async fn execute(args: &RejudgeArgs, global: &GlobalArgs) -> Result<E
         args: run_args,
         flags: resolved.flags.clone(),
         cases_of: Some(CasesOf::Rejudged(args.run.clone())),
+        purpose: Purpose::Results,
     };
     let start = Start::New(Box::new(request.clone()));
-    run_request(request, start, &project, &resolved, true).await.map(|ended| ended.exit)
+    run_request(request, start, &project, &resolved).await.map(|ended| ended.exit)
 }
 
 /// Judges the answers of a run again. `None` where it has none.
@@ -61,7 +62,8 @@ pub(super) async fn rejudge(
         return Ok(None);
     }
     let plan = plan_stored(cases, defaults(&report.config));
-    let earlier = start.earlier();
+    let log = Arc::new(CallLog::knowing(start.take_calls()));
+    let earlier = start.earlier(&log);
     let setup =
         Setup { project, resolved, args, suite: None, hidden: &[], earlier: Some(&earlier) };
     let mut digests = digests_of_settings(&resolved.config, &plan);
@@ -80,9 +82,8 @@ pub(super) async fn rejudge(
         recalled: earlier.cases.to_vec(),
         ..Course::new(Gate::Absolute, cancel_on_interrupt())
     };
-    let log = Arc::clone(&earlier.log);
     let journal = start.journal(project, resolved, &header, digests)?;
-    log.keep_in(Arc::clone(&journal) as Arc<dyn CallKeeper>);
+    log.keep_in(0, Arc::clone(&journal) as Arc<dyn CallKeeper>);
     let kept = Kept { files, journal };
     let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
     conducted.report_to_ci(project, resolved, &ci_reports).await;

@@ -10,19 +10,22 @@ use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::compare;
 use super::context::Project;
 use super::eprint;
 use super::failure::Failure;
 use super::named_run::LATEST;
 use super::setup::Prepared;
-use crate::cli::RunArgs;
+use crate::cli::{ExperimentArgs, Format, RunArgs};
 use crate::config::{Config, Flag, Resolved};
 use selftest_harness::event::RunHeader;
+use selftest_harness::experiment::Arms;
 use selftest_harness::journal::{self, Digests, Journal, JournalError, JournalHeader, Recovered};
 use selftest_harness::outcome::CaseResult;
 use selftest_harness::report::read_report;
 use selftest_harness::run::plan::PlannedCase;
-use selftest_models::journaled::CallLog;
+use selftest_harness::sut::namespace::RunId;
+use selftest_models::journaled::{CallLog, KeptCall};
 use selftest_text::digest;
 use selftest_text::one_line;
 
@@ -36,6 +39,43 @@ pub(super) struct Request {
     pub(super) flags: Vec<Flag>,
     /// The run whose cases it has; absent where they are those of a suite or of the configuration.
     pub(super) cases_of: Option<CasesOf>,
+    /// What the command makes of the run at its end.
+    pub(super) purpose: Purpose,
+}
+
+/// What a command runs cases for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Purpose {
+    /// For their results.
+    Results,
+    /// The odd of its repeats are held against the even ones.
+    Aa {
+        /// Whether JSON is printed.
+        json: bool,
+    },
+    /// It is compared with the run whose cases it has.
+    Replay {
+        /// How the comparison is printed.
+        format: compare::Format,
+        /// Whether a run that is worse is a failure.
+        fail_if_worse: bool,
+    },
+    /// It is one arm of an experiment.
+    Experiment(Box<ExperimentRequest>),
+}
+
+/// The experiment that two runs are the arms of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ExperimentRequest {
+    /// Its flags.
+    pub(super) told: ExperimentArgs,
+    /// The runs.
+    pub(super) arms: Arms<RunId>,
+    /// Whether JSON is printed.
+    pub(super) json: bool,
+    /// The text of a skill that is in no file.
+    pub(super) drafted: Option<String>,
 }
 
 /// The run whose cases another one has.
@@ -63,12 +103,11 @@ pub(super) struct Resumed {
     recovered: Recovered,
     /// Its finished cases in the order of the plan.
     cases: Vec<Arc<CaseResult>>,
-    log: Arc<CallLog>,
 }
 
 /// What is known of a run from earlier starts of it: nothing, where it begins.
 pub(super) struct Earlier<'a> {
-    /// Its finished calls.
+    /// Its finished calls, and those of others that share its models.
     pub(super) log: Arc<CallLog>,
     /// Its finished cases.
     pub(super) cases: &'a [Arc<CaseResult>],
@@ -77,16 +116,33 @@ pub(super) struct Earlier<'a> {
 }
 
 impl Start {
-    /// What is known from before.
-    pub(super) fn earlier(&self) -> Earlier<'_> {
+    /// Its finished calls. They are given away once.
+    pub(super) fn take_calls(&mut self) -> Vec<KeptCall> {
         match self {
-            Start::New(_) => Earlier { log: Arc::default(), cases: &[], header: None },
-            Start::Resumed(resumed) => Earlier {
-                log: Arc::clone(&resumed.log),
-                cases: &resumed.cases,
-                header: Some(&resumed.recovered.header),
-            },
+            Start::New(_) => Vec::new(),
+            Start::Resumed(resumed) => std::mem::take(&mut resumed.recovered.calls),
         }
+    }
+
+    /// Its finished cases in the order of the plan.
+    pub(super) fn cases(&self) -> &[Arc<CaseResult>] {
+        match self {
+            Start::New(_) => &[],
+            Start::Resumed(resumed) => &resumed.cases,
+        }
+    }
+
+    /// The beginning of a run that goes on.
+    pub(super) fn header(&self) -> Option<&JournalHeader> {
+        match self {
+            Start::New(_) => None,
+            Start::Resumed(resumed) => Some(&resumed.recovered.header),
+        }
+    }
+
+    /// What is known from before, with that log of its calls.
+    pub(super) fn earlier(&self, log: &Arc<CallLog>) -> Earlier<'_> {
+        Earlier { log: Arc::clone(log), cases: self.cases(), header: self.header() }
     }
 
     /// Names the run whose cases it has, where only `latest` was said.
@@ -155,10 +211,22 @@ impl Resumed {
                 recovered.torn
             ));
         }
-        let calls = std::mem::take(&mut recovered.calls);
         let cases = std::mem::take(&mut recovered.cases);
         let cases = cases.into_values().filter(CaseResult::is_settled).map(Arc::new).collect();
-        Ok(Self { recovered, cases, log: Arc::new(CallLog::knowing(calls)) })
+        Ok(Self { recovered, cases })
+    }
+
+    /// Opens the journal of that run, where it has one.
+    pub(super) fn find(
+        project: &Project,
+        resolved: &Resolved,
+        run: &RunId,
+    ) -> Result<Option<Self>, Failure> {
+        let (folder, _) = project.report_folders(resolved);
+        match journal::find(&folder, Some(run.as_str())) {
+            Ok(None) => Ok(None),
+            _ => Self::open(project, resolved, run.as_str()).map(Some),
+        }
     }
 
     /// The command that began it, with those flags of today that change no result.
@@ -170,6 +238,11 @@ impl Resumed {
                 .hint(Some("start a new run without --resume"))
         })?;
         request.flags.extend_from_slice(flags);
+        if args.format == Format::Json
+            && let Purpose::Aa { json } = &mut request.purpose
+        {
+            *json = true;
+        }
         let then = &mut request.args;
         then.format = args.format;
         then.quiet = args.quiet;
@@ -181,8 +254,8 @@ impl Resumed {
     }
 
     /// Name of the run.
-    pub(super) fn run_id(&self) -> &str {
-        self.recovered.header.run_id.as_str()
+    pub(super) fn run_id(&self) -> &RunId {
+        &self.recovered.header.run_id
     }
 
     /// Whether nothing is left to do: every case has ended, the report says so, and the list of runs
@@ -190,7 +263,7 @@ impl Resumed {
     pub(super) fn is_over(&self, json_folder: &Path, markdown_folder: &Path) -> bool {
         self.cases.len() >= self.recovered.header.cases
             && fs::read_to_string(markdown_folder.join("index.md"))
-                .is_ok_and(|index| index.contains(self.run_id()))
+                .is_ok_and(|index| index.contains(self.run_id().as_str()))
             && read_report(&json_folder.join(format!("{}.json", self.run_id())))
                 .is_ok_and(|report| report.complete && report.cases.len() == self.cases.len())
     }

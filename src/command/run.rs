@@ -15,7 +15,7 @@ use super::context::Project;
 use super::failure::Failure;
 use super::interruption::interruption;
 use super::named_run;
-use super::resume::{self, CasesOf, Request, Resumed, Start};
+use super::resume::{self, CasesOf, Purpose, Request, Start};
 use super::setup::Setup;
 use super::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use super::suite_file::SuiteFile;
@@ -40,7 +40,7 @@ use selftest_harness::run::observe;
 use selftest_harness::run::plan::{Defaults, PlannedCase, Selection, plan, plan_suite};
 use selftest_harness::run::runner::Runner;
 use selftest_harness::sut::namespace::RunId;
-use selftest_models::journaled::CallKeeper;
+use selftest_models::journaled::{CallKeeper, CallLog};
 
 pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit, Failure> {
     let mut project = Project::open(global)?;
@@ -48,7 +48,7 @@ pub(super) async fn execute(args: &RunArgs, global: &GlobalArgs) -> Result<Exit,
         project.detail = Detail::Brief;
     }
     let resolved = project.load(flags(args))?;
-    run(args, &project, &resolved, true).await.map(|ended| ended.exit)
+    run(args, &project, &resolved, Purpose::Results).await.map(|ended| ended.exit)
 }
 
 /// A run that has ended, for what is made of it.
@@ -59,36 +59,24 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    const NOTHING: Self = Self { exit: Exit::NothingRan, conducted: None };
+    pub(super) const NOTHING: Self = Self { exit: Exit::NothingRan, conducted: None };
 }
 
-/// Runs what the flags say. Whether the results are printed is the caller's to say.
+/// Runs what the flags say. Only for the results' own sake are they printed.
 pub(super) async fn run(
     args: &RunArgs,
     project: &Project,
     resolved: &Resolved,
-    prints: bool,
+    purpose: Purpose,
 ) -> Result<Ended, Failure> {
     ci_reports::check_once(&args.report)?;
-    if let Some(named) = &args.resume {
-        let resumed = Resumed::open(project, resolved, named)?;
-        let (json_folder, markdown_folder) = project.report_folders(resolved);
-        if resumed.is_over(&json_folder, &markdown_folder) {
-            eprint(&format!("nothing to resume: {} came to its end\n", resumed.run_id()));
-            return Ok(Ended::NOTHING);
-        }
-        let request = resumed.request(args, &resolved.flags)?;
-        let resolved = project.load(request.flags.clone())?;
-        let start = Start::Resumed(Box::new(resumed));
-        return run_request(request, start, project, &resolved, prints).await;
-    }
     let allowed = &args.trials.allow_commands;
     if let (None, false, Some(name)) = (&args.suite, args.rerun_failed, allowed.first()) {
         return Err(Failure::usage(anyhow!("--allow-commands {name} needs --suite")));
     }
     let cases_of = args.rerun_failed.then(|| CasesOf::NotPassed(named_run::LATEST.to_owned()));
-    let request = Request { args: args.clone(), flags: resolved.flags.clone(), cases_of };
-    run_request(request.clone(), Start::New(Box::new(request)), project, resolved, prints).await
+    let request = Request { args: args.clone(), flags: resolved.flags.clone(), cases_of, purpose };
+    run_request(request.clone(), Start::New(Box::new(request)), project, resolved).await
 }
 
 /// Runs the cases of a command, from their beginning or from where they were broken off.
@@ -97,8 +85,8 @@ pub(super) async fn run_request(
     mut start: Start,
     project: &Project,
     resolved: &Resolved,
-    prints: bool,
 ) -> Result<Ended, Failure> {
+    let prints = matches!(request.purpose, Purpose::Results);
     let allowed = request.args.trials.allow_commands.clone();
     let mut args = request.args;
     let mut suite = match &request.cases_of {
@@ -152,7 +140,7 @@ pub(super) async fn run_cases(
     resolved: &Resolved,
     args: &RunArgs,
     suite: Option<&SuiteFile>,
-    start: Start,
+    mut start: Start,
 ) -> Result<Option<Conducted>, Failure> {
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
@@ -175,7 +163,8 @@ pub(super) async fn run_cases(
         Some(_) => changed::sut_digest(project, resolved)?,
         None => None,
     };
-    let earlier = start.earlier();
+    let log = Arc::new(CallLog::knowing(start.take_calls()));
+    let earlier = start.earlier(&log);
     let setup = Setup { project, resolved, args, suite, hidden: &[], earlier: Some(&earlier) };
     setup.read_named_files(&mut plan)?;
     let mut digests = resume::digests_of_settings(&resolved.config, &plan);
@@ -214,9 +203,8 @@ pub(super) async fn run_cases(
         recalled: earlier.cases.to_vec(),
         ..Course::new(gate, cancel_on_interrupt())
     };
-    let log = Arc::clone(&earlier.log);
     let journal = start.journal(project, resolved, &header, digests)?;
-    log.keep_in(Arc::clone(&journal) as Arc<dyn CallKeeper>);
+    log.keep_in(0, Arc::clone(&journal) as Arc<dyn CallKeeper>);
     let kept = Kept { files, journal };
     let mut conducted = conduct(project, &prepared.runner, header, &plan, kept, course).await;
     conducted.report_to_ci(project, resolved, &ci_reports).await;

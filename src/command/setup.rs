@@ -31,6 +31,7 @@ use selftest_harness::judge::probability::{
     EXPLANATION as EXPLANATION_TEMPLATE, TEMPLATE as QUESTIONS_TEMPLATE,
 };
 use selftest_harness::judge::prompt::TEMPLATE as JUDGE_TEMPLATE;
+use selftest_harness::judge::tool_calls::TEMPLATE as CALLS_TEMPLATE;
 use selftest_harness::notice::Notice;
 use selftest_harness::prompts::BUILT_IN;
 use selftest_harness::report::RunArchive;
@@ -186,7 +187,7 @@ impl Setup<'_> {
             return Err(Failure::usage(anyhow!(
                 "case {id} has a set-up, and the system under test has no folder of its own"
             ))
-            .hint(Some("set `sut.command.work_folder: copy` in the config")));
+            .hint(Some(self.hint_of_a_folder())));
         }
         let takes_fixtures = external.as_ref().is_some_and(|sut| sut.takes_fixtures());
         if let Some(case) = plan.iter().find(|case| !case.fixtures.is_empty())
@@ -196,7 +197,7 @@ impl Setup<'_> {
             return Err(Failure::usage(anyhow!(
                 "case {id} brings {count}, and the system under test has no folder of its own"
             ))
-            .hint(Some("set `sut.command.work_folder: copy` in the config")));
+            .hint(Some(self.hint_of_a_folder())));
         }
         let generates = !to_generate.is_empty();
         let asks_judge =
@@ -491,7 +492,13 @@ impl Setup<'_> {
     fn templates(&self, to_generate: &[Scenario]) -> Result<PromptLibrary, Failure> {
         let mut library = PromptLibrary::new(&self.project.folder, BUILT_IN);
         load_templates(&mut library, to_generate)?;
-        for name in [JUDGE_TEMPLATE, QUESTIONS_TEMPLATE, EXPLANATION_TEMPLATE, CHAT_TEMPLATE] {
+        for name in [
+            JUDGE_TEMPLATE,
+            QUESTIONS_TEMPLATE,
+            EXPLANATION_TEMPLATE,
+            CALLS_TEMPLATE,
+            CHAT_TEMPLATE,
+        ] {
             library.load(name)?;
         }
         let rubric_digest = self.resolved.rubric.digest();
@@ -688,10 +695,16 @@ impl Setup<'_> {
         }
     }
 
+    /// How each case gets a folder of its own.
+    fn hint_of_a_folder(&self) -> String {
+        let section = self.resolved.config.sut.program_section();
+        format!("set `{section}.work_folder: copy` in the config")
+    }
+
     /// What keeps a program under test in here; absent where none is tested.
     pub(super) fn standing(&self) -> Option<Result<Standing, NoSandbox>> {
         let sut = &self.resolved.config.sut;
-        sut.command.as_ref()?;
+        sut.program()?;
         let harness = std::env::current_exe().ok()?;
         Some(Standing::find(&harness, sut.sandbox.unwrap_or_default()))
     }

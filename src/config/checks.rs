@@ -35,15 +35,13 @@ pub(super) fn check(document: &Value) -> Vec<Fault> {
     faults.extend(judge_panel(&document["judge"]["panel"]));
     faults.extend(one_adapter(&document["sut"]));
     if let Some(sut) = read::<SutSettings>(&document["sut"]) {
-        let program = sut.command.as_ref().and_then(|command| command.run.first());
-        if program.is_some_and(String::is_empty) {
-            let message = "`sut.command.run` must begin with a program".to_owned();
-            faults.push(value("/sut/command/run/0", message, "found empty text"));
-        }
-        let agent = sut.acp.as_ref().and_then(|acp| acp.run.first());
-        if agent.is_some_and(String::is_empty) {
-            let message = "`sut.acp.run` must begin with a program".to_owned();
-            faults.push(value("/sut/acp/run/0", message, "found empty text"));
+        let command = sut.command.as_ref().map(|command| &command.program);
+        for (section, program) in [("command", command), ("acp", sut.acp.as_ref())] {
+            let name = program.and_then(|program| program.run.first());
+            if name.is_some_and(String::is_empty) {
+                let message = format!("`sut.{section}.run` must begin with a program");
+                faults.push(value(&format!("/sut/{section}/run/0"), message, "found empty text"));
+            }
         }
         if let Some(http) = &sut.http {
             faults.extend(http_addresses(http));

@@ -38,6 +38,7 @@ mod otlp;
 mod reply_flow;
 #[cfg(unix)]
 mod resume;
+mod resumed_commands;
 mod selftest_run;
 mod statistics;
 mod suite;

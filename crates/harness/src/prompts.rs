@@ -18,6 +18,7 @@ pub const BUILT_IN: BuiltIn = &[
     ("judge/explanation.md", include_str!("../../../prompts/judge/explanation.md")),
     ("judge/questions.md", include_str!("../../../prompts/judge/questions.md")),
     ("judge/rubric.md", include_str!("../../../prompts/judge/rubric.md")),
+    ("judge/tool_calls.md", include_str!("../../../prompts/judge/tool_calls.md")),
     ("sut/read_info.md", include_str!("../../../prompts/sut/read_info.md")),
 ];
 

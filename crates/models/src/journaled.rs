@@ -58,10 +58,31 @@ pub trait CallKeeper: Send + Sync {
     fn keep(&self, call: &FinishedCall<'_>);
 }
 
-/// The calls of a run: those that were finished before it was broken off, and a keeper of those to
-/// come.
+tokio::task_local! {
+    /// Which of the runs that share their models a task works for.
+    static RUN: usize;
+}
+
+/// Has the calls of this work kept and recalled as those of one of several runs that share their models,
+/// by its number from 0. Where nothing is said they are those of the first. What the work spawns is not
+/// part of it.
+pub fn for_run<F: Future>(run: usize, work: F) -> impl Future<Output = F::Output> {
+    RUN.scope(run, work)
+}
+
+/// The calls of a run, or of each of several runs that share their models, such as the arms of an
+/// experiment: those that were finished before it was broken off, and a keeper of those to come.
+///
+/// Two runs may make the same call, and each is to get its own reply.
 #[derive(Default)]
 pub struct CallLog {
+    first: RunLog,
+    others: Vec<RunLog>,
+}
+
+/// The calls of one run.
+#[derive(Default)]
+struct RunLog {
     keeper: OnceLock<Arc<dyn CallKeeper>>,
     /// Calls that were made before there was a keeper.
     early: Mutex<Vec<(CallKey, ChatReply)>>,
@@ -69,8 +90,51 @@ pub struct CallLog {
 }
 
 impl CallLog {
-    /// A log that knows these calls, each of which is answered once.
+    /// The log of a run that knows these calls, each of which is answered once.
     pub fn knowing(calls: Vec<KeptCall>) -> Self {
+        Self { first: RunLog::knowing(calls), others: Vec::new() }
+    }
+
+    /// The same log for one more run, with calls of its own.
+    #[must_use]
+    pub fn and_run(mut self, calls: Vec<KeptCall>) -> Self {
+        self.others.push(RunLog::knowing(calls));
+        self
+    }
+
+    /// From now on calls of this run are kept here, those that were made already first. Only the first
+    /// keeper counts.
+    pub fn keep_in(&self, run: usize, keeper: Arc<dyn CallKeeper>) {
+        self.of(run).keep_in(keeper);
+    }
+
+    fn of(&self, run: usize) -> &RunLog {
+        run.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.first)
+    }
+
+    /// That of the run that asks.
+    fn own(&self) -> &RunLog {
+        self.of(RUN.try_with(|run| *run).unwrap_or(0))
+    }
+
+    /// How often each request was answered, by its digest: recordings are numbered by it. Of all
+    /// models, or of this one.
+    pub(crate) fn answered(&self, model: Option<&str>) -> HashMap<String, usize> {
+        let mut answered = HashMap::new();
+        for log in std::iter::once(&self.first).chain(&self.others) {
+            let finished = log.finished.lock().unwrap_or_else(PoisonError::into_inner);
+            let own =
+                finished.iter().filter(|(key, _)| model.is_none_or(|model| model == key.model));
+            for (key, replies) in own {
+                *answered.entry(key.digest.clone()).or_default() += replies.len();
+            }
+        }
+        answered
+    }
+}
+
+impl RunLog {
+    fn knowing(calls: Vec<KeptCall>) -> Self {
         let mut finished = HashMap::<CallKey, VecDeque<_>>::new();
         for call in calls {
             finished.entry(call.key).or_default().push_back(call.reply);
@@ -78,9 +142,7 @@ impl CallLog {
         Self { finished: Mutex::new(finished), ..Self::default() }
     }
 
-    /// From now on calls are kept here, those that were made already first. Only the first keeper
-    /// counts.
-    pub fn keep_in(&self, keeper: Arc<dyn CallKeeper>) {
+    fn keep_in(&self, keeper: Arc<dyn CallKeeper>) {
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         let keeper = self.keeper.get_or_init(|| keeper);
         for (key, reply) in early.drain(..) {
@@ -99,18 +161,6 @@ impl CallLog {
         if let Some(keeper) = self.keeper.get() {
             keeper.keep(&FinishedCall { key: &key, reply });
         }
-    }
-
-    /// How often each request was answered, by its digest: recordings are numbered by it. Of all
-    /// models, or of this one.
-    pub(crate) fn answered(&self, model: Option<&str>) -> HashMap<String, usize> {
-        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut answered = HashMap::new();
-        let own = finished.iter().filter(|(key, _)| model.is_none_or(|model| model == key.model));
-        for (key, replies) in own {
-            *answered.entry(key.digest.clone()).or_default() += replies.len();
-        }
-        answered
     }
 
     /// The reply of a finished call. One that cannot be read is asked for again.
@@ -145,11 +195,12 @@ impl ChatModel for Journaled {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
             let key = CallKey::of(&*self.inner, request);
-            if let Some(reply) = self.log.recall(&key) {
+            let log = self.log.own();
+            if let Some(reply) = log.recall(&key) {
                 return Ok(reply);
             }
             let reply = self.inner.chat(request).await?;
-            self.log.keep(key, &reply);
+            log.keep(key, &reply);
             Ok(reply)
         })
     }
@@ -240,7 +291,7 @@ mod tests {
         for (text, seed) in [("a", 1), ("a", 2), ("a", 2)] {
             model.chat(&request(text, seed)).await.unwrap();
             // The first call comes before there is a keeper.
-            log.keep_in(Arc::clone(&keeper) as Arc<dyn CallKeeper>);
+            log.keep_in(0, Arc::clone(&keeper) as Arc<dyn CallKeeper>);
         }
         let kept = keeper.0.lock().unwrap().clone();
         let kept: Vec<KeptCall> =
@@ -257,6 +308,37 @@ mod tests {
             replies.push(model.chat(&request("a", seed)).await.unwrap().text);
         }
         assert_eq!(replies, ["a 2", "a 1", "a 3", "a 1"], "the last one was asked for anew");
+        assert_eq!(*inner.0.lock().unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn runs_that_share_a_model_have_calls_of_their_own() {
+        let keepers = [Arc::new(Keeper::default()), Arc::new(Keeper::default())];
+        let log = Arc::new(CallLog::default().and_run(Vec::new()));
+        for (run, keeper) in keepers.iter().enumerate() {
+            log.keep_in(run, Arc::clone(keeper) as Arc<dyn CallKeeper>);
+        }
+        let model = Journaled::new(Arc::new(Counting::default()), log);
+        for run in [0, 1] {
+            for_run(run, model.chat(&request("a", 1))).await.unwrap();
+        }
+        model.chat(&request("outside", 1)).await.unwrap();
+        let kept = keepers.map(|keeper| -> Vec<KeptCall> {
+            let kept = keeper.0.lock().unwrap();
+            kept.iter().map(|one| serde_json::from_str(one).unwrap()).collect()
+        });
+        assert_eq!(kept.each_ref().map(Vec::len), [2, 1]);
+
+        let inner = Arc::new(Counting::default());
+        let [first, second] = kept;
+        let log = Arc::new(CallLog::knowing(first).and_run(second));
+        assert_eq!(log.answered(None)[&request("a", 0).digest()], 2);
+        let model = Journaled::new(Arc::clone(&inner) as Arc<dyn ChatModel>, log);
+        let mut replies = Vec::new();
+        for run in [1, 0, 1] {
+            replies.push(for_run(run, model.chat(&request("a", 1))).await.unwrap().text);
+        }
+        assert_eq!(replies, ["a 2", "a 1", "a 1"], "the last one was asked for anew");
         assert_eq!(*inner.0.lock().unwrap(), 1);
     }
 }

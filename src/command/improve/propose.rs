@@ -110,10 +110,12 @@ impl Drafter {
             // It lies nowhere yet.
             hidden: Vec::new(),
             shows_progress: false,
+            json: false,
+            is_draft: true,
         };
         // Whoever is told to end drops all of it.
         let cancel = watch::channel(false).1;
-        let Some(conducted) = experiment.conduct(cancel).await? else {
+        let Some(conducted) = experiment.conduct(None, cancel).await? else {
             return Ok(SkillTest::NotTested { reason: "the suite has no case".to_owned() });
         };
         for fault in &conducted.faults {

@@ -8,9 +8,10 @@ use anyhow::anyhow;
 use crate::cli::{ExperimentArgs, GlobalArgs};
 use crate::command::compare::print_plan;
 use crate::command::context::Project;
-use crate::command::experiment::Experiment;
+use crate::command::experiment::{Broken, Experiment};
 use crate::command::failure::Failure;
 use crate::command::named_run::report;
+use crate::command::resume::{ExperimentRequest, Start};
 use crate::command::run::{cancel_on_interrupt, flags, planned};
 use crate::command::skill_creator::{self, WITH_SKILL, WITHOUT_SKILL};
 use crate::command::skill_file::{FILE, read_skill};
@@ -22,6 +23,7 @@ use selftest_harness::experiment::power::PowerPlan;
 use selftest_harness::experiment::{Arm, Arms, Conclusion};
 use selftest_harness::report::comparison::experiment::text;
 use selftest_harness::report::skill_creator::Configuration;
+use selftest_harness::report::terminal::Detail;
 use selftest_harness::report::{Style, comparison};
 use selftest_harness::sut::skill::Skill;
 use selftest_text::one_line;
@@ -45,30 +47,76 @@ pub(super) async fn execute(
     for warning in &resolved.warnings {
         eprint(&format!("warning: {warning}\n"));
     }
-    let mut suite = SuiteFile::for_experiment(&project, &told.suite, &told.trials.allow_commands)?;
-    let (skill, file) = match (&told.skill, suite.skill.take()) {
-        (Some(named), _) => find(&project, named)?,
-        (None, Some(around)) => around,
-        (None, None) => {
+    let parts = parts(&project, told, None)?;
+    if told.power {
+        return plan(&project, &resolved, told, json);
+    }
+    conclude(&project, &resolved, told, json, parts, None).await
+}
+
+/// Goes on with an experiment that was broken off.
+pub(in crate::command) async fn go_on(
+    project: &Project,
+    resolved: &Resolved,
+    begun: &ExperimentRequest,
+    starts: Arms<Start>,
+) -> Result<Exit, Failure> {
+    let parts = parts(project, &begun.told, begun.drafted.as_deref())?;
+    let broken = Broken { arms: begun.arms.clone(), starts };
+    conclude(project, resolved, &begun.told, begun.json, parts, Some(broken)).await
+}
+
+/// What is tried on what.
+struct Parts {
+    suite: SuiteFile,
+    skill: Skill,
+    /// Where the skill lies; nowhere where it is a draft.
+    file: Option<PathBuf>,
+}
+
+fn parts(
+    project: &Project,
+    told: &ExperimentArgs,
+    drafted: Option<&str>,
+) -> Result<Parts, Failure> {
+    let mut suite = SuiteFile::for_experiment(project, &told.suite, &told.trials.allow_commands)?;
+    let around = suite.skill.take();
+    let (skill, file) = match (&told.skill, drafted, around) {
+        (Some(name), Some(text), _) => (Skill { name: name.clone(), text: text.to_owned() }, None),
+        (Some(named), None, _) => find(project, named).map(|(skill, file)| (skill, Some(file)))?,
+        (None, _, Some((skill, file))) => (skill, Some(file)),
+        (None, _, None) => {
             let error = anyhow!("{} lies in no skill, and none is named", told.suite.display());
             return Err(Failure::usage(error)
                 .hint(Some("`selftest skills experiment SKILL --suite FILE` names one")));
         }
     };
-    if told.power {
-        return plan(&project, &resolved, told, json);
-    }
+    Ok(Parts { suite, skill, file })
+}
+
+/// Runs what is to be run, and says what was found.
+async fn conclude(
+    project: &Project,
+    resolved: &Resolved,
+    told: &ExperimentArgs,
+    json: bool,
+    parts: Parts,
+    broken: Option<Broken>,
+) -> Result<Exit, Failure> {
+    let Parts { suite, skill, file } = parts;
     let experiment = Experiment {
-        project: &project,
-        resolved: &resolved,
+        project,
+        resolved,
         told,
         suite,
         skill,
         // The arm without it would have what it must do without.
-        hidden: vec![to_hide(&project, &file)],
-        shows_progress: true,
+        hidden: file.iter().map(|file| to_hide(project, file)).collect(),
+        shows_progress: project.detail != Detail::Brief,
+        json,
+        is_draft: file.is_none(),
     };
-    let Some(conducted) = experiment.conduct(cancel_on_interrupt()).await? else {
+    let Some(conducted) = experiment.conduct(broken, cancel_on_interrupt()).await? else {
         eprint("nothing to run: no case was selected\n");
         return Ok(Exit::NothingRan);
     };
@@ -79,7 +127,7 @@ pub(super) async fn execute(
             Configuration { name: WITH_SKILL, report: treatment },
             Configuration { name: WITHOUT_SKILL, report: control },
         ];
-        skill_creator::write(&project, folder, &found.skill, &arms)?;
+        skill_creator::write(project, folder, &found.skill, &arms)?;
     }
     if json {
         print(&format!("{:#}\n", serde_json::json!(found)))?;

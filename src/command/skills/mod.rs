@@ -1,6 +1,6 @@
 //! `selftest skills`: what is recorded of their use, how well they work, which are in use.
 
-mod experiment;
+pub(super) mod experiment;
 mod record;
 
 use std::io::Read as _;

@@ -26,7 +26,7 @@ use selftest_harness::run::plan::PlannedCase;
 use selftest_harness::scenario::suite::{SUITE_VERSION, Suite};
 use selftest_harness::sut::namespace::RunId;
 use selftest_harness::sut::skill::Skill;
-use selftest_harness::sut::sut_settings::{CommandSettings, Protocol, WorkFolder};
+use selftest_harness::sut::sut_settings::{ProgramSettings, WorkFolder};
 use selftest_models::prompts::PromptLibrary;
 use selftest_text::escape::terminal;
 use selftest_text::wording::plural;
@@ -322,19 +322,17 @@ impl SuiteFile {
     /// Says where a configuration cannot tell whether a skill is loaded.
     pub(super) fn check_loading(&mut self, config: &Config) {
         let count = self.loading();
-        let program = config.sut.program();
-        let command = program.as_ref();
-        // An agent of the Agent Client Protocol tells its calls as well.
-        let tells = command.is_some_and(|command| command.protocol == Protocol::JsonLines);
-        if count == 0 || (tells && command.is_some_and(has_folder)) {
+        let has_folder = config.sut.program().is_some_and(has_folder);
+        if count == 0 || (config.sut.tells_calls() && has_folder) {
             return;
         }
         let (shown, prompts) = (self.shown.clone(), plural(count as u64, "prompt"));
+        let section = config.sut.program_section();
         self.remark(
             &shown,
             &format!(
                 "{prompts} about loading a skill: it is put into {SKILLS} of the folder of a case \
-                 with `sut.command.work_folder: copy`, and a `json_lines` program says in \
+                 with `{section}.work_folder: copy`, and a `json_lines` program says in \
                  `tool_calls` what it did; without them nobody knows"
             ),
         );
@@ -344,7 +342,7 @@ impl SuiteFile {
     pub(super) fn equip(&self, case: &mut PlannedCase, config: &Config) {
         let Some(needs) = self.needs.get(&case.scenario.id) else { return };
         let mut fixtures = needs.fixtures.clone();
-        if config.sut.program().as_ref().is_some_and(has_folder) {
+        if config.sut.program().is_some_and(has_folder) {
             fixtures.extend(needs.skill_folder.iter().cloned());
         }
         case.fixtures = fixtures.into();
@@ -389,6 +387,6 @@ impl SuiteFile {
 }
 
 /// Whether each case has a folder of its own.
-fn has_folder(command: &CommandSettings) -> bool {
-    command.work_folder == WorkFolder::Copy
+fn has_folder(program: &ProgramSettings) -> bool {
+    program.work_folder == WorkFolder::Copy
 }

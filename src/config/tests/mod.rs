@@ -100,7 +100,7 @@ fn no_layer_adds_a_second_system_under_test() {
     let sut = &resolved.config.sut;
     assert!(sut.chat.is_none() && sut.http.is_none());
     assert_eq!(
-        sut.command.as_ref().unwrap().protocol,
+        sut.command.as_ref().unwrap().speech.protocol,
         selftest_harness::sut::sut_settings::Protocol::Text
     );
     assert_eq!(

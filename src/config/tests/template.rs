@@ -83,7 +83,7 @@ fn the_template_documents_the_true_defaults() {
         match adapter {
             "command" => {
                 let command = config.sut.command.take().unwrap();
-                assert_eq!(json!(command.protocol), "json_lines");
+                assert_eq!(json!(command.speech.protocol), "json_lines");
             }
             "acp" => assert_eq!(config.sut.acp.take().unwrap().run, ["qwen", "--acp"]),
             "http" => {

@@ -4,10 +4,11 @@
 use serde_json::{Value, json};
 
 use selftest_harness::scenario::TaskStatus;
+use selftest_harness::sut::sut_settings::WorkFolder;
 use selftest_harness::sut::{SutError, SutEvidence, SutReply, SystemUnderTest as _};
 
 use super::world::{PATIENCE, World};
-use crate::model_server::ModelServer;
+use crate::model_server::{ModelServer, Role};
 use crate::workspace::{OPENAI, Workspace, config};
 
 const AGENT: &str = include_str!("../fixtures/acp_agent.py");
@@ -107,6 +108,22 @@ async fn what_is_no_message_is_read_over() {
 }
 
 #[tokio::test]
+async fn what_real_agents_do_beside_the_protocol_is_borne() {
+    let (reply, evidence) = ask(&["odd"]).await;
+    let reply = reply.unwrap();
+    assert_eq!(reply.output, "Mode default; -32002: Resource not found.");
+    // A file that is not there was refused to nobody.
+    let mode = "the agent began in its mode `auto`, and was put into `default`";
+    assert_eq!(evidence.notes, [mode]);
+    // In a copy of the project it may write, and is left in its mode.
+    let world = world(&["odd"]).set(|settings| settings.work_folder = WorkFolder::Copy);
+    let mut session = world.acp().open(&world.task).await.unwrap();
+    let reply = session.submit("Go.").await.unwrap();
+    assert!(reply.output.starts_with("Mode auto;"), "{}", reply.output);
+    assert!(session.close().await.notes.is_empty());
+}
+
+#[tokio::test]
 async fn an_agent_that_hangs_is_ended_with_all_that_it_started() {
     let world = world(&["hang"]);
     let mut session = world.acp().open(&world.task).await.unwrap();
@@ -153,4 +170,33 @@ fn checks_see_the_calls_of_an_agent() {
     let markdown = run.markdown();
     let line = "System under test: acp python3 acp_agent.py tools";
     assert!(markdown.contains(line), "{markdown}");
+}
+
+#[test]
+fn the_judge_sees_the_calls_of_an_agent_fenced_and_without_secrets() {
+    let server = ModelServer::start();
+    let suite = "version: 1\ncases:\n  - scenario: { id: tools, description: d, expected_status: COMPLETE }\n    \
+         prompt: Look at the project.\n    hints: It should read the README.\n";
+    let yaml = config(OPENAI, "").replace(
+        &format!("sut: {{ chat: {{ model: \"{OPENAI}\" }} }}"),
+        "sut: { acp: { run: [python3, acp_agent.py, tools] } }",
+    );
+    let _ = Workspace::new()
+        .config(yaml.replace("scenarios:\n", ""))
+        .file("acp_agent.py", AGENT)
+        .file("README.md", "# A project\n")
+        .file("suite.yaml", suite)
+        .server(&server)
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .args(["--suite", "suite.yaml"])
+        .run()
+        .exit(0);
+    let call = &server.calls(Role::Judge)[0];
+    let prompt = call.last_message();
+    let (_, shown) = prompt.split_once("[BEGIN TOOL CALLS ").unwrap_or_else(|| panic!("{prompt}"));
+    let shown = shown.split_once("\n[END ").unwrap().0;
+    assert!(shown.contains("\nread_file {\"path\":\"") && shown.contains("/README.md"), "{shown}");
+    assert!(shown.contains("[redacted]") && !prompt.contains("sk-abcdefgh"), "{shown}");
+    assert!(shown.contains("\nWrite notes.md {"), "{shown}");
+    assert!(prompt.find("[BEGIN SYSTEM OUTPUT ") < prompt.find("[BEGIN TOOL CALLS "), "{prompt}");
 }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use selftest_harness::sut::acp::AcpSut;
 use selftest_harness::sut::command::{CommandHost, CommandSut};
 use selftest_harness::sut::namespace::{SessionId, TaskGroupId};
-use selftest_harness::sut::sut_settings::{CommandSettings, Sandbox};
+use selftest_harness::sut::sut_settings::{
+    CommandSettings, ProgramSettings, PromptInput, Protocol, Sandbox,
+};
 use selftest_harness::sut::{
     SutError, SutEvidence, SutReply, SystemUnderTest as _, Task, TaskType,
 };
@@ -74,8 +76,19 @@ impl World {
         world
     }
 
-    pub(crate) fn set(mut self, change: impl FnOnce(&mut CommandSettings)) -> Self {
-        change(&mut self.settings);
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut ProgramSettings)) -> Self {
+        change(&mut self.settings.program);
+        self
+    }
+
+    pub(crate) fn speaks(mut self, protocol: Protocol) -> Self {
+        self.settings.speech.protocol = protocol;
+        self
+    }
+
+    /// With the prompt on its command line.
+    pub(crate) fn prompted_by_argument(mut self) -> Self {
+        self.settings.speech.prompt_input = PromptInput::Argument;
         self
     }
 
@@ -136,11 +149,7 @@ impl World {
 
     /// An agent of this program, which speaks the Agent Client Protocol.
     pub(crate) fn acp(&self) -> AcpSut {
-        let CommandSettings { run, work_folder, environment, .. } = self.settings.clone();
-        let settings = serde_json::json!({
-            "run": run, "work_folder": work_folder, "environment": environment,
-        });
-        AcpSut::new(&serde_json::from_value(settings).unwrap(), self.host())
+        AcpSut::new(&self.settings.program, self.host())
     }
 
     fn host(&self) -> CommandHost {

@@ -15,7 +15,7 @@ use super::verdict::{Reader, schema, schema_in_prompt};
 use super::{Judgement, Scorecard, Verdict};
 use crate::rubric::Rubric;
 use selftest_models::fence::Nonce;
-use selftest_models::prompts::PromptLibrary;
+use selftest_models::prompts::{PromptError, PromptLibrary};
 use selftest_models::structured::{self, AskError, Limits, UnscoredReason};
 use selftest_models::{
     CallRecord, ChatModel, ChatRequest, ReplySchema, Sampling, Thinking, estimate_tokens,
@@ -198,12 +198,23 @@ impl Judge {
     ) -> Verdict {
         let nonce = Nonce::fresh();
         let rubric = self.reader.rubric();
-        let rendered = match prompt::render(library, rubric, &self.schema_text, evidence, &nonce) {
+        let render = |evidence| {
+            let prompt = prompt::render(library, rubric, &self.schema_text, evidence, &nonce)?;
+            let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
+            Ok::<_, PromptError>((prompt, tokens))
+        };
+        let limit = self.settings.max_prompt_tokens;
+        let rendered = match render(evidence) {
+            // An answer is judged without its calls rather than not at all.
+            Ok((_, tokens)) if tokens > limit && !evidence.tool_calls.is_empty() => {
+                render(&Evidence { tool_calls: Vec::new(), ..evidence.clone() })
+            }
+            rendered => rendered,
+        };
+        let (rendered, tokens) = match rendered {
             Ok(rendered) => rendered,
             Err(error) => return unscored(UnscoredReason::Unavailable, &error.to_string()),
         };
-        let tokens = estimate_tokens(&rendered.system) + estimate_tokens(&rendered.user);
-        let limit = self.settings.max_prompt_tokens;
         if tokens > limit {
             let detail = format!(
                 "the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {limit}"

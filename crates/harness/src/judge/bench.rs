@@ -125,6 +125,7 @@ pub(super) fn evidence(known: &KnownCase, case: GeneratedCase, answer: &str) -> 
         conversation: Vec::new(),
         reply: None,
         output: answer.to_owned(),
+        tool_calls: Vec::new(),
         expected_status: known.expected_status(),
         // As an agent would report it: what the words say is the judge's part.
         actual_status: known.expected_status(),

@@ -17,6 +17,7 @@ pub mod rule;
 mod samples;
 #[cfg(test)]
 mod tests;
+pub mod tool_calls;
 pub mod verdict;
 
 use schemars::JsonSchema;

@@ -20,6 +20,7 @@ use serde_json::json;
 use super::prompt::Evidence;
 use super::question::{MAX_EXPECTATION, Question};
 use super::quote::quote;
+use super::tool_calls;
 use crate::scenario::{Excerpt, GeneratedCase};
 use selftest_models::choice::YesNo;
 use selftest_models::prompts::{PromptError, PromptLibrary, Rendered};
@@ -210,6 +211,26 @@ struct Values<'a> {
     question: &'a str,
 }
 
+/// What is said of an answer.
+#[derive(Clone, Copy)]
+struct Answer<'a> {
+    text: &'a str,
+    /// Whether the calls of tools of the evidence led to it.
+    is_real: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// That of the system under test.
+    fn of(evidence: &'a Evidence) -> Self {
+        Self { text: &evidence.output, is_real: true }
+    }
+
+    /// One to compare with.
+    const fn supposed(text: &'a str) -> Self {
+        Self { text, is_real: false }
+    }
+}
+
 impl Questioner {
     pub(super) fn new(context_tokens: u32, max_prompt_tokens: u32) -> Self {
         Self { anchors: Mutex::default(), context_tokens, max_prompt_tokens, quotes: true }
@@ -230,7 +251,8 @@ impl Questioner {
     ) -> Result<Vec<QuestionAnswer>, AskError> {
         let asks = Ask::all(model, &evidence.case, questions);
         let anchors = self.anchors(model, library, evidence, &asks, calls).await?;
-        let said = self.read(model, library, evidence, &evidence.output, &asks, calls).await?;
+        let answer = Answer::of(evidence);
+        let said = self.read(model, library, evidence, answer, &asks, calls).await?;
         let answers = asks.into_iter().zip(said).zip(anchors);
         Ok(answers
             .map(|((ask, said), zero)| QuestionAnswer {
@@ -252,7 +274,8 @@ impl Questioner {
         asks: &[Ask],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<f64>, AskError> {
-        let (request, _) = render(library, TEMPLATE, evidence, "", "", self.quotes)
+        let nothing = Answer::supposed("");
+        let (request, _) = render(library, TEMPLATE, evidence, nothing, "", self.quotes)
             .map_err(|error| unusable(&error))?;
         let texts: Vec<_> =
             asks.iter().map(|ask| (ask.question.text.as_str(), &ask.sentence)).collect();
@@ -265,7 +288,8 @@ impl Questioner {
         }
         let mut nothing = vec![Vec::new(); asks.len()];
         for contentless in CONTENTLESS {
-            let said = self.read(model, library, evidence, contentless, asks, calls).await?;
+            let answer = Answer::supposed(contentless);
+            let said = self.read(model, library, evidence, answer, asks, calls).await?;
             for (nothing, said) in nothing.iter_mut().zip(said) {
                 nothing.push(said.value);
             }
@@ -273,7 +297,8 @@ impl Questioner {
         let mut anchors: Vec<f64> =
             nothing.iter().map(|said| mean(said).unwrap_or_default()).collect();
         if let Some(reference) = reference {
-            let said = self.read(model, library, evidence, reference, asks, calls).await?;
+            let answer = Answer::supposed(reference);
+            let said = self.read(model, library, evidence, answer, asks, calls).await?;
             for (anchor, said) in anchors.iter_mut().zip(said) {
                 *anchor = f64::midpoint(*anchor, said.value);
             }
@@ -293,9 +318,9 @@ impl Questioner {
         question: &str,
         calls: &mut Vec<CallRecord>,
     ) -> Option<String> {
-        let output = &evidence.output;
+        let answer = Answer::of(evidence);
         let (prompt, _) =
-            render(library, EXPLANATION, evidence, output, question, self.quotes).ok()?;
+            render(library, EXPLANATION, evidence, answer, question, self.quotes).ok()?;
         let request = ChatRequest {
             sampling: Sampling { temperature: 0.0, max_tokens: EXPLANATION_TOKENS, seed: 0 },
             first_token: None,
@@ -315,16 +340,25 @@ impl Questioner {
         model: &dyn ChatModel,
         library: &PromptLibrary,
         evidence: &Evidence,
-        answer: &str,
+        answer: Answer<'_>,
         asks: &[Ask],
         calls: &mut Vec<CallRecord>,
     ) -> Result<Vec<Reading>, AskError> {
         let mut said = Vec::with_capacity(asks.len());
         for ask in asks {
-            let text = if ask.sentence.is_some() { "" } else { ask.question.text.as_str() };
-            let (prompt, cuts) = render(library, TEMPLATE, evidence, answer, text, self.quotes)
-                .map_err(|error| unusable(&error))?;
-            let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
+            let question = if ask.sentence.is_some() { "" } else { ask.question.text.as_str() };
+            let render = |answer| {
+                let (prompt, cuts) =
+                    render(library, TEMPLATE, evidence, answer, question, self.quotes)
+                        .map_err(|error| unusable(&error))?;
+                let tokens = estimate_tokens(&prompt.system) + estimate_tokens(&prompt.user);
+                Ok::<_, AskError>((prompt, cuts, tokens))
+            };
+            let (mut prompt, mut cuts, mut tokens) = render(answer)?;
+            if tokens > self.max_prompt_tokens && answer.is_real {
+                // It is judged without its calls rather than not at all.
+                (prompt, cuts, tokens) = render(Answer::supposed(answer.text))?;
+            }
             if tokens > self.max_prompt_tokens {
                 let detail = format!(
                     "the prompt takes about {tokens} tokens, judge.max_prompt_tokens is {}",
@@ -392,7 +426,7 @@ fn render(
     library: &PromptLibrary,
     template: &str,
     evidence: &Evidence,
-    answer: &str,
+    answer: Answer<'_>,
     question: &str,
     quotes: bool,
 ) -> Result<(Rendered, Vec<usize>), PromptError> {
@@ -407,6 +441,7 @@ fn render(
         conversation.push(format!("User:\n{}", quote(&exchange.said)));
         conversation.push(format!("Assistant:\n{}", quote(&exchange.answered)));
     }
+    let calls = if answer.is_real { tool_calls::render(library, evidence, quote)? } else { None };
     let request = evidence.reply.as_ref().unwrap_or(&evidence.case.prompt);
     let values = Values {
         excerpts: excerpts.collect(),
@@ -414,7 +449,10 @@ fn render(
         reference: grounds.reference.as_deref().map(quote),
         conversation: (!conversation.is_empty()).then(|| conversation.join("\n")),
         request: quote(request),
-        answer: quote(answer),
+        answer: match calls {
+            Some(calls) => format!("{}\n\n{calls}", quote(answer.text)),
+            None => quote(answer.text),
+        },
         question,
     };
     let Rendered { system, user } = library.render(template, &values)?;

@@ -2,6 +2,7 @@
 //!
 //! Each arm is a run with a report of its own. Nobody who answers or judges is told of the other.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -14,8 +15,9 @@ use super::order::Slot;
 use super::plan::PlannedCase;
 use super::runner::Runner;
 use crate::event::RunHeader;
-use crate::experiment::Arms;
+use crate::experiment::{Arm, Arms};
 use crate::gate::Gate;
+use crate::outcome::CaseResult;
 
 /// One arm.
 pub struct ArmRun {
@@ -25,6 +27,8 @@ pub struct ArmRun {
     pub header: Arc<RunHeader>,
     /// Who is told.
     pub events: Events,
+    /// Cases of the plan that finished before the experiment was broken off: they are not run again.
+    pub recalled: Vec<Arc<CaseResult>>,
 }
 
 /// Runs the same plan in both arms, trial by trial in this order. `cancel` is as in
@@ -36,16 +40,24 @@ pub async fn execute_arms(
     cancel: watch::Receiver<bool>,
 ) -> Arms<Executed> {
     let limit = arms.control.header.config.concurrency.max(1);
-    let runs = arms
+    let start = |arm: Arm| {
+        let ArmRun { runner, header, events, recalled } = arms.of(arm);
+        let run = Execution::start(number(arm), runner, Arc::clone(header), events, &cancel);
+        run.recall(recalled);
+        run
+    };
+    let runs = Arms { control: start(Arm::Control), treatment: start(Arm::Treatment) };
+    let mut results = arms.as_ref().map(|arm| arm.recalled.clone());
+    let known = arms
         .as_ref()
-        .map(|arm| Execution::start(&arm.runner, Arc::clone(&arm.header), &arm.events, &cancel));
+        .map(|arm| -> BTreeSet<usize> { arm.recalled.iter().map(|case| case.index).collect() });
     let cases = plan.len() / rounds(plan);
     let trials = order.iter().copied().filter_map(|slot| {
         let planned = plan.get(slot.position(cases))?;
         let arm = slot.arm;
-        Some(runs.of(arm).case(planned).map(move |case| (arm, case)))
+        let is_left = !known.of(arm).contains(&planned.index);
+        is_left.then(|| runs.of(arm).case(planned).map(move |case| (arm, case)))
     });
-    let mut results = Arms::<Vec<_>>::default();
     let mut trials = stream::iter(trials).buffer_unordered(limit);
     while let Some((arm, case)) = trials.next().await {
         results.of_mut(arm).push(case);
@@ -55,6 +67,14 @@ pub async fn execute_arms(
     Arms {
         control: control.finish(results.control, &Gate::Absolute, None),
         treatment: treatment.finish(results.treatment, &Gate::Absolute, None),
+    }
+}
+
+/// Which run an arm is in the log of calls that both share.
+pub fn number(arm: Arm) -> usize {
+    match arm {
+        Arm::Control => 0,
+        Arm::Treatment => 1,
     }
 }
 

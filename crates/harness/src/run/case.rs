@@ -455,6 +455,7 @@ impl CasePlay {
             reply: reply_to_question,
             question_count: count_questions(&reply.output),
             output: reply.output.clone(),
+            tool_calls: reply.tool_calls.clone().unwrap_or_default(),
             expected_status: step.expected_status,
             actual_status: reply.status,
             max_questions_allowed: limits.max_questions_allowed,

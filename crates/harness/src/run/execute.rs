@@ -22,6 +22,7 @@ use crate::gate::{BaselineGate, Gate};
 use crate::outcome::case::Interruption;
 use crate::outcome::{CaseResult, Ending, Rerun, RunOutcome, Summary, gate};
 use crate::sut::namespace::SessionId;
+use selftest_models::journaled::for_run;
 
 /// The results of a run.
 #[derive(Debug)]
@@ -70,12 +71,10 @@ pub async fn execute(
 ) -> Executed {
     let concurrency = header.config.concurrency.max(1);
     let prices = header.prices.clone().unwrap_or_default();
-    let mut run = Execution::start(runner, header, events, &course.cancel);
+    let mut run = Execution::start(0, runner, header, events, &course.cancel);
     let mut results = Results::new(plan, &course.recalled, Spending::begin(course.limits, prices));
     run.deadline = results.spending.deadline().map(|at| (at, results.spending.out_of_time()));
-    if !course.recalled.is_empty() {
-        events.emit(RunEventKind::CasesRecalled(course.recalled.clone().into()));
-    }
+    run.recall(&course.recalled);
     let known: BTreeSet<usize> = course.recalled.iter().map(|case| case.index).collect();
     let left: Vec<&PlannedCase> =
         plan.iter().filter(|planned| !known.contains(&planned.index)).collect();
@@ -149,17 +148,28 @@ pub(super) struct Execution<'a> {
     cancel: &'a watch::Receiver<bool>,
     /// When cases in flight are closed, and why then.
     deadline: Option<(Instant, String)>,
+    /// Its number among the runs that share their models.
+    number: usize,
 }
 
 impl<'a> Execution<'a> {
+    /// Starts a run. `number` tells it apart from others that share its models, as [`for_run`] has it.
     pub(super) fn start(
+        number: usize,
         runner: &'a Arc<Runner>,
         header: Arc<RunHeader>,
         events: &'a Events,
         cancel: &'a watch::Receiver<bool>,
     ) -> Self {
         events.emit(RunEventKind::RunStarted(Arc::clone(&header)));
-        Self { runner, header, events, cancel, deadline: None }
+        Self { runner, header, events, cancel, deadline: None, number }
+    }
+
+    /// Tells of cases that finished before the run was broken off.
+    pub(super) fn recall(&self, cases: &[Arc<CaseResult>]) {
+        if !cases.is_empty() {
+            self.events.emit(RunEventKind::CasesRecalled(cases.to_vec().into()));
+        }
     }
 
     /// Starts a case; what is returned waits for its end.
@@ -181,7 +191,8 @@ impl<'a> Execution<'a> {
     /// The same, and nobody is told of its end.
     fn trial(&self, planned: &PlannedCase) -> impl Future<Output = CaseResult> + use<> {
         let (play, cancel) = (self.case_play(planned), self.cancel.clone());
-        let running = tokio::spawn(run_case(play, cancel, self.deadline.clone()));
+        let case = run_case(play, cancel, self.deadline.clone());
+        let running = tokio::spawn(for_run(self.number, case));
         // A panic in a case is a bug, and goes on as one.
         running.map(|end| end.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     }

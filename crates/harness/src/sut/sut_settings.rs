@@ -4,12 +4,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use selftest_models::DEFAULT_THINK_TOKENS;
 
 /// The names of the adapters in the section.
 pub const ADAPTERS: [&str; 4] = ["chat", "command", "acp", "http"];
+
+/// The section of a program that is spoken to over its pipes.
+pub(super) const COMMAND_SECTION: &str = "sut.command";
+
+/// The section of an agent of the Agent Client Protocol.
+pub(super) const ACP_SECTION: &str = "sut.acp";
 
 /// The `sut` section: one of the four adapters, `chat` when none is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -29,9 +37,9 @@ pub struct SutSettings {
     /// A program, one process per case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandSettings>,
-    /// An agent of the Agent Client Protocol, one process per case.
+    /// An agent of the Agent Client Protocol, one process per case, such as `run: ["qwen", "--acp"]`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub acp: Option<AcpSettings>,
+    pub acp: Option<ProgramSettings>,
     /// A task API over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSettings>,
@@ -64,49 +72,20 @@ impl SutIdentity {
 
 impl SutSettings {
     /// The program that is tested, where it is one: its command line, folder and rights.
-    pub fn program(&self) -> Option<CommandSettings> {
-        let acp = || self.acp.as_ref().map(AcpSettings::program);
-        self.command.clone().or_else(acp)
+    pub fn program(&self) -> Option<&ProgramSettings> {
+        self.command.as_ref().map(|command| &command.program).or(self.acp.as_ref())
     }
-}
 
-/// Settings of the `acp` adapter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AcpSettings {
-    /// The agent and its arguments, such as `["qwen", "--acp"]`; run in the project folder, without a
-    /// shell.
-    #[schemars(length(min = 1))]
-    pub run: Vec<String>,
-    /// The folder that it works in: `project`, or a `copy` of it for each case.
-    #[serde(default)]
-    pub work_folder: WorkFolder,
-    /// Variables to set for it.
-    #[serde(default)]
-    pub environment: BTreeMap<String, String>,
-    /// Variables of the harness's own environment to hand on; all others are cleared.
-    #[serde(default)]
-    pub pass_environment: Vec<String>,
-    /// Files and folders that it may read besides the project and the system.
-    #[serde(default)]
-    pub readable: Vec<PathBuf>,
-    /// TCP ports that it may connect to; none by default.
-    #[serde(default)]
-    pub tcp_ports: Vec<u16>,
-}
+    /// The section that has a program's settings, for messages.
+    pub fn program_section(&self) -> &'static str {
+        if self.acp.is_some() { ACP_SECTION } else { COMMAND_SECTION }
+    }
 
-impl AcpSettings {
-    /// The same as settings of a program.
-    pub fn program(&self) -> CommandSettings {
-        CommandSettings {
-            run: self.run.clone(),
-            work_folder: self.work_folder,
-            environment: self.environment.clone(),
-            pass_environment: self.pass_environment.clone(),
-            readable: self.readable.clone(),
-            tcp_ports: self.tcp_ports.clone(),
-            ..CommandSettings::default()
-        }
+    /// Whether it says which tools it calls: an agent does, and a program that writes JSON.
+    pub fn tells_calls(&self) -> bool {
+        let command = self.command.as_ref();
+        self.acp.is_some()
+            || command.is_some_and(|command| command.speech.protocol == Protocol::JsonLines)
     }
 }
 
@@ -231,22 +210,17 @@ pub enum WorkFolder {
     Copy,
 }
 
-/// Settings of the `command` adapter.
+/// A program under test, whatever is spoken with it: its command line, its folder, and what its
+/// sandbox grants. All of the `acp` section; `command` has it beside [`Speech`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CommandSettings {
+pub struct ProgramSettings {
     /// The program and its arguments; run in the project folder, without a shell.
     #[schemars(length(min = 1))]
     pub run: Vec<String>,
     /// The folder that it works in: `project`, or a `copy` of it for each case.
     #[serde(default)]
     pub work_folder: WorkFolder,
-    /// How it is spoken to.
-    #[serde(default)]
-    pub protocol: Protocol,
-    /// Where a `text` program reads its prompt.
-    #[serde(default)]
-    pub prompt_input: PromptInput,
     /// Variables to set for it.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -265,6 +239,46 @@ pub struct CommandSettings {
     /// Limits of each of its processes.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
+}
+
+/// How a program of the `command` adapter is spoken to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Speech {
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// Where a `text` program reads its prompt.
+    pub prompt_input: PromptInput,
+}
+
+impl Speech {
+    /// Its keys, as a test compares them with the fields.
+    const KEYS: [&str; 2] = ["protocol", "prompt_input"];
+}
+
+/// Settings of the `command` adapter: the keys of both stand side by side.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct CommandSettings {
+    /// The program.
+    #[serde(flatten)]
+    pub program: ProgramSettings,
+    /// How it is spoken to.
+    #[serde(flatten)]
+    pub speech: Speech,
+}
+
+/// By hand, because serde cannot flatten what denies unknown keys.
+impl<'de> Deserialize<'de> for CommandSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut program = Map::deserialize(deserializer)?;
+        let speech: Map<String, Value> =
+            Speech::KEYS.iter().filter_map(|key| program.remove_entry(*key)).collect();
+        Ok(Self {
+            program: serde_json::from_value(program.into()).map_err(Error::custom)?,
+            speech: serde_json::from_value(speech.into()).map_err(Error::custom)?,
+        })
+    }
 }
 
 /// Settings of the `http` adapter. The defaults are the task API of `pm-orchestrator-runner`, with
@@ -380,5 +394,59 @@ impl Default for HttpSettings {
             poll_seconds: 0.5,
             token_variable: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_program_is_one_of_both_adapters() {
+        let keys = |schema: schemars::Schema| -> Vec<String> {
+            schema.as_value()["properties"].as_object().unwrap().keys().cloned().collect()
+        };
+        let speech = keys(schemars::schema_for!(Speech));
+        assert_eq!(speech, Speech::KEYS);
+        let mut all = keys(schemars::schema_for!(ProgramSettings));
+        all.extend(speech);
+        let mut command = keys(schemars::schema_for!(CommandSettings));
+        all.sort_unstable();
+        command.sort_unstable();
+        assert_eq!(command, all);
+    }
+
+    #[test]
+    fn a_program_comes_back_as_it_was_written() {
+        let given = json!({
+            "run": ["a"], "protocol": "text", "prompt_input": "argument", "tcp_ports": [443],
+            "name_lookups": true, "limits": { "memory_mib": 64 },
+        });
+        let command: CommandSettings = serde_json::from_value(given).unwrap();
+        assert_eq!(
+            (command.speech.protocol, command.program.limits.memory_mib),
+            (Protocol::Text, 64)
+        );
+        let written = serde_json::to_value(&command).unwrap();
+        assert_eq!(serde_json::from_value::<CommandSettings>(written).unwrap(), command);
+        for (wrong, words) in [
+            (json!({ "run": ["a"], "colour": 1 }), "unknown field `colour`"),
+            (json!({ "protocol": "text" }), "missing field `run`"),
+            (json!({ "run": ["a"], "protocol": "smoke" }), "unknown variant `smoke`"),
+        ] {
+            let error = serde_json::from_value::<CommandSettings>(wrong).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn agents_have_the_sandbox_of_programs_and_a_protocol_of_their_own() {
+        let acp = json!({ "acp": { "run": ["a"], "name_lookups": true, "limits": {} } });
+        let settings: SutSettings = serde_json::from_value(acp).unwrap();
+        assert!(settings.program().unwrap().name_lookups && settings.tells_calls());
+        let spoken = json!({ "acp": { "run": ["a"], "protocol": "text" } });
+        assert!(serde_json::from_value::<SutSettings>(spoken).is_err());
     }
 }

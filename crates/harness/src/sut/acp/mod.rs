@@ -17,23 +17,26 @@ use futures_util::future::BoxFuture;
 
 use super::command::{CommandHost, CommandSut};
 use super::skill::Skill;
-use super::sut_settings::AcpSettings;
+use super::sut_settings::{ProgramSettings, WorkFolder};
 use super::{Isolation, SutError, SutSession, SystemUnderTest, Task};
 use session::AcpSession;
 
 /// An agent under test.
 pub struct AcpSut {
     program: CommandSut,
+    /// Whether the project itself is its folder, so that it is to read and nothing else.
+    only_reads: bool,
     /// The command line in one line, redacted.
     shown: String,
 }
 
 impl AcpSut {
     /// An agent of these settings.
-    pub fn new(settings: &AcpSettings, host: CommandHost) -> Self {
+    pub fn new(settings: &ProgramSettings, host: CommandHost) -> Self {
         let run = host.redactor.apply(&settings.run.join(" ")).into_owned();
         let shown = selftest_text::one_line(&run, 120);
-        Self { program: CommandSut::new(settings.program(), host), shown }
+        let only_reads = settings.work_folder == WorkFolder::Project;
+        Self { program: CommandSut::agent(settings.clone(), host), only_reads, shown }
     }
 }
 
@@ -59,26 +62,17 @@ impl SystemUnderTest for AcpSut {
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), SutError>> {
-        async {
-            self.program.check().await.map_err(|error| match error {
-                SutError::NotStarted { what, hint } => {
-                    let hint = hint.map(|hint| hint.replace("sut.command.", "sut.acp."));
-                    SutError::NotStarted { what: what.replace("sut.command.", "sut.acp."), hint }
-                }
-                other => other,
-            })
-        }
-        .boxed()
+        self.program.check()
     }
 
     fn with_skill(&self, skill: Arc<Skill>) -> Result<Arc<dyn SystemUnderTest>, SutError> {
         let program = self.program.having(skill);
-        Ok(Arc::new(Self { program, shown: self.shown.clone() }))
+        Ok(Arc::new(Self { program, only_reads: self.only_reads, shown: self.shown.clone() }))
     }
 
     fn open<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<Box<dyn SutSession>, SutError>> {
         async move {
-            let session = AcpSession::new(self.program.session(task).await?);
+            let session = AcpSession::new(self.program.session(task).await?, self.only_reads);
             Ok(Box::new(session) as Box<dyn SutSession>)
         }
         .boxed()

@@ -1,7 +1,7 @@
 //! One session with an agent: the protocol is spoken by the crate `agent-client-protocol` in a task of
 //! its own, the lines go through here, bounded, and only while a turn lasts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol::schema::ProtocolVersion;
@@ -9,8 +9,9 @@ use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, InitializeRequest,
     NewSessionRequest, PromptRequest, ReadTextFileRequest, ReadTextFileResponse,
-    RequestPermissionRequest, RequestPermissionResponse, SessionId, SessionNotification,
-    StopReason, TextContent, WriteTextFileRequest,
+    RequestPermissionRequest, RequestPermissionResponse, SessionId, SessionModeId,
+    SessionModeState, SessionNotification, SetSessionModeRequest, TextContent,
+    WriteTextFileRequest,
 };
 use agent_client_protocol::{
     Agent, Client, Error, ErrorCode, Lines, on_receive_notification, on_receive_request,
@@ -21,18 +22,23 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::turn::Turn;
+use super::turn::{End, Turn};
 use crate::check::FileReport;
 use crate::sut::command::{CommandSession, GrantedView};
 use crate::sut::project::{NamedFileFault, read_named};
 use crate::sut::{SutError, SutEvidence, SutReply, SutSession};
 use selftest_text::one_line;
 
+/// Modes of agents in which they ask before they do more than read, the strictest first: of Codex, and of
+/// Claude Code, Gemini CLI and Qwen Code. Newer Claude Code begins in another one.
+const ASKING: [&str; 2] = ["read-only", "default"];
+
 /// Most characters of an agent's words in an error.
 const QUOTE: usize = 300;
 
 pub(super) struct AcpSession {
     program: CommandSession,
+    only_reads: bool,
     turn: Arc<Mutex<Turn>>,
     link: Option<Link>,
     /// Lines of the agent that are no messages.
@@ -56,23 +62,34 @@ impl Drop for Link {
     }
 }
 
+/// How a session is opened.
+struct Opening {
+    /// Where the agent works.
+    folder: PathBuf,
+    /// Whether it must ask before it does more than read.
+    only_reads: bool,
+}
+
 /// A prompt, and where its end is told.
 struct Prompt {
     text: String,
-    ended: oneshot::Sender<Result<StopReason, Error>>,
+    ended: oneshot::Sender<Result<End, Error>>,
 }
 
 impl AcpSession {
-    pub(super) fn new(program: CommandSession) -> Self {
-        Self { program, turn: Arc::default(), link: None, other_lines: 0 }
+    /// A session with that program. One that `only_reads` is put into a mode in which it asks before it
+    /// does anything else.
+    pub(super) fn new(program: CommandSession, only_reads: bool) -> Self {
+        Self { program, only_reads, turn: Arc::default(), link: None, other_lines: 0 }
     }
 
     async fn turn(&mut self, said: &str) -> Result<SutReply, SutError> {
         lock(&self.turn).begin();
         let view = self.program.view();
         let process = self.program.process()?;
+        let opening = Opening { folder: view.root.clone(), only_reads: self.only_reads };
         let link = self.link.get_or_insert_with(|| {
-            Link::new(process.stdin.take(), Arc::clone(&self.turn), view.clone())
+            Link::new(process.stdin.take(), Arc::clone(&self.turn), view.clone(), opening)
         });
         let (ended, mut end) = oneshot::channel();
         // Where the task has ended, so has the other side of `end`.
@@ -91,8 +108,8 @@ impl AcpSession {
                 },
             }
         };
-        let reason = match end {
-            Ok(Ok(reason)) => reason,
+        let end = match end {
+            Ok(Ok(end)) => end,
             Ok(Err(error)) => return Err(self.program.failed(&words(&error))),
             Err(_) => {
                 let why = lock(&self.turn).take_fault();
@@ -100,7 +117,7 @@ impl AcpSession {
                 return Err(self.program.failed(&why));
             }
         };
-        let reply = lock(&self.turn).reply(reason, &view.redactor)?;
+        let reply = lock(&self.turn).reply(&end, &view.redactor)?;
         self.program.answered();
         Ok(reply)
     }
@@ -134,13 +151,13 @@ impl SutSession for AcpSession {
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, SutEvidence> {
-        let Self { program, turn, link, other_lines } = *self;
+        let Self { program, turn, link, other_lines, .. } = *self;
         async move {
             drop(link);
             let redactor = program.view().redactor;
             let mut evidence = Box::new(program).close().await;
-            let refusals = lock(&turn).refusals();
-            evidence.notes.extend(refusals.iter().map(|note| redactor.apply(note).into_owned()));
+            let notes = lock(&turn).notes();
+            evidence.notes.extend(notes.iter().map(|note| redactor.apply(note).into_owned()));
             if other_lines > 0 {
                 evidence
                     .notes
@@ -157,6 +174,7 @@ impl Link {
         stdin: Option<tokio::process::ChildStdin>,
         turn: Arc<Mutex<Turn>>,
         view: GrantedView,
+        opening: Opening,
     ) -> Self {
         let (lines, from_agent) = mpsc::unbounded_channel::<String>();
         let (to_agent, mut to_write) = mpsc::unbounded_channel::<String>();
@@ -171,7 +189,7 @@ impl Link {
         });
         let transport = Lines::new(Box::pin(outgoing), Box::pin(incoming));
         let speaking = tokio::spawn(async move {
-            if let Err(error) = speak(transport, Arc::clone(&turn), view, asked).await {
+            if let Err(error) = speak(transport, Arc::clone(&turn), view, opening, asked).await {
                 lock(&turn).broken(words(&error));
             }
         });
@@ -194,10 +212,10 @@ async fn speak(
     transport: impl agent_client_protocol::ConnectTo<Client> + 'static,
     turn: Arc<Mutex<Turn>>,
     view: GrantedView,
+    opening: Opening,
     mut prompts: mpsc::UnboundedReceiver<Prompt>,
 ) -> Result<(), Error> {
     let [told, asked, wanted_to_write, wanted_to_read] = [(); 4].map(|()| Arc::clone(&turn));
-    let folder = view.root.clone();
     Client
         .v1()
         .name("selftest")
@@ -227,6 +245,10 @@ async fn speak(
         .on_receive_request(
             async move |request: ReadTextFileRequest, responder, _| match read(&view, &request) {
                 Ok(content) => responder.respond(ReadTextFileResponse::new(content)),
+                // By this error agents know a file that they may make from one that they may not see.
+                Err(NamedFileFault::Missing) => responder.respond_with_error(
+                    Error::resource_not_found(Some(request.path.to_string_lossy().into_owned())),
+                ),
                 Err(why) => {
                     let path = one_line(&request.path.to_string_lossy(), QUOTE);
                     lock(&wanted_to_read).refused(&format!("to read {path}: {why}"));
@@ -238,7 +260,7 @@ async fn speak(
         .connect_with(transport, async move |agent: ConnectionTo<Agent>| {
             let mut session = None;
             while let Some(Prompt { text, ended }) = prompts.recv().await {
-                let end = prompt(&agent, &mut session, &folder, text).await;
+                let end = prompt(&agent, &mut session, &opening, &turn, text).await;
                 // Nobody waits for the end of a turn that was given up.
                 let _ = ended.send(end);
             }
@@ -251,26 +273,55 @@ async fn speak(
 async fn prompt(
     agent: &ConnectionTo<Agent>,
     session: &mut Option<SessionId>,
-    folder: &Path,
+    opening: &Opening,
+    turn: &Mutex<Turn>,
     text: String,
-) -> Result<StopReason, Error> {
+) -> Result<End, Error> {
     let id = match session {
         Some(id) => id.clone(),
-        None => session.insert(open(agent, folder).await?).clone(),
+        None => session.insert(open(agent, opening, turn).await?).clone(),
     };
     let prompt = PromptRequest::new(id, vec![ContentBlock::Text(TextContent::new(text))]);
-    Ok(agent.send_request(prompt).block_task().await?.stop_reason)
+    Ok(agent.send_request(prompt).block_task().await?.into())
 }
 
-async fn open(agent: &ConnectionTo<Agent>, folder: &Path) -> Result<SessionId, Error> {
+async fn open(
+    agent: &ConnectionTo<Agent>,
+    opening: &Opening,
+    turn: &Mutex<Turn>,
+) -> Result<SessionId, Error> {
     let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(false);
     let request = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files).terminal(false))
         .client_info(Implementation::new("selftest", env!("CARGO_PKG_VERSION")));
     // Another version of the protocol is refused by the crate.
     agent.send_request(request).block_task().await?;
-    let opened = agent.send_request(NewSessionRequest::new(folder)).block_task().await?;
-    Ok(opened.session_id)
+    let opened = agent.send_request(NewSessionRequest::new(&opening.folder)).block_task().await?;
+    let id = opened.session_id;
+    if let Some((now, asking)) =
+        opened.modes.as_ref().filter(|_| opening.only_reads).and_then(asking)
+    {
+        let request = SetSessionModeRequest::new(id.clone(), asking.clone());
+        let (now, asking) = (one_line(&now.0, QUOTE), one_line(&asking.0, QUOTE));
+        let set = agent.send_request(request).block_task().await;
+        lock(turn).note(match set {
+            Ok(_) => format!("the agent began in its mode `{now}`, and was put into `{asking}`"),
+            Err(error) => format!(
+                "the agent began in its mode `{now}`, and could not be put into `{asking}`: {}",
+                one_line(&error.message, QUOTE)
+            ),
+        });
+    }
+    Ok(id)
+}
+
+/// The mode that an agent begins in where it does not ask in it, and one of its own in which it does.
+fn asking(modes: &SessionModeState) -> Option<(&SessionModeId, &SessionModeId)> {
+    let now = &modes.current_mode_id;
+    let own =
+        |mode: &&str| modes.available_modes.iter().map(|own| &own.id).find(|own| *own.0 == **mode);
+    let asking = ASKING.iter().find_map(|mode| own(mode))?;
+    (!ASKING.contains(&&*now.0)).then_some((now, asking))
 }
 
 /// A file of the granted view, or the lines of it that were asked for.
@@ -337,6 +388,24 @@ mod tests {
             (root.join("nothing.md"), NamedFileFault::Missing),
         ] {
             assert_eq!(read(&view, &ask(path)).unwrap_err(), fault);
+        }
+    }
+
+    #[test]
+    fn an_agent_is_put_into_a_mode_in_which_it_asks() {
+        for (now, available, expected) in [
+            ("auto", &["default", "acceptEdits", "auto"][..], Some("default")),
+            ("agent", &["read-only", "agent"], Some("read-only")),
+            ("default", &["default", "yolo"], None),
+            ("read-only", &["read-only", "default"], None),
+            ("build", &["build", "plan"], None),
+        ] {
+            let available: Vec<serde_json::Value> =
+                available.iter().map(|id| serde_json::json!({ "id": id, "name": id })).collect();
+            let modes = serde_json::json!({ "currentModeId": now, "availableModes": available });
+            let modes: SessionModeState = serde_json::from_value(modes).unwrap();
+            let found = asking(&modes).map(|(now, asking)| (&*now.0, &*asking.0));
+            assert_eq!(found, expected.map(|expected| (now, expected)));
         }
     }
 }

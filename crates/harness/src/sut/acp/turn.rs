@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use agent_client_protocol::v1::schema::{
-    ContentBlock, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
-    RequestPermissionRequest, SelectedPermissionOutcome, SessionUpdate, StopReason, ToolCall,
-    ToolCallLocation, ToolCallUpdate, ToolKind,
+    ContentBlock, MessageId, PermissionOption, PermissionOptionKind, PromptResponse,
+    RequestPermissionOutcome, RequestPermissionRequest, SelectedPermissionOutcome, SessionUpdate,
+    StopReason, ToolCall, ToolCallLocation, ToolCallUpdate, ToolKind,
 };
 use serde_json::{Map, Value, json};
 
@@ -27,16 +27,52 @@ const QUOTE: usize = 160;
 /// One turn, and what has been refused in the session so far.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// What was said, parted by calls of tools.
-    said: Vec<String>,
+    /// What was said, parted by calls of tools and into messages.
+    said: Vec<Said>,
     said_bytes: usize,
+    /// The message that was said last, where agents tell their messages apart.
+    message: Option<MessageId>,
+    /// Whether a permission was refused in this turn.
+    was_refused: bool,
     calls: Vec<Call>,
     /// Tokens read and written, as far as the agent says.
     tokens: Option<u64>,
+    notes: Vec<String>,
     refusals: Vec<String>,
     left_out: usize,
     /// Why the connection is no more.
     fault: Option<String>,
+}
+
+/// Something that was said in one piece.
+#[derive(Debug, Default)]
+struct Said {
+    text: String,
+    /// Whether it is of a message with a name. Agents that name their messages say notices of their own,
+    /// such as warnings of Codex and Claude Code, without one.
+    is_named: bool,
+}
+
+/// The end of a turn.
+#[derive(Debug)]
+pub(super) struct End {
+    reason: StopReason,
+    /// Tokens read and written in the turn, where the agent says so at its end.
+    tokens: Option<u64>,
+}
+
+impl From<PromptResponse> for End {
+    fn from(response: PromptResponse) -> Self {
+        // So tell Gemini CLI and Codex.
+        let count = |meta: &Map<String, Value>| {
+            let count = meta.get("quota")?.get("token_count")?;
+            let part = |name| count.get(name).and_then(Value::as_u64);
+            let both = part("input_tokens").zip(part("output_tokens"));
+            part("totalTokens").or(both.map(|(read, written)| read.saturating_add(written)))
+        };
+        let tokens = response.meta.as_ref().and_then(count);
+        Self { reason: response.stop_reason, tokens }
+    }
 }
 
 /// A call of a tool as far as it is known.
@@ -55,6 +91,8 @@ impl Turn {
     pub(super) fn begin(&mut self) {
         self.said = Vec::new();
         self.said_bytes = 0;
+        self.message = None;
+        self.was_refused = false;
         self.calls = Vec::new();
         self.tokens = None;
     }
@@ -70,6 +108,10 @@ impl Turn {
                     self.tokens = Some(self.tokens.unwrap_or(0).saturating_add(used));
                 }
                 if let ContentBlock::Text(text) = chunk.content {
+                    if self.message != chunk.message_id {
+                        self.message = chunk.message_id;
+                        self.part();
+                    }
                     self.say(&text.text);
                 }
             }
@@ -80,13 +122,23 @@ impl Turn {
         }
     }
 
+    /// What is said from here on is something else than what was said before.
+    fn part(&mut self) {
+        if self.said.last().is_some_and(|part| !part.text.trim().is_empty()) {
+            self.said.push(Said::default());
+        }
+    }
+
     fn say(&mut self, text: &str) {
         let room = MOST_SAID.saturating_sub(self.said_bytes);
         let text = &text[..text.floor_char_boundary(room)];
         self.said_bytes += text.len();
-        match self.said.last_mut() {
-            Some(part) => part.push_str(text),
-            None => self.said.push(text.to_owned()),
+        if self.said.is_empty() {
+            self.said.push(Said::default());
+        }
+        if let Some(part) = self.said.last_mut() {
+            part.text.push_str(text);
+            part.is_named |= self.message.is_some();
         }
     }
 
@@ -100,10 +152,7 @@ impl Turn {
             locations: paths(call.locations),
             input: call.raw_input,
         };
-        // What is said from here on is said after the call.
-        if self.said.last().is_some_and(|part| !part.trim().is_empty()) {
-            self.said.push(String::new());
-        }
+        self.part();
         if let Some(known) = self.calls.iter_mut().find(|known| known.id == call.id) {
             *known = call;
         } else if self.calls.len() < MOST_CALLS {
@@ -140,9 +189,20 @@ impl Turn {
         &mut self,
         request: &RequestPermissionRequest,
     ) -> RequestPermissionOutcome {
-        let title = request.tool_call.fields.title.clone().unwrap_or_default();
-        self.more_of(request.tool_call.clone());
-        self.refused(&format!("permission to {}", one_line(&title, QUOTE)));
+        let call = &request.tool_call;
+        let title = call.fields.title.clone().unwrap_or_default();
+        // opencode asks by the path alone.
+        let what = match call.fields.kind.filter(|_| title.starts_with('/')).map(word) {
+            Some(kind) => format!("permission to {kind} {title}"),
+            None => format!("permission to {title}"),
+        };
+        // Of a call that was announced a request tells nothing new, and some call it otherwise there.
+        let id = call.tool_call_id.to_string();
+        if !self.calls.iter().any(|known| known.id == id) {
+            self.more_of(call.clone());
+        }
+        self.was_refused = true;
+        self.refused(&one_line(&what, QUOTE));
         refusal(&request.options)
     }
 
@@ -155,6 +215,11 @@ impl Turn {
         }
     }
 
+    /// Keeps something worth knowing of the session.
+    pub(super) fn note(&mut self, what: String) {
+        self.notes.push(what);
+    }
+
     /// Keeps why the connection is no more.
     pub(super) fn broken(&mut self, why: String) {
         self.fault = Some(why);
@@ -165,17 +230,28 @@ impl Turn {
         self.fault.take()
     }
 
-    /// Everything that was refused, one line each.
-    pub(super) fn refusals(&self) -> Vec<String> {
+    /// What is worth knowing of the session, and everything that was refused, one line each.
+    pub(super) fn notes(&self) -> Vec<String> {
         let more = (self.left_out > 0).then(|| format!("{} more refusals", self.left_out));
-        self.refusals.iter().cloned().chain(more).collect()
+        self.notes.iter().chain(&self.refusals).cloned().chain(more).collect()
     }
 
     /// The answer of a turn that has ended for this reason: the last thing that was said.
-    pub(super) fn reply(&self, end: StopReason, redactor: &Redactor) -> Result<SutReply, SutError> {
-        let said = || self.said.iter().rev().map(|part| part.trim()).find(|part| !part.is_empty());
-        let output = redactor.apply(said().unwrap_or_default()).into_owned();
-        let (status, rule) = match end {
+    pub(super) fn reply(&self, end: &End, redactor: &Redactor) -> Result<SutReply, SutError> {
+        let said = || self.said.iter().rev().filter(|part| !part.text.trim().is_empty());
+        let answer = said().find(|part| part.is_named).or_else(|| said().next());
+        let output = answer.map(|part| part.text.trim()).unwrap_or_default();
+        let output = redactor.apply(output).into_owned();
+        let (status, rule) = match end.reason {
+            // Codex ends so, whose turn nobody cancelled.
+            StopReason::Cancelled if self.was_refused => {
+                (TaskStatus::Error, "the agent broke its turn off after a permission was refused")
+            }
+            // Claude Code and opencode end so.
+            StopReason::EndTurn if self.was_refused && output.is_empty() => {
+                let rule = "the agent ended its turn without a word after a permission was refused";
+                (TaskStatus::Error, rule)
+            }
             StopReason::EndTurn => status::infer(&output)
                 .ok_or_else(|| SutError::failed("the agent ended its turn without a word"))?,
             StopReason::MaxTokens => {
@@ -197,7 +273,7 @@ impl Turn {
         Ok(SutReply {
             status_rule: Some(rule.to_owned()),
             tool_calls: Some(calls),
-            tokens: self.tokens,
+            tokens: self.tokens.or(end.tokens),
             ..SutReply::new(status, output)
         })
     }
@@ -205,17 +281,18 @@ impl Turn {
 
 impl Call {
     fn evidence(&self, redactor: &Redactor) -> check::ToolCall {
-        let kind = serde_json::to_value(self.kind).unwrap_or(Value::Null);
+        let kind = word(self.kind);
         let title = self.title.lines().next().unwrap_or_default();
         let name = match &self.name {
             Some(name) => name.as_str(),
-            None if title.is_empty() => kind.as_str().unwrap_or("other"),
+            None if title.is_empty() => kind.as_str(),
             None => title,
         };
-        let mut arguments = self.input.clone().unwrap_or_else(|| {
+        let known = |input: &Value| input.as_object().is_none_or(|input| !input.is_empty());
+        let mut arguments = self.input.clone().filter(known).unwrap_or_else(|| {
             let mut known = Map::from_iter([
                 ("title".to_owned(), json!(self.title)),
-                ("kind".to_owned(), kind.clone()),
+                ("kind".to_owned(), json!(kind)),
             ]);
             let paths: Vec<_> = self.locations.iter().map(|path| path.to_string_lossy()).collect();
             if let Some(first) = paths.first() {
@@ -227,6 +304,12 @@ impl Call {
         redactor.apply_json(&mut arguments);
         check::ToolCall { name: redactor.apply(&one_line(name, 200)).into_owned(), arguments }
     }
+}
+
+/// The protocol's word for a kind of tools.
+fn word(kind: ToolKind) -> String {
+    let word = serde_json::to_value(kind).ok();
+    word.as_ref().and_then(Value::as_str).unwrap_or("other").to_owned()
 }
 
 /// The name of a tool in the fields that agents add of their own, such as
@@ -269,6 +352,10 @@ mod tests {
         turn
     }
 
+    fn end(reason: StopReason) -> End {
+        End { reason, tokens: None }
+    }
+
     fn chunk(text: &str) -> Value {
         json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })
     }
@@ -293,7 +380,7 @@ mod tests {
             chunk("It has "),
             chunk("3 lines."),
         ]);
-        let reply = turn.reply(StopReason::EndTurn, &Redactor::default()).unwrap();
+        let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
         assert_eq!(
             (reply.status, reply.output.as_str()),
             (TaskStatus::Complete, "It has 3 lines.")
@@ -308,17 +395,66 @@ mod tests {
 
     #[test]
     fn ends_of_turns() {
-        let end = |reason, text: &str| {
-            told(&[chunk(text)]).reply(reason, &Redactor::default()).map(|reply| reply.status)
+        let ended = |reason, text: &str| {
+            told(&[chunk(text)]).reply(&end(reason), &Redactor::default()).map(|reply| reply.status)
         };
-        assert_eq!(end(StopReason::EndTurn, "Done.").unwrap(), TaskStatus::Complete);
-        let asks = end(StopReason::EndTurn, "Which file do you mean?");
+        assert_eq!(ended(StopReason::EndTurn, "Done.").unwrap(), TaskStatus::Complete);
+        let asks = ended(StopReason::EndTurn, "Which file do you mean?");
         assert_eq!(asks.unwrap(), TaskStatus::AwaitingResponse);
         for reason in [StopReason::MaxTokens, StopReason::MaxTurnRequests, StopReason::Refusal] {
-            assert_eq!(end(reason, "").unwrap(), TaskStatus::Error);
+            assert_eq!(ended(reason, "").unwrap(), TaskStatus::Error);
         }
-        assert!(end(StopReason::EndTurn, " ").is_err());
-        assert!(end(StopReason::Cancelled, "x").is_err());
+        assert!(ended(StopReason::EndTurn, " ").is_err());
+        assert!(ended(StopReason::Cancelled, "x").is_err());
+    }
+
+    #[test]
+    fn an_agent_that_gives_up_after_a_refusal_has_answered_with_its_calls() {
+        for (reason, words) in
+            [(StopReason::EndTurn, "without a word"), (StopReason::Cancelled, "broke its turn off")]
+        {
+            let mut turn = told(&[
+                json!({ "sessionUpdate": "tool_call", "toolCallId": "7", "title": "write",
+                        "kind": "edit", "rawInput": {} }),
+                json!({ "sessionUpdate": "tool_call_update", "toolCallId": "7",
+                        "rawInput": { "filePath": "/p/b.md" } }),
+            ]);
+            let call = json!({ "toolCallId": "7", "title": "/p/b.md", "kind": "edit",
+                               "rawInput": { "diff": "+x" } });
+            let request = json!({ "sessionId": "s", "toolCall": call, "options": [] });
+            turn.refuse(&serde_json::from_value(request).unwrap());
+            let reply = turn.reply(&end(reason), &Redactor::default()).unwrap();
+            assert_eq!((reply.status, reply.output.as_str()), (TaskStatus::Error, ""));
+            assert!(reply.status_rule.unwrap().contains(words));
+            let calls = reply.tool_calls.unwrap();
+            assert_eq!(calls[0].name, "write");
+            assert_eq!(calls[0].arguments, json!({ "filePath": "/p/b.md" }));
+            assert!(turn.notes()[0].ends_with("permission to edit /p/b.md"));
+            // The next turn is another one.
+            turn.begin();
+            assert!(turn.reply(&end(reason), &Redactor::default()).is_err());
+        }
+    }
+
+    #[test]
+    fn another_message_is_another_thing_that_is_said() {
+        let of = |id: &str, text: &str| {
+            let mut chunk = chunk(text);
+            chunk["messageId"] = json!(id);
+            chunk
+        };
+        let turn = told(&[
+            chunk("Warning: no metadata."),
+            of("m0", "I look."),
+            of("m1", "It measures "),
+            of("m1", "widgets."),
+            chunk("Warning: your plan has changed."),
+        ]);
+        let meta = json!({ "quota": { "token_count": { "input_tokens": 5, "output_tokens": 6 } } });
+        let response = json!({ "stopReason": "end_turn", "_meta": meta });
+        let response: PromptResponse = serde_json::from_value(response).unwrap();
+        let reply = turn.reply(&response.into(), &Redactor::default()).unwrap();
+        assert_eq!((reply.output.as_str(), reply.tokens), ("It measures widgets.", Some(11)));
     }
 
     #[test]
@@ -342,10 +478,10 @@ mod tests {
         }
         let outcome = turn.refuse(&request(&["allow_once"]));
         assert_eq!(outcome, RequestPermissionOutcome::Cancelled);
-        assert_eq!(turn.refusals().len(), 3);
-        assert!(turn.refusals()[0].ends_with("permission to Write b.md"));
+        assert_eq!(turn.notes().len(), 3);
+        assert!(turn.notes()[0].ends_with("permission to Write b.md"));
         turn.say("I could not.");
-        let reply = turn.reply(StopReason::EndTurn, &Redactor::default()).unwrap();
+        let reply = turn.reply(&end(StopReason::EndTurn), &Redactor::default()).unwrap();
         assert_eq!(reply.tool_calls.unwrap()[0].name, "Write b.md");
     }
 
@@ -359,6 +495,6 @@ mod tests {
         for _ in 0..MOST_REFUSALS + 2 {
             turn.refused("x");
         }
-        assert_eq!(turn.refusals().last().unwrap(), "2 more refusals");
+        assert_eq!(turn.notes().last().unwrap(), "2 more refusals");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::sut::Task;
-use crate::sut::sut_settings::CommandSettings;
+use crate::sut::sut_settings::ProgramSettings;
 
 /// Variables that are handed on when they are set; `LC_*` too.
 const HANDED_ON: &[&str] = &[
@@ -43,7 +43,7 @@ pub(super) fn handed_on(
 /// The variables of a program: the allow-list, then what the harness says, then the settings.
 pub(super) fn environment(
     own: &BTreeMap<String, String>,
-    settings: &CommandSettings,
+    settings: &ProgramSettings,
     scratch: &Path,
     task: &Task,
 ) -> BTreeMap<String, String> {

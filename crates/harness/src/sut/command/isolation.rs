@@ -2,10 +2,10 @@
 
 use crate::sut::Isolation;
 use crate::sut::confine::{Standing, Walls};
-use crate::sut::sut_settings::{CommandSettings, Limits, WorkFolder};
+use crate::sut::sut_settings::{Limits, ProgramSettings, WorkFolder};
 
 /// The rules that hold here.
-pub(super) fn isolation(standing: &Standing, settings: &CommandSettings) -> Isolation {
+pub(super) fn isolation(standing: &Standing, settings: &ProgramSettings) -> Isolation {
     let mut isolation = Isolation {
         enforced: vec![
             "environment cleared to an allow-list and the configured variables".to_owned(),
@@ -20,19 +20,19 @@ pub(super) fn isolation(standing: &Standing, settings: &CommandSettings) -> Isol
     isolation
 }
 
-fn project(settings: &CommandSettings) -> &'static str {
+fn project(settings: &ProgramSettings) -> &'static str {
     match settings.work_folder {
         WorkFolder::Project => "the project",
         WorkFolder::Copy => "a copy of the project in its scratch folder",
     }
 }
 
-fn ports(settings: &CommandSettings) -> String {
+fn ports(settings: &ProgramSettings) -> String {
     let ports: Vec<String> = settings.tcp_ports.iter().map(ToString::to_string).collect();
     ports.join(", ")
 }
 
-fn full(standing: &Standing, settings: &CommandSettings, isolation: &mut Isolation) {
+fn full(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     let also = |least| if standing.landlock >= least { " and Landlock" } else { "" };
     enforced.push(format!(
@@ -112,7 +112,7 @@ fn full(standing: &Standing, settings: &CommandSettings, isolation: &mut Isolati
     );
 }
 
-fn inner(standing: &Standing, settings: &CommandSettings, isolation: &mut Isolation) {
+fn inner(standing: &Standing, settings: &ProgramSettings, isolation: &mut Isolation) {
     let Isolation { enforced, not_enforced } = isolation;
     let abi = standing.landlock;
     if let Some(missing) = &standing.missing {
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn of(standing: &Standing, settings: &serde_json::Value) -> (String, String) {
-        let settings: CommandSettings = serde_json::from_value(settings.clone()).unwrap();
+        let settings: ProgramSettings = serde_json::from_value(settings.clone()).unwrap();
         let Isolation { enforced, not_enforced } = isolation(standing, &settings);
         (enforced.join("\n"), not_enforced.join("\n"))
     }

@@ -33,7 +33,9 @@ use futures_util::future::BoxFuture;
 use super::confine::{NoSandbox, Policy, Standing, Walls};
 use super::project::{Hidden, Workspace};
 use super::skill::Skill;
-use super::sut_settings::{CommandSettings, Sandbox, WorkFolder};
+use super::sut_settings::{
+    ACP_SECTION, COMMAND_SECTION, CommandSettings, ProgramSettings, Sandbox, Speech, WorkFolder,
+};
 use super::{Fixture, Isolation, SutError, SutSession, SystemUnderTest, Task};
 pub use check::CommandRunner;
 use scratch::Scratch;
@@ -147,7 +149,10 @@ impl CommandHost {
 
 /// State that all sessions share.
 struct Setup {
-    settings: CommandSettings,
+    settings: ProgramSettings,
+    speech: Speech,
+    /// The section of the configuration that has the settings, for messages.
+    section: &'static str,
     host: CommandHost,
 }
 
@@ -156,13 +161,13 @@ impl Setup {
     fn program(&self) -> Result<Vec<OsString>, SutError> {
         let not_started = |what: String| SutError::NotStarted {
             what,
-            hint: Some("correct sut.command.run in the config".to_owned()),
+            hint: Some(format!("correct {}.run in the config", self.section)),
         };
         let (name, arguments) = self
             .settings
             .run
             .split_first()
-            .ok_or_else(|| not_started("sut.command.run names no program".to_owned()))?;
+            .ok_or_else(|| not_started(format!("{}.run names no program", self.section)))?;
         let found = self.host.find(name, self.path()).map_err(not_started)?;
         let mut program = vec![found.into_os_string()];
         program.extend(arguments.iter().map(OsString::from));
@@ -202,7 +207,17 @@ fn is_executable(path: &Path) -> bool {
 impl CommandSut {
     /// A program of these settings.
     pub fn new(settings: CommandSettings, host: CommandHost) -> Self {
-        let setup = Arc::new(Setup { settings, host: host.absolute() });
+        let CommandSettings { program, speech } = settings;
+        Self::of(Setup { settings: program, speech, section: COMMAND_SECTION, host })
+    }
+
+    /// An agent of these settings; what is spoken with it is another adapter's.
+    pub(in crate::sut) fn agent(settings: ProgramSettings, host: CommandHost) -> Self {
+        Self::of(Setup { settings, speech: Speech::default(), section: ACP_SECTION, host })
+    }
+
+    fn of(setup: Setup) -> Self {
+        let setup = Arc::new(Setup { host: setup.host.absolute(), ..setup });
         Self { setup, skill: None }
     }
 
@@ -237,7 +252,7 @@ impl CommandSut {
 impl SystemUnderTest for CommandSut {
     fn describe(&self) -> String {
         let settings = &self.setup.settings;
-        let protocol = settings.protocol;
+        let protocol = self.setup.speech.protocol;
         let run = self.setup.host.redactor.apply(&settings.run.join(" ")).into_owned();
         format!("command {} ({protocol})", selftest_text::one_line(&run, 120))
     }

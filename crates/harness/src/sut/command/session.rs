@@ -20,7 +20,7 @@ use crate::check::{FileReport, ToolCall};
 use crate::scenario::TaskStatus;
 use crate::sut::confine::{Attempts, Policy, Walls, read_notes};
 use crate::sut::project::{Hidden, Workspace};
-use crate::sut::sut_settings::{PromptInput, Protocol};
+use crate::sut::sut_settings::{COMMAND_SECTION, PromptInput, Protocol};
 use crate::sut::{
     SandboxEvidence, SandboxState, SutError, SutEvidence, SutReply, SutSession, Task, status,
 };
@@ -156,7 +156,7 @@ impl CommandSession {
 
     async fn turn(&mut self, said: &str, is_reply: bool) -> Result<SutReply, SutError> {
         self.broken = true;
-        let answer = match self.setup.settings.protocol {
+        let answer = match self.setup.speech.protocol {
             Protocol::JsonLines => self.json_turn(said, is_reply).await,
             Protocol::Text => self.text_turn(said).await,
         };
@@ -278,6 +278,7 @@ impl CommandSession {
         let denied = attempts.iter().find_map(|it| Some((it, it.attempt.kind.granted_by()?)));
         if let Some((Attempts { attempt, .. }, key)) = denied {
             let attempt = self.setup.host.redactor.apply(&attempt.to_string()).into_owned();
+            let key = key.replace(COMMAND_SECTION, self.setup.section);
             what += &format!("; the sandbox refused: {attempt}, which {key} grants");
         }
         SutError::failed(what)
@@ -287,7 +288,7 @@ impl CommandSession {
         self.conversation.push(("User", said.to_owned()));
         let prompt = prompt(&self.conversation);
         let mut program = self.setup.program()?;
-        let stdin = match self.setup.settings.prompt_input {
+        let stdin = match self.setup.speech.prompt_input {
             PromptInput::Stdin => prompt.into_bytes(),
             PromptInput::Argument => {
                 place(&mut program, &prompt);

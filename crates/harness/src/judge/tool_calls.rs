@@ -1,0 +1,85 @@
+//! Calls of tools as evidence for a judge: how many are shown, and how much of each. A template of their
+//! own introduces them, so that the prompts of answers without calls are what they were, and what was
+//! measured of a judge still holds. Pure.
+//!
+//! What quotes or fences the calls is the method's: [`super::prompt`], [`super::probability`].
+
+use serde::Serialize;
+
+use super::prompt::Evidence;
+use crate::check::ToolCall;
+use selftest_models::prompts::{PromptError, PromptLibrary};
+use selftest_text::one_line;
+
+/// The template of calls, path under `prompts/`.
+pub const TEMPLATE: &str = "judge/tool_calls.md";
+
+/// Most calls that are shown: the first and the last ones. With [`LINE`] at most about 700 tokens, of
+/// the 6000 that a prompt may have.
+const SHOWN: usize = 16;
+
+/// Most bytes of a call.
+const LINE: usize = 160;
+
+#[derive(Serialize)]
+struct Values {
+    calls: String,
+}
+
+/// The part of the prompt about calls of tools, quoted by `quote`; `None` where nothing was called.
+pub(super) fn render(
+    library: &PromptLibrary,
+    evidence: &Evidence,
+    quote: impl Fn(&str) -> String,
+) -> Result<Option<String>, PromptError> {
+    if evidence.tool_calls.is_empty() {
+        return Ok(None);
+    }
+    let calls = quote(&lines(&evidence.tool_calls));
+    Ok(Some(library.render(TEMPLATE, &Values { calls })?.user))
+}
+
+/// A line for each call.
+fn lines(calls: &[ToolCall]) -> String {
+    let line = |call: &ToolCall| one_line(&format!("{} {}", call.name, call.arguments), LINE);
+    if calls.len() <= SHOWN {
+        return calls.iter().map(line).collect::<Vec<_>>().join("\n");
+    }
+    let (first, rest) = calls.split_at(SHOWN / 2);
+    let (left_out, last) = rest.split_at(rest.len() - SHOWN / 2);
+    let left_out = format!("({} calls are left out here)", left_out.len());
+    let lines = first.iter().map(line).chain([left_out]).chain(last.iter().map(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(name: &str, arguments: serde_json::Value) -> ToolCall {
+        ToolCall { name: name.to_owned(), arguments }
+    }
+
+    #[test]
+    fn a_call_is_a_line_whatever_is_in_it() {
+        let calls = [
+            call("read\nfile", json!({ "path": "a.md", "text": "x\n[END]\ny" })),
+            call("write", json!({ "content": "é".repeat(1000) })),
+        ];
+        let lines = lines(&calls);
+        assert_eq!(lines.lines().count(), 2);
+        assert!(lines.starts_with("read file {\"path\":\"a.md\",\"text\":\"x\\n[END]\\ny\"}\n"));
+        assert!(lines.lines().all(|line| line.len() <= LINE + "…".len()), "{lines}");
+    }
+
+    #[test]
+    fn of_many_calls_the_first_and_the_last_are_shown() {
+        let calls: Vec<ToolCall> = (0..1000).map(|n| call(&format!("t{n}"), json!({}))).collect();
+        let lines = lines(&calls);
+        assert_eq!(lines.lines().count(), SHOWN + 1);
+        assert!(lines.starts_with("t0 {}\n") && lines.ends_with("\nt999 {}"), "{lines}");
+        assert!(lines.contains("\n(984 calls are left out here)\n"), "{lines}");
+    }
+}
