@@ -41,7 +41,7 @@ impl ChatModel for Script {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         let prompt = request.messages.last().unwrap().text.clone();
         let (yes, no) = (self.says)(&prompt);
-        self.asked.lock().unwrap().push(prompt);
+        self.asked.lock().unwrap().push(prompt.to_string());
         let token =
             |text: &str, probability| TokenProbability { text: text.to_owned(), probability };
         let first_token = request
