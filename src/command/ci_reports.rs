@@ -73,6 +73,12 @@ impl CiReports {
         Ok(Self { files, github, collector })
     }
 
+    /// Whether any is asked for.
+    pub(super) fn are_wanted(&self) -> bool {
+        let github = !matches!(self.github, GithubReport::Unwanted);
+        github || self.collector.is_some() || !self.files.is_empty()
+    }
+
     /// Writes all of them; the faults are of those that could not be written. A collector is told last:
     /// it may be slow, and is no fault.
     pub(super) async fn write(

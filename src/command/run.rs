@@ -312,6 +312,9 @@ impl Conducted {
         resolved: &Resolved,
         reports: &CiReports,
     ) {
+        if !reports.are_wanted() {
+            return;
+        }
         let Some(document) = self.document.document() else { return };
         let sources = ci_reports::case_sources(project, resolved, document.suite.as_ref());
         let faults = reports.write(&document, &sources, &self.document.paths().json).await;

@@ -3,7 +3,6 @@
 //! One JSON file per reply, `<digest>-<n>.json`, readable and diffable. The n-th call with the
 //! same digest gets the n-th recording, so that repeats stay distinct.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,7 +129,7 @@ impl ChatModel for Recorder {
         self.inner.tells_likelihoods()
     }
 
-    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
 }

@@ -2,7 +2,6 @@
 //! transient failures, an end to all calls of a server that is gone, and no secrets in what comes
 //! back. Never retries a reply, however bad.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::breaker::Breaker;
 use super::error::Fault;
+use super::repeated::RepeatedTexts;
 use super::{ChatModel, ChatReply, ChatRequest, ModelError};
 use selftest_text::redact::Redactor;
 
@@ -34,6 +34,7 @@ pub struct Guarded {
     pub(crate) gate: Arc<Gate>,
     /// A server may repeat a key in its answer.
     pub(crate) redactor: Arc<Redactor>,
+    pub(crate) repeated: RepeatedTexts,
 }
 
 impl Guarded {
@@ -181,7 +182,7 @@ impl ChatModel for Guarded {
         self.inner.tells_likelihoods()
     }
 
-    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.redactor.apply(text)
+    fn redact(&self, text: &Arc<str>) -> Arc<str> {
+        self.repeated.made(text, |text| self.redactor.apply(text))
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::fault::{Fault, TooLong};
@@ -93,7 +94,7 @@ impl Endpoint {
     }
 
     /// `POST base + path` with a JSON body.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ModelError> {
+    pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Answer, ModelError> {
         self.exchange(self.client.post(format!("{}{path}", self.base)).json(body)).await
     }
 

@@ -3,7 +3,6 @@
 //!
 //! Knows neither where calls are kept nor of which run they are.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -229,7 +228,7 @@ impl ChatModel for Journaled {
         self.inner.tells_likelihoods()
     }
 
-    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn redact(&self, text: &Arc<str>) -> Arc<str> {
         self.inner.redact(text)
     }
 }

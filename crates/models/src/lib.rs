@@ -23,6 +23,7 @@ mod fault;
 pub mod fence;
 pub mod guarded;
 pub mod http;
+mod identity;
 pub mod journaled;
 pub mod locate;
 mod log_probabilities;
@@ -33,17 +34,15 @@ pub mod ollama;
 pub mod openai;
 pub mod prices;
 pub mod prompts;
+mod repeated;
 pub mod structured;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use selftest_text::digest;
+use serde_json::Value;
 
 pub use error::{ModelError, Phase};
 
@@ -89,8 +88,8 @@ pub trait ChatModel: Send + Sync {
     }
 
     /// A text without the secrets that this model's user keeps from reports.
-    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        Cow::Borrowed(text)
+    fn redact(&self, text: &Arc<str>) -> Arc<str> {
+        Arc::clone(text)
     }
 }
 
@@ -111,22 +110,35 @@ pub enum Role {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// The text.
-    pub text: String,
+    /// The text. Shared: a run keeps the requests of all its calls, most of which begin alike.
+    pub text: Arc<str>,
 }
 
 impl Message {
     /// A system message.
-    pub fn system(text: impl Into<String>) -> Self {
+    pub fn system(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::System, text: text.into() }
     }
     /// A user message.
-    pub fn user(text: impl Into<String>) -> Self {
+    pub fn user(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::User, text: text.into() }
     }
     /// A message that the model itself said earlier.
-    pub fn assistant(text: impl Into<String>) -> Self {
+    pub fn assistant(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::Assistant, text: text.into() }
+    }
+}
+
+/// A message as the protocols of OpenAI and Ollama write it.
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: Role,
+    content: &'a str,
+}
+
+impl<'a> From<&'a Message> for WireMessage<'a> {
+    fn from(message: &'a Message) -> Self {
+        Self { role: message.role, content: &message.text }
     }
 }
 
@@ -292,43 +304,8 @@ impl ChatRequest {
     }
 
     /// The messages in the form that OpenAI's and Ollama's protocols share.
-    fn wire_messages(&self) -> Value {
-        let wire = |message: &Message| json!({ "role": message.role, "content": message.text });
-        self.messages.iter().map(wire).collect()
-    }
-
-    /// The identity of the call for a cassette: messages without the nonce, schema, temperature
-    /// and limit. The sampling seed is left out, so that a recording serves any run.
-    pub fn identity(&self) -> Value {
-        let messages: Vec<Value> = self
-            .messages
-            .iter()
-            .map(|message| {
-                let text = match &self.nonce {
-                    Some(nonce) => message.text.replace(nonce.as_str(), "<nonce>"),
-                    None => message.text.clone(),
-                };
-                json!({ "role": message.role, "text": text })
-            })
-            .collect();
-        let mut identity = json!({
-            "messages": messages,
-            "schema": self.schema.as_ref().map(|schema| &*schema.schema),
-            "temperature": self.sampling.temperature,
-            "max_tokens": self.sampling.max_tokens,
-        });
-        if let Some(probe) = &self.first_token {
-            identity["first_token"] = json!(true);
-            if let Some(reply) = &probe.reply {
-                identity["likelihood_of"] = json!(reply);
-            }
-        }
-        identity
-    }
-
-    /// SHA-256 of [`ChatRequest::identity`].
-    pub fn digest(&self) -> String {
-        digest::of_json(self.identity())
+    fn wire_messages(&self) -> Vec<WireMessage<'_>> {
+        self.messages.iter().map(WireMessage::from).collect()
     }
 }
 
@@ -499,7 +476,9 @@ impl RequestRecord {
     fn new(model: &dyn ChatModel, request: &ChatRequest) -> Self {
         let mut room = RAW_LIMIT;
         let message = |message: &Message| {
-            let text = selftest_text::clip(&model.redact(&message.text), room);
+            let text = model.redact(&message.text);
+            let text =
+                if text.len() <= room { text } else { selftest_text::clip(&text, room).into() };
             room = room.saturating_sub(message.text.len());
             Message { role: message.role, text }
         };
@@ -565,7 +544,7 @@ mod tests {
         fn check(&self) -> BoxFuture<'_, Result<(), ModelError>> {
             Box::pin(async { Ok(()) })
         }
-        fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        fn redact(&self, text: &Arc<str>) -> Arc<str> {
             text.replace("hunter2", "[REDACTED]").into()
         }
     }
@@ -582,7 +561,7 @@ mod tests {
         assert!(record.outage && record.error.is_some());
         let sent = record.request.unwrap();
         assert_eq!((sent.schema, sent.think, sent.first_token), (None, Some(false), true));
-        let texts: Vec<&str> = sent.messages.iter().map(|message| message.text.as_str()).collect();
+        let texts: Vec<&str> = sent.messages.iter().map(|message| &*message.text).collect();
         assert_eq!(texts[0], "Judge. The password is [REDACTED].");
         assert!(texts[1].ends_with("… [31 bytes left out]"), "{}", &texts[1][RAW_LIMIT - 99..]);
         assert_eq!(texts[2], "… [8 bytes left out]");

@@ -18,6 +18,7 @@ use super::model_settings::{ModelEnvironment, ModelSettings};
 use super::name::ModelName;
 use super::ollama::{self, OllamaModel, OllamaServer};
 use super::openai::{self, OpenAiModel};
+use super::repeated::RepeatedTexts;
 use super::{ChatModel, ModelError};
 use selftest_text::redact::Redactor;
 
@@ -346,6 +347,7 @@ impl Locator {
             inner: provider.model,
             gate: Arc::clone(gate),
             redactor: Arc::clone(&self.redactor),
+            repeated: RepeatedTexts::default(),
         });
         match &self.record {
             Some(folder) => Ok(Arc::new(Recorder::new(guarded, folder, &self.numbering)?)),

@@ -1,6 +1,7 @@
 //! `/v1/chat/completions` of OpenAI and of everything that speaks it: llama.cpp's server, vLLM,
 //! LM Studio.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use futures_util::future::BoxFuture;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::envelope::Envelope;
@@ -16,7 +18,7 @@ use super::http::{Answer, Endpoint};
 use super::model_settings::ModelSettings;
 use super::{
     ChatModel, ChatReply, ChatRequest, Finish, Message, ModelError, StructuredMode,
-    TokenProbability, Usage, log_probabilities,
+    TokenProbability, Usage, WireMessage, log_probabilities,
 };
 
 /// OpenAI's own address.
@@ -148,6 +150,48 @@ pub struct OpenAiModel {
 /// Longest that a server may take to show whether it tells probabilities.
 const PROBE: Duration = Duration::from_secs(30);
 
+/// A request as it is sent. What is absent is not sent.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<WireMessage<'a>>,
+    stream: bool,
+    seed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_template_kwargs: Option<TemplateValues>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+}
+
+#[derive(Serialize)]
+struct TemplateValues {
+    enable_thinking: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonSchema { json_schema: JsonSchema<'a> },
+    JsonObject,
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'a str,
+    strict: bool,
+    schema: Cow<'a, Value>,
+}
+
 impl OpenAiModel {
     /// `base` ends in `/v1` or whatever stands before `/chat/completions`. Opens no connection.
     pub fn new(
@@ -181,45 +225,43 @@ impl OpenAiModel {
         })
     }
 
-    fn body(&self, request: &ChatRequest, dialect: Dialect) -> Value {
-        let mut body = json!({
-            "model": self.name,
-            "messages": request.wire_messages(),
-            "stream": false,
-            // Servers take seeds of at most 63 bits.
-            "seed": request.sampling.seed >> 1,
+    fn body<'a>(&'a self, request: &'a ChatRequest, dialect: Dialect) -> Body<'a> {
+        let limit = Some(request.most_tokens());
+        let (max_tokens, max_completion_tokens) =
+            if dialect.max_tokens { (limit, None) } else { (None, limit) };
+        let tells = request.first_token.is_some();
+        let schema = request.schema.as_ref().filter(|_| !tells);
+        let response_format = schema.and_then(|schema| match dialect.mode {
+            StructuredMode::Schema => Some(ResponseFormat::JsonSchema {
+                json_schema: JsonSchema {
+                    name: schema.name,
+                    strict: true,
+                    schema: if dialect.lengths {
+                        Cow::Borrowed(&*schema.schema)
+                    } else {
+                        Cow::Owned(without_lengths(&schema.schema))
+                    },
+                },
+            }),
+            StructuredMode::JsonObject => Some(ResponseFormat::JsonObject),
+            StructuredMode::Prompt => None,
         });
-        let limit = if dialect.max_tokens { "max_tokens" } else { "max_completion_tokens" };
-        body[limit] = json!(request.most_tokens());
-        if dialect.temperature {
-            body["temperature"] = json!(request.temperature());
+        Body {
+            model: &self.name,
+            messages: request.wire_messages(),
+            stream: false,
+            // Servers take seeds of at most 63 bits.
+            seed: request.sampling.seed >> 1,
+            max_tokens,
+            max_completion_tokens,
+            temperature: dialect.temperature.then(|| request.temperature()),
+            chat_template_kwargs: dialect
+                .thinking_switch
+                .then(|| TemplateValues { enable_thinking: request.think.is_on() }),
+            logprobs: tells.then_some(true),
+            top_logprobs: tells.then_some(dialect.top_logprobs),
+            response_format,
         }
-        if dialect.thinking_switch {
-            body["chat_template_kwargs"] = json!({ "enable_thinking": request.think.is_on() });
-        }
-        if request.first_token.is_some() {
-            body["logprobs"] = json!(true);
-            body["top_logprobs"] = json!(dialect.top_logprobs);
-        } else if let Some(schema) = &request.schema {
-            match dialect.mode {
-                StructuredMode::Schema => {
-                    let bare = (!dialect.lengths).then(|| without_lengths(&schema.schema));
-                    body["response_format"] = json!({
-                        "type": "json_schema",
-                        "json_schema": {
-                            "name": schema.name,
-                            "strict": true,
-                            "schema": bare.as_ref().unwrap_or(&schema.schema),
-                        },
-                    });
-                }
-                StructuredMode::JsonObject => {
-                    body["response_format"] = json!({ "type": "json_object" });
-                }
-                StructuredMode::Prompt => {}
-            }
-        }
-        body
     }
 
     async fn call(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
@@ -362,6 +404,8 @@ impl ChatModel for OpenAiModel {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{Message, ReplySchema, Sampling, Thinking};
 
@@ -465,7 +509,7 @@ mod tests {
         let body = |base: &str| {
             let model = open(base);
             let dialect = *model.dialect.lock().unwrap();
-            model.body(&request, dialect)
+            serde_json::to_value(model.body(&request, dialect)).unwrap()
         };
         let length = "/response_format/json_schema/schema/properties/maxLength/maxLength";
         let own = body(DEFAULT_BASE);

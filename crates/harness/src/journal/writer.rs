@@ -7,6 +7,7 @@ use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -15,6 +16,9 @@ use super::{EXTENSION, JournalHeader, Recovered, frame};
 use crate::event::{EventLog, RunEventKind};
 use crate::outcome::{CaseResult, RunOutcome};
 use selftest_models::journaled::{CallKeeper, FinishedCall};
+
+/// How long records are gathered before the disk is told to keep them all.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// A record as it is written; `read` has the same names.
 #[derive(Serialize)]
@@ -37,6 +41,8 @@ struct Shared {
     state: Mutex<State>,
     /// Something was written, or the journal is to end.
     news: Condvar,
+    /// The journal is to end.
+    closing: Condvar,
 }
 
 struct State {
@@ -78,7 +84,8 @@ impl Journal {
     }
 
     fn of(state: State) -> Self {
-        let shared = Arc::new(Shared { state: Mutex::new(state), news: Condvar::new() });
+        let (state, news, closing) = (Mutex::new(state), Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { state, news, closing });
         let keeping = Arc::clone(&shared);
         let keeper = std::thread::spawn(move || keeping.keep_on_disk());
         Self { shared, keeper: Mutex::new(Some(keeper)) }
@@ -98,6 +105,7 @@ impl Journal {
     pub fn close(&self) {
         self.shared.lock().is_closed = true;
         self.shared.news.notify_one();
+        self.shared.closing.notify_one();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
             // Whatever became of it, all records are in the file.
@@ -219,12 +227,16 @@ impl Shared {
             return;
         }
         let written = line.map_err(io::Error::other).and_then(|line| state.write(&line));
+        let was_fresh = state.is_fresh;
         match written {
             Ok(()) => state.is_fresh = true,
             Err(cause) => state.note(Err(cause)),
         }
         drop(state);
-        self.news.notify_one();
+        // Whoever keeps it on disk knows of the others.
+        if !was_fresh {
+            self.news.notify_one();
+        }
     }
 
     /// Has the disk keep what was written, until the journal is closed. While it does so, more is
@@ -243,6 +255,9 @@ impl Shared {
                 }
                 return;
             }
+            let goes_on = |state: &mut State| !state.is_closed;
+            let gathered = self.closing.wait_timeout_while(state, GATHER, goes_on);
+            state = gathered.unwrap_or_else(PoisonError::into_inner).0;
             state.is_fresh = false;
             let file = Arc::clone(&state.file);
             drop(state);
@@ -300,7 +315,7 @@ fn is_same(_file: &File, path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::super::read::{begun, find, opened};
     use super::*;

@@ -3,7 +3,7 @@
 //! Proves write access before the first model call, replaces files as a whole, and never leaves
 //! half a report.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -146,9 +146,21 @@ impl ReportFiles {
         &self.json_link
     }
 
-    /// Replaces the JSON report. The error names the file.
-    pub(super) fn write_json(&self, text: &str) -> Result<(), String> {
-        self.replace(&self.paths().json, text)
+    /// Replaces the JSON report by what is written. The error names the file.
+    pub(super) fn write_json(
+        &self,
+        write: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Result<(), String> {
+        self.replace_by(&self.paths().json, write)
+    }
+
+    /// A file without a name beside the JSON report: it is gone with whoever holds it.
+    pub(super) fn nameless(&self) -> io::Result<File> {
+        let path = self.json_folder.join(format!(".{}.cases", self.run_id));
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
     }
 
     /// Replaces the Markdown report. The error names the file.
@@ -201,7 +213,15 @@ impl ReportFiles {
     /// Replaces a file; temporary names hold the run, so that two runs never share one. A folder that
     /// went away is made again.
     fn replace(&self, target: &Path, text: &str) -> Result<(), String> {
-        let replace = || file::replace(target, self.run_id.as_str(), text);
+        self.replace_by(target, |file| file.write_all(text.as_bytes()))
+    }
+
+    fn replace_by(
+        &self,
+        target: &Path,
+        write: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let replace = || file::replace_by(target, self.run_id.as_str(), &write);
         replace()
             .or_else(|error| match (error.kind(), target.parent()) {
                 (io::ErrorKind::NotFound, Some(folder)) => {
@@ -307,7 +327,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (json, markdown) = (root.path().join("json"), root.path().join("md"));
         let files = ReportFiles::open(&json, &markdown, &fixture::run_id()).unwrap();
-        files.write_json(&fixture::rich_run().json().unwrap().unwrap()).unwrap();
+        let text = fixture::rich_run().json().unwrap().unwrap();
+        files.write_json(|file| file.write_all(text.as_bytes())).unwrap();
         fs::write(json.join("README.md"), "not JSON").unwrap();
         fs::write(json.join("sample.json"), "{}").unwrap();
         fs::write(json.join("broken.json"), [0xff, 0xfe, 0]).unwrap();
@@ -331,7 +352,7 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(&victim, root.path().join(format!(".{run}.json.{run}.tmp")))
             .unwrap();
-        files.write_json("new").unwrap();
+        files.write_json(|file| file.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         assert_eq!(fs::read_to_string(files.paths().json).unwrap(), "new");
     }

@@ -22,6 +22,7 @@ pub mod skill_creator;
 pub mod terminal;
 
 mod archive;
+mod case_texts;
 mod case_view;
 mod index;
 mod markdown;

@@ -1,16 +1,18 @@
 //! The observer that keeps the report files of a run up to date while it goes on.
 
+use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::case_texts::CaseTexts;
 use super::document::{Host, ReportDocument};
 use super::files::{ReportFiles, ReportPaths};
-use super::state::RunState;
-use crate::event::{Observer, ObserverError, RunEvent};
+use super::state::{Frame, RunState};
+use crate::event::{Observer, ObserverError, RunEvent, RunEventKind};
 
 /// Between two writes lies at least this many times what the former took, so that writing costs
-/// at most a fiftieth of a run.
-const REST: u32 = 50;
+/// at most a hundredth of a run.
+const REST: u32 = 100;
 
 /// Writes the JSON and Markdown reports after each case, and the list of runs at the end.
 ///
@@ -19,6 +21,7 @@ const REST: u32 = 50;
 pub struct ReportObserver {
     files: ReportFiles,
     state: Arc<Mutex<RunState>>,
+    texts: CaseTexts,
     /// Something has happened since the last write.
     stale: bool,
     last_write: Option<(Instant, Duration)>,
@@ -59,7 +62,8 @@ impl ReportObserver {
     /// An observer that writes to these files.
     pub fn new(files: ReportFiles) -> Self {
         let state = Arc::new(Mutex::new(RunState::new(Host::this())));
-        Self { files, state, stale: false, last_write: None, told: None }
+        let texts = CaseTexts::default();
+        Self { files, state, texts, stale: false, last_write: None, told: None }
     }
 
     /// A handle that outlives the observer.
@@ -80,8 +84,12 @@ impl ReportObserver {
             Some(Err(cause)) => Err(format!("cannot render the Markdown report: {cause}")),
             None => Ok(()),
         };
-        let json = match state.json() {
-            Some(Ok(text)) => self.files.write_json(&text),
+        let json = match state.frame() {
+            Some(Ok(Frame { before, behind })) => self.files.write_json(|file| {
+                file.write_all(before.as_bytes())?;
+                self.texts.write_to(file)?;
+                file.write_all(behind.as_bytes())
+            }),
             Some(Err(cause)) => Err(format!("cannot render the JSON report: {cause}")),
             None => return Ok(()),
         };
@@ -95,13 +103,22 @@ impl ReportObserver {
 
 impl Observer for ReportObserver {
     fn on_event(&mut self, event: &RunEvent) -> Result<(), ObserverError> {
-        match lock(&self.state).fold(event) {
-            Ok(changed) => {
-                self.stale |= changed;
-                Ok(())
+        let mut state = lock(&self.state);
+        self.stale |= state.fold(event);
+        let cases = match &event.kind {
+            RunEventKind::CaseFinished(case) | RunEventKind::CaseRunAgain(case) => {
+                std::slice::from_ref(case)
             }
-            Err(cause) => Err(ObserverError(format!("cannot put a case into the report: {cause}"))),
+            RunEventKind::CasesRecalled(cases) => &**cases,
+            _ => &[],
+        };
+        for case in cases {
+            let text = state.case_text(case).map_err(|cause| {
+                ObserverError(format!("cannot put a case into the report: {cause}"))
+            })?;
+            self.texts.keep(case.index, text, || self.files.nameless());
         }
+        Ok(())
     }
 
     fn flush(&mut self, last: bool) -> Result<(), ObserverError> {

@@ -96,7 +96,9 @@ impl ProgressObserver {
                 bar.println(line);
                 Ok(())
             }
-            Output::Lines(lines) => writeln!(lines, "{line}")
+            // In one piece: each one that is written wakes up whoever reads.
+            Output::Lines(lines) => lines
+                .write_all(format!("{line}\n").as_bytes())
                 .map_err(|cause| ObserverError(format!("cannot show the progress: {cause}"))),
         }
     }

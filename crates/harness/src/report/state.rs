@@ -22,19 +22,21 @@ const WARNINGS: usize = 200;
 #[derive(Debug)]
 pub(super) struct RunState {
     header: Option<Arc<RunHeader>>,
-    cases: BTreeMap<usize, Finished>,
+    cases: BTreeMap<usize, Arc<CaseResult>>,
     summary: Summary,
     warnings: Vec<String>,
     end: Option<RunEnd>,
     host: Host,
 }
 
-#[derive(Debug)]
-struct Finished {
-    result: Arc<CaseResult>,
-    /// The case's JSON, made once: the report is written again and again while it grows.
-    json: String,
+/// The text of a JSON report around its cases.
+pub(super) struct Frame {
+    pub(super) before: String,
+    pub(super) behind: &'static str,
 }
+
+/// Before each case, but for the comma before the first one.
+pub(super) const SEPARATOR: &str = ",\n    ";
 
 impl RunState {
     pub(super) fn new(host: Host) -> Self {
@@ -49,17 +51,13 @@ impl RunState {
     }
 
     /// Takes in one event; tells whether the texts changed.
-    pub(super) fn fold(&mut self, event: &RunEvent) -> serde_json::Result<bool> {
+    pub(super) fn fold(&mut self, event: &RunEvent) -> bool {
         match &event.kind {
             RunEventKind::RunStarted(header) => self.header = Some(Arc::clone(header)),
             RunEventKind::CaseFinished(result) | RunEventKind::CaseRunAgain(result) => {
-                self.add(result)?;
+                self.add(result);
             }
-            RunEventKind::CasesRecalled(cases) => {
-                for case in &**cases {
-                    self.add(case)?;
-                }
-            }
+            RunEventKind::CasesRecalled(cases) => cases.iter().for_each(|case| self.add(case)),
             RunEventKind::Warning(warning) => {
                 if self.warnings.len() < WARNINGS {
                     self.warnings.push(selftest_text::clip(warning, WARNING));
@@ -72,31 +70,51 @@ impl RunState {
                 self.end = Some(RunEnd { outcome: *outcome, at: *at, changed_files, gate });
             }
             RunEventKind::PhaseStarted { .. } | RunEventKind::PromptRejected { .. } => {
-                return Ok(false);
+                return false;
             }
         }
-        Ok(true)
+        true
     }
 
-    fn add(&mut self, result: &Arc<CaseResult>) -> serde_json::Result<()> {
-        let header = self.header.as_ref();
-        let categories = header.map_or(&[][..], |header| &header.rubric.categories);
-        let prices = header.and_then(|header| header.prices.as_ref());
-        let json = serde_json::to_string_pretty(&CaseDocument::new(result, categories, prices))?;
-        // The lines of a pretty text hold no line feed of their own: strings escape theirs.
-        let json = json.replace('\n', "\n    ");
-        let finished = Finished { result: Arc::clone(result), json };
-        if self.cases.insert(result.index, finished).is_none() {
+    fn add(&mut self, result: &Arc<CaseResult>) {
+        if self.cases.insert(result.index, Arc::clone(result)).is_none() {
             self.summary.add(result);
         }
-        Ok(())
     }
 
     /// The JSON report: what `to_string_pretty` makes of the whole document, put together from
     /// the texts of the cases. `None` before the run has started.
     pub(super) fn json(&self) -> Option<serde_json::Result<String>> {
+        Some(self.frame()?.and_then(|Frame { before, behind }| {
+            let mut text = before;
+            for (number, case) in self.cases.values().enumerate() {
+                text.push_str(if number == 0 { &SEPARATOR[1..] } else { SEPARATOR });
+                text.push_str(&self.case_text(case)?);
+            }
+            Ok(text + behind)
+        }))
+    }
+
+    /// The text of a case as it stands in the JSON report.
+    pub(super) fn case_text(&self, case: &CaseResult) -> serde_json::Result<String> {
+        let header = self.header.as_ref();
+        let categories = header.map_or(&[][..], |header| &header.rubric.categories);
+        let prices = header.and_then(|header| header.prices.as_ref());
+        let text = serde_json::to_string_pretty(&CaseDocument::new(case, categories, prices))?;
+        // The lines of a pretty text hold no line feed of their own: strings escape theirs.
+        Ok(text.replace('\n', "\n    "))
+    }
+
+    /// The text of the JSON report around its cases. `None` before the run has started.
+    pub(super) fn frame(&self) -> Option<serde_json::Result<Frame>> {
+        /// `cases` is the last field, and a head has none.
+        const EMPTY: &str = "]\n}";
         let head = self.head()?;
-        Some(serde_json::to_string_pretty(&head).map(|head| self.with_cases(head)))
+        Some(serde_json::to_string_pretty(&head).map(|mut before| {
+            before.truncate(before.len() - EMPTY.len());
+            let behind = if self.cases.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" };
+            Frame { before, behind }
+        }))
     }
 
     /// The whole document. `None` before the run has started.
@@ -116,9 +134,9 @@ impl RunState {
         let host = self.host.clone();
         Some(ReportDocument {
             usage: RunUsage::of(self.results(), header.prices.as_ref()),
-            repeats: case_view::repeats(self.cases.values().map(|case| &*case.result)),
-            panel: PanelAgreement::of(self.cases.values().map(|case| &*case.result)),
-            judge_samples: JudgeSamples::of(self.cases.values().map(|case| &*case.result)),
+            repeats: case_view::repeats(self.results()),
+            panel: PanelAgreement::of(self.results()),
+            judge_samples: JudgeSamples::of(self.results()),
             calibration: self.calibration(header),
             rejudged: self.rejudged(header),
             skills: SkillResult::all(self.results()),
@@ -130,7 +148,7 @@ impl RunState {
     /// The run whose answers were judged again, and what became of its verdicts.
     fn rejudged(&self, header: &RunHeader) -> Option<Rejudged> {
         let run = header.rejudged.clone()?;
-        let changes = VerdictChanges::of(self.cases.values().map(|case| &*case.result));
+        let changes = VerdictChanges::of(self.results());
         Some(Rejudged { run, changes })
     }
 
@@ -141,7 +159,7 @@ impl RunState {
 
     /// The finished cases in the order of the plan.
     fn results(&self) -> impl Iterator<Item = &CaseResult> {
-        self.cases.values().map(|case| &*case.result)
+        self.cases.values().map(|case| &**case)
     }
 
     /// The pass rate as labels correct it.
@@ -149,29 +167,9 @@ impl RunState {
         if header.calibration == JudgeCalibration::None {
             return None;
         }
-        let results = self.cases.values().map(|case| &*case.result);
         let judged: Vec<_> =
-            results.map(|case| (case.name(), case.status().0, &case.steps[..])).collect();
+            self.results().map(|case| (case.name(), case.status().0, &case.steps[..])).collect();
         header.calibration.apply(header.run_id.as_str(), &judged)
-    }
-
-    fn with_cases(&self, mut text: String) -> String {
-        // `cases` is the last field, and a head has none.
-        const EMPTY: &str = "]\n}";
-        if !self.cases.is_empty() && text.ends_with(EMPTY) {
-            text.truncate(text.len() - EMPTY.len());
-            let size: usize = self.cases.values().map(|case| case.json.len() + 6).sum();
-            text.reserve(size + 8);
-            let mut separator = "\n    ";
-            for case in self.cases.values() {
-                text.push_str(separator);
-                text.push_str(&case.json);
-                separator = ",\n    ";
-            }
-            text.push_str("\n  ]\n}");
-        }
-        text.push('\n');
-        text
     }
 
     /// The Markdown report; `json_link` leads from it to the JSON report. `None` before the run
@@ -180,7 +178,7 @@ impl RunState {
         let header = self.header.as_ref()?;
         Some(markdown::render(&RunView {
             header,
-            cases: self.cases.values().map(|case| &*case.result).collect(),
+            cases: self.results().collect(),
             summary: &self.summary,
             warnings: &self.warnings(header),
             end: self.end.as_ref(),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::project::ProjectFile;
@@ -206,6 +206,26 @@ impl ChatSession {
     }
 }
 
+/// The values of the template.
+#[derive(Serialize)]
+struct Values<'a> {
+    files: Vec<ShownFile<'a>>,
+    prompt: &'a str,
+}
+
+#[derive(Serialize)]
+struct ShownFile<'a> {
+    path: &'a str,
+    text: &'a str,
+    cut: bool,
+}
+
+impl<'a> From<&'a ProjectFile> for ShownFile<'a> {
+    fn from(file: &'a ProjectFile) -> Self {
+        Self { path: &file.path, text: &file.text, cut: file.cut }
+    }
+}
+
 impl SutSession for ChatSession {
     /// It can touch none.
     fn files<'a>(&'a mut self, _named: &'a [String]) -> BoxFuture<'a, Option<FileReport>> {
@@ -214,17 +234,11 @@ impl SutSession for ChatSession {
 
     fn submit<'a>(&'a mut self, prompt: &'a str) -> BoxFuture<'a, Result<SutReply, SutError>> {
         Box::pin(async move {
-            let files: Vec<Value> = self
-                .assistant
-                .files
-                .iter()
-                .map(|file| json!({ "path": file.path, "text": file.text, "cut": file.cut }))
-                .collect();
-            let values = json!({ "files": files, "prompt": prompt });
+            let files = self.assistant.files.iter().map(ShownFile::from).collect();
             let rendered = self
                 .assistant
                 .library
-                .render(TEMPLATE, &values)
+                .render(TEMPLATE, &Values { files, prompt })
                 .map_err(|error| SutError::failed(error.to_string()))?;
             let mut system = rendered.system;
             // Not in the template, which a project may have replaced by one of its own.

@@ -105,7 +105,7 @@ fn assemble(model: &Model, parts: &[String], messages: &[Message], cuts: &[usize
             prefix = std::mem::take(&mut tokens);
         }
         let Some(message) = messages.get(place) else { continue };
-        let mut text = message.text.as_str();
+        let mut text = &*message.text;
         if place + 1 == messages.len() {
             let mut done = 0;
             for &cut in cuts {

@@ -150,16 +150,16 @@ async fn the_context_bounds_prompt_and_reply_together() {
     asked.sampling.max_tokens = 1000;
     asked.schema = Some(verdict_schema(60));
 
-    asked.messages[1].text = format!("a{}", " a".repeat(spare - 4));
+    asked.messages[1].text = format!("a{}", " a".repeat(spare - 4)).into();
     let reply = model.chat(&asked).await.unwrap();
     assert_eq!(reply.usage.prompt_tokens, Some(508));
     assert_eq!((reply.finish, reply.usage.completion_tokens), (Finish::Length, Some(4)));
 
-    asked.messages[1].text = format!("a{}", " a".repeat(spare));
+    asked.messages[1].text = format!("a{}", " a".repeat(spare)).into();
     let error = model.chat(&asked).await.unwrap_err();
     assert_eq!(error.to_string(), "the prompt of 512 tokens does not fit a context of 512 tokens");
     assert!(error.hint().unwrap().contains("models.context_tokens"));
-    asked.messages[1].text = "x".repeat(10_000_000);
+    asked.messages[1].text = "x".repeat(10_000_000).into();
     let error = model.chat(&asked).await.unwrap_err().to_string();
     assert!(error.contains("10000025 bytes") && error.contains("512 tokens"), "{error}");
 }

@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(answer, Ok(2));
         let seeds: Vec<u64> = requests.iter().map(|request| request.sampling.seed).collect();
         assert_eq!(seeds, [40, 41]);
-        let texts: Vec<&str> = requests[1].messages.iter().map(|m| m.text.as_str()).collect();
+        let texts: Vec<&str> = requests[1].messages.iter().map(|m| &*m.text).collect();
         assert_eq!(texts[..2], ["How many?", "two"]);
         assert!(texts[2].starts_with("That reply is not a valid reply:\n- `two` is no number\n"));
     }

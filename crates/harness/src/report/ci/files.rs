@@ -84,6 +84,11 @@ impl CiFiles {
         Ok(Self { files })
     }
 
+    /// Whether no report is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// Renders and writes every report; `json` is the JSON report of the run, which Markdown links
     /// to. Gives the faults, one line each.
     pub fn write(

@@ -1,0 +1,168 @@
+//! The texts of finished cases, from which the JSON report is put together. While a run goes on they
+//! are appended to a file without a name, so that a report of ten thousand cases is neither held in
+//! memory nor made from its beginning each time. Knows nothing of what stands in a text.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+
+use super::state::SEPARATOR;
+
+/// Bytes that are held before they are written, in the order of the plan: what ends at about the same
+/// time then stands together.
+const HELD: usize = 1 << 20;
+
+/// The texts of cases by position.
+#[derive(Debug, Default)]
+pub(super) struct CaseTexts {
+    places: BTreeMap<usize, Place>,
+    /// Bytes of those in memory.
+    held: usize,
+    file: Option<File>,
+    /// Bytes of the file.
+    length: u64,
+    /// Nothing more can be written to a file.
+    is_stuck: bool,
+}
+
+/// Where a text is.
+#[derive(Debug)]
+enum Place {
+    Held(String),
+    /// In the file, behind its separator.
+    Written {
+        at: u64,
+        length: u64,
+    },
+}
+
+impl CaseTexts {
+    /// Keeps a text in place of one of the same case. `file` opens the file, once and where it is
+    /// needed; without one all texts stay in memory.
+    pub(super) fn keep(
+        &mut self,
+        position: usize,
+        text: String,
+        file: impl FnOnce() -> io::Result<File>,
+    ) {
+        self.held += text.len();
+        if let Some(Place::Held(former)) = self.places.insert(position, Place::Held(text)) {
+            self.held -= former.len();
+        }
+        if self.held >= HELD && !self.is_stuck {
+            self.is_stuck = self.append(file).is_err();
+        }
+    }
+
+    /// Appends what is in memory. After an error it still is there.
+    fn append(&mut self, open: impl FnOnce() -> io::Result<File>) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(open()?),
+        };
+        let mut bytes = Vec::with_capacity(self.held + self.held / 8);
+        for place in self.places.values() {
+            if let Place::Held(text) = place {
+                bytes.extend_from_slice(SEPARATOR.as_bytes());
+                bytes.extend_from_slice(text.as_bytes());
+            }
+        }
+        file.seek(SeekFrom::Start(self.length))?;
+        file.write_all(&bytes)?;
+        for place in self.places.values_mut() {
+            if let Place::Held(text) = place {
+                let length = (SEPARATOR.len() + text.len()) as u64;
+                *place = Place::Written { at: self.length, length };
+                self.length += length;
+            }
+        }
+        self.held = 0;
+        Ok(())
+    }
+
+    /// Writes all texts in order, with what stands between them.
+    pub(super) fn write_to(&self, out: &mut File) -> io::Result<()> {
+        // The comma is not before the first one.
+        let mut left_out = 1;
+        // What stands in one piece in the file is copied as one.
+        let mut piece = 0..0;
+        for place in self.places.values() {
+            match place {
+                Place::Written { at, length } if *at == piece.end && left_out == 0 => {
+                    piece.end += length;
+                }
+                Place::Written { at, length } => {
+                    self.copy(piece, out)?;
+                    piece = at + left_out..at + length;
+                }
+                Place::Held(text) => {
+                    self.copy(std::mem::take(&mut piece), out)?;
+                    let separator = if left_out > 0 { &SEPARATOR[1..] } else { SEPARATOR };
+                    out.write_all(&[separator.as_bytes(), text.as_bytes()].concat())?;
+                }
+            }
+            left_out = 0;
+        }
+        self.copy(piece, out)
+    }
+
+    /// Copies a piece of the file. The kernel does it where it can.
+    fn copy(&self, piece: std::ops::Range<u64>, out: &mut File) -> io::Result<()> {
+        let (Some(mut file), length) = (self.file.as_ref(), piece.end - piece.start) else {
+            return Ok(());
+        };
+        file.seek(SeekFrom::Start(piece.start))?;
+        let copied = io::copy(&mut file.take(length), out)?;
+        if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(texts: &CaseTexts) -> String {
+        let mut out = tempfile::tempfile().unwrap();
+        texts.write_to(&mut out).unwrap();
+        let mut text = String::new();
+        out.rewind().unwrap();
+        out.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn expected(texts: &BTreeMap<usize, String>) -> String {
+        let joined = texts.values().map(String::as_str).collect::<Vec<_>>().join(SEPARATOR);
+        if texts.is_empty() { String::new() } else { format!("{}{joined}", &SEPARATOR[1..]) }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn texts_come_in_the_order_of_the_plan_whatever_was_kept_when(
+            kept in proptest::collection::vec((0_usize..12, 0_usize..HELD / 2), 0..24),
+        ) {
+            let (mut texts, mut all) = (CaseTexts::default(), BTreeMap::new());
+            for (number, (position, length)) in kept.into_iter().enumerate() {
+                // A case that was run again has another text.
+                let text = format!("{number} {}", "x".repeat(length));
+                texts.keep(position, text.clone(), tempfile::tempfile);
+                all.insert(position, text);
+            }
+            prop_assert!(texts.held < HELD);
+            prop_assert!(written(&texts) == expected(&all));
+        }
+    }
+
+    #[test]
+    fn without_a_file_nothing_is_lost() {
+        let (mut texts, mut all) = (CaseTexts::default(), BTreeMap::new());
+        for position in [2, 0, 1] {
+            let text = position.to_string().repeat(HELD);
+            texts.keep(position, text.clone(), || Err(io::ErrorKind::StorageFull.into()));
+            all.insert(position, text);
+        }
+        assert!(written(&texts) == expected(&all));
+    }
+}

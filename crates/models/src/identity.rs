@@ -1,0 +1,158 @@
+//! The identity of a call: by it recordings and finished calls are found again.
+
+use std::borrow::Cow;
+
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::{Value, json};
+
+use super::{ChatRequest, Message, Role};
+use selftest_text::digest;
+
+impl ChatRequest {
+    /// The identity of the call for a cassette: messages without the nonce, schema, temperature
+    /// and limit. The sampling seed is left out, so that a recording serves any run.
+    pub fn identity(&self) -> Value {
+        let messages: Vec<Value> = self
+            .messages
+            .iter()
+            .map(|message| json!({ "role": message.role, "text": self.without_nonce(message) }))
+            .collect();
+        let mut identity = json!({
+            "messages": messages,
+            "schema": self.schema.as_ref().map(|schema| &*schema.schema),
+            "temperature": self.sampling.temperature,
+            "max_tokens": self.sampling.max_tokens,
+        });
+        if let Some(probe) = &self.first_token {
+            identity["first_token"] = json!(true);
+            if let Some(reply) = &probe.reply {
+                identity["likelihood_of"] = json!(reply);
+            }
+        }
+        identity
+    }
+
+    /// SHA-256 of [`ChatRequest::identity`] in canonical form. Written without making a value of it:
+    /// every call needs it twice, and its texts are long.
+    pub fn digest(&self) -> String {
+        let identity = Canonical {
+            first_token: self.first_token.as_ref().map(|_| true),
+            likelihood_of: self.first_token.as_ref().and_then(|probe| probe.reply.as_deref()),
+            max_tokens: self.sampling.max_tokens,
+            messages: self
+                .messages
+                .iter()
+                .map(|message| Said { role: message.role, text: self.without_nonce(message) })
+                .collect(),
+            schema: self.schema.as_ref().map(|schema| Sorted(&schema.schema)),
+            temperature: self.sampling.temperature,
+        };
+        // Texts, numbers and values of JSON can always be written.
+        let text = serde_json::to_vec(&identity).unwrap_or_default();
+        digest::of_bytes(&text)
+    }
+
+    fn without_nonce<'a>(&self, message: &'a Message) -> Cow<'a, str> {
+        match &self.nonce {
+            Some(nonce) if message.text.contains(nonce.as_str()) => {
+                message.text.replace(nonce.as_str(), "<nonce>").into()
+            }
+            _ => Cow::Borrowed(&message.text),
+        }
+    }
+}
+
+/// The members of an identity by name, which is their order in canonical form.
+#[derive(serde::Serialize)]
+struct Canonical<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_token: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    likelihood_of: Option<&'a str>,
+    max_tokens: u32,
+    messages: Vec<Said<'a>>,
+    schema: Option<Sorted<'a>>,
+    temperature: f64,
+}
+
+#[derive(serde::Serialize)]
+struct Said<'a> {
+    role: Role,
+    text: Cow<'a, str>,
+}
+
+/// A value whose objects are written by the names of their members.
+struct Sorted<'a>(&'a Value);
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(members) => {
+                let mut members: Vec<(&String, &Value)> = members.iter().collect();
+                members.sort_unstable_by_key(|(name, _)| *name);
+                let mut map = serializer.serialize_map(Some(members.len()))?;
+                for (name, value) in members {
+                    map.serialize_entry(name, &Sorted(value))?;
+                }
+                map.end()
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
+            other => other.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{FirstToken, ReplySchema, Sampling, Thinking};
+
+    fn request(text: &str, schema: Option<Value>) -> ChatRequest {
+        ChatRequest {
+            messages: vec![Message::system("Judge <7f> \"it\"."), Message::user(text)],
+            schema: schema.map(|schema| ReplySchema { name: "x", schema: Arc::new(schema) }),
+            sampling: Sampling { temperature: 0.2, max_tokens: 9, seed: 4 },
+            context_tokens: 1024,
+            think: Thinking::Off,
+            nonce: None,
+            first_token: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_digest_is_that_of_the_identity(
+            text in ".{0,40}",
+            name in "[a-zé\"]{1,4}",
+            number in any::<f64>(),
+            temperature in any::<f64>(),
+            first in any::<bool>(),
+            reply in proptest::option::of(".{0,9}"),
+            has_nonce in any::<bool>(),
+        ) {
+            let schema = json!({ "z": [{ "b": null, "a": number }], name: { "y": 1, "x": true } });
+            for schema in [None, Some(schema)] {
+                let mut request = request(&text, schema);
+                request.sampling.temperature = temperature;
+                let reply = reply.clone();
+                request.first_token = first.then(|| FirstToken { cuts: Vec::new(), reply });
+                request.nonce = has_nonce.then(|| "7f".to_owned());
+                prop_assert_eq!(request.digest(), digest::of_json(request.identity()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_nonce_does_not_count_and_a_word_does() {
+        let with = |nonce: &str| ChatRequest {
+            nonce: Some(nonce.to_owned()),
+            ..request(&format!("[BEGIN {nonce}]"), None)
+        };
+        assert_eq!(with("0a0b0c0d").digest(), with("01020304").digest());
+        assert_ne!(request("a", None).digest(), request("b", None).digest());
+    }
+}

@@ -1,0 +1,90 @@
+//! Texts that many calls have in common, such as instructions and the files that an assistant is
+//! shown: made fit for reports once, and held once. Knows nothing of how they are made so.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Texts that are held: more than roles that call a model have instructions.
+const HELD: usize = 16;
+/// Bytes of the shortest text that is worth it.
+const LONG: usize = 512;
+
+/// The texts that came last, each with what became of it. The one that came last is the first.
+#[derive(Default)]
+pub(crate) struct RepeatedTexts(Mutex<VecDeque<(Arc<str>, Arc<str>)>>);
+
+impl RepeatedTexts {
+    /// What `make` makes of a text, or made of it before.
+    pub(crate) fn made(
+        &self,
+        text: &Arc<str>,
+        make: impl FnOnce(&str) -> Cow<'_, str>,
+    ) -> Arc<str> {
+        let make = || match make(text) {
+            Cow::Borrowed(same) if same.len() == text.len() => Arc::clone(text),
+            made => made.into(),
+        };
+        if text.len() < LONG {
+            return make();
+        }
+        if let Some(made) = self.known(text) {
+            return made;
+        }
+        let made = make();
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.truncate(HELD - 1);
+        held.push_front((Arc::clone(text), Arc::clone(&made)));
+        made
+    }
+
+    fn known(&self, text: &Arc<str>) -> Option<Arc<str>> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = held.iter().position(|(known, _)| known == text)?;
+        let found = held.remove(at)?;
+        let made = Arc::clone(&found.1);
+        held.push_front(found);
+        Some(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn long(word: &str) -> Arc<str> {
+        word.repeat(LONG).into()
+    }
+
+    #[test]
+    fn a_text_that_comes_again_is_made_once_and_shared() {
+        let (texts, times) = (RepeatedTexts::default(), Cell::new(0));
+        let made = |text: &Arc<str>| {
+            texts.made(text, |text| {
+                times.set(times.get() + 1);
+                if text.starts_with('s') { text.replace('s', "*").into() } else { text.into() }
+            })
+        };
+        let (plain, secret) = (made(&long("a")), made(&long("s")));
+        assert_eq!((&*plain, &*secret), (&*long("a"), &*long("*")));
+        // Others come in between, once each.
+        for word in ["b", "c", "d"] {
+            made(&long(word));
+            assert!(Arc::ptr_eq(&made(&long("a")), &plain));
+            assert!(Arc::ptr_eq(&made(&long("s")), &secret));
+        }
+        assert_eq!(times.get(), 5);
+        assert_eq!(made(&"s".into()), "*".into());
+    }
+
+    #[test]
+    fn what_has_not_come_for_long_is_let_go() {
+        let texts = RepeatedTexts::default();
+        for number in 0..100 {
+            texts.made(&long(&number.to_string()), |text| text.into());
+        }
+        assert_eq!(texts.0.lock().unwrap().len(), HELD);
+    }
+}
